@@ -14,7 +14,13 @@ import emberharmony.ops  # noqa: F401  (fills the registry)
 from emberharmony.core.docstrings import completion
 from emberharmony.core.registry import OPS
 
-PUBLIC: tuple[str, ...] = ()
+PUBLIC = tuple(
+    f"emberharmony{name}" for name in ("", ".data", ".distributed", ".errors", ".io", ".nn", ".ops", ".optim")
+)
+PUBLIC += ("emberharmony.testing", "emberharmony.xp")
+FOR_BACKENDS = "emberharmony.backend"
+"""What authors of backends use, whose methods say in a sentence what their arguments are."""
+
 TYPES = ("emberharmony.core.types", "emberharmony.backend.protocol")
 """Modules of protocols, whose methods are those of other libraries' tensors, or ops."""
 
@@ -22,12 +28,14 @@ TYPES = ("emberharmony.core.types", "emberharmony.backend.protocol")
 def members(module: ModuleType) -> Iterator[Any]:
     """Yields the public functions and classes of a module, and of the modules that it offers."""
     offered = getattr(module, "__all__", None)
-    names = offered or [name for name, each in vars(module).items() if name[0] != "_" and not inspect.ismodule(each)]
-    for value in (getattr(module, name) for name in names):
+    for name in offered or vars(module):
+        value = getattr(module, name)
         if inspect.ismodule(value):
-            yield from members(value) if value.__name__.startswith(f"{module.__name__}.") else ()
-        elif callable(value) and str(getattr(value, "__module__", "")).startswith("emberharmony."):
-            yield value
+            yield from members(value) if offered and value.__name__ not in (*PUBLIC, FOR_BACKENDS) else ()
+        elif callable(value) and name[0] != "_":
+            home = str(getattr(value, "__module__", ""))
+            if home.startswith("emberharmony." if offered else module.__name__):
+                yield value
 
 
 @cache

@@ -121,6 +121,9 @@ def backend_of(*trees: Any) -> Backend | None:
 
     NumPy arrays count as host data if there are tensors of another backend.
 
+    Args:
+        *trees: tensors, and nested dicts, lists, tuples and modules that hold some.
+
     Raises:
         ArgumentTypeError: if a tensor belongs to no loaded or built-in backend.
         BackendMismatchError: if the trees hold tensors of two backends other than NumPy.
@@ -179,8 +182,9 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
     affected, but tasks that start inside a block inherit it.
 
     Args:
-        name: a backend's name, or a backend object.
-        like: tensors, or a tree of them, whose backend is used; without a tensor the active backend stays.
+        name: a backend's name, or a backend object; None takes the backend of `like`.
+        like: tensors, or a tree of them, whose backend is used; without a tensor the active backend stays. None takes
+            `name`.
 
     Raises:
         ArgumentError: unless exactly one of `name` and `like` is given.

@@ -24,7 +24,7 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
     Args:
         tensors: tensors of one backend, or trees of them. Numbers and None have no backend; nor have NumPy's scalars,
             unless nothing else is given.
-        api_version: the version of the standard that the caller is written for, such as "2024.12".
+        api_version: the version of the standard that the caller is written for, such as "2024.12"; None takes any.
 
     Raises:
         ArgumentError: if the version is unknown.

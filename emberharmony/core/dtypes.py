@@ -46,6 +46,11 @@ class DType(str):
 
     It is a `str` whose value is the dtype's name (`ops.float32 == "float32"`), so it hashes, prints and sorts like the
     name. It also equals the corresponding native dtypes (`ops.float32 == torch.float32`), on either side of `==`.
+
+    Args:
+        name: its name, such as "float32", which is the value of the string.
+        kind: "bool", "signed", "unsigned", "float" or "complex".
+        bits: the bits of an element.
     """
 
     name: str
@@ -315,6 +320,9 @@ def default_complex() -> DType:
 
 def set_default_float(dtype: "DTypeLike") -> None:
     """Makes `dtype` the default float for the whole process.
+
+    Args:
+        dtype: a real floating dtype of any library, or its name, such as "float64".
 
     Raises:
         DTypeError: if `dtype` is not a real floating dtype.

@@ -87,7 +87,9 @@ class TracedTensorError(EmberError, TypeError):
     """Raised when a tensor that is being differentiated is used as a plain array.
 
     Args:
-        traced: that tensor. If an op raised the error, dispatch reads it here and runs the op on its tape instead.
+        message: the text of the error.
+        traced: that tensor. If an op raised the error, dispatch reads it here and runs the op on its tape instead. None
+            if it is not known.
     """
 
     def __init__(self, message: str = "", traced: Any = None) -> None:
@@ -108,7 +110,7 @@ class CheckError(EmberError, RuntimeError):
 
     Args:
         message: what was found.
-        finding: the same as a `Finding`.
+        finding: the same as a `Finding`; None if there is none.
     """
 
     def __init__(self, message: str = "", finding: Any = None) -> None:
@@ -117,7 +119,11 @@ class CheckError(EmberError, RuntimeError):
 
 
 class NonFiniteError(CheckError, FloatingPointError):
-    """Raised by `ops.checked("nan")` for the op that made the first NaN or infinity."""
+    """Raised by `ops.checked("nan")` for the op that made the first NaN or infinity.
+
+    Args:
+        finding: the same as a `Finding`; None if there is none.
+    """
 
 
 class WeightFileError(EmberError, ValueError):
@@ -125,9 +131,9 @@ class WeightFileError(EmberError, ValueError):
 
     Args:
         kind: what is wrong, as a word for programs: "truncated", "overlap", "duplicate" (`docs/weights.md` has all).
-        path: the file.
+        path: the path of the file.
         reason: what was found, and what was expected.
-        tensor: the name of the tensor that is wrong, if it is one.
+        tensor: the name of the tensor that is wrong; None if it is not one.
         hint: the way out, if there is one.
     """
 
@@ -149,7 +155,7 @@ class CheckpointError(EmberError, ValueError):
 
     Args:
         kind: what is wrong, as a word for programs: "missing", "damaged", "different" or "unwritable".
-        path: the folder.
+        path: the folder of the checkpoint.
         reason: what was found, and what was expected.
         faults: all that is missing in the checkpoint or in what it is restored into, or that differs.
     """

@@ -10,7 +10,14 @@ __all__ = ["Digits", "digits", "sonnets"]
 
 
 class Digits(NamedTuple):
-    """Holds images (n, 64) as float32 from 0 to 1, and labels (n,) as int64, for training and held out."""
+    """Holds images (n, 64) as float32 from 0 to 1, and labels (n,) as int64, for training and held out.
+
+    Args:
+        train_images: (n, 64) as float32 from 0 to 1.
+        train_labels: (n,) as int64 from 0 to 9.
+        test_images: (n, 64) as float32 from 0 to 1, held out.
+        test_labels: (n,) as int64 from 0 to 9, held out.
+    """
 
     train_images: np.ndarray[Any, Any]
     train_labels: np.ndarray[Any, Any]
@@ -20,6 +27,10 @@ class Digits(NamedTuple):
 
 def digits(held_out: int = 397, seed: int = 0) -> Digits:
     """Returns the 1,797 UCI optical digits, shuffled by `seed`, the last `held_out` of them for testing.
+
+    Args:
+        held_out: how many of the images are for testing.
+        seed: the seed of the order, an integer.
 
     Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998, CC BY 4.0.
     """

@@ -48,6 +48,12 @@ def all_sum(tree: Any, *, deterministic: bool = False, bucket_bytes: int = wire.
 def all_mean(tree: Any, *, deterministic: bool = False, bucket_bytes: int = wire.BUCKET) -> Any:
     """Returns the mean of the trees of all ranks, on all ranks; see `all_sum`.
 
+    Args:
+        tree: floating or complex tensors, of the same shapes and dtypes on all ranks.
+        deterministic: whether the terms are added in the order of the ranks, so that the bits are the same on every
+            transport and in every run.
+        bucket_bytes: how many bytes are carried in one piece.
+
     Raises:
         DTypeError: if a tensor is not floating or complex.
         DistributedError: if a rank is missing; in checked mode also if ranks give other shapes or dtypes.
@@ -146,7 +152,7 @@ def broadcast(tree: Any, root: int = 0) -> Any:
 
     Args:
         tree: tensors, of the same shapes and dtypes on all ranks.
-        root: the rank.
+        root: the rank whose tree all ranks get.
 
     Raises:
         ArgumentError: if there is no such rank.
@@ -180,6 +186,10 @@ def send(tree: Any, to: int) -> Any:
     For a gradient the loss must use the result: its derivative waits for the cotangents, which the derivative of
     `recv` sends back.
 
+    Args:
+        tree: a tree of tensors.
+        to: the rank that receives it.
+
     Raises:
         ArgumentError: if there is no such rank, or it is this one.
         DistributedError: if the rank is missing.
@@ -209,7 +219,7 @@ def recv(like: Any, source: int) -> Any:
 
     Args:
         like: a tree of tensors that have the shapes and dtypes of those that come, or of `TensorSpec`.
-        source: the rank.
+        source: the rank that sends the tree.
 
     Raises:
         ArgumentError: if there is no such rank, or it is this one.

@@ -41,6 +41,10 @@ class World:
         local_rank: the number of this process among those on its machine.
         timeout: the seconds after which a call fails.
         transport: what connects the processes.
+
+    Args:
+        place: which process this is, and where the others are.
+        seen: where the processes note their calls; None notes none.
     """
 
     def __init__(
@@ -65,7 +69,8 @@ class World:
         Args:
             call: the name of the collective, for messages.
             fn: uses the transport.
-            peer: the only other rank that takes part; such a call has the number of the collective before it.
+            peer: the only other rank that takes part; such a call has the number of the collective before it. None if
+                all take part.
 
         Raises:
             DistributedError: if the call does not end in time, or a rank is missing; the message names them. Also if
@@ -218,7 +223,7 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
         transport: "torch" (gloo), "torch:nccl", "mlx" (a ring), "mlx:jaccl", "mlx:mpi", "mpi" (by mpi4py), "single",
             or the name of a plugin. "auto" takes the one that fits the launcher. It is the same one on all ranks,
             whatever their backends are.
-        timeout: the seconds after which the connection and each call fail; 600 if none are given.
+        timeout: the seconds after which the connection and each call fail; None is 600.
 
     Raises:
         ArgumentError: if the time-out is not positive, or the process is connected by another transport or with

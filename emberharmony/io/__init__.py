@@ -7,6 +7,7 @@ itself.
 
 from typing import TYPE_CHECKING
 
+from emberharmony.core.docstrings.docstring import document_all
 from emberharmony.core.errors import CheckpointError as CheckpointError
 from emberharmony.core.errors import CheckpointWarning as CheckpointWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
@@ -44,3 +45,4 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, {"RankCheckpoint": "emberharmony.io.checkpoints.ranks"})
+    document_all(__all__, globals())

@@ -28,7 +28,7 @@ class Report:
         tensors: the description of each tensor, by name.
         metadata: the strings that were saved beside the tensors.
         warnings: what is allowed but unusual: unknown fields, dtypes that no backend has, tensors that must be copied.
-        errors: all faults.
+        errors: all faults, in the order of the file.
         nbytes: the bytes of the tensors; those of tied ones are counted once.
     """
 
@@ -68,6 +68,9 @@ def check(path: str | os.PathLike[str]) -> Report:
 
     No tensor is read; of a `.pth` file PyTorch reads all. A fault does not raise. The report has every fault of the
     entries of a header, of the places of its tensors, and of the files of an index.
+
+    Args:
+        path: a file, a folder, or an index of shards.
 
     Example:
         >>> import pathlib, tempfile

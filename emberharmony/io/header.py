@@ -81,7 +81,7 @@ class TensorInfo(NamedTuple):
 
     Attributes:
         dtype: the name of the dtype, "float32"; that of the format ("F8_E4M3") if no backend has the dtype.
-        shape: its shape.
+        shape: the lengths of its axes.
         nbytes: its size in bytes.
         start: the place of its first byte in the file.
     """

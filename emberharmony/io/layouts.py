@@ -63,9 +63,9 @@ def save(
         what: tensors by name, of any backend, parameters and buffers too; or an `nn.Module`; or a dict with the
             arguments of `Checkpoint.save`, such as `{"model": model, "optimizer": optimizer, "step": 100}`.
         path: the file, whose name ends in `.safetensors`; for a checkpoint the folder.
-        metadata: strings to store beside the tensors.
+        metadata: strings to store beside the tensors; None stores none.
         max_shard_size: the largest number of bytes of tensors in a file, as 10_000_000 or "5GB"; a larger tensor has a
-            file of its own.
+            file of its own. None writes one file.
         layout: "torch", "mlx" or "keras", a tag in the file for those who load it. Of a model the tensors get the names
             and axes of this layout, by default those of PyTorch; tensors by name must have it already.
 
@@ -155,7 +155,7 @@ def load_model(
         path: what `io.load` takes.
         layout: the layout of a file without a tag; None is "torch".
         strict: whether missing and unexpected names raise an error. Wrong shapes always do.
-        rename: returns the name in the layout of the file for a name in the file.
+        rename: returns the name in the layout of the file for a name in the file; None keeps the names.
         keep_dtype: whether parameters keep their dtype; see `nn.Module.load_state_dict`.
 
     Raises:
@@ -205,12 +205,13 @@ def convert(
         src: what `io.load` takes.
         dst: the file to write; its name ends in `.safetensors`. It may be `src`.
         layout: the layout to write: "torch", "mlx" or "keras".
-        model: an `nn.Module` whose layers say what the tensors are; not needed if the source has the layout already.
+        model: an `nn.Module` whose layers say what the tensors are; None if the source has the layout already.
         source: the layout of a file without a tag; None is "torch".
         rename: returns the new name for a name in the source. With `model` that is its name in the source's layout.
-        dtype: a floating dtype to which to cast the floating tensors.
-        metadata: strings to store beside those of the source.
-        max_shard_size: as `io.save` takes it.
+            None keeps the names.
+        dtype: a floating dtype to which to cast the floating tensors; None leaves theirs.
+        metadata: strings to store beside those of the source; None stores no others.
+        max_shard_size: the largest number of bytes of tensors in a file, as 10_000_000 or "5GB"; None writes one file.
 
     Raises:
         ArgumentError: if a layout is unknown, a model is needed, or `dtype` is not floating.

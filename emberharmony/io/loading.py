@@ -44,9 +44,10 @@ def load(
         path: a `.safetensors` file; an index (`model.safetensors.index.json`); a folder with one of these; an `.npz`
             file; or a `.pth`, `.pt` or `.bin` file, which PyTorch reads with `weights_only=True`.
         names: the tensors to load; by default all.
-        dtype: a floating dtype to which to cast the floating tensors.
+        dtype: a floating dtype to which to cast the floating tensors; None leaves theirs.
         backend: the backend of the tensors; by default the active one.
-        layout: the layout that the tensors must be in: "torch", "mlx" or "keras". A file without a tag is trusted.
+        layout: the layout that the tensors must be in: "torch", "mlx" or "keras". A file without a tag is trusted. None
+            takes any.
         entry: the entry of a checkpoint in a `.pth`, `.pt` or `.bin` file that holds the tensors, such as
             "model_state"; None is the file itself.
 

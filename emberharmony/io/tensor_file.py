@@ -69,6 +69,9 @@ class TensorFile(Mapping[str, Any]):
 
     Attributes:
         path: the name of the file.
+
+    Args:
+        mmap: whether the file is mapped into memory, so that tensors are read page by page; else they are read whole.
     """
 
     def __init__(self, path: Path, *, mmap: bool = True) -> None:
@@ -99,6 +102,9 @@ class TensorFile(Mapping[str, Any]):
 
     def info(self, name: str) -> TensorInfo:
         """Returns dtype, shape and size of a tensor without reading it.
+
+        Args:
+            name: the name of a tensor in the file.
 
         Raises:
             StateDictError: if the file has no tensor of that name.
@@ -134,6 +140,9 @@ class TensorFile(Mapping[str, Any]):
 
         Only the pages of the file that hold the slice are read. With `mmap=False` the whole tensor is read.
 
+        Args:
+            name: the name of a tensor in the file.
+
         Raises:
             StateDictError: if the file has no tensor of that name.
         """
@@ -142,6 +151,9 @@ class TensorFile(Mapping[str, Any]):
 
     def raw(self, name: str) -> Any:
         """Returns the bytes of a tensor, of any dtype of the format, as a tensor of dtype uint8 with one axis.
+
+        Args:
+            name: the name of a tensor in the file.
 
         Raises:
             StateDictError: if the file has no tensor of that name.
@@ -211,7 +223,7 @@ def open(path: Path, *, mmap: bool = True) -> TensorFile:
     """Returns the tensors of a safetensors file as a mapping; no tensor is read yet.
 
     Args:
-        path: the file.
+        path: a safetensors file.
         mmap: whether to map the file into memory. Opening then takes a millisecond for files of any size, and tensors
             of NumPy and PyTorch need no copy. A program that shortens the file meanwhile ends this process (SIGBUS), so
             give False for files that others write in place; `io.save` never does so.

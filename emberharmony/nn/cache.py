@@ -116,6 +116,10 @@ class KVCache(Module):
     def extend(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Adds time steps, and returns the keys and values of all.
 
+        Args:
+            keys: (batch, time, heads, width): the keys of the new time steps.
+            values: (batch, time, heads, width): the values of the new time steps.
+
         Raises:
             ShapeError: if they do not have the batch, heads and width of those before.
         """
@@ -147,6 +151,9 @@ class KVCache(Module):
 
     def trim(self, length: int) -> None:
         """Forgets all time steps but the first ones.
+
+        Args:
+            length: how many time steps stay, the first ones.
 
         Raises:
             ArgumentError: if the cache does not hold so many.

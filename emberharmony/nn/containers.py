@@ -91,7 +91,7 @@ class ModuleList(_Listed):
     """A list of modules with the names `0`, `1` and so on; a plain list in an attribute does the same.
 
     Args:
-        modules: the modules.
+        members: modules, any iterable of them.
 
     Example:
         >>> layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
@@ -104,7 +104,7 @@ class ParameterList(_Listed):
     """A list of parameters with the names `0`, `1` and so on.
 
     Args:
-        parameters: parameters; tensors become parameters.
+        members: parameters; tensors become parameters.
 
     Example:
         >>> list(nn.ParameterList([ops.zeros(2), ops.ones(3)]).state_dict())
@@ -178,7 +178,7 @@ class ModuleDict(_Named):
     """A dict of modules by name; a plain dict in an attribute does the same.
 
     Args:
-        modules: modules by name.
+        members: modules by name; None makes an empty one.
 
     Example:
         >>> heads = nn.ModuleDict({"mean": nn.Linear(3, 1), "scale": nn.Linear(3, 1)})
@@ -191,7 +191,7 @@ class ParameterDict(_Named):
     """A dict of parameters by name.
 
     Args:
-        parameters: parameters by name; tensors become parameters.
+        members: parameters by name; tensors become parameters. None makes an empty one.
 
     Example:
         >>> list(nn.ParameterDict({"scale": ops.ones(2)}).state_dict())

@@ -21,7 +21,7 @@ class Batches:
         batch_size: how many rows a batch has.
         shuffle: whether the order is random.
         drop_last: whether a last batch with fewer rows is left out.
-        rng: draws the orders, the same ones on every backend; without it `ops.random.seed` decides them.
+        rng: draws the orders, the same ones on every backend; None leaves them to `ops.random.seed`.
         shard: whether each rank of `ops.distributed` gets its part of each batch. Rows of a last batch that do not
             divide by the ranks are left out. State dicts are those without it, so a run with another number of ranks
             can continue.
@@ -197,6 +197,14 @@ def batches(
     shard: bool = False,
 ) -> Batches:
     """Returns `Batches` of arrays.
+
+    Args:
+        *arrays: tensors, arrays or lists whose first axes have the same length.
+        batch_size: how many rows a batch has.
+        shuffle: whether the order is random, another one in each epoch.
+        drop_last: whether a last batch with fewer rows is left out.
+        rng: draws the orders, the same ones on every backend; None leaves them to `ops.random.seed`.
+        shard: whether each rank of `ops.distributed` gets its part of each batch.
 
     Example:
         >>> x, y = next(iter(nn.data.batches(ops.zeros((10, 3)), ops.arange(10), batch_size=4)))

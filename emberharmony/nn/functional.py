@@ -21,6 +21,7 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
     Args:
         module: the module whose trainable parameters are differentiated.
         fn: returns the loss, a scalar; with `has_aux` a pair of the loss and a tree of other results.
+        has_aux: whether `fn` returns (loss, aux); the value is then this pair.
 
     Returns:
         a function with the arguments of `fn`, which returns `(value, gradients)`; `optimizer.step(gradients)` takes
@@ -150,6 +151,10 @@ def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:
 
     The module has cells of its own, so what it assigns to buffers does not reach the one that was split. Inside of a
     transform the tensors may be traced.
+
+    Args:
+        structure: what `split` returned first: the module without its tensors.
+        *states: what `split` returned besides: dicts of tensors by name, one for each kind.
 
     Raises:
         ArgumentError: if tensors are missing or do not belong to the structure.

@@ -56,8 +56,8 @@ def stream_generate(
         prompt: integers (time,), or (batch, time) for several texts, or a list of texts of different length.
         max_tokens: how many tokens are generated at most; None sets no limit.
         temperature: by what the logits are divided before a token is drawn; 0 takes the token with the largest.
-        top_k: draws from the k likeliest tokens only.
-        top_p: draws from the likeliest tokens only whose probabilities add up to p.
+        top_k: draws from the k likeliest tokens only; None draws from all.
+        top_p: draws from the likeliest tokens only whose probabilities add up to p; None draws from all.
         eos: the token, or the tokens, that end a text.
         rng: draws the tokens, equal ones on every backend. Without one, `ops.random.seed` decides.
 

@@ -36,6 +36,11 @@ class Initializer:
 
     The functions of this module make initializers. They are compared and pickled by their options.
 
+    Args:
+        factory: the function of this module that makes equal initializers.
+        options: the arguments of that function, by name.
+        draw: a function of a shape, a generator and a dtype, which returns the tensor.
+
     Example:
         >>> from emberharmony import nn, ops
         >>> nn.init.constant(0.5)((2,)).tolist()
@@ -93,7 +98,8 @@ def apply(parameter: C, initializer: Callable[..., Tensor], *, rng: "rngs.Genera
     Args:
         parameter: a `Parameter` or `Buffer`.
         initializer: called with the shape, `rng=` and `dtype=`.
-        rng: see `Initializer`.
+        rng: a generator, whose numbers are the same on every backend, or streams by name; None takes the default
+            stream.
 
     Raises:
         ArgumentTypeError: if the first argument is no parameter, or the second is not callable.
@@ -165,6 +171,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def uniform(a: float = 0.0, b: float = 1.0) -> Initializer:
     """Returns an initializer of uniform numbers in [a, b).
 
+    Args:
+        a: the lower bound, which can be drawn.
+        b: the upper bound, which cannot be drawn.
+
     Raises:
         ArgumentError: if `a` exceeds `b`.
     """
@@ -174,6 +184,10 @@ def uniform(a: float = 0.0, b: float = 1.0) -> Initializer:
 
 def normal(mean: float = 0.0, std: float = 1.0) -> Initializer:
     """Returns an initializer of normal numbers with a mean and a standard deviation.
+
+    Args:
+        mean: the mean of the numbers.
+        std: the standard deviation of the numbers, at least 0.
 
     Raises:
         ArgumentError: if the standard deviation is negative.
@@ -203,7 +217,11 @@ def trunc_normal(mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float 
 
 
 def constant(value: float) -> Initializer:
-    """Returns an initializer of one number."""
+    """Returns an initializer of one number.
+
+    Args:
+        value: the number of all elements.
+    """
     return Initializer(constant, {"value": value}, lambda shape, rng, dtype: ops.full(shape, value, dtype))
 
 
@@ -248,6 +266,9 @@ def dirac(groups: int = 1) -> Initializer:
 def xavier_uniform(gain: float = 1.0) -> Initializer:
     """Returns an initializer of uniform numbers within `gain * sqrt(6 / (fan_in + fan_out))`.
 
+    Args:
+        gain: a factor, which `calculate_gain` gives for a nonlinearity.
+
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
     return _initializer_by_fans(
@@ -257,6 +278,9 @@ def xavier_uniform(gain: float = 1.0) -> Initializer:
 
 def xavier_normal(gain: float = 1.0) -> Initializer:
     """Returns an initializer of normal numbers with the standard deviation `gain * sqrt(2 / (fan_in + fan_out))`.
+
+    Args:
+        gain: a factor, which `calculate_gain` gives for a nonlinearity.
 
     Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
@@ -271,7 +295,7 @@ def kaiming_uniform(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "l
     Args:
         a: the slope of a leaky ReLU below 0, for the gain.
         mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
-        nonlinearity: what follows the layer; see `calculate_gain`.
+        nonlinearity: what follows the layer; `calculate_gain` has the names.
 
     Raises:
         ArgumentError: if the mode or the nonlinearity is unknown.
@@ -282,7 +306,13 @@ def kaiming_uniform(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "l
 
 
 def kaiming_normal(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Initializer:
-    """Returns an initializer of normal numbers of standard deviation `gain / sqrt(fan)`; see `kaiming_uniform`."""
+    """Returns an initializer of normal numbers of standard deviation `gain / sqrt(fan)`; see `kaiming_uniform`.
+
+    Args:
+        a: the slope of a leaky ReLU below 0, for the gain.
+        mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
+        nonlinearity: what follows the layer; `calculate_gain` has the names.
+    """
     return _kaiming(kaiming_normal, a, mode, nonlinearity, _normal_of)
 
 
@@ -309,6 +339,9 @@ def orthogonal(gain: float = 1.0) -> Initializer:
     """Returns an initializer of matrices with orthonormal rows or columns, times a gain.
 
     A tensor with more axes is a matrix (first axis, all others).
+
+    Args:
+        gain: a factor, which `calculate_gain` gives for a nonlinearity.
 
     Source: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013.
     """

@@ -73,14 +73,18 @@ class Module(walk.Holder):
         """Yields the name of each parameter, and the parameter; one that stands in two places is yielded once.
 
         Args:
-            trainable: True or False gives only the parameters that are, or are not, trainable.
+            trainable: True or False gives only the parameters that are, or are not, trainable; None gives all.
         """
         for name, cell in walk.named_cells(self):
             if isinstance(cell, Parameter) and trainable in (None, cell.trainable):
                 yield name, cell
 
     def parameters(self, trainable: bool | None = None) -> list[Parameter]:
-        """Returns the parameters, each once, in the order of `named_parameters`."""
+        """Returns the parameters, each once, in the order of `named_parameters`.
+
+        Args:
+            trainable: True or False gives only the parameters that are, or are not, trainable; None gives all.
+        """
         return [cell for _, cell in self.named_parameters(trainable)]
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
@@ -102,6 +106,10 @@ class Module(walk.Holder):
 
     def replace(self: M, name: str, module: "Module") -> M:
         """Puts another module in the place of the one with a name, and returns this module.
+
+        Args:
+            name: the name of a module in this one, such as "encoder.0.attention".
+            module: the module that takes its place.
 
         Raises:
             ArgumentError: if no module has the name.
@@ -181,7 +189,7 @@ class Module(walk.Holder):
         Args:
             values: tensors of any backend, or arrays, by name.
             strict: whether missing and unexpected names raise an error. Wrong shapes always do.
-            rename: returns the name in this module for a name in `values`.
+            rename: returns the name in this module for a name in `values`; None keeps the names.
             keep_dtype: whether parameters keep their dtype, to which tensors are cast; otherwise they take that of the
                 tensor.
             layout: the layout of `values`: "torch", "mlx" or "keras".
@@ -206,16 +214,20 @@ class Module(walk.Holder):
         return loaded
 
     def loading(self, values: "state.Values") -> list[Step]:
-        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
+        """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors.
+
+        Args:
+            values: tensors by name, as `load_state_dict` takes them.
+        """
         return state.loading(self, values, True, None, True, "torch")[0]
 
     def to(self: M, *, dtype: DTypeLike | None = None, device: Any = None, backend: BackendLike | None = None) -> M:
         """Casts or moves all parameters and buffers, all of them or, if there is an error, none; returns the module.
 
         Args:
-            dtype: the floating dtype that floating parameters and buffers take, their gradients too.
-            device: a device of the active backend.
-            backend: the backend to move to; a module also follows the active backend by itself.
+            dtype: the floating dtype that floating parameters and buffers take, their gradients too; None leaves it.
+            device: a device of the active backend; None leaves it.
+            backend: the backend to move to; a module also follows the active backend by itself. None leaves it.
 
         Raises:
             DTypeError: if `dtype` is not floating, or the backend lacks a dtype.
@@ -225,7 +237,11 @@ class Module(walk.Holder):
         return self if backend is None else to_backend(self, backend)
 
     def train(self: M, mode: bool = True) -> M:
-        """Makes this module and all modules in it behave as in training, and returns it."""
+        """Makes this module and all modules in it behave as in training, and returns it.
+
+        Args:
+            mode: whether modules behave as in training; else as in evaluation.
+        """
         steps: list[Step] = [assignment(module, "training", bool(mode)) for _, module in self.named_modules()]
         commit(steps)
         return self
@@ -251,7 +267,11 @@ class Module(walk.Holder):
         return self._set_trainable("freeze", patterns, False)
 
     def unfreeze(self: M, *patterns: str) -> M:
-        """Makes parameters trainable; see `freeze`."""
+        """Makes parameters trainable; see `freeze`.
+
+        Args:
+            *patterns: names of parameters or modules, in which `*` stands for any text; without one, all parameters.
+        """
         return self._set_trainable("unfreeze", patterns, True)
 
     def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
@@ -272,7 +292,11 @@ class Module(walk.Holder):
         return self
 
     def apply(self: M, fn: "Callable[[Module], Any]") -> M:
-        """Calls a function with each module, the innermost first, and returns this module."""
+        """Calls a function with each module, the innermost first, and returns this module.
+
+        Args:
+            fn: a function of a module, whose result is ignored.
+        """
         for _, module in reversed(list(self.named_modules())):
             fn(module)
         return self

@@ -24,6 +24,10 @@ class ParametrizationList(Module):
     """The modules that compute a parameter, one after the other, and the parameters that the first one takes.
 
     The parameters are `original`, or `original0`, `original1` and so on if there are several.
+
+    Args:
+        parametrization: the first module, which computes the parameter.
+        before: the parameter as it was.
     """
 
     def __init__(self, parametrization: Module, before: Parameter) -> None:
@@ -39,7 +43,11 @@ class ParametrizationList(Module):
         self._chain = [parametrization]
 
     def append(self, parametrization: Module) -> None:
-        """Adds a module, which takes what the modules before it return."""
+        """Adds a module, which takes what the modules before it return.
+
+        Args:
+            parametrization: a module that takes and returns one tensor.
+        """
         self._chain.append(parametrization)
 
     def members(self) -> Iterator[tuple[str, Any]]:
@@ -135,6 +143,10 @@ def register(module: M, name: str, parametrization: Module) -> M:
 def remove(module: M, name: str) -> M:
     """Makes a computed parameter a plain one with its present value, and returns the layer.
 
+    Args:
+        module: the module that has the parametrization.
+        name: the name of the attribute, such as "weight".
+
     Raises:
         ArgumentError: if the parameter is not computed.
 
@@ -160,6 +172,10 @@ def remove(module: M, name: str) -> M:
 def is_parametrized(module: Module, name: str | None = None) -> bool:
     """Returns whether a parameter of a layer is computed; without a name, whether any is.
 
+    Args:
+        module: any module, of which the parametrizations are looked at.
+        name: the name of an attribute, such as "weight"; None asks for any.
+
     Example:
         >>> nn.parametrize.is_parametrized(nn.parametrize.weight_norm(nn.Linear(2, 2)), "weight")
         True
@@ -169,7 +185,11 @@ def is_parametrized(module: Module, name: str | None = None) -> bool:
 
 
 class WeightNorm(Module):
-    """Computes a weight from lengths and directions: `lengths * directions / norm(directions)`; see `weight_norm`."""
+    """Computes a weight from lengths and directions: `lengths * directions / norm(directions)`; see `weight_norm`.
+
+    Args:
+        dim: the axis whose slices each have a norm of their own; None takes the norm of the whole tensor.
+    """
 
     def __init__(self, dim: int | None = 0) -> None:
         self.dim = None if dim == -1 else dim
@@ -178,7 +198,11 @@ class WeightNorm(Module):
         return ops.multiply(directions, ops.divide(lengths, self._norm(directions)))
 
     def right_inverse(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the lengths and directions of a weight."""
+        """Returns the lengths and directions of a weight.
+
+        Args:
+            value: the weight, a tensor with the axis `dim`.
+        """
         return self._norm(value), value
 
     def _norm(self, x: Tensor) -> Tensor:
@@ -213,7 +237,15 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 class SpectralNorm(Module):
-    """Divides a weight by an approximation of its largest singular value; see `spectral_norm`."""
+    """Divides a weight by an approximation of its largest singular value; see `spectral_norm`.
+
+    Args:
+        weight: the tensor whose shape the vectors of the power iteration take.
+        n_power_iterations: how many iterations a call in training makes.
+        dim: the axis of the rows of the matrix whose singular value counts.
+        eps: the least divisor of a norm.
+        rng: draws the vectors that the power iteration begins with.
+    """
 
     def __init__(
         self,

@@ -17,8 +17,8 @@ class Rngs:
     A name without a seed gets a stream split from that of `default`.
 
     Args:
-        default: the seed of the streams that have none of their own.
-        seeds: seeds by name.
+        default: the seed of the streams that have none of their own; None draws it from the default stream.
+        **seeds: the seeds of streams by name, integers.
 
     Example:
         >>> rngs = nn.Rngs(0, dropout=7)

@@ -7,6 +7,7 @@ which `make generate` writes, has them for type checkers and editors.
 from types import ModuleType as _Module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from emberharmony.core.docstrings.docstring import document_all as _document_all
 from emberharmony.core.registry import by_module as _by_module
 from emberharmony.core.state.collector import PausedCollector as _PausedCollector
 
@@ -160,6 +161,7 @@ with _PausedCollector(lasting=True):
 
     from emberharmony.ops import fft as fft, image as image, linalg as linalg, nn as nn, random as random
 
+    _document_all([_name for _name in globals() if _name.startswith("tree_")], globals())
     _prepare()
 
 bool = bool_

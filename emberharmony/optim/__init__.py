@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from emberharmony.core.docstrings.docstring import document_all
 from emberharmony.core.names.lazy import lazy_names
 from emberharmony.optim import schedules as schedules
 from emberharmony.optim.clipping import NonFiniteGradientError as NonFiniteGradientError
@@ -49,3 +50,4 @@ __all__ = [
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, {"Sharded": "emberharmony.optim.wrappers.sharded"})
+    document_all(__all__, globals())

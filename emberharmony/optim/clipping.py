@@ -27,6 +27,10 @@ class NonFiniteGradientError(ArgumentError):
 def clip_by_value(params: Any, limit: float) -> None:
     """Clips each element of the gradients of all parameters in a tree to `[-limit, limit]`; a NaN stays.
 
+    Args:
+        params: a tree, or any object that holds parameters in its attributes, such as a module.
+        limit: the largest magnitude that an element may have, at least 0.
+
     Raises:
         ArgumentError: if the limit is negative.
 

@@ -13,6 +13,9 @@ def elementwise(rule: Rule) -> Rule:
     """Declares that a rule, and `initial` of its optimizer, work element by element; a decorator.
 
     Small parameters are then computed as one vector, with the same bits and fewer calls.
+
+    Args:
+        rule: a function (gradient, parameter, state, hyper) that returns the new parameter and state.
     """
     _KERNELS[rule] = ""
     return rule

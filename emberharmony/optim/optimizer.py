@@ -71,7 +71,12 @@ class Optimizer(ParameterGroups):
 
     @staticmethod
     def initial(parameter: Tensor, hyper: Hyper) -> State:
-        """Returns the state of a parameter before its first step; subclasses define it."""
+        """Returns the state of a parameter before its first step; subclasses define it.
+
+        Args:
+            parameter: the tensor of the parameter, which gives shape and dtype.
+            hyper: the options of its group by name, with numbers for schedules.
+        """
         raise NotImplementedError
 
     def step(self, grads: Mapping[Any, Any] | None = None, *, clear: bool = True) -> None:
@@ -82,7 +87,7 @@ class Optimizer(ParameterGroups):
         writes the new value into its memory, which no one can tell from an exchange.
 
         Args:
-            grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
+            grads: gradients by `Parameter` or by the name of a parameter; None reads `grad`.
             clear: whether `grad` becomes None.
 
         Raises:
@@ -105,7 +110,7 @@ class Optimizer(ParameterGroups):
         """Returns the gradients that the next step takes, by parameter.
 
         Args:
-            grads: gradients by `Parameter` or by the name of a parameter; without it `grad` is read.
+            grads: gradients by `Parameter` or by the name of a parameter; None reads `grad`.
 
         Raises:
             ArgumentError: if `grads` has a key that is no parameter of the optimizer.
@@ -131,7 +136,12 @@ class Optimizer(ParameterGroups):
         return by_parameter
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; see `step`."""
+        """Returns the step with these gradients, computed but not yet made; see `step`.
+
+        Args:
+            gradients: a gradient for each parameter that shall change, in its shape and dtype.
+            clear: whether `grad` becomes None with the step.
+        """
         return self._plan(gradients, clear, None)
 
     def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> StepPlan:

@@ -68,7 +68,11 @@ class ReduceOnPlateau:
         return self.lr
 
     def observe(self, metric: Any) -> None:
-        """Takes the next value of the metric, a number or a tensor with one element, and reduces the rate if needed."""
+        """Takes the next value of the metric, a number or a tensor with one element, and reduces the rate if needed.
+
+        Args:
+            metric: a number, or a tensor with one element, such as the validation loss.
+        """
         value = float(metric)
         if self._is_better(value):
             self.best, self.bad = value, 0

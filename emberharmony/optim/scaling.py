@@ -69,7 +69,11 @@ class LossScaler:
         self.growth_factor, self.backoff_factor, self.growth_interval = growth_factor, backoff_factor, growth_interval
 
     def scaled(self, loss: TensorLike) -> Tensor:
-        """Returns the loss times the factor, for `ops.backward`."""
+        """Returns the loss times the factor, for `ops.backward`.
+
+        Args:
+            loss: a scalar, as the loss function returns it.
+        """
         return ops.multiply(loss, self.scale)
 
     def unscale(self, params: Any) -> bool:
@@ -77,6 +81,9 @@ class LossScaler:
 
         If a gradient is not finite, all gradients become None instead, and the result is False: a step would change
         nothing. Gradients and factor change together, so an interruption leaves both as they were.
+
+        Args:
+            params: a tree, or any object that holds parameters in its attributes, such as a module.
         """
         cells = [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
         gradients = [cell.grad for cell in cells]

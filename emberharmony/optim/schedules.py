@@ -21,7 +21,11 @@ Rate: TypeAlias = float | Schedule
 
 
 def constant(lr: float) -> Schedule:
-    """Returns the schedule that stays at `lr`."""
+    """Returns the schedule that stays at `lr`.
+
+    Args:
+        lr: the learning rate.
+    """
     return partial(_constant, lr)
 
 
@@ -31,6 +35,10 @@ def _constant(lr: float, count: Number) -> Number:
 
 def scaled(lr: float, factor: Schedule) -> Schedule:
     """Returns the schedule `lr * factor(count)`, as torch's `LambdaLR`.
+
+    Args:
+        lr: the learning rate that is multiplied.
+        factor: a function of the number of steps so far, which returns the factor.
 
     Example:
         >>> from emberharmony import optim
@@ -45,7 +53,13 @@ def _times(lr: float, factor: Schedule, count: Number) -> Number:
 
 
 def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
-    """Returns the schedule that multiplies the rate by `gamma` after each `step_size` steps."""
+    """Returns the schedule that multiplies the rate by `gamma` after each `step_size` steps.
+
+    Args:
+        lr: the learning rate of the first steps.
+        step_size: after how many steps the rate changes.
+        gamma: the factor of each change.
+    """
     return partial(_step, lr, _positive("step", "step_size", step_size), gamma)
 
 
@@ -54,12 +68,22 @@ def _step(lr: float, step_size: int, gamma: float, count: Number) -> Number:
 
 
 def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Schedule:
-    """Returns the schedule that multiplies the rate by `gamma` at each milestone."""
+    """Returns the schedule that multiplies the rate by `gamma` at each milestone.
+
+    Args:
+        lr: the learning rate of the first steps.
+        milestones: the numbers of steps after which the rate changes.
+        gamma: the factor of each change.
+    """
     return piecewise(milestones, [lr * gamma**i for i in range(len(milestones) + 1)])
 
 
 def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
     """Returns the schedule that is `values[i]` from `boundaries[i - 1]` on; there is one more value.
+
+    Args:
+        boundaries: the numbers of steps from which on the next value counts, ascending.
+        values: the learning rates, one more than boundaries.
 
     Raises:
         ArgumentError: if the boundaries are not sorted, or the number of values is wrong.
@@ -106,7 +130,12 @@ def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Numbe
 
 
 def exponential(lr: float, gamma: float) -> Schedule:
-    """Returns the schedule `lr * gamma ** count`."""
+    """Returns the schedule `lr * gamma ** count`.
+
+    Args:
+        lr: the learning rate of the first step.
+        gamma: the factor of each step, such as 0.99.
+    """
     return partial(_exponential, lr, gamma)
 
 
@@ -115,7 +144,14 @@ def _exponential(lr: float, gamma: float, count: Number) -> Number:
 
 
 def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5) -> Schedule:
-    """Returns the schedule that goes on a line from `lr * start_factor` to `lr * end_factor`, and stays there."""
+    """Returns the schedule that goes on a line from `lr * start_factor` to `lr * end_factor`, and stays there.
+
+    Args:
+        lr: the learning rate that the factors multiply.
+        start_factor: the factor of the first step.
+        end_factor: the factor from step `total_iters` on.
+        total_iters: after how many steps the end is reached.
+    """
     return partial(_linear, lr, start_factor, end_factor, _positive("linear", "total_iters", total_iters))
 
 
@@ -128,6 +164,11 @@ def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule that goes from `lr` to `eta_min` in `T_max` steps on half a wave of a cosine.
 
     As in torch the wave goes on: after `2 * T_max` steps the rate is `lr` again. `join` ends it.
+
+    Args:
+        lr: the learning rate of the first step.
+        T_max: after how many steps the least rate is reached.
+        eta_min: the least learning rate.
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
@@ -171,7 +212,13 @@ def _cosine_restarts(lr: float, first: int, times: int, least: float, count: Num
 
 
 def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
-    """Returns the schedule `lr * (1 - count / total_iters) ** power`, which stays 0 afterwards."""
+    """Returns the schedule `lr * (1 - count / total_iters) ** power`, which stays 0 afterwards.
+
+    Args:
+        lr: the learning rate of the first step.
+        total_iters: after how many steps the rate is 0.
+        power: the exponent; 1 is a line, and a larger one falls faster at first.
+    """
     return partial(_polynomial, lr, _positive("polynomial", "total_iters", total_iters), power)
 
 
@@ -204,6 +251,10 @@ def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
 
     Steps are counted from 1 here.
 
+    Args:
+        lr: the largest learning rate, that of step `warmup_steps`.
+        warmup_steps: for how many steps the rate rises.
+
     Source: Vaswani et al., "Attention Is All You Need", 2017, with `lr` at the peak.
     """
     return partial(_inverse_sqrt, lr, _positive("inverse_sqrt", "warmup_steps", warmup_steps))
@@ -216,6 +267,13 @@ def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
 
 def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule of three phases: a rise on a line to `lr`, a constant rate, a fall on a line to `eta_min`.
+
+    Args:
+        lr: the learning rate of the middle phase.
+        warmup_steps: for how many steps the rate rises from 0.
+        stable_steps: for how many steps the rate is `lr`.
+        decay_steps: for how many steps the rate falls.
+        eta_min: the learning rate at the end, which stays.
 
     Source: Hu et al., "MiniCPM", 2024 (warmup, stable, decay).
     """

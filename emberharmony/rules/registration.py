@@ -31,6 +31,9 @@ def register_op(function: F) -> F:
     `Tensors` and `DTypeLike` of `emberharmony.core.types`). Write `@register_op` alone on the line above `def`. The
     gradient is that of the body unless `register_vjp` defines another.
 
+    Args:
+        function: a function with annotations, whose name becomes that of the op.
+
     Raises:
         ArgumentTypeError: if `function` is not a plain function.
         ArgumentError: if the name is already used by an op or by an attribute of the backends, if it begins with an

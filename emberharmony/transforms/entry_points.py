@@ -60,7 +60,8 @@ def profile(backward: bool = False, memory: bool = False) -> "profiling.Profilin
     write files for viewers. `emberharmony profile script.py` does all this for a program.
 
     Args:
-        backward: see `ops.record`.
+        backward: whether gradients are computed by the tape on PyTorch and MLX too, which takes longer, so that the ops
+            of the backward pass are measured. On NumPy they always are.
         memory: whether to measure the most memory that is in use in each call beyond that before it. It is known on
             NumPy, where it takes time, on MLX and on CUDA.
 

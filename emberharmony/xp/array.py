@@ -29,6 +29,10 @@ class ArrayBase(SharedMethods, Standing):
 
     `_v` is a native tensor, or what stands for one inside a transform. `_links` is what the array has to do with others
     (`views.Links`); None if it shares its memory with nobody.
+
+    Args:
+        *args: arguments of any kind; the constructor always raises.
+        **kwargs: options of any kind; the constructor always raises.
     """
 
     __slots__ = ("__weakref__", "_links", "_v")
@@ -50,13 +54,22 @@ class ArrayBase(SharedMethods, Standing):
     def on(self, bound: Any) -> Any:
         """Returns the tensor.
 
+        Args:
+            bound: the ops of the backend that asks, as `backend.bound`.
+
         Raises:
             BackendMismatchError: if another backend asks for it.
         """
         return self._kit.tensor_for(self, bound)
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
-        """Runs an op that has this array among its arguments; its result is an array too."""
+        """Runs an op that has this array among its arguments; its result is an array too.
+
+        Args:
+            backend: the backend whose op has been called.
+            op: the name of the op.
+            arguments: the arguments of the call, in the order of the op's parameters.
+        """
         spec = OPS[op]
         if spec.takes_callable or spec.returns in _TREES:  # arrays are nodes of trees
             return self._kit.on_trees(spec, arguments)
@@ -116,6 +129,10 @@ class ArrayBase(SharedMethods, Standing):
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
         """Returns the array on a device.
 
+        Args:
+            device: a device, or its name, such as "cpu" or "gpu:1".
+            stream: part of the standard; only None is accepted.
+
         Raises:
             ArgumentError: if a stream is given.
         """
@@ -124,11 +141,20 @@ class ArrayBase(SharedMethods, Standing):
         return self._kit.namespace.to_device(self, device)
 
     def astype(self, dtype: Any, /, *, copy: bool = True) -> Any:
-        """Returns the array in another dtype."""
+        """Returns the array in another dtype.
+
+        Args:
+            dtype: a dtype of the namespace, or a name such as "float32".
+            copy: whether the result always has memory of its own.
+        """
         return self._kit.namespace.astype(self, dtype, copy=copy)
 
     def view(self, dtype: Any) -> Any:
-        """Returns the bits of the elements as elements of another dtype; complex numbers become pairs of real ones."""
+        """Returns the bits of the elements as elements of another dtype; complex numbers become pairs of real ones.
+
+        Args:
+            dtype: the dtype that the bits are read as.
+        """
         wanted, space = dtype_named(np.dtype(dtype).name if isinstance(dtype, type) else dtype), self._kit.namespace
         if wanted == self.dtype:
             return self[...]
@@ -160,12 +186,20 @@ class ArrayBase(SharedMethods, Standing):
         return self._kit.namespace.mean(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def std(self, axis: Any = None, dtype: Any = None, out: None = None, **options: Any) -> Any:
-        """Returns the standard deviation over axes; the options are `correction`, or `ddof`, and `keepdims`."""
+        """Returns the standard deviation over axes; the options are `correction`, or `ddof`, and `keepdims`.
+
+        Args:
+            **options: `correction`, or `ddof`, which is subtracted from the number of elements, and `keepdims`.
+        """
         _require_no_out(out)
         return self._kit.namespace.std(self, axis=axis, dtype=dtype, **options)
 
     def var(self, axis: Any = None, dtype: Any = None, out: None = None, **options: Any) -> Any:
-        """Returns the variance over axes; the options are `correction`, or `ddof`, and `keepdims`."""
+        """Returns the variance over axes; the options are `correction`, or `ddof`, and `keepdims`.
+
+        Args:
+            **options: `correction`, or `ddof`, which is subtracted from the number of elements, and `keepdims`.
+        """
         _require_no_out(out)
         return self._kit.namespace.var(self, axis=axis, dtype=dtype, **options)
 

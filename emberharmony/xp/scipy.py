@@ -66,6 +66,9 @@ def enable_scipy(enabled: bool = True) -> None:
     SciPy dispatches on arrays only if the environment variable SCIPY_ARRAY_API is 1 before it is imported. The results
     have the dtype of the arguments, where those that NumPy computes are rounded from float64.
 
+    Args:
+        enabled: whether arrays are computed by ops from now on; else by NumPy.
+
     Raises:
         ImportError: if SciPy is missing, or no longer dispatches as version 1.17 does.
     """

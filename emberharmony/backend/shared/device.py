@@ -171,6 +171,9 @@ class device:  # noqa: N801  (a context manager that reads as a function)
     In MLX all devices share one memory, so a device says where work is done; and the library has one default device
     for all threads. So other threads work on the device too, until the last such block is left.
 
+    Args:
+        name: a device, or its name, such as "cpu" or "gpu:1".
+
     Raises:
         DeviceError: on entry, if the device does not exist.
         UnsupportedOpError: on entry, if the backend has only one device.
@@ -186,7 +189,11 @@ class device:  # noqa: N801  (a context manager that reads as a function)
 
     @classmethod
     def bound_to(cls, backend: Any) -> type["device"]:
-        """Returns the class of the blocks that set the device of this backend, whichever backend is active."""
+        """Returns the class of the blocks that set the device of this backend, whichever backend is active.
+
+        Args:
+            backend: a backend object, as `create_backend` returns it.
+        """
         return type("device", (cls,), {"__doc__": cls.__doc__, "__module__": cls.__module__, "_backend": backend})
 
     def __init__(self, name: "DeviceLike") -> None:

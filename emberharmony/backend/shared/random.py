@@ -144,6 +144,9 @@ class Generator:
     def split(self, n: int = 2) -> list[Generator]:
         """Returns n generators whose streams are independent of each other and of this one.
 
+        Args:
+            n: how many generators, less than 2**32.
+
         Raises:
             ArgumentError: if n is negative.
             ArgumentTypeError: if n is not an integer.
@@ -166,11 +169,23 @@ class Generator:
         return children
 
     def uniform(self, shape: Any, dtype: DType = float32) -> Array:
-        """Returns uniform numbers in [0, 1), as float64 if that is the dtype, else as float32 multiples of 2**-24."""
+        """Returns uniform numbers in [0, 1), as float64 if that is the dtype, else as float32 multiples of 2**-24.
+
+        Args:
+            shape: the shape of the result: a length, or a sequence of lengths.
+            dtype: float64, or a dtype for which float32 numbers are drawn; by default float32.
+        """
         return np.asarray(self._rng.random(shared_shape.as_shape(shape), _native(dtype)))
 
     def normal(self, shape: Any, dtype: DType = float32, mean: float = 0.0, stddev: float = 1.0) -> Array:
-        """Returns normal numbers, as float64 if that is the dtype, else as float32."""
+        """Returns normal numbers, as float64 if that is the dtype, else as float32.
+
+        Args:
+            shape: the shape of the result: a length, or a sequence of lengths.
+            dtype: float64, or a dtype for which float32 numbers are drawn; by default float32.
+            mean: the mean of the numbers.
+            stddev: the standard deviation of the numbers.
+        """
         drawn = _normal(self._rng, shared_shape.as_shape(shape), dtype)
         if (mean, stddev) != (0.0, 1.0):  # in place, because a new array costs a tenth of the draw
             drawn *= stddev
@@ -178,7 +193,12 @@ class Generator:
         return drawn
 
     def truncated_normal(self, shape: Any, dtype: DType = float32) -> Array:
-        """Returns normal numbers; numbers beyond two standard deviations are drawn again."""
+        """Returns normal numbers; numbers beyond two standard deviations are drawn again.
+
+        Args:
+            shape: the shape of the result: a length, or a sequence of lengths.
+            dtype: float64, or a dtype for which float32 numbers are drawn; by default float32.
+        """
         # Draw from a new stream, seeded by one draw from this one: an interruption between two draws would otherwise
         # leave this stream at a position that depends on the time of the interruption.
         rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
@@ -191,6 +211,12 @@ class Generator:
 
     def integers(self, shape: Any, low: Any, high: Any, dtype: DType = int64) -> Array:
         """Returns integers in [low, high), as uint64 if that is the dtype, else as int64.
+
+        Args:
+            shape: the shape of the result: a length, or a sequence of lengths.
+            low: the least integer: a number, or integers that broadcast to the shape.
+            high: the integer above the largest one: a number, or integers that broadcast to the shape.
+            dtype: uint64, or a dtype for which int64 numbers are drawn; by default int64.
 
         Raises:
             ArgumentError: if there is no such integer.
@@ -217,7 +243,11 @@ class Generator:
             raise ArgumentError(str(error)) from error
 
     def permutation(self, n: int) -> Array:
-        """Returns the integers from 0 to n - 1 in random order."""
+        """Returns the integers from 0 to n - 1 in random order.
+
+        Args:
+            n: how many integers, from 0.
+        """
         return self._rng.permutation(n)
 
     def choice(self, n: int, shape: Any, replace: bool, p: Sequence[float] | np.ndarray | None) -> Array:

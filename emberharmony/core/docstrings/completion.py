@@ -6,27 +6,30 @@ once (`texts`), and what an operand may be follows from the facts of the op. The
 
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
-from emberharmony.core.docstrings.texts import ALONE, BESIDE, GIVES, NONE, SHARED, TAKES
+from emberharmony.core.docstrings.texts import ALONE, BESIDE, GIVES, METHODS, NONE, SHARED, TAKES
 from emberharmony.core.registry import EMPTY, OpParameter, OpSpec
 
-_ARGS = re.compile(r"^Args:\n((?:(?: .*)?(?:\n|\Z))*)", re.MULTILINE)
+_BLOCKS = {head: re.compile(rf"^{head}:\n((?:(?: .*)?(?:\n|\Z))*)", re.MULTILINE) for head in ("Args", "Attributes")}
 _ENTRY = re.compile(r"    (\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \([^)]+\))?: +(\S.*)")
 _AFTER = re.compile(r"^(Returns|Yields|Raises|Examples?|See also|Source):", re.MULTILINE)
 """The blocks of a docstring that follow its `Args`."""
 
+_SEE = re.compile(r"(?:see|those of) `([\w.]+)`\.")
 _WIDTH = 120
 
 
 def completed(owner: Any) -> str:
     """Returns the docstring of what `Docstring.owner` may be, with a description of each parameter in `Args`."""
     text = inspect.cleandoc(written(owner))
-    described = descriptions(owner)
+    attributes = arguments(text, "Attributes").keys() - {name for each in _texts(owner) for name in arguments(each)}
+    described = {name: each for name, each in descriptions(owner).items() if name not in attributes}
     if not described:
         return text
-    block = _ARGS.search(text)
+    block = _BLOCKS["Args"].search(text)
     lines = "".join(f"{line}\n" for entry in described.items() for line in _entry(*entry))
     if block is not None:
         tail = "\n" if block[1].endswith("\n\n") else ""
@@ -39,12 +42,15 @@ def completed(owner: Any) -> str:
 def descriptions(owner: Any) -> dict[str, str]:
     """Returns the description of each parameter that has one, in the order of the signature."""
     said = [arguments(text) for text in _texts(owner)]
+    if isinstance(owner, type):
+        said.append(arguments(written(owner), "Attributes"))
     found = {}
     for parameter in parameters(owner):
         text = next((one[parameter.name] for one in said if parameter.name in one), None)
-        if text is None and isinstance(owner, OpSpec):
-            text = shared(owner, parameter)
+        if text is None:
+            text = shared(owner, parameter) if isinstance(owner, OpSpec) else _of_methods(owner, parameter.name)
         if text is not None:
+            text = _followed(owner, parameter.name, text)
             found[parameter.name] = f"{text}{_default(parameter, text)}"
     return found
 
@@ -59,6 +65,25 @@ def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
         return None
     others = " and ".join(f"`{p.name}`" for p in spec.parameters if p.is_tensor and p is not parameter)
     return f"{BESIDE.format(others=others) if others else ALONE} {takes}{GIVES[spec.facts.gives]}."
+
+
+def _followed(owner: Any, parameter: str, text: str) -> str:
+    """Returns the description that a text such as "see `Accuracy`" refers to; another text as it is."""
+    reference = _SEE.fullmatch(text)
+    if reference is None or isinstance(owner, OpSpec):
+        return text
+    first, *rest = reference[1].split(".")
+    kind = owner[0] if isinstance(owner, tuple) else owner
+    target = vars(sys.modules[kind.__module__]).get(first)
+    for name in rest:
+        target = getattr(target, name, None)
+    return descriptions(target).get(parameter, text) if callable(target) else text
+
+
+def _of_methods(owner: Any, parameter: str) -> str | None:
+    names = (owner[1], owner[0].__name__) if isinstance(owner, tuple) else (owner.__name__,)
+    keys = (*(f"{name}.{parameter}" for name in names), parameter)
+    return next((METHODS[key] for key in keys if key in METHODS), None)
 
 
 def keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
@@ -95,9 +120,9 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
     return tuple(p for p in found if p.name[0] != "_")
 
 
-def arguments(text: str) -> dict[str, str]:
-    """Returns the descriptions that a docstring in Google style has, by the name of the parameter."""
-    block = _ARGS.search(inspect.cleandoc(text))
+def arguments(text: str, head: str = "Args") -> dict[str, str]:
+    """Returns the descriptions that a docstring in Google style has below a head, by the name of the parameter."""
+    block = _BLOCKS[head].search(inspect.cleandoc(text))
     found: dict[str, str] = {}
     names: list[str] = []
     for line in block[1].splitlines() if block else ():
@@ -116,6 +141,8 @@ def _texts(owner: Any) -> Iterator[str]:
     if isinstance(owner, tuple):
         kind, name = owner
         yield from (_plain(vars(base)[name].__doc__) for base in kind.__mro__[1:] if name in vars(base))
+        if isinstance(vars(kind)[name], classmethod):  # another constructor
+            yield from _texts(kind)
     elif isinstance(owner, type):
         yield _plain(vars(owner).get("__init__", owner).__doc__)
         function = getattr(owner, "function", None)  # a loss has the options of a function

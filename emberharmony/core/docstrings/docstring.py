@@ -1,6 +1,7 @@
 """Docstrings that are completed when somebody reads them, so that the import does not pay for it."""
 
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from emberharmony.core.deferred import Deferred
@@ -41,7 +42,12 @@ def docstring(text: str | None, owner: Any) -> str | None:
 
 
 def document(value: Any) -> None:
-    """Lets the docstring of a function of the package, or those of a class and its methods, be completed when read."""
+    """Lets the docstring of a function of the package, or those of a class and its methods, be completed when read.
+
+    Of a module that has no `__all__` it does so for what the module holds.
+    """
+    if isinstance(value, ModuleType) and not hasattr(value, "__all__"):
+        document_all(vars(value), vars(value))
     if not str(getattr(value, "__module__", "")).startswith("emberharmony."):
         return
     if isinstance(value, type):

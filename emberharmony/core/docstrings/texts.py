@@ -138,6 +138,29 @@ SHARED: dict[str, str] = {
 NONE = {"rng": "None makes a generator whose seed is drawn from the default stream."}
 """By the name of a parameter, what None means wherever it is the default and no text says it."""
 
+_STATE = "what `state_dict` returned, or a copy of it that went through a file."
+METHODS = {
+    "load_state_dict.state": _STATE,
+    "load_state_dict.state_dict": _STATE,
+    "loading.state": _STATE,
+    "loading.state_dict": _STATE,
+    "loading_own.state_dict": _STATE,
+    "ArrayBase.axis": "the axis or the axes to reduce; None reduces all of them.",
+    "ArrayBase.dtype": "the dtype of the result, or its name; None leaves the choice to the op.",
+    "ArrayBase.out": "only None is accepted, which libraries that are written for NumPy's arrays pass.",
+    "ArrayBase.keepdims": "whether the reduced axes stay, with length 1.",
+    "DataParallel.options": "the options that the method of `Module` takes.",
+    "add.sums": "sums by name, as the `sums` of another metric of the same class.",
+    "total.difference": "the differences of predictions and targets, a tensor.",
+    "numerator_and_denominator.right": "how many examples of the class were predicted as such.",
+    "numerator_and_denominator.false_positive": "how many examples of others were predicted as of the class.",
+    "numerator_and_denominator.false_negative": "how many examples of the class were predicted as of another.",
+    "put_member.key": "the name of the place, as `members` gives it.",
+    "put_member.member": "what is put there.",
+    "is_leaf": "a function that returns whether an object counts as a leaf; None takes those that are no nodes.",
+}
+"""What parameters of functions and methods mean, by their name, perhaps after that of the function or class."""
+
 TAKES = {
     "all": "Any dtype",
     "numeric": "Integers, floats or complex numbers",

@@ -84,6 +84,7 @@ def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatte
     """Makes the objects of a class, and of its subclasses, nodes of trees; a subclass may be registered by itself.
 
     Args:
+        cls: the class whose objects become nodes.
         flatten: returns the pair (children, static) of an object. The children are a list or tuple, or a dict from
             names, which the paths of leaves then contain. `static` is the rest of the object; it is a part of the
             structure of the tree, so `==` must be able to compare it.

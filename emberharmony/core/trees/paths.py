@@ -22,6 +22,9 @@ class TreePath(tuple[Any, ...]):
 def tree_paths(tree: Any, is_leaf: IsLeaf = None) -> list[TreePath]:
     """Returns the path of each leaf of a tree: a tuple, of which `str` makes text.
 
+    Args:
+        tree: nested dicts, lists, tuples, dataclasses and registered objects; all else is a leaf.
+
     Example:
         >>> tree = {"h": [{"weight": 1.0, "bias": 2.0}], "scale": 3.0}
         >>> [str(path) for path in ops.tree_paths(tree)]
@@ -33,13 +36,22 @@ def tree_paths(tree: Any, is_leaf: IsLeaf = None) -> list[TreePath]:
 
 
 def tree_flatten_with_path(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[tuple[TreePath, Any]], TreeDef]:
-    """Returns the pairs (path, leaf) of a tree in order, and its structure, for `tree_unflatten`."""
+    """Returns the pairs (path, leaf) of a tree in order, and its structure, for `tree_unflatten`.
+
+    Args:
+        tree: nested dicts, lists, tuples, dataclasses and registered objects; all else is a leaf.
+    """
     leaves, treedef = tree_flatten(tree, is_leaf)
     return list(zip(paths_of(treedef), leaves, strict=True)), treedef
 
 
 def tree_map_with_path(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Returns a tree of the same structure, each leaf being `fn` of its path and of the leaves at its place.
+
+    Args:
+        fn: returns the new leaf for a path and the leaves there, one of each tree.
+        tree: nested dicts, lists, tuples, dataclasses and registered objects; all else is a leaf.
+        *rest: trees of the same structure, whose leaves are the further arguments of `fn`.
 
     Raises:
         ArgumentError: if the structures of `tree` and of the trees in `rest` differ; the message shows both.

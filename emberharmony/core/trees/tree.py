@@ -93,6 +93,9 @@ def _beside_items(tree: dict[Any, Any]) -> tuple[tuple[str, Any], ...]:
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:
     """Returns the leaves of a tree in order, and its structure, for `tree_unflatten`.
 
+    Args:
+        tree: nested dicts, lists, tuples, dataclasses and registered objects; all else is a leaf.
+
     Raises:
         ArgumentError: if the tree is nested too deeply.
     """
@@ -142,6 +145,10 @@ def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool])
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     """Returns the tree of structure `treedef` with these leaves.
 
+    Args:
+        treedef: the structure, as `tree_flatten` returns it.
+        leaves: as many leaves as the structure has, in its order.
+
     Raises:
         ArgumentError: if the number of leaves is wrong.
     """
@@ -186,12 +193,21 @@ def _rebuilt_dict(
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
-    """Returns the leaves of a tree in order."""
+    """Returns the leaves of a tree in order.
+
+    Args:
+        tree: nested dicts, lists, tuples, dataclasses and registered objects; all else is a leaf.
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_map(fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Returns a tree of the same structure, each leaf being `fn` of the leaves at its place in `tree` and in `rest`.
+
+    Args:
+        fn: returns the new leaf for the leaves at one place, one of each tree.
+        tree: nested dicts, lists, tuples, dataclasses and registered objects; all else is a leaf.
+        *rest: trees of the same structure, whose leaves are the further arguments of `fn`.
 
     Raises:
         ArgumentError: if the structures of the trees differ; the message shows both.

@@ -28,7 +28,7 @@ def from_torch(
     Args:
         module: the module; its values are copied.
         args: example arguments: a tuple, or one tensor.
-        kwargs: more of them, by name.
+        kwargs: arguments of the call by name; None if there are none.
         dynamic: which axes may have another length, as `dynamic_shapes` of `torch.export.export`: by the name of each
             argument None or the axes, as `{"x": {0: torch.export.Dim.DYNAMIC}}`. True lets the first axis of all
             tensors vary.

@@ -20,7 +20,7 @@ def load_program(folder: str | os.PathLike[str]) -> Captured:
     """Returns the captured module that `Captured.save` has written; PyTorch is not needed, and no code is executed.
 
     Args:
-        folder: the folder.
+        folder: the folder that `save` of a captured program wrote.
 
     Raises:
         ArgumentError: if there is no program in the folder.

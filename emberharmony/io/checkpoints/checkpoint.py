@@ -32,7 +32,8 @@ class Checkpoint:
     Args:
         folder: where the folders of the steps are; the first `save` makes it.
         keep: how many of the newest checkpoints stay; None keeps all.
-        keep_best: the name of a number in `extra`; the checkpoint with the best one stays as well.
+        keep_best: the name of a number in `extra`; the checkpoint with the best one stays as well. None keeps the last
+            ones only.
         mode: "min" if the best number is the smallest, "max" if it is the largest.
 
     Raises:
@@ -93,12 +94,14 @@ class Checkpoint:
 
         Args:
             step: how many steps have been made.
-            model: a module.
-            optimizer: an optimizer; in a dict also what belongs to it, such as an `EMA` or a `LossScaler`.
-            schedule: a schedule that the optimizer does not hold.
-            random: random generators, or `nn.Rngs`, outside of the model.
-            data: what knows its position in the data, such as `nn.data.batches`.
-            extra: numbers, text, and lists and dicts of these; a tensor with one element is saved as a number.
+            model: a module; None saves none.
+            optimizer: an optimizer; in a dict also what belongs to it, such as an `EMA` or a `LossScaler`. None saves
+                none.
+            schedule: a schedule that the optimizer does not hold; None saves none.
+            random: random generators, or `nn.Rngs`, outside of the model; None saves none.
+            data: what knows its position in the data, such as `nn.data.batches`; None saves none.
+            extra: numbers, text, and lists and dicts of these; a tensor with one element is saved as a number. None
+                saves none.
 
         Raises:
             ArgumentError: if the step is no natural number, there is nothing to save, the model has no parameters, or
@@ -160,11 +163,11 @@ class Checkpoint:
         streams are restored with an optimizer, generators or data, and not with a model alone.
 
         Args:
-            model: where the state of the model goes, and so on for the other parts; see `save`.
-            optimizer: see `save`.
-            schedule: see `save`.
-            random: see `save`.
-            data: see `save`.
+            model: the module that gets the state; None leaves it out.
+            optimizer: the optimizer, or the dict, that gets the state; None leaves it out.
+            schedule: the schedule that gets the state; None leaves it out.
+            random: the generators that get the state; None leaves them out.
+            data: what gets the position in the data; None leaves it out.
             step: which checkpoint; by default the one that was saved last.
 
         Raises:

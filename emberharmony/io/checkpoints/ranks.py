@@ -45,6 +45,10 @@ class RankCheckpoint:
     def save(self, step: int, **parts: Any) -> str:
         """Saves the state of a training after a step, and returns the folder; see `Checkpoint.save`.
 
+        Args:
+            step: the number of steps so far.
+            **parts: the parts of the training by name, as `Checkpoint.save` takes them.
+
         Raises:
             CheckpointError: on all ranks, if the state cannot be written on one.
         """
@@ -65,6 +69,9 @@ class RankCheckpoint:
 
     def restore(self, **parts: Any) -> int:
         """Puts the state of a checkpoint into the parts of a training, and returns its step; see `Checkpoint.restore`.
+
+        Args:
+            **parts: the parts of the training by name, as `Checkpoint.restore` takes them.
 
         Raises:
             CheckpointError: on all ranks, if the checkpoint is missing, damaged or different on one.

@@ -102,6 +102,9 @@ class ReLU2(_Activation, op=lambda x: ops.square(ops.relu(x))):
 class LeakyReLU(_Activation, op=ops.leaky_relu):
     """Returns `x` where it is positive, else `negative_slope * x`.
 
+    Args:
+        negative_slope: the factor where `x` is not positive.
+
     Example:
         >>> nn.LeakyReLU(0.5)([-1.0, 2.0]).tolist()
         [-0.5, 2.0]
@@ -113,6 +116,9 @@ class LeakyReLU(_Activation, op=ops.leaky_relu):
 class ELU(_Activation, op=ops.elu):
     """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`.
 
+    Args:
+        alpha: minus the limit at minus infinity.
+
     Example:
         >>> nn.ELU()([0.0, 2.0]).tolist()
         [0.0, 2.0]
@@ -123,6 +129,9 @@ class ELU(_Activation, op=ops.elu):
 
 class CELU(_Activation, op=ops.celu):
     """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`.
+
+    Args:
+        alpha: minus the limit at minus infinity, above 0.
 
     Raises:
         ArgumentError: if alpha is not above 0.
@@ -201,6 +210,9 @@ class GLU(_Activation, op=ops.glu):
 
     Shape: the axis `dim` has half of its length in the result.
 
+    Args:
+        dim: the axis that is halved, of even length.
+
     Raises:
         ShapeError: from the call, if the axis has an odd length.
 
@@ -216,6 +228,9 @@ class SwiGLU(_Activation, op=_gated_by(ops.silu)):
     """Returns the first half of the axis `dim` times the `SiLU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
+
+    Args:
+        dim: the axis that is halved, of even length.
 
     Raises:
         ShapeError: from the call, if the axis has an odd length.
@@ -234,6 +249,9 @@ class GEGLU(_Activation, op=_gated_by(lambda x: ops.gelu(x, False))):
     """Returns the first half of the axis `dim` times the `GELU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
+
+    Args:
+        dim: the axis that is halved, of even length.
 
     Raises:
         ShapeError: from the call, if the axis has an odd length.
@@ -255,6 +273,10 @@ def _softplus(x: TensorLike, beta: float, threshold: float) -> Tensor:
 
 class Softplus(_Activation, op=_softplus):
     """Returns `log(1 + exp(beta * x)) / beta`, and `x` where `beta * x` is above the threshold.
+
+    Args:
+        beta: how sharp the kink is: the factor of `x`, not 0.
+        threshold: the value of `beta * x` above which the result is `x` itself.
 
     Raises:
         ArgumentError: if beta is 0.
@@ -392,6 +414,10 @@ class Tanhshrink(_Activation, op=ops.tanh_shrink):
 class Hardtanh(_Activation, op=ops.clip):
     """Returns `x` limited to the range from `min_val` to `max_val`.
 
+    Args:
+        min_val: the lower limit of the result.
+        max_val: the upper limit of the result.
+
     Raises:
         ArgumentError: if `min_val` is not less than `max_val`.
 
@@ -429,6 +455,9 @@ class Hardswish(_Activation, op=ops.hard_silu):
 class Hardshrink(_Activation, op=ops.hard_shrink):
     """Returns `x`, but 0 where `abs(x)` is at most `lambd`.
 
+    Args:
+        lambd: the largest magnitude that becomes 0.
+
     Example:
         >>> nn.Hardshrink()([0.25, 2.0]).tolist()
         [0.0, 2.0]
@@ -439,6 +468,9 @@ class Hardshrink(_Activation, op=ops.hard_shrink):
 
 class Softshrink(_Activation, op=ops.soft_shrink):
     """Returns `x` moved towards 0 by `lambd`; 0 where `abs(x)` is at most `lambd`.
+
+    Args:
+        lambd: by how much magnitudes shrink, at least 0.
 
     Raises:
         ArgumentError: if `lambd` is negative.
@@ -458,6 +490,10 @@ class Softshrink(_Activation, op=ops.soft_shrink):
 class Threshold(_Activation, op=ops.threshold):
     """Returns `x` where it is above the threshold, else `value`.
 
+    Args:
+        threshold: the number that `x` must exceed to stay.
+        value: the result elsewhere.
+
     Example:
         >>> nn.Threshold(2.0, 0.0)([1.0, 3.0]).tolist()
         [0.0, 3.0]
@@ -474,6 +510,9 @@ def _heaviside(x: TensorLike, threshold: float) -> Tensor:
 
 class Heaviside(_Activation, op=_heaviside):
     """Returns 1 where `x` is above the threshold, else 0; the gradient is 0.
+
+    Args:
+        threshold: the number that `x` must exceed for a 1.
 
     Example:
         >>> nn.Heaviside()([-1.0, 2.0]).tolist()

@@ -47,7 +47,7 @@ class MultiheadAttention(Module):
         num_kv_heads: the number of heads of keys and values, which divides `num_heads`; each is shared by a group of
             query heads. None is `num_heads`.
         rope: rotates queries and keys by their positions: an `nn.RoPE`, or a module with its call, which gets tensors
-            (batch, time, heads, width).
+            (batch, time, heads, width). None rotates nothing.
         rng: draws the initial values, which are those of PyTorch, and the masks of dropout.
         dtype: the dtype of the parameters; None is the default floating dtype.
 

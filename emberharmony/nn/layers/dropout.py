@@ -43,8 +43,8 @@ class Dropout(_Dropout):
     Shape: that of the input.
 
     Args:
-        p: the probability.
         rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
+        p: the probability that an element is set to 0, from 0 to 1.
 
     Raises:
         ArgumentError: if `p` is not from 0 to 1.
@@ -67,7 +67,7 @@ class _ChannelDropout(_Noise, spatial.Spatial):
     """The base of the layers that drop whole channels.
 
     Args:
-        p: the probability.
+        p: the probability that a channel is set to 0, from 0 to 1.
         data_format: `"channels_last"` if the channels are the last axis.
         rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
 
@@ -170,8 +170,8 @@ class AlphaDropout(_Dropout):
     Shape: that of the input.
 
     Args:
-        p: the probability.
         rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
+        p: the probability that an element is dropped, from 0 to 1.
 
     Raises:
         ArgumentError: if `p` is not from 0 to 1.
@@ -193,7 +193,7 @@ class FeatureAlphaDropout(_Dropout):
     Shape: (batch, channels, ...), or with the channels last, to the same.
 
     Args:
-        p: the probability.
+        p: the probability that a channel is dropped, from 0 to 1.
         data_format: `"channels_last"` if the channels are the last axis.
         rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
 
@@ -296,7 +296,7 @@ class DropPath(_Noise):
     Shape: (batch, ...) to the same.
 
     Args:
-        drop_prob: the probability.
+        drop_prob: the probability that a sample of the batch is dropped, from 0 to 1.
         scale_by_keep: whether the other samples are divided by 1 - drop_prob.
         rng: draws the mask; an `nn.Rngs` gives its stream `dropout`.
 

@@ -69,9 +69,9 @@ class Embedding(_Table):
     Shape: indices (...) to (..., embedding_dim).
 
     Args:
-        num_embeddings: the number of vectors.
-        embedding_dim: their length.
-        padding_idx: the index of a vector that is zeros at first and gets no gradient.
+        num_embeddings: the number of vectors: the length of the first axis of the table.
+        embedding_dim: the length of a vector: that of the last axis of the result.
+        padding_idx: the index of a vector that is zeros at first and gets no gradient; None if there is none.
         scale_grad_by_freq: whether the gradient of a vector is divided by how often its index occurs in the input.
         rng: draws the initial values, which are normal numbers of mean 0 and variance 1, as in PyTorch.
         dtype: the dtype of the table; None is the default floating dtype.
@@ -117,9 +117,10 @@ class Embedding(_Table):
         """Returns a layer with a given table.
 
         Args:
-            embeddings: (num_embeddings, embedding_dim).
+            embeddings: the table, (num_embeddings, embedding_dim), of a floating dtype.
             freeze: whether the table is not trained.
-            padding_idx, scale_grad_by_freq: those of the constructor; the vector at `padding_idx` stays as given.
+            padding_idx: the index of a vector that gets no gradient and stays as given; None if there is none.
+            scale_grad_by_freq: whether the gradient of a vector is divided by how often its index occurs.
 
         Raises:
             ShapeError: if the table is not a matrix.
@@ -142,6 +143,9 @@ class Embedding(_Table):
         """Returns `x @ weight.T`, as the head of a language model that shares the table.
 
         Shape: x (..., embedding_dim) to (..., num_embeddings).
+
+        Args:
+            x: (..., embedding_dim): features, of a floating dtype.
         """
         return ops.linear(x, self.weight, None, True)
 
@@ -152,12 +156,13 @@ class EmbeddingBag(_Table):
     Shape: indices (bags, length), or (n,) with offsets (bags,), to (bags, embedding_dim). An empty bag gives zeros.
 
     Args:
-        num_embeddings: the number of vectors.
-        embedding_dim: their length.
+        num_embeddings: the number of vectors: the length of the first axis of the table.
+        embedding_dim: the length of a vector: that of the last axis of the result.
         scale_grad_by_freq: whether the gradient of a vector is divided by how often its index occurs in the input.
         mode: `"sum"`, `"mean"` or `"max"`.
         include_last_offset: whether the offsets end with the number of indices.
-        padding_idx: the index of a vector that is zeros at first, gets no gradient, and belongs to no bag.
+        padding_idx: the index of a vector that is zeros at first, gets no gradient, and belongs to no bag; None if
+            there is none.
         rng: draws the initial values, which are normal numbers of mean 0 and variance 1, as in PyTorch.
         dtype: the dtype of the table; None is the default floating dtype.
 

@@ -15,7 +15,12 @@ from emberharmony.types import Tensor, TensorLike
 
 
 class Identity(Module):
-    """Returns its input; the arguments of the constructor are ignored."""
+    """Returns its input; the arguments of the constructor are ignored.
+
+    Args:
+        *args: arguments of any kind, which are ignored.
+        **kwargs: options of any kind, which are ignored.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass

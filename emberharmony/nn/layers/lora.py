@@ -84,6 +84,9 @@ class LoRALinear(Linear):
     ) -> "LoRALinear":
         """Returns a layer around the weight and the bias of a linear layer, which become untrainable.
 
+        Args:
+            linear: the layer whose weight and bias the new one keeps.
+
         Example:
             >>> base = nn.Linear(2, 3)
             >>> layer = nn.LoRALinear.from_linear(base, rank=1)

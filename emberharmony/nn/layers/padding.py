@@ -59,7 +59,7 @@ class _ConstantPad(_Pad):
     Args:
         padding: one integer for all sides, or two for each axis, the last axis first: (left, right) or (left, right,
             top, bottom), and so on.
-        value: the constant.
+        value: the number that is added.
         data_format: "channels_last" if the channels come after the spatial axes.
 
     Raises:

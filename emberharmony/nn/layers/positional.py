@@ -39,7 +39,8 @@ class RoPE(Module):
             of Hugging Face.
         base: the base of the angles.
         scale: the factor of the positions.
-        frequencies: one number for each pair in place of `base ** (-2 * i / dims)`, as models for long texts have them.
+        frequencies: one number for each pair in place of `base ** (-2 * i / dims)`, as models for long texts have them;
+            None takes these.
 
     Raises:
         ArgumentError: if `dims` is odd, or there is not one frequency for each pair.
@@ -88,13 +89,25 @@ class ALiBi(Module):
 
     @staticmethod
     def slopes(num_heads: int) -> list[float]:
-        """Returns the factor of the distance for each head, a geometric sequence."""
+        """Returns the factor of the distance for each head, a geometric sequence.
+
+        Args:
+            num_heads: the number of heads.
+        """
         whole = 2 ** math.floor(math.log2(length("num_heads", num_heads)))
         factors = [2.0 ** (-8.0 * (i + 1) / whole) for i in range(whole)]
         return factors + [2.0 ** (-4.0 * (2 * i + 1) / whole) for i in range(num_heads - whole)]
 
     def bias(self, num_heads: int, queries: int, keys: int, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns what is added to the logits, (1, heads, queries, keys)."""
+        """Returns what is added to the logits, (1, heads, queries, keys).
+
+        Args:
+            num_heads: the number of heads.
+            queries: the number of queries.
+            keys: the number of keys.
+            offset: the position of the first query among the keys.
+            dtype: the dtype of the result; None is the default float.
+        """
         distance = ops.abs(
             ops.subtract(ops.reshape(ops.arange(offset, offset + queries), (queries, 1)), ops.arange(keys))
         )

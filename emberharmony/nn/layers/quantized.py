@@ -26,6 +26,10 @@ class QuantizationError(Record):
     Attributes:
         largest: the greatest absolute difference.
         relative: the root mean square of the differences, as a share of that of the weight.
+
+    Args:
+        values: the two numbers, `largest` and `relative`, by position.
+        named: the two numbers by name.
     """
 
     largest: float
@@ -109,6 +113,9 @@ class QuantizedLinear(_Quantized):
     def from_linear(cls, linear: Linear, group_size: int = 64, bits: int = 4) -> "QuantizedLinear":
         """Returns a layer with the quantised weight of a linear layer, and its bias itself.
 
+        Args:
+            linear: the layer whose weight is quantised, in rows of its inputs.
+
         Example:
             >>> base = nn.Linear(64, 2)
             >>> nn.QuantizedLinear.from_linear(base).bias is base.bias
@@ -180,6 +187,9 @@ class QuantizedEmbedding(_Quantized):
     def from_embedding(cls, embedding: Embedding, group_size: int = 64, bits: int = 4) -> "QuantizedEmbedding":
         """Returns a layer with the quantised table of an embedding.
 
+        Args:
+            embedding: the layer whose table is quantised, in rows.
+
         Example:
             >>> base = nn.Embedding.from_pretrained(ops.ones((3, 64)))
             >>> nn.QuantizedEmbedding.from_embedding(base)(0).tolist() == base(0).tolist()
@@ -198,6 +208,9 @@ class QuantizedEmbedding(_Quantized):
         """Returns `x @ table.T`, as the head of a language model that shares the table.
 
         Shape: x (..., embedding_dim) to (..., num_embeddings).
+
+        Args:
+            x: (..., embedding_dim): features, of a floating dtype.
         """
         return self._product(x)
 
@@ -214,7 +227,7 @@ def quantize(model: Module, *, bits: int = 4, group_size: int = 64, where: Where
     that was quantised with the same options.
 
     Args:
-        model: the model.
+        model: the model, whose layers are replaced in place.
         bits: the width of a value, 4 or 8. With 64 values in a group, normally distributed weights get a relative error
             of 9 % with 4 bits and of 0.5 % with 8 bits; `quantization_error` computes it for each layer.
         group_size: how many values share a scale: 32, 64 or 128.
@@ -269,7 +282,10 @@ def quantization_error(
     """Returns, by name, the error that `quantize` would make in the weight of each layer; the model does not change.
 
     Args:
-        model, bits, group_size, where: those of `quantize`, with its errors.
+        model: the model, which does not change.
+        bits: the width of a value, 4 or 8.
+        group_size: how many adjacent values of a row share a scale and a bias: 32, 64 or 128.
+        where: returns whether a layer is quantised, for its name and the layer; None means all.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))

@@ -333,7 +333,7 @@ class Bidirectional(Module):
     Shape: as those of the layers.
 
     Args:
-        forward_layer: runs forward.
+        forward_layer: the layer that reads the sequences from their beginning.
         backward_layer: runs backward; its outputs are put back in the order of time.
         merge: "concat" on the last axis, "sum", "mul", "ave", or None for the pair of both.
         time_axis: the axis of the time; None is 1 for a layer with `batch_first`, and else 0.

@@ -48,7 +48,7 @@ class Unflatten(Module):
     """Divides an axis into several.
 
     Args:
-        dim: the axis.
+        dim: the axis that is divided, from -ndim to ndim - 1.
         unflattened_size: the lengths of the new axes, one of which may be -1.
 
     Raises:

@@ -365,7 +365,8 @@ class Transformer(Module):
         nhead: the number of heads, which divides `d_model`.
         num_encoder_layers, num_decoder_layers: the numbers of layers.
         dim_feedforward, dropout, activation: those of the layers; see `TransformerEncoderLayer`.
-        custom_encoder, custom_decoder: modules in the place of these.
+        custom_encoder: a module in the place of the encoder; None makes a `TransformerEncoder`.
+        custom_decoder: a module in the place of the decoder; None makes a `TransformerDecoder`.
         layer_norm_eps, batch_first, norm_first, bias: those of the layers.
         rng: draws the initial values, those of Glorot and Bengio for matrices, and the masks of dropout.
         dtype: the dtype of the parameters; None is the default floating dtype.
@@ -453,7 +454,12 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, dtype: DTypeLike | None = None) -> Tensor:
-        """Returns the mask (sz, sz) to add to logits that excludes later keys: 0 up to the diagonal, then -inf."""
+        """Returns the mask (sz, sz) to add to logits that excludes later keys: 0 up to the diagonal, then -inf.
+
+        Args:
+            sz: the number of queries, and of keys.
+            dtype: the dtype of the mask; None is the default float.
+        """
         return ops.triu(ops.full((sz, sz), -math.inf, dtype), 1)
 
 

@@ -21,14 +21,15 @@ class Upsample(Module):
     Shape: (batch, channels, *spatial) to (batch, channels, *size).
 
     Args:
-        size: the lengths of the spatial axes of the output, or one integer for all.
-        scale_factor: instead of `size`, the number that multiplies each length, or one for each axis; the result is
-            rounded down.
+        size: the lengths of the spatial axes of the output, or one integer for all; None takes `scale_factor`.
+        scale_factor: the number that multiplies each length, or one for each axis; the result is rounded down. None
+            takes `size`.
         mode: "nearest"; "linear", "bilinear" or "trilinear", by the number of spatial axes; "bicubic" for two; or
             "nearest-exact" and "area" of `torch.nn.functional.interpolate`.
         align_corners: whether the centres of the first and last elements keep their places, rather than the edges;
             None is False.
-        recompute_scale_factor: whether positions follow from the rounded lengths rather than from `scale_factor`.
+        recompute_scale_factor: whether positions follow from the rounded lengths rather than from `scale_factor`; None
+            is False.
         data_format: "channels_last" if the channels come after the spatial axes.
 
     Dtype: "nearest" and "nearest-exact" take every dtype, "area" makes integers the default float, and the other modes
@@ -77,8 +78,8 @@ class UpsamplingNearest2d(Upsample):
     """Resizes images by their nearest pixels: `Upsample` with this mode.
 
     Args:
-        size: the height and width of the output, or one integer for both.
-        scale_factor: instead of `size`, the number that multiplies the height and width, or one for each.
+        size: the height and width of the output, or one integer for both; None takes `scale_factor`.
+        scale_factor: the number that multiplies the height and width, or one for each; None takes `size`.
         data_format: "channels_last" if the channels come after the spatial axes.
 
     Example:
@@ -100,8 +101,8 @@ class UpsamplingBilinear2d(Upsample):
     """Resizes images by bilinear interpolation between the corners: `Upsample` with `align_corners=True`.
 
     Args:
-        size: the height and width of the output, or one integer for both.
-        scale_factor: instead of `size`, the number that multiplies the height and width, or one for each.
+        size: the height and width of the output, or one integer for both; None takes `scale_factor`.
+        scale_factor: the number that multiplies the height and width, or one for each; None takes `size`.
         data_format: "channels_last" if the channels come after the spatial axes.
 
     Example:

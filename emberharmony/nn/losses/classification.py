@@ -51,9 +51,10 @@ def cross_entropy(
         target: integers are class ids, in the shape of `input` without the axis of the classes; floating numbers are
             the probability of each class, in the shape of `input`.
         weight: the weight of each class, `(classes,)`. The mean over class ids is divided by the sum of their weights.
+            None is 1 for all.
         ignore_index: a class id whose positions do not count. If none counts, the mean is NaN and its gradient 0.
         label_smoothing: the share, from 0 to 1, of the target that is spread over all classes.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
         axis: the axis of the classes; by default 1, or 0 if `input` has one axis. Pass -1 for channels last.
 
     Raises:
@@ -98,7 +99,13 @@ def nll(
     """Returns the negative log-likelihoods of class ids, by default their mean; `cross_entropy` takes logits.
 
     Args:
-        input: the logarithm of the probability of each class; see `cross_entropy` for the other arguments.
+        input: the logarithm of the probability of each class, with the classes along `axis`.
+        target: class ids, integers in the shape of `input` without `axis`.
+        weight: the weight of each class, `(classes,)`. The mean is divided by the sum of their weights. None is 1 for
+            all.
+        ignore_index: an id whose positions do not count; their loss is 0.
+        reduction: "none" gives the loss at each position, "mean" and "sum" one number.
+        axis: the axis of the classes; None is 1, or 0 if `input` has one axis.
 
     Raises:
         IndexOutOfBoundsError: if an id is not a class; MLX checks a tensor of ids in checked mode (`ops.checked`) only.
@@ -131,8 +138,8 @@ def binary_cross_entropy(
     Args:
         input: probabilities p from 0 to 1; others give NaN.
         target: t, of the same shape, from 0 to 1.
-        weight: a factor of each loss, which broadcasts to the shape of `input`.
-        reduction: "none", "mean" or "sum".
+        weight: a factor of each loss, which broadcasts to the shape of `input`; None is 1.
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes do not fit.
@@ -170,11 +177,12 @@ def binary_cross_entropy_with_logits(
     """Returns the binary cross-entropies of logits, by default their mean; no logit overflows or loses digits.
 
     Args:
-        input: logits.
+        input: logits, a tensor of any shape.
         target: the probabilities, of the same shape.
-        weight: a factor of each loss, which broadcasts to the shape of `input`.
-        pos_weight: a factor of the losses of positive examples alone, which broadcasts to the shape of `input`.
-        reduction: "none", "mean" or "sum".
+        weight: a factor of each loss, which broadcasts to the shape of `input`; None is 1.
+        pos_weight: a factor of the losses of positive examples alone, which broadcasts to the shape of `input`; None is
+            1.
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes do not fit.
@@ -213,11 +221,11 @@ def focal(
     A loss is multiplied by `(1 - q) ** gamma`, where q is the probability that the logit gives to the target.
 
     Args:
-        input: logits.
+        input: logits, a tensor of any shape.
         target: 0 or 1, in a tensor of the same shape.
         alpha: the factor of the losses of positive examples; that of the others is `1 - alpha`. None is no factor.
         gamma: how fast the factor falls with q.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `alpha` is not from 0 to 1, or if `gamma` is negative.
@@ -258,7 +266,7 @@ def dice(
         target: t, of the same shape: 0, 1 or probabilities.
         smooth: what is added to the numerator and the denominator; with a number above 0 an empty mask has a loss.
         axis: the axes that a mask spans; by default all but the first.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `smooth` is negative.

@@ -18,10 +18,10 @@ def hinge_embedding(
     """Returns `input` where the target is 1, and `max(0, margin - input)` where it is -1, by default the mean.
 
     Args:
-        input: distances.
+        input: distances, a tensor of any shape.
         target: 1 for pairs that belong together, -1 for others, in a tensor of the same shape.
         margin: the distance that others should have at least.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes differ.
@@ -53,7 +53,7 @@ def cosine_embedding(
         input1, input2: vectors, `(features,)` or `(batch, features)`.
         target: 1 for pairs that belong together, -1 for others, `()` or `(batch,)`.
         margin: the cosine that others should have at most, from -1 to 1.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `margin` is not a cosine.
@@ -104,7 +104,7 @@ def triplet_margin(
         eps: what is added to each difference, so that the gradient of a distance of 0 is defined.
         swap: whether the negative example may be nearer to the positive one than to the anchor, and this distance is
             used then.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `margin` is not positive.
@@ -138,8 +138,12 @@ def triplet_margin_with_distance(
     """Returns the loss of `triplet_margin` for a distance of one's own.
 
     Args:
-        distance_function: returns the distances between two tensors of vectors; by default the Euclidean ones. The
-            other arguments are those of `triplet_margin`.
+        anchor, positive, negative: tensors that `distance_function` takes, such as vectors `(..., features)`.
+        distance_function: returns the distances between two tensors of vectors; None takes the Euclidean ones.
+        margin: by how much the negative example should be farther away, in the unit of the distance.
+        swap: whether the negative example may be nearer to the positive one than to the anchor, and this distance is
+            used then.
+        reduction: "none" gives each loss, "mean" and "sum" one number.
 
     Raises:
         ArgumentError: if `margin` is not positive.

@@ -22,10 +22,10 @@ def hinge(input: TensorLike, target: TensorLike, *, margin: float = 1.0, reducti
     """Returns `max(0, margin - target * input)`, by default the mean.
 
     Args:
-        input: scores.
+        input: scores, a tensor of any shape.
         target: 1 or -1, in a tensor of the same shape.
         margin: the score from which on there is no loss.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes differ.
@@ -43,9 +43,9 @@ def soft_margin(input: TensorLike, target: TensorLike, *, reduction: Reduction =
     """Returns `log(1 + exp(-target * input))`, by default the mean; large scores do not overflow.
 
     Args:
-        input: scores.
+        input: scores, a tensor of any shape.
         target: 1 or -1, in a tensor of the same shape.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes differ.
@@ -72,10 +72,10 @@ def margin_ranking(
     """Returns `max(0, margin - target * (input1 - input2))`, by default the mean.
 
     Args:
-        input1, input2: scores.
+        input1, input2: scores, tensors of one shape.
         target: 1 where the first score should be larger, -1 where the second should; all have one shape.
         margin: by how much it should be larger.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes differ.
@@ -108,8 +108,8 @@ def multi_margin(
         target: the class ids, `()` or `(batch,)`.
         p: the power, 1 or 2.
         margin: by how much the score of the class should exceed those of the others.
-        weight: the weight of each class, `(classes,)`.
-        reduction: "none", "mean" or "sum".
+        weight: the weight of each class, `(classes,)`; None is 1 for all.
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `p` is neither 1 nor 2.
@@ -146,7 +146,7 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
     Args:
         input: the score of each class, `(classes,)` or `(batch, classes)`.
         target: class ids in the same shape; those of an example end before its first negative one.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentTypeError: if the ids are not integers.
@@ -192,8 +192,8 @@ def multilabel_soft_margin(
     Args:
         input: logits, `(..., classes)`.
         target: 0 or 1 for each class, in a tensor of the same shape.
-        weight: the weight of each class, `(classes,)`.
-        reduction: "none", "mean" or "sum".
+        weight: the weight of each class, `(classes,)`; None is 1 for all.
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes do not fit.

@@ -24,6 +24,10 @@ class Loss(Module):
     A subclass names the function: `class MSELoss(Loss, function=mse)`. Options have the names and defaults of the
     function, and become attributes; those that are tensors become buffers.
 
+    Args:
+        *args: values of the options, in their order.
+        **options: values of the options by name.
+
     Example:
         >>> from emberharmony import nn
         >>> loss = nn.HuberLoss(delta=0.5, reduction="sum")

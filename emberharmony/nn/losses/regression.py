@@ -13,8 +13,8 @@ def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean")
     """Returns the squared differences `(input - target) ** 2`, by default their mean.
 
     Args:
-        input, target: tensors of one shape.
-        reduction: "none", "mean" or "sum".
+        input, target: tensors of one shape; integers become the default float.
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes differ.
@@ -33,6 +33,10 @@ def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean")
 def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
     """Returns the absolute differences `abs(input - target)`, by default their mean; see `mse`.
 
+    Args:
+        input, target: tensors of one shape; integers become the default float.
+        reduction: "none" gives each difference, "mean" and "sum" one number.
+
     Example:
         >>> from emberharmony import nn
         >>> nn.losses.l1([1.0, 4.0], [2.0, 1.0]).tolist()
@@ -48,9 +52,9 @@ def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reductio
     """Returns half the squared differences, continued linearly where they exceed `delta`, by default their mean.
 
     Args:
-        input, target: tensors of one shape.
+        input, target: tensors of one shape; integers become the default float.
         delta: the difference from which on the loss is linear.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `delta` is not positive.
@@ -74,9 +78,9 @@ def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduc
     For `beta=0` it is `l1`.
 
     Args:
-        input, target: tensors of one shape.
+        input, target: tensors of one shape; integers become the default float.
         beta: the difference from which on the loss is linear.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `beta` is negative.
@@ -101,8 +105,8 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
     The relative precision is full for small differences too, and large ones do not overflow.
 
     Args:
-        input, target: tensors of one shape.
-        reduction: "none", "mean" or "sum".
+        input, target: tensors of one shape; integers become the default float.
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes differ.
@@ -138,7 +142,7 @@ def gaussian_nll(
             last may be left out.
         full: whether the constant `log(2 * pi) / 2` is added.
         eps: smaller variances count as this one; the gradient passes through unchanged.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ArgumentError: if `eps` is not positive, or if `var` is a negative number; the values of a tensor are not read.
@@ -191,7 +195,7 @@ def poisson_nll(
         log_input: whether `input` holds logarithms.
         full: whether Stirling's approximation of `log(target!)` is added, where the target exceeds 1.
         eps: what is added to an expected value before its logarithm is taken.
-        reduction: "none", "mean" or "sum".
+        reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
         ShapeError: if the shapes differ.

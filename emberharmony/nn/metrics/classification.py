@@ -22,7 +22,7 @@ class Accuracy(Metric):
     Args:
         axis: the axis of the classes, if predictions are scores.
         threshold: the score from which on (exclusively) class 1 is predicted, if there is one score for each target.
-        ignore_index: a class id whose positions do not count.
+        ignore_index: a class id whose positions do not count; None counts all.
 
     Example:
         >>> from emberharmony import nn
@@ -41,6 +41,10 @@ class Accuracy(Metric):
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
         """Adds predictions: scores with an axis of classes, one score for each target, or class ids.
+
+        Args:
+            predictions: scores with an axis of classes, one score for each target, or class ids.
+            target: class ids, integers in the shape of the predictions without the axis of classes.
 
         Raises:
             ShapeError: if the shapes do not fit.
@@ -78,6 +82,10 @@ class TopK(Metric):
 
     def update(self, scores: TensorLike, target: TensorLike) -> None:
         """Adds scores with an axis of classes, and class ids.
+
+        Args:
+            scores: scores with an axis of classes.
+            target: class ids, integers in the shape of the scores without the axis of classes.
 
         Raises:
             IndexOutOfBoundsError: if an id is not a class.
@@ -119,6 +127,10 @@ class ConfusionMatrix(Metric):
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
         """Adds predictions; see `Accuracy.update`.
+
+        Args:
+            predictions: scores with an axis of classes, one score for each target, or class ids.
+            target: class ids, integers in the shape of the predictions without the axis of classes.
 
         Raises:
             IndexOutOfBoundsError: if an id is not a class.
@@ -206,6 +218,11 @@ class Precision(_Ratio):
 class Recall(_Ratio):
     """The share of the examples of a class that were predicted as such; for the arguments see `Precision`.
 
+    Args:
+        average: "binary" is that of class 1; "micro" counts all classes together; "macro" is the mean over the classes
+            that occur in predictions or targets; None returns that of each class.
+        zero_division: the value where the denominator is 0.
+
     Example:
         >>> from emberharmony import nn
         >>> recall = nn.metrics.Recall("macro", num_classes=3)
@@ -221,6 +238,11 @@ class Recall(_Ratio):
 
 class F1(_Ratio):
     """The harmonic mean of precision and recall; for the arguments see `Precision`.
+
+    Args:
+        average: "binary" is that of class 1; "micro" counts all classes together; "macro" is the mean over the classes
+            that occur in predictions or targets; None returns that of each class.
+        zero_division: the value where the denominator is 0.
 
     Example:
         >>> from emberharmony import nn
@@ -256,6 +278,10 @@ class AUC(Metric):
 
     def update(self, scores: TensorLike, target: TensorLike) -> None:
         """Adds scores, and for each 1 or 0, whether the example is positive.
+
+        Args:
+            scores: a score for each example, of any shape; a higher one means positive.
+            target: 1 for positive examples and 0 for others, in the same shape.
 
         Raises:
             IndexOutOfBoundsError: if a target is neither 0 nor 1.
@@ -296,6 +322,10 @@ class Perplexity(Metric):
 
     def update(self, logits: TensorLike, target: TensorLike) -> None:
         """Adds logits with an axis of classes, and class ids.
+
+        Args:
+            logits: logits with an axis of classes.
+            target: class ids, integers in the shape of the logits without the axis of classes.
 
         Raises:
             IndexOutOfBoundsError: if an id is not a class.

@@ -46,6 +46,9 @@ class Metric:
     def merge(self: M, other: M) -> M:
         """Adds what another metric of the same class and options has seen, and returns this metric.
 
+        Args:
+            other: a metric of the same class and options.
+
         Raises:
             ArgumentTypeError: if the other one is of another class.
             ArgumentError: if its sums have other shapes, because its options differ.
@@ -111,6 +114,10 @@ class Mean(Metric):
 
     def update(self, values: TensorLike, weight: TensorLike = 1.0) -> None:
         """Adds numbers with their weights, which broadcast; for a mean over a batch pass the length of the batch.
+
+        Args:
+            values: numbers of any shape.
+            weight: how much each number counts, which broadcasts against the values.
 
         Raises:
             ShapeError: if the shapes do not broadcast.

@@ -31,6 +31,9 @@ class MSE(Metric):
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
         """Adds predictions and targets of one shape.
 
+        Args:
+            predictions, target: real tensors of one shape.
+
         Raises:
             ShapeError: if the shapes differ.
         """
@@ -81,6 +84,9 @@ class R2(Metric):
 
     def update(self, predictions: TensorLike, target: TensorLike) -> None:
         """Adds predictions and targets of one shape.
+
+        Args:
+            predictions, target: real tensors of one shape.
 
         Raises:
             ShapeError: if the shapes differ.

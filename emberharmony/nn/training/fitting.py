@@ -32,6 +32,9 @@ class History(list[Step]):
 
     Attributes:
         stopped: why the training stopped before its end; empty if it did not.
+
+    Args:
+        iterable: the steps that it begins with; by default none.
     """
 
     stopped: str = ""
@@ -83,17 +86,17 @@ def fit(
         loss_fn: returns the scalar loss for a batch; a batch that is a tuple becomes several arguments.
         optimizer: changes the parameters.
         batches: batches of one epoch each time it is iterated, such as `nn.data.batches`.
-        steps: how many steps are made; without it `epochs` decides.
-        epochs: how many times `batches` is iterated; without it and `steps`, once.
-        validation: returns the validation loss; it runs with the module in evaluation.
+        steps: how many steps are made; None leaves it to `epochs`.
+        epochs: how many times `batches` is iterated; None, and no `steps`, is once.
+        validation: returns the validation loss; it runs with the module in evaluation. None computes none.
         validate_every: after how many steps `validation` runs; it also runs after the last.
-        clip: the greatest norm of all gradients together; greater ones are scaled down to it.
+        clip: the greatest norm of all gradients together; greater ones are scaled down to it. None clips nothing.
         callbacks: called with each `Step`; one that returns a text ends the training for this reason.
         progress: whether loss, speed, learning rate and gradient norm are shown on the standard error stream.
         checkpoint: where the training is saved, an `emberharmony.io.Checkpoint`. Batches that have no `state_dict` are
-            iterated anew when the training goes on, and those that were used before are left out.
-        checkpoint_every: after how many steps it is saved; without it after each epoch.
-        random: random generators outside of the module, which checkpoints save too.
+            iterated anew when the training goes on, and those that were used before are left out. None saves nothing.
+        checkpoint_every: after how many steps it is saved; None is after each epoch.
+        random: random generators outside of the module, which checkpoints save too; None if there are none.
 
     Raises:
         ArgumentError: if a number is not positive, both `steps` and `epochs` are given, or there is no batch.

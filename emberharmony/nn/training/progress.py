@@ -18,7 +18,7 @@ class Step(NamedTuple):
         learning_rate: the learning rate of the first group of parameters.
         gradient_norm: the Euclidean norm of all gradients, before clipping.
         seconds: how long it took.
-        validation: the validation loss, if it was computed after this step.
+        validation: the validation loss; None if it was not computed after this step.
     """
 
     step: int

@@ -55,7 +55,6 @@ class Adafactor(Optimizer):
     """Adafactor: Adam without momentum, in which a matrix of n rows and m columns has a state of n + m numbers.
 
     Args:
-        params: see `Optimizer`.
         lr: the largest learning rate relative to the parameter, or a schedule of it; the rate is at most
             `1 / sqrt(step)`.
         beta2_decay: the power of the step count that is the share of the new squares in their average.
@@ -63,7 +62,7 @@ class Adafactor(Optimizer):
             parameter to which steps are relative.
         d: the root mean square above which a step is scaled down.
         weight_decay: the factor of the decoupled decay.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.Adafactor`; Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory
     Cost", 2018.

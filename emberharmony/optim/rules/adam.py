@@ -52,13 +52,12 @@ class Adam(Optimizer):
     """Adam: steps by the moving average of the gradients, divided by the root of that of their squares.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         betas: the decays of the average of the gradients and of that of their squares.
-        eps: what is added to the root.
-        weight_decay: the factor of an L2 penalty.
+        eps: what is added to the root, so that nothing is divided by 0.
+        weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
         amsgrad: whether the largest average of squares so far is used.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
         decoupled_weight_decay: whether the parameter decays by itself, as in AdamW, instead of by a penalty.
 
     Example:
@@ -96,13 +95,12 @@ class AdamW(Adam):
     """Adam with decoupled weight decay: before each step a parameter is multiplied by `1 - lr * weight_decay`.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         betas: the decays of the average of the gradients and of that of their squares.
-        eps: what is added to the root.
+        eps: what is added to the root, so that nothing is divided by 0.
         weight_decay: the factor of the decay.
         amsgrad: whether the largest average of squares so far is used.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Example:
         >>> from emberharmony import Parameter, ops, optim
@@ -149,12 +147,11 @@ class Adamax(Optimizer):
     """Adam with the decaying maximum of the gradients in the place of the root of their squares.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         betas: the decays of the average of the gradients and of their maximum.
         eps: what is added to the absolute gradients.
-        weight_decay: the factor of an L2 penalty.
-        maximize: whether the loss is maximized.
+        weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.Adamax`; Kingma and Ba, "Adam", 2015.
     """
@@ -204,14 +201,13 @@ class NAdam(Optimizer):
     """Adam with Nesterov momentum.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         betas: the decays of the average of the gradients and of that of their squares.
-        eps: what is added to the root.
+        eps: what is added to the root, so that nothing is divided by 0.
         weight_decay: the factor of an L2 penalty, or of the decay.
         momentum_decay: how fast the momentum rises.
         decoupled_weight_decay: whether the parameter decays by itself, as in AdamW, instead of by a penalty.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.NAdam`; Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     """
@@ -278,13 +274,12 @@ class RAdam(Optimizer):
     """Adam whose first steps are without the division by the root, whose variance is too large then.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         betas: the decays of the average of the gradients and of that of their squares.
-        eps: what is added to the root.
+        eps: what is added to the root, so that nothing is divided by 0.
         weight_decay: the factor of an L2 penalty, or of the decay.
         decoupled_weight_decay: whether the parameter decays by itself, as in AdamW, instead of by a penalty.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.RAdam`; Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020.
     """

@@ -39,13 +39,12 @@ class Adagrad(Optimizer):
     """Adagrad: steps by the gradient, divided by the root of the sum of all its squares so far.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         lr_decay: the rate is divided by `1 + steps * lr_decay`.
-        weight_decay: the factor of an L2 penalty.
+        weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
         initial_accumulator_value: the sum of squares before the first step.
-        eps: what is added to the root.
-        maximize: whether the loss is maximized.
+        eps: what is added to the root, so that nothing is divided by 0.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.Adagrad`; Duchi et al., "Adaptive Subgradient Methods", 2011.
     """
@@ -84,12 +83,11 @@ class Adadelta(Optimizer):
     """Adadelta: steps by the gradient times the ratio of the average change so far and the average gradient.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         rho: the decay of both averages of squares.
         eps: what is added to them before the root.
-        weight_decay: the factor of an L2 penalty.
-        maximize: whether the loss is maximized.
+        weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.Adadelta`; Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
@@ -131,14 +129,13 @@ class RMSprop(Optimizer):
     """RMSprop: steps by the gradient, divided by the root of the moving average of its squares.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         alpha: the decay of the averages.
-        eps: what is added to the root.
-        weight_decay: the factor of an L2 penalty.
+        eps: what is added to the root, so that nothing is divided by 0.
+        weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
         momentum: the factor of the last step's direction.
         centered: whether the square of the average gradient is subtracted from the average of squares.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.RMSprop`; Tieleman and Hinton, lecture 6.5 of "Neural Networks for Machine Learning", 2012.
     """
@@ -182,11 +179,10 @@ class Rprop(Optimizer):
     The size grows while the sign stays, and shrinks when it changes. It suits gradients of the whole data.
 
     Args:
-        params: see `Optimizer`.
         lr: the first size of the steps, or a schedule, whose first rate is it.
         etas: the factors by which a size shrinks and grows.
         step_sizes: the smallest and the largest size.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.Rprop`; Riedmiller and Braun, "A Direct Adaptive Method for Faster Backpropagation", 1993.
     """
@@ -224,13 +220,12 @@ class ASGD(Optimizer):
     """Averaged stochastic gradient descent; the average of the parameter is `ax` in its state.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         lambd: the decay of the parameter in each step, as a factor of the rate.
         alpha: the power by which the rate falls.
         t0: the step after which the average begins.
-        weight_decay: the factor of an L2 penalty.
-        maximize: whether the loss is maximized.
+        weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: `torch.optim.ASGD`; Polyak and Juditsky, "Acceleration of Stochastic Approximation by Averaging", 1992.
     """

@@ -36,12 +36,11 @@ class LAMB(Optimizer):
     """LAMB: the step of Adam, scaled so that its length is the learning rate times the norm of the parameter.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         betas: the decays of the average of the gradients and of that of their squares.
-        eps: what is added to the root.
+        eps: what is added to the root, so that nothing is divided by 0.
         weight_decay: the factor of the parameter that is added to the step of Adam.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", 2020, algorithm 2,
     with the norm itself as its function of the norm.

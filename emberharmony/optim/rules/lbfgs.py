@@ -63,7 +63,7 @@ class LBFGS(ParameterGroups):
     evaluates the loss several times.
 
     Args:
-        params: see `Optimizer`.
+        params: a module, parameters, a tree with parameters, or pairs of name and parameter: one group.
         lr: the length of a step as a factor of the direction, or a schedule; with a line search the first length.
         max_iter: the most iterations in each call of `step`.
         max_eval: the number of evaluations of the loss after which a call ends; by default `max_iter * 5 // 4`.
@@ -103,6 +103,9 @@ class LBFGS(ParameterGroups):
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Adds the only group of parameters.
 
+        Args:
+            group: a dict with `"params"` and options.
+
         Raises:
             ArgumentError: if there is one already; see also `Optimizer.add_param_group`.
         """
@@ -111,7 +114,11 @@ class LBFGS(ParameterGroups):
         super().add_param_group(group)
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns the options of the group if they are allowed."""
+        """Returns the options of the group if they are allowed.
+
+        Args:
+            options: all options of the group, by name.
+        """
         allowed = super().allowed_options(options)
         if allowed["max_eval"] is None:
             allowed["max_eval"] = max(1, int(allowed["max_iter"]) * 5 // 4)

@@ -27,11 +27,10 @@ class Lion(Optimizer):
     """Lion: each element steps by the learning rate, against the sign of a momentum, with decoupled weight decay.
 
     Args:
-        params: see `Optimizer`.
         lr: the learning rate, or a schedule; 3 to 10 times smaller than for AdamW.
         betas: the decay that weighs the momentum in a step, and the decay of the momentum itself.
         weight_decay: the factor of the decay; 3 to 10 times larger than for AdamW.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Example:
         >>> from emberharmony import Parameter, ops, optim

@@ -66,8 +66,9 @@ class Muon(Optimizer):
     float32 at least.
 
     Args:
-        params: see `Optimizer`; each parameter has 2 axes.
-        lr: the learning rate, or a schedule.
+        params: a module, parameters, a tree with parameters, pairs of name and parameter, or a list of groups; each
+            parameter has 2 axes. None is for the pure form alone.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         weight_decay: the factor of the decoupled decay.
         momentum: the decay of the average of the gradients.
         nesterov: whether the step looks ahead by the momentum.
@@ -101,6 +102,9 @@ class Muon(Optimizer):
 
     def require(self, parameter: Parameter) -> None:
         """Checks a parameter before it is added.
+
+        Args:
+            parameter: a parameter that shall be added.
 
         Raises:
             ShapeError: if it does not have 2 axes.

@@ -36,13 +36,12 @@ class SGD(Optimizer):
     """Stochastic gradient descent, with momentum if asked: `v = momentum * v + g; p = p - lr * v`.
 
     Args:
-        params: see `Optimizer`.
-        lr: the learning rate, or a schedule.
+        lr: the learning rate, or a schedule, a function of the number of steps so far.
         momentum: the factor of the last step's direction.
         dampening: what is taken off the factor 1 of the gradient in the direction, from the second step on.
-        weight_decay: the factor of an L2 penalty.
+        weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
         nesterov: whether the step looks ahead by the momentum.
-        maximize: whether the loss is maximized.
+        maximize: whether the loss is maximized, by steps along the gradient.
 
     Raises:
         ArgumentError: if `nesterov` is given without momentum or with dampening; see also `Optimizer`.
@@ -76,7 +75,11 @@ class SGD(Optimizer):
         return {"step": 0, "momentum_buffer": ops.zeros_like(parameter)} if hyper["momentum"] else {}
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Returns the options of a group if they are allowed, alone and together."""
+        """Returns the options of a group if they are allowed, alone and together.
+
+        Args:
+            options: all options of the group, by name.
+        """
         allowed = super().allowed_options(options)
         if allowed["nesterov"] and (not allowed["momentum"] or allowed["dampening"]):
             raise ArgumentError(

@@ -81,7 +81,12 @@ class Wrapper:
         return self.optimizer.gradients(grads)
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
-        """Returns the step with these gradients, computed but not yet made; subclasses define it."""
+        """Returns the step with these gradients, computed but not yet made; subclasses define it.
+
+        Args:
+            gradients: a gradient for each parameter that shall change, in its shape and dtype.
+            clear: whether `grad` becomes None with the step.
+        """
         raise NotImplementedError
 
     def init(self, params: Any) -> State:
@@ -104,11 +109,21 @@ class Wrapper:
         return after, {"count": inner["count"], "optimizer": inner, **own}
 
     def first_entries(self, leaves: list[Tensor]) -> State:
-        """Returns the entries of the wrapper in the state of the pure form for these parameters."""
+        """Returns the entries of the wrapper in the state of the pure form for these parameters.
+
+        Args:
+            leaves: the tensors of the parameters, in the order of the tree.
+        """
         raise NotImplementedError
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
-        """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
+        """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step.
+
+        Args:
+            grads: a tree of gradients like `params`.
+            state: what `init`, or the step before, returned.
+            params: a tree of tensors.
+        """
         raise NotImplementedError
 
     def state_dict(self, *, host: bool = False) -> dict[str, Any]:
@@ -138,7 +153,11 @@ class Wrapper:
         return [*self.optimizer.loading(state_dict["optimizer"]), *self.loading_own(state_dict)]
 
     def own_state(self, host: bool) -> dict[str, Any]:
-        """Returns the state of the wrapper itself."""
+        """Returns the state of the wrapper itself.
+
+        Args:
+            host: whether tensors become NumPy arrays; else they stay tensors of the backend.
+        """
         raise NotImplementedError
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:

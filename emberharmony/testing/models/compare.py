@@ -49,8 +49,8 @@ def compare(
         thorough: whether to judge each call whose results differ by more than rounding. Otherwise calls are not judged
             where differences of their inputs that are noise, at most 0.0001 of the largest element, explain those of
             the results: where these are at most 4 times as large.
-        match: for two models, the names of modules of the second by those of the first, such as
-            `{"encoder.0": "enc.layers.0"}`, where names, order and shapes do not tell which correspond.
+        match: for two models, the names of modules of the second by those of the first, such as `{"encoder.0":
+            "enc.layers.0"}`, where names, order and shapes do not tell which correspond. None leaves it to these.
         original: the model, "first" or "second", that is taken for right where nothing else tells which side is wrong;
             or "neither", and then no side is named.
 

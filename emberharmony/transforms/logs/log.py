@@ -87,7 +87,11 @@ class Log(Sequence[Event]):
         return list(self._returned)
 
     def calls(self, op: str) -> list[Event]:
-        """Returns the calls of an op, given its name or an alias."""
+        """Returns the calls of an op, given its name or an alias.
+
+        Args:
+            op: the name of an op, or an alias.
+        """
         op = ALIASES.get(op, op)
         return [event for event in self._events if event.op == op]
 
@@ -167,6 +171,9 @@ class Log(Sequence[Event]):
     def from_json(cls, text: str) -> "Log":
         """Returns the log that a text of `to_json` describes.
 
+        Args:
+            text: what `to_json` returned.
+
         Raises:
             ArgumentError: if the text is no such JSON, or that of a later version.
         """
@@ -183,12 +190,19 @@ class Log(Sequence[Event]):
         return log
 
     def save(self, file: str | Path) -> None:
-        """Writes the events into a file as JSON."""
+        """Writes the events into a file as JSON.
+
+        Args:
+            file: the path of the file, which is replaced.
+        """
         replace_text(str(file), self.to_json() + "\n")
 
     @classmethod
     def load(cls, file: str | Path) -> "Log":
         """Returns the log in a file that `save` wrote.
+
+        Args:
+            file: the path of a file that `save` wrote.
 
         Raises:
             ArgumentError: if the file is no log.

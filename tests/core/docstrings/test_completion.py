@@ -134,3 +134,42 @@ def test_readers_of_a_docstring_get_it_complete(read: Any) -> None:
     assert text == Derived.__doc__
     assert "rng: draws the weights." in read(text)
     assert docstring(None, Derived) is None
+
+
+class Referring:
+    """A metric.
+
+    Args:
+        size: see `Base`.
+        other: see `Nobody`.
+    """
+
+    def __init__(self, size: int, other: int) -> None: ...
+
+    @classmethod
+    def made(cls, size: int) -> None:
+        """Makes one."""
+
+
+class Held:
+    """A record.
+
+    Args:
+        bias: whether there is one.
+
+    Attributes:
+        size: the number of rows.
+        bias: (rows,), or None.
+    """
+
+    def __init__(self, size: int, bias: bool) -> None: ...
+
+
+def test_a_reference_is_followed_and_other_constructors_take_the_same() -> None:
+    assert descriptions(Referring) == {"size": "the number of features.", "other": "see `Nobody`."}
+    assert descriptions((Referring, "made")) == {"size": "the number of features."}
+
+
+def test_what_is_an_attribute_is_described_there() -> None:
+    assert descriptions(Held) == {"size": "the number of rows.", "bias": "whether there is one."}
+    assert completed(Held) == inspect.cleandoc(Held.__doc__ or "")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emberharmony import nn, ops
+from emberharmony import io, nn, ops, optim
 from emberharmony.core.docstrings.docstring import Docstring, document
 from emberharmony.core.registry import OPS
 
@@ -23,6 +23,13 @@ def test_help_shows_the_descriptions_of_a_layer_and_of_its_methods() -> None:
     assert isinstance(nn.Conv2d.__doc__, Docstring)
     assert isinstance(nn.Module.load_state_dict.__doc__, Docstring)
     assert nn.Module.load_state_dict.__doc__.owner == (nn.Module, "load_state_dict")
+
+
+def test_help_shows_what_trees_losses_and_optimizers_have_in_common() -> None:
+    assert "is_leaf: a function that returns whether" in str(inspect.getdoc(ops.tree_map))
+    assert "Default: 'mean'." in str(inspect.getdoc(nn.losses.mse))
+    assert "params: a module, parameters," in str(inspect.getdoc(optim.AdamW))
+    assert "mmap: whether the file is mapped" in str(inspect.getdoc(io.TensorFile))
 
 
 def test_the_namespaces_of_backends_show_the_same() -> None:
