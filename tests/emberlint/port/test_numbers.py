@@ -8,8 +8,9 @@ from tests.emberlint.port.porting import parsed
 
 def ported(returned: str, default_float: str = "float64") -> Ported:
     """Returns the port of a file with a function that returns an expression."""
+    exact = "from decimal import Decimal\n" if "Decimal" in returned else ""
     text = (
-        "from datetime import date\nfrom decimal import Decimal\nimport numpy as np\n\n\nclass C:\n    pass\n\n\n"
+        f"from datetime import date\n{exact}import numpy as np\n\n\nclass C:\n    pass\n\n\n"
         "def f(n: int, w: float, names: list[str], q, eps=1e-3):\n"
         f"    empty, rows, mask = [], [], q > 0\n    rows.append(q)\n    return {returned}\n"
     )
@@ -59,6 +60,17 @@ def test_arrays_of_objects_and_texts_are_left(returned: str) -> None:
 )
 def test_arrays_of_numbers_and_of_what_is_unknown_are_ported(returned: str) -> None:
     assert not ported(returned).remaining
+
+
+@pytest.mark.parametrize("line", ["from decimal import Decimal", "import fractions"])
+def test_a_file_of_exact_numbers_keeps_the_functions_that_may_be_given_them(line: str) -> None:
+    text = f"{line}\nimport numpy as np\n\n\ndef f(q):\n    return np.{{}}\n"
+    for call in ("where(q > 0, q, 0)", "broadcast_arrays(q, 1)", "exp(q)", "array(q)", "cumsum(np.asarray(q))"):
+        some = port(parsed(text.format(call)), parsed, "float64").remaining
+        assert some, call
+        assert all("numbers NumPy takes as objects, and which ops refuse" in use.reason for use in some), some
+    for call in ("zeros(3)", "exp(2.0)", "array([1, 2])"):
+        assert not port(parsed(text.format(call)), parsed, "float64").remaining, call
 
 
 @pytest.mark.parametrize("argument", ["n", "n + 1", "n / 2", "w", "eps", "len(q)", "q.shape[0]", "2"])

@@ -44,6 +44,7 @@ CASTS = frozenset({"torch.Tensor.to", "torch.Tensor.type"})  # which take someth
 _COMPLEX = re.compile(r"complex|\bfft\b|\d[jJ]\b|\bconj")
 _SEQUENCES = frozenset({"list", "tuple", "str", "object", "Iterable", "Sequence", "Collection"})
 _CONVERTING = frozenset({"ValueError", "TypeError", "Exception", "BaseException"})
+_EXACT = frozenset({"decimal", "fractions"})
 _LOGICAL = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 _INTEGRAL = frozenset({"size", "ndim"})
 
@@ -80,6 +81,10 @@ def reason_against(
         held = next((one for name, one in given.items() if name in HOLDING and file.inference.holds_object(one)), None)
         if held is not None:
             return f"`{file.segment(held)}` may hold something else than numbers, which ops refuse"
+        exact = _exact_type(file)
+        holding = [one for name, one in given.items() if name.partition(" ")[0] in HOLDING]
+        if exact and not all(_is_number(file, one) for one in holding):
+            return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
         if found.op in CONVERSIONS and data is not None and _may_be_none(file, data):
             return f"`{file.segment(data)}` may be None, which ops refuse"
         promised = promises.number(file, call)
@@ -188,6 +193,12 @@ def _caught(file: SourceFile, call: ast.Call) -> str:
 def _is_masked(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an expression calls a function of `numpy.ma`."""
     return isinstance(node, ast.Call) and (file.native(node.func) or "").startswith("numpy.ma.")
+
+
+def _exact_type(file: SourceFile) -> str:
+    """Returns the exact type of numbers that a file imports from the standard library, or an empty string."""
+    bound = (one.origin or "" for some in file.names.root.bindings.values() for one in some)
+    return next((one for one in bound if one.partition(".")[0] in _EXACT), "")
 
 
 def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
