@@ -64,6 +64,17 @@ def test_a_method_of_a_class_of_another_file_is_left(project: Path, call: str) -
     assert ".detach" not in report
 
 
+def test_a_class_of_a_file_without_tensors_tells_its_instances_too(project: Path) -> None:
+    plain = OPERATOR.replace("import torch\n", "")
+    (project / "operator.py").write_text(plain)
+    returned, report = ported(project, "a.dim(), LinearOperator().detach(), z.dim(), y.dim()")
+    assert returned == "a.dim(), LinearOperator().detach(), ops.ndim(z), y.dim()"
+    assert report.count("may be an object of this project") == 1
+    (project / "use.py").write_text(USE.format("a.dim(), LinearOperator().detach(), z.dim()"))
+    found = CliRunner().invoke(main, ["check", "--select", "EMB109", "library"]).output
+    assert found.count("EMB109") == 1, found
+
+
 @pytest.mark.parametrize("paths", [("library/use.py",), ("library",)])
 def test_a_method_that_a_class_of_the_project_has_is_listed_where_the_receiver_is_unknown(
     project: Path, paths: tuple[str, ...]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from emberlint.source.method_calls import is_of_imported_class
 from emberlint.source.parsing import parse
 from emberlint.source.reading import read_text
 from emberlint.source.source_file import SourceFile
@@ -58,7 +59,8 @@ def is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
     is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
     is_named = bool(file.names.origins(receiver))
-    return own or is_self or is_super or is_named or file.inference.is_other(receiver)
+    is_other = file.inference.is_other(receiver) or is_of_imported_class(file, receiver)
+    return own or is_self or is_super or is_named or is_other
 
 
 def takes(function: ast.FunctionDef, call: ast.Call) -> bool:

@@ -1,9 +1,16 @@
 """Finds calls of methods whose names reveal a library, on values that may be tensors."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from emberlint.source.source_file import SourceFile
+
+# Classes whose instances may be tensors, and what annotations name besides classes.
+_MAYBE_TENSOR = re.compile(
+    r"^(?:numpy|torch|mlx|jax|emberharmony|typing|typing_extensions)\.|[Tt]ensor|[Aa]rray|Variable"
+)
+_CLASS = re.compile(r"(?:^|\.)_*[A-Z]\w*$")
 
 
 class MethodCall(ast.Call):
@@ -57,3 +64,21 @@ def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
     return isinstance(kind, ast.ClassDef) and any(
         isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == method for one in kind.body
     )
+
+
+def is_of_imported_class(file: SourceFile, receiver: ast.expr) -> bool:
+    """Returns whether a name is annotated with, or made by, a class of another file whose name tells of no tensor."""
+    if isinstance(receiver, ast.Call):
+        return _is_class(file, receiver.func)
+    bindings = file.names.bindings(receiver) if isinstance(receiver, ast.Name) else []
+    return bool(bindings) and all(
+        _is_class(file, one.node.annotation)
+        if isinstance(one.node, ast.arg)
+        else isinstance(one.value, ast.Call) and _is_class(file, one.value.func)
+        for one in bindings
+    )
+
+
+def _is_class(file: SourceFile, node: ast.expr | None) -> bool:
+    origins = file.names.origins(node) if isinstance(node, (ast.Name, ast.Attribute)) else ()
+    return bool(origins) and all(_CLASS.search(one) and not _MAYBE_TENSOR.search(one) for one in origins)

@@ -19,7 +19,7 @@ from emberlint.rule import Example, Rule
 from emberlint.rules.libraries.backend_conversion import METHODS as CONVERSIONS
 from emberlint.rules.libraries.native_device import MOVES
 from emberlint.rules.libraries.native_dtype import CASTS, COMMON
-from emberlint.source.method_calls import MethodCall, method_calls
+from emberlint.source.method_calls import MethodCall, is_of_imported_class, method_calls
 from emberlint.source.source_file import Evidence, SourceFile
 
 OPS = "from emberharmony import ops\n\n"
@@ -47,6 +47,7 @@ class NativeMethod(Rule):
         Example("def f(frame):\n    return frame.astype('int64').clip(0, 1)\n"),
         Example("class Axes:\n    def permute(self, order):\n        return order\n\ny = Axes().permute(1)\n"),
         Example("class A:\n    def unsqueeze(self, n):\n        return self\n\ndef f(x):\n    return x.unsqueeze(0)\n"),
+        Example("import torch\nfrom library.lines import Line\n\ndef f(a: Line):\n    return a.dim(), Line(a).detach()\n"),
         Example("def f(group):\n    return group.permute((1, 0))\n"),
         Example("import numpy as np\n\ny = np.ones(3).view('uint8')\n"),
     )  # fmt: skip
@@ -80,7 +81,8 @@ class NativeMethod(Rule):
         known = file.inference.evidence(call.func.value)
         if known is not None or not _is_of_torch(file, call, method):
             return known
-        if any(one.name == method for one in file.index.nodes(ast.FunctionDef)):
+        own = any(one.name == method for one in file.index.nodes(ast.FunctionDef))
+        if own or is_of_imported_class(file, call.func.value):
             return None
         return Evidence(Tier.C, f"only tensors of PyTorch have `.{method}()` with such arguments")
 
