@@ -72,3 +72,20 @@ def test_the_kind_after_an_augmented_assignment(held: Held) -> None:
     assert held(START + "n = 1\nn += x\nn") == "B"
     assert held(START + "n = 1\nn += 2\nn") == "number"
     assert held(START + "parts = []\nparts += [x]\nparts[0]") == "B"
+
+
+@pytest.mark.parametrize(
+    "expression, expected",
+    [
+        ("x ** ω", "unknown"),
+        ("(x ** ω) * (x ** ω)", "unknown"),
+        ("x * ω", "B"),
+        ("x ** RATE", "B"),
+        ("x ** math.pi", "B"),
+        ("x ** np.float64(2)", "B"),
+        ("list(x.devices())[0]", "number"),
+    ],
+)
+def test_an_exponent_from_another_package_defines_the_operator(held: Held, expression: str, expected: str) -> None:
+    imports = "import math\nimport numpy as np\nfrom equinox.internal import ω\nfrom .rates import RATE\n"
+    assert held(f"{imports}{START}{expression}\n") == expected

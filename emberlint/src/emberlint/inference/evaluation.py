@@ -33,6 +33,7 @@ class Evaluation(ABC):
 
     def __init__(self, settings: Settings) -> None:
         self.kinds = Kinds(settings)
+        self.package = ""  # from which the file's relative imports start
         self.annotations = Annotations(self)
         self.values: dict[ast.AST, v.Value] = {}
         self._named: dict[str, v.Value] = {}

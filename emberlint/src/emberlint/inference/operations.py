@@ -7,6 +7,7 @@ from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.dtypes import result
 from emberlint.inference.evaluation import Evaluation, Updates
+from emberlint.knowledge.kinds import is_stdlib
 from emberlint.source.operators import OPERATORS
 
 
@@ -27,8 +28,9 @@ class Operations(Evaluation):
     def binary(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
         """Returns the result of a binary operator: the tensor among its operands, if it is an operator on tensors."""
         if isinstance(left, v.Tensor):
+            is_object = isinstance(op, ast.Pow) and self._is_foreign(right)
             stronger = self._stronger(left, right).of_dtype(result(op, left, right))
-            return None if self._refuses(right, left) else stronger
+            return None if is_object or self._refuses(right, left) else stronger
         if isinstance(right, v.Tensor):
             if left is v.STRING or v.is_opaque(left) or isinstance(left, v.Mapping):
                 return left
@@ -53,6 +55,12 @@ class Operations(Evaluation):
         if not (v.is_number(left) and v.is_number(right)):
             return None
         return v.REAL if left is right is v.REAL else v.NUMBER
+
+    def _is_foreign(self, value: v.Value) -> bool:
+        """Returns whether a value is from another package, which as an exponent defines the operator: `tree**ω`."""
+        if not isinstance(value, v.Imported) or is_stdlib(value.origin) or self.kinds.is_rooted(value.origin):
+            return False
+        return value.origin.partition(".")[0] != self.package.partition(".")[0]
 
     @staticmethod
     def _stronger(left: v.Tensor, right: v.Value) -> v.Tensor:

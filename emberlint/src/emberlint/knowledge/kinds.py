@@ -153,8 +153,8 @@ PLAIN_ATTRIBUTES = words("""
 WEIGHT_METHODS = words("add_weight add_variable add_parameter create_parameter param")
 KEEPING_METHODS = words("register_buffer register_parameter")
 PLAIN_METHODS = words("""
-    item tolist dim numel stride element_size data_ptr get_device ndimension nelement storage_offset tobytes tofile
-    dump dumps backward register_hook retain_grad allclose equal type storage untyped_storage get_shape
+    item tolist dim numel stride element_size data_ptr get_device devices ndimension nelement storage_offset tobytes
+    tofile dump dumps backward register_hook retain_grad allclose equal type storage untyped_storage get_shape
     __len__ __repr__ __str__ __bool__ __float__ __int__ __hash__
 """)
 FRAME_METHODS = words("""

@@ -44,6 +44,7 @@ RANDOM: frozenset[str] = frozenset(
     | {"multinomial", "poisson", "binomial", "manual_seed", "seed", "initial_seed", "Generator", "get_rng_state"}
     | {"set_rng_state", "default_generator"}
 )
+_KEYS = frozenset({"key_data", "key_impl", "wrap_key_data"})  # of JAX, which only read keys or make them of numbers
 _NO_DISTRIBUTIONS = ("torch.distributions.transforms", "torch.distributions.constraints")
 DEVICE_MODULES = ("torch.cuda", "torch.mps", "torch.xpu", "torch.backends", "torch.accelerator", "cupy.cuda")
 DEVICES: Mapping[str, frozenset[str]] = {
@@ -83,6 +84,8 @@ def kind_of(origin: str, called: bool) -> str:
     """Returns the kind of native name that an origin is."""
     if origin in TESTS:
         return "type"
+    if origin.rpartition(".")[2] in _KEYS and within(origin, ("jax.random",)):
+        return "use"
     if within(origin, RANDOM_MODULES) or ".manual_seed" in origin or "rng_state" in origin:
         return "random"
     if within(origin, DEVICE_MODULES):

@@ -47,7 +47,7 @@ class NativeMethod(Rule):
         Example("def f(frame):\n    return frame.astype('int64').clip(0, 1)\n"),
         Example("class Axes:\n    def permute(self, order):\n        return order\n\ny = Axes().permute(1)\n"),
         Example("class A:\n    def unsqueeze(self, n):\n        return self\n\ndef f(x):\n    return x.unsqueeze(0)\n"),
-        Example("import torch\nfrom library.lines import Line\n\ndef f(a: Line):\n    return a.dim(), Line(a).detach()\n"),
+        Example("import torch\nfrom lines import Line\n\ndef f(a: Line):\n    return a.dim(), Line(a).detach()\n"),
         Example("def f(group):\n    return group.permute((1, 0))\n"),
         Example("import numpy as np\n\ny = np.ones(3).view('uint8')\n"),
     )  # fmt: skip

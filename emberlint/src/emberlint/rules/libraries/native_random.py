@@ -27,6 +27,7 @@ class NativeRandom(Rule):
     VALID = (
         Example("from emberharmony import ops\n\nops.random.seed(0)\nx = ops.random.normal((3,))\n"),
         Example("import random\n\nrandom.seed(0)\n"),
+        Example("import jax\n\nsame = jax.random.key_impl(1) == jax.random.key_impl(2)\n"),
         Example("from torch import distributions\n\nx = distributions.kl_divergence(1, 2)\n"),
     )
     INVALID = (
