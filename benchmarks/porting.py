@@ -205,7 +205,7 @@ def lost(ran: Iterable[Place], reached: Iterable[Place], roots: Sequence[Path]) 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     """Measures a package before and after its port, each in a copy."""
     with tempfile.TemporaryDirectory() as folder:
-        roots = [Path(options.keep or folder) / name for name in ("before", "after")]
+        roots = [Path(options.keep or folder).resolve() / name for name in ("before", "after")]
         for root in roots:
             shutil.copytree(options.package, root)
         before, after = roots

@@ -374,13 +374,15 @@ def test_the_command_writes_and_reports(project: Path) -> None:
 
 
 def test_annotations_with_the_same_type_are_one_line_and_one_comment() -> None:
-    source = "import numpy as np\n\n\ndef f(x: np.random.Generator, y: np.nditer):\n    z: np.random.Generator = x\n"
+    source = "import numpy as np\n\n\ndef f(x: np.random.Generator, y: np.nditer, a: np.flatiter, b: np.flatiter):\n"
+    source += "    z: np.random.Generator = x\n"
     result = ported(source)
-    assert result.after.count(MARK) == 2
+    assert result.after.count(MARK) == 3
     lines = [one for one in text({"a.py": result}) if "numpy" in one]
     assert lines == [
-        "a.py:6: numpy.random.Generator: no type of ops is known to equal it, in 2 annotations: lines 6, 7",
-        "a.py:6: numpy.nditer: no type of ops is known to equal it",
+        "a.py:7: numpy.random.Generator: no type of ops is known to equal it, in 2 annotations: lines 7, 8",
+        "a.py:7: numpy.nditer: no type of ops is known to equal it",
+        "a.py:7: numpy.flatiter: no type of ops is known to equal it, in 2 annotations: line 7",
     ]
 
 

@@ -98,8 +98,9 @@ def _places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
         groups.setdefault(alike if use.kind == ANNOTATION else (*alike, at), []).append(use)
     for some in groups.values():
         use, count = some[0], len(some)
-        lines = ", ".join(str(one) for one in sorted({one.line for one in some}))
-        more = f", in {count} annotations: lines {lines}" if count > 1 else ""
+        lines = sorted({one.line for one in some})
+        where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+        more = f", in {count} annotations: {where}" if count > 1 else ""
         yield f"{_cell(use)}{use.line}", use.native, _why(use.reason, use.advice) + more
 
 
