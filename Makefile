@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml emberlint/pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (it takes some minutes the first time)"
 # Python compiles what it imports; to compile all 16,000 files of the packages takes pip a minute.
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,jax,dask,dev,bench]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable emberlint --editable '.[torch,mlx,jax,dask,numba,dev,bench]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## Train a network on handwritten digits, switching the backend during training

@@ -3,9 +3,12 @@
 Each program is a function of a namespace and arrays. In plain NumPy it is called with NumPy itself; ours is compiled by
 `ops.compile` on NumPy. Both take and return NumPy arrays of float32, in turn in one process, and their results must
 be close. A size is about the number of elements that an op of the program works on. The ratio is the time of ours over
-that of NumPy, so that one below 1 is a gain. `first ms` is the first call of ours, which records and compiles.
+that of NumPy, so that one below 1 is a gain. `first ms` is the first call of ours, which records and compiles. With an
+engine it also measures; where the folder of caches has what was compiled by an earlier process, it takes less.
 """
 
+import argparse
+import importlib.util
 import math
 import re
 import time
@@ -180,32 +183,51 @@ def same(one: Any, other: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=1e-4 * max(1.0, float(np.abs(a).max())))
 
 
+CHAINS = ("polynomial", "tanh_gelu", "black_scholes", "lorenz", "layer_norm", "pairwise_distances")
+"""The programs that are chains of elementwise functions; their geometric mean is printed too."""
+
+
+def measure(size: int, engine: str | None, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Returns the figures of the programs of a size by name, and prints them."""
+    print(head(f"{size:,} elements, engine {engine}") + f"{'first ms':>12}")
+    figures: dict[str, dict[str, float]] = {}
+    for name, by_hand, program, arrays in programs(size):
+        if not re.search(options.pattern, name):
+            continue
+        compiled = ops.compile(lambda *xs, program=program: program(ops, *xs), engine)
+        start = time.perf_counter()
+        computed = compiled(*arrays)
+        first = (time.perf_counter() - start) * 1e3
+        same(by_hand(np, *arrays), computed)
+        row = time_pair(lambda: by_hand(np, *arrays), lambda: compiled(*arrays), options.rounds, most=5.0)  # noqa: B023
+        print(f"{line(name, row)}{first:12.1f}", flush=True)
+        figures[name] = {**row, "first ms": first}
+    for names, text in ((figures, "all"), (figures.keys() & set(CHAINS), "the chains")):
+        ratios = [figures[name]["ours median"] for name in names]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"geometric mean of the medians of {text}: {mean:.3f}, so {1 / mean:.2f} times as fast")
+    return figures
+
+
 def main() -> None:
-    """Prints a table for each size, and its geometric mean."""
+    """Prints a table for each size and engine, and its geometric means."""
     alone()
     options_of = parser(__doc__, rounds=7)
     options_of.add_argument("--sizes", default="1e3,1e4,1e6", help="the sizes, with commas (default: 1e3,1e4,1e6)")
+    options_of.add_argument(
+        "--engines", default="none,auto", help="none, torch, jax, numba or auto, with commas (default: none,auto)"
+    )
     options = options_of.parse_args()
     ops.set_backend("numpy")
-    figures: dict[str, Any] = {}
+    figures: dict[str, dict[str, Any]] = {}
     for size in (int(float(each)) for each in options.sizes.split(",")):
-        print(head(f"{size:,} elements") + f"{'first ms':>12}")
-        ratios = []
-        for name, by_hand, program, arrays in programs(size):
-            if not re.search(options.pattern, name):
-                continue
-            compiled = ops.compile(lambda *xs, program=program: program(ops, *xs))
-            start = time.perf_counter()
-            computed = compiled(*arrays)
-            first = (time.perf_counter() - start) * 1e3
-            same(by_hand(np, *arrays), computed)
-            row = time_pair(lambda: by_hand(np, *arrays), lambda: compiled(*arrays), options.rounds, most=5.0)  # noqa: B023
-            print(f"{line(name, row)}{first:12.1f}", flush=True)
-            figures[f"{name}, {size}"] = {**row, "first ms": first}
-            ratios.append(row["ours median"])
-        if ratios:
-            print(f"geometric mean of the medians: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}")
-    write(options.json, {"numpy": figures}, ["numpy"])
+        for engine in options.engines.split(","):
+            group = figures.setdefault("numpy" if engine == "none" else f"numpy, engine {engine}", {})
+            rows = measure(size, None if engine == "none" else engine, options)
+            group.update({f"{name}, {size}": row for name, row in rows.items()})
+    installed = [name for name in ("torch", "jax", "numba") if importlib.util.find_spec(name) is not None]
+    write(options.json, figures, ["numpy", *(installed if options.engines != "none" else [])])
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from emberharmony.core.errors import DeviceError as DeviceError
 from emberharmony.core.errors import DistributedError as DistributedError
 from emberharmony.core.errors import DTypeError as DTypeError
 from emberharmony.core.errors import EmberError as EmberError
+from emberharmony.core.errors import EngineWarning as EngineWarning
 from emberharmony.core.errors import IndexOutOfBoundsError as IndexOutOfBoundsError
 from emberharmony.core.errors import LinAlgError as LinAlgError
 from emberharmony.core.errors import MissingFileError as MissingFileError
@@ -59,6 +60,7 @@ __all__ = [
     "DeviceError",
     "DistributedError",
     "EmberError",
+    "EngineWarning",
     "IndexOutOfBoundsError",
     "LinAlgError",
     "MissingFileError",

@@ -135,6 +135,9 @@ class Transforms:
         """
         return False
 
+    takes_engine = False
+    """Whether `compile_function` takes the name of an engine, which only the NumPy backend does."""
+
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Returns `fn` compiled by the library; here `fn` itself, for libraries without a compiler.
 

@@ -203,11 +203,22 @@ class BackendSwitchWarning(UserWarning):
     """Issued in checked mode when a parameter or buffer changes its backend again and again, which copies it."""
 
 
+class EngineWarning(UserWarning):
+    """Issued when the engine of a compiled function cannot run it, so that NumPy does."""
+
+
 class CheckWarning(UserWarning):
     """Issued by a check of `ops.checked` with the policy "warn"."""
 
 
-_WARNINGS = (SettingsWarning, CheckpointWarning, BackendFallbackWarning, BackendSwitchWarning, CheckWarning)
+_WARNINGS = (
+    SettingsWarning,
+    CheckpointWarning,
+    BackendFallbackWarning,
+    BackendSwitchWarning,
+    EngineWarning,
+    CheckWarning,
+)
 for _class in (EmberError, *EmberError.__subclasses__(), NonFiniteError, MissingFileError, *_WARNINGS):
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 

@@ -5,12 +5,33 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.deferred import import_now
+from emberharmony.core.errors import ArgumentError, brief, suggest
 from emberharmony.transforms.trees import Function, require_callable
 
+ENGINES = ("torch", "jax", "numba")
+"""The libraries that may run the programs of functions that are compiled on NumPy."""
 
-def compile_where_called(op: str, fn: Function) -> Function:
-    """Returns a function that the active backend compiles when it is called; each backend compiles it only once."""
+AUTO = "auto"
+"""Stands for the engine that is the fastest for a program, or for none."""
+
+
+def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Function:
+    """Returns a function that the active backend compiles when it is called; each backend compiles it only once.
+
+    Args:
+        op: the name of the op that was called.
+        fn: the function.
+        engine: see `ops.compile`.
+
+    Raises:
+        ArgumentError: if there is no such engine; from the returned function, if the active backend takes no engine.
+        ArgumentTypeError: if `fn` cannot be called.
+    """
     require_callable(op, fn)
+    names = (*ENGINES, AUTO)
+    if engine is not None and engine not in names:
+        hint = suggest(engine, names) if isinstance(engine, str) else ""
+        raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(names)}, or None)")
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced
     made: dict[str, Function] = {}
 
@@ -20,7 +41,25 @@ def compile_where_called(op: str, fn: Function) -> Function:
         variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
         native = made.get(variant)
         if native is None:
-            native = made[variant] = bound.backend.compile_function(fn)
+            native = made[variant] = _compile(op, bound.backend, fn, engine)
         return native(*args, **kwargs)
 
     return call
+
+
+def _compile(op: str, backend: Any, fn: Function, engine: str | None) -> Function:
+    """Returns a function that a backend has compiled.
+
+    Raises:
+        ArgumentError: if the backend takes no engine.
+    """
+    if engine is None or (engine == AUTO and not backend.takes_engine):
+        compiled: Function = backend.compile_function(fn)
+        return compiled
+    if not backend.takes_engine:
+        raise ArgumentError(
+            f"{op}(engine={engine!r}) on backend {backend.name!r}: an engine runs what is compiled on NumPy; "
+            f"leave engine out, say engine={AUTO!r}, which means nothing here, or use the backend 'numpy'"
+        )
+    by_engine: Function = backend.compile_function(fn, engine)
+    return by_engine

@@ -151,9 +151,7 @@ class Recorder(Tape):
 
     def call_op(self, spec: OpSpec, values: Sequence[Any]) -> Any:
         """Runs an op on values, and notes it, with its name; returns its result."""
-        names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
-        args, rest = values[: len(values) - len(names)], values[len(values) - len(names) :]
-        keywords = dict(zip(names, rest, strict=True))
+        args, keywords = split_arguments(spec, values)
         return self.note(spec.name, args, keywords, getattr(self.backend.bound, spec.name)(*args, **keywords))
 
     def note(self, function: Any, args: Sequence[Any], keywords: dict[str, Any], raw: Any) -> Any:
@@ -197,14 +195,17 @@ class Recorder(Tape):
         self.calls.append(ProgramCall(draw, (), (place,), draws=True))
         return self.tensor(place)
 
-    def program(self, inputs: int, outputs: Sequence[Any]) -> tuple[Program, list[Register]]:
+    def program(
+        self, inputs: int, outputs: Sequence[Any], calls: Sequence[ProgramCall] | None = None
+    ) -> tuple[Program, list[Register]]:
         """Returns the program of the calls that outputs need, and the register that has the value of each register.
 
         Args:
             inputs: the number of inputs.
             outputs: registers, or constants.
+            calls: the calls; by default all that were noted.
         """
-        calls, places = distinct_calls(self.calls, len(self.values))
+        calls, places = distinct_calls(self.calls if calls is None else calls, len(self.values))
         moved = tuple([places[x] if x.__class__ is Register else x for x in outputs])
         return Program(inputs, tuple(live_calls(calls, moved)), moved), places
 
@@ -255,6 +256,13 @@ class Recorder(Tape):
         if kind is slice and all(isinstance(x, self.plain) for x in (argument.start, argument.stop, argument.step)):
             return argument
         raise UnrecordableError(f"an argument is a {kind.__name__}")
+
+
+def split_arguments(spec: OpSpec, values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Returns the arguments by position and those by name, in the order in which dispatch packs them."""
+    names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
+    cut = len(values) - len(names)
+    return values[:cut], dict(zip(names, values[cut:], strict=True))
 
 
 _REFUSED = (EmberError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)

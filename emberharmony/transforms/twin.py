@@ -347,7 +347,7 @@ class Twin:
         finally:
             here.taping -= 1
 
-    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_function(self, fn: Callable[..., Any], engine: str | None = None) -> Callable[..., Any]:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
         name = getattr(fn, "__qualname__", type(fn).__name__)
 

@@ -197,12 +197,26 @@ class NumpyBackend(
 
         return map_at_once(self, fn, tensors, axes, same)
 
-    def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns `fn` as a function that records the calls of NumPy once and then repeats them."""
+    takes_engine = True
+
+    def compile_function(self, fn: Callable[..., Any], engine: str | None = None) -> Callable[..., Any]:
+        """Returns `fn` as a function that records the calls of NumPy once and then repeats them.
+
+        Args:
+            fn: the function.
+            engine: the library that runs what was recorded, in the place of NumPy; see `ops.compile`.
+
+        Raises:
+            BackendUnavailableError: if the engine is not installed.
+        """
         # Imported here, because only programs that compile need it.
         from emberharmony.backend.numpy.flow.compilation import NumpyFunction
 
-        return NumpyFunction(fn, self)
+        if engine is None:
+            return NumpyFunction(fn, self)
+        from emberharmony.backend.numpy.flow.engines import Engines
+
+        return NumpyFunction(fn, self, Engines(engine))
 
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""

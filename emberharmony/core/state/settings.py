@@ -29,6 +29,18 @@ def path() -> str:
     return os.path.join(user_config_dir("emberharmony", appauthor=False), "config.toml")
 
 
+def cache_folder(name: str) -> str | None:
+    """Returns the folder in which a library may keep what it has compiled; None if it cannot be made."""
+    from platformdirs import user_cache_dir  # as above
+
+    folder = os.path.join(user_cache_dir("emberharmony", appauthor=False), name)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
 def exists() -> bool:
     """Returns whether the settings file exists."""
     return not _never_written() and os.path.exists(path())

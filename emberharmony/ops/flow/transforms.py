@@ -8,7 +8,7 @@ Arguments that are differentiated must be floating or complex.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
@@ -385,7 +385,9 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @op
-def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
+def compile(
+    fn: Callable[..., Any], engine: Literal["torch", "jax", "numba", "auto"] | None = None
+) -> Callable[..., Any]:
     """Returns `fn` compiled by the active backend: by `torch.compile` or `mx.compile`, on NumPy as a list of its calls.
 
     Other shapes, dtypes and Python numbers compile it again. A function that cannot be compiled runs uncompiled. On
@@ -393,15 +395,28 @@ def compile(fn: Callable[..., Any]) -> Callable[..., Any]:
     thread run uncompiled on MLX too, because compiled they could abort the process. The compiler may treat a tensor
     that `fn` closes over as a constant, so pass it as an argument; a closed-over `Parameter` is not affected.
 
+    On NumPy an engine, another library that compiles, may run what was recorded. It takes and returns NumPy arrays,
+    without copies where the library can share their memory, and `fn` may compute gradients. The first call takes
+    seconds, and less in later processes where the library keeps a cache on disk. Results differ from those without an
+    engine in their last digits. A program that the engine cannot run, and a result that differs by more than 1e-4 of
+    its largest element (1e-9 in double precision), cause one `EngineWarning`; then NumPy computes.
+
     Args:
         fn: a function of trees of tensors and Python values.
+        engine: "torch", "jax" or "numba" run the programs of NumPy; "auto" measures the installed ones at the first
+            call of each program, and keeps the fastest if it saves a tenth of the time. Other backends take None and
+            "auto" alone, which mean the same there.
+
+    Raises:
+        ArgumentError: if there is no such engine; from the returned function, if the active backend takes none.
+        BackendUnavailableError: from the returned function, if the engine is not installed.
 
     Example:
         >>> step = ops.compile(ops.value_and_grad(lambda w, x: ops.mean(ops.square(ops.matmul(x, w)))))
         >>> callable(step)
         True
     """
-    return compilation.compile_where_called("compile", fn)
+    return compilation.compile_where_called("compile", fn, engine)
 
 
 @op

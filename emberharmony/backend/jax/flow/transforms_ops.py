@@ -13,11 +13,13 @@ from emberharmony.backend.base import Backend
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.jax.dtypes import is_complex, kind_of
 from emberharmony.backend.jax.flow.compilation import JAXFunction
+from emberharmony.backend.jax.flow.host_programs import HostProgram
 from emberharmony.backend.jax.tracing import READS, Tracer, is_traced
 from emberharmony.backend.shared.compilation import OnTapeError, as_native
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
+from emberharmony.transforms.program import Program
 
 TensorFunction = Callable[..., Sequence[jax.Array]]
 Tensors = Sequence[jax.Array]
@@ -144,6 +146,17 @@ class JAXTransformsOps:
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return JAXFunction(fn, self.cannot_transform)
+
+    def compile_program(self, program: Program) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+        """Returns the function of NumPy arrays that runs a program of ops, compiled.
+
+        Args:
+            program: its inputs are arrays, whose shapes and dtypes never change.
+
+        Raises:
+            UnsupportedOpError: if an op refuses wrong values, which a compiled program of JAX does not look at.
+        """
+        return HostProgram(program, cast(Backend, self).bound)
 
 
 def _by_tape(tensors: Tensors) -> bool:

@@ -18,7 +18,7 @@ and compiled them anew for each count, so the step is left out of what it traces
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from emberharmony.transforms.program import Register
 from emberharmony.transforms.recorder import Recorder, UnrecordableError
 from emberharmony.transforms.traced_tensor import TracedTensor
 
+if TYPE_CHECKING:
+    from emberharmony.backend.numpy.flow.engines import Engines
+
 MOST = 64
 """A function has at most so many programs; calls with further kinds of arguments run it as it is."""
 
@@ -51,10 +54,11 @@ class NumpyFunction:
     Args:
         fn: the function.
         backend: the backend.
+        engines: what chooses the library that runs the programs; None leaves them to NumPy.
     """
 
-    def __init__(self, fn: Callable[..., Any], backend: Any) -> None:
-        self._fn, self._backend = fn, backend
+    def __init__(self, fn: Callable[..., Any], backend: Any, engines: "Engines | None" = None) -> None:
+        self._fn, self._backend, self._engines = fn, backend, engines
         self._made: dict[Any, _Program | None] = {}
         self._cells: dict[Any, list[Cell]] = {}
         self._tries: dict[Any, int] = {}
@@ -66,6 +70,11 @@ class NumpyFunction:
             return self._fn(*args, **kwargs)
         last = self._last
         if last is not None and last.flat and not kwargs and last.fits(args):
+            if last.is_pure:
+                try:
+                    return last.result.fill(last.replay(args))
+                except Exception:  # noqa: BLE001  (it is raised again, and met, below)
+                    pass
             return self._run_program(last, args, [], args, kwargs)
         leaves, structure = tree_flatten((args, kwargs))
         try:
@@ -140,7 +149,7 @@ class NumpyFunction:
         places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
         given = [*(leaves[i] for i in places), *held]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
-        recorder = NumpyRecorder(self._backend, [x.view() for x in given])
+        recorder = NumpyRecorder(self._backend, [x.view() for x in given], of_ops=self._engines is not None)
         filled = list(leaves)
         for register, place in enumerate(places):
             filled[place] = recorder.tensor(register)
@@ -176,8 +185,12 @@ class NumpyFunction:
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
             replay = replay_of(recorder, len(given), result.outputs)
-            self._made[inner] = self._last = _Program(replay, inner, structure, leaves, places, cells, held, result)
-            self._last.draws = any(call.draws for call in recorder.calls)
+            program = _Program(replay, inner, structure, leaves, places, cells, held, result)
+            program.draws = any(call.draws for call in recorder.calls)
+            program.is_pure = not program.draws and result.effects is None
+            self._made[inner] = self._last = program
+            if self._engines is not None:
+                self._engines.try_on(program, recorder, given, result.outputs)
         values = [*given, *recorder.values[len(given) :]]  # the arrays themselves, not the views
         return result.fill([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
 
@@ -283,14 +296,18 @@ class _Program:
 
     Attributes:
         key: its place among the programs of the function.
+        fits: returns whether the program surely takes these leaves of arguments of its structure.
+        holds: returns whether it surely takes these arrays of cells.
         frame: the structure of the arguments in a hashable form.
         flat: whether the arguments are nothing but arrays, each of which is an input.
         cells: the cells whose arrays are further inputs.
         result: makes the result of the function of the arrays.
+        replay: the function of the inputs that returns the arrays; an engine may take its place.
         draws: whether it draws random numbers.
+        is_pure: whether it neither draws nor does anything else than compute the result.
     """
 
-    draws = False
+    draws = is_pure = False
 
     def __init__(
         self,
@@ -303,21 +320,17 @@ class _Program:
         held: list[Any],
         result: _Result,
     ) -> None:
-        self._replay, self._places, self.result = replay, places, result
-        self.key, self.frame, self.cells, self._float = key, hashable(structure), cells, default_float()
-        self._fits, self.holds = guard_of(leaves, _kind), guard_of(held, _kind)
+        self.replay, self._places, self.result = replay, places, result
+        self.key, self.frame, self.cells = key, hashable(structure), cells
+        self.fits, self.holds = guard_of(leaves, _kind), guard_of(held, _kind)
         self._whole = len(places) == len(leaves)
         positional, named = structure.children
         self.flat = self._whole and not cells and not named.leaves and positional.children == (LEAF,) * len(leaves)
 
-    def fits(self, leaves: Sequence[Any]) -> bool:
-        """Returns whether the program surely takes these leaves of arguments of its structure."""
-        return self._float is default_float() and self._fits(leaves)
-
     def __call__(self, leaves: Sequence[Any], held: list[Any]) -> list[Any]:
         """Returns the arrays for the result."""
         inputs = leaves if self._whole else [leaves[i] for i in self._places]
-        return self._replay([*inputs, *held] if held else inputs)
+        return self.replay([*inputs, *held] if held else inputs)
 
 
 def _kind(leaf: Any) -> Any:

@@ -17,16 +17,20 @@ from emberharmony.backend.numpy.arrays.indexing_ops import NumpyIndexingOps
 from emberharmony.backend.numpy.arrays.shape_ops import NumpyShapeOps
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.numpy.folding import FEW
+from emberharmony.backend.numpy.images.fft_ops import NumpyFftOps
 from emberharmony.backend.numpy.math_ops import NumpyMathOps
 from emberharmony.backend.numpy.neural.activation_ops import NumpyActivationOps
 from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps, logsumexp
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.shared.arrays.shape import expanded_shape, is_linear
+from emberharmony.backend.shared.images.fft import along, length_of
 from emberharmony.core.dispatch import convert_arguments
 from emberharmony.core.op_code.op_source import compiled_source, parameter_names, source_arguments
 from emberharmony.core.registry import OpSpec
-from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError
+from emberharmony.transforms.program import ProgramCall, Register
+from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError, split_arguments
+from emberharmony.transforms.traced_tensor import TracedTensor
 
 Emit = Callable[[Callable[..., Any], Any, dict[str, Any]], np.ndarray]
 """Makes a call of a native function, and returns its result."""
@@ -44,10 +48,17 @@ _BASIC = (int, slice, type(None), type(...))
 
 
 def _reduce(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
-    """Returns what `fold` does with few elements; None for many."""
-    if x.size > FEW or x.dtype.char not in "fd":
+    """Returns what `fold` does with few elements, or along the last axis; None if it would add in another order."""
+    if x.dtype.char not in "fd" or (x.size > FEW and not _is_along_last(x, axis)):
         return None
     return emit(REDUCTIONS[ufunc], (x, tuple(axis) if axis.__class__ is list else axis, None, None, keepdims), {})
+
+
+def _is_along_last(x: np.ndarray, axis: Any) -> bool:
+    """Returns whether NumPy adds pairwise along this axis, so that nothing is folded."""
+    if axis is None:
+        return x.flags.c_contiguous and x.ndim == 1
+    return x.flags.c_contiguous and x.ndim > 0 and axis.__class__ is int and axis in (-1, x.ndim - 1)
 
 
 def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> np.ndarray | None:
@@ -93,7 +104,7 @@ def _linear(
 
 
 def _softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _reduce(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
+    top = _reduce(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
     if top is None:
         return None
     powers = emit(np.exp, (emit(np.subtract, (x, top), {}),), {})
@@ -101,7 +112,7 @@ def _softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
 
 
 def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _reduce(emit, np.maximum, x, axis, True) if x.size and x.ndim else None
+    top = _reduce(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
     if top is None:
         return None
     shifted = emit(np.subtract, (x, top), {})
@@ -117,6 +128,24 @@ def _binary(ufunc: np.ufunc) -> Any:
         return emit(ufunc, (promotion.common(x1, x2)[0], x2), {})
 
     return binary
+
+
+def _transform(name: str, taken: str, halved: bool = False) -> Any:
+    def transform(
+        emit: Emit,
+        x: np.ndarray,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str = "backward",
+        *,
+        fft_length: Any = None,
+    ) -> np.ndarray | None:
+        if x.dtype.char not in taken or not x.size:
+            return None
+        place, length = along(x.shape, n if fft_length is None else length_of(n, fft_length), axis, norm, halved)
+        return emit(getattr(np.fft, name), (x, length, place, norm), {})
+
+    return transform
 
 
 def _rsqrt(emit: Emit, x: np.ndarray) -> np.ndarray | None:
@@ -156,6 +185,17 @@ def _matrix_transpose(emit: Emit, x: np.ndarray) -> np.ndarray | None:
     return _swapaxes(emit, x, -1, -2) if x.ndim > 1 else None
 
 
+def promotes_alike(function: Any, args: Sequence[Any]) -> bool:
+    """Returns whether a function that promotes arrays before it calls a ufunc does what the ufunc alone does."""
+    ufunc = getattr(function, "__promoted__", None)
+    if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin or any(x.__class__ is not np.ndarray for x in args):
+        return False
+    samples = [np.empty(0, x.dtype) for x in args]
+    made, common = function(*samples).dtype, promotion.common(*samples)[0].dtype
+    *taken, given = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
+    return given == made and all(dtype == common for dtype in taken)
+
+
 _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)
 
 
@@ -177,6 +217,10 @@ def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
         NumpyIndexingOps.get_item: _get_item,
         NumpyActivationOps.softmax: _softmax,
         NumpyActivationOps.log_softmax: _log_softmax,
+        NumpyFftOps.fft: _transform("fft", "fdFD"),
+        NumpyFftOps.ifft: _transform("ifft", "fdFD"),
+        NumpyFftOps.rfft: _transform("rfft", "fd"),
+        NumpyFftOps.irfft: _transform("irfft", "fdFD", halved=True),
         NumpyMathOps.rsqrt: _rsqrt,
         NumpyTensorOps.cast: _cast,
         NumpyShapeOps.matrix_transpose: _matrix_transpose,
@@ -186,11 +230,36 @@ def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
 
 
 class NumpyRecorder(Recorder):
-    """The record of the calls of NumPy that a function makes."""
+    """The record of the calls of NumPy that a function makes.
 
-    __slots__ = ()
+    Args:
+        backend: the backend.
+        inputs: the arrays that the function takes; no other object may refer to them.
+        of_ops: whether to note the ops too.
+
+    Attributes:
+        ops: the calls of the ops that made these calls, with the same registers, for another library; None unless they
+            are noted.
+    """
+
+    __slots__ = ("ops",)
 
     plain = (*PLAIN, np.dtype, np.generic)
+
+    def __init__(self, backend: Any, inputs: Sequence[Any], of_ops: bool = False) -> None:
+        super().__init__(backend, inputs)
+        self.ops: list[ProgramCall] | None = [] if of_ops else None
+
+    def draw(self, draw: Callable[[], Any]) -> TracedTensor:
+        """Draws random numbers and notes the draw; returns the traced tensor of them.
+
+        Raises:
+            UnrecordableError: if the draw does not give a tensor.
+        """
+        tensor = super().draw(draw)
+        if self.ops is not None:
+            self.ops.append(self.calls[-1])
+        return tensor
 
     def call_op(self, spec: OpSpec, values: Sequence[Any]) -> Any:
         """Runs an op on values, and notes the call of the native function; returns its result.
@@ -201,12 +270,36 @@ class NumpyRecorder(Recorder):
         function, args, keywords = _direct(self.backend, spec, values)
         if not self._places_in(values) <= self._places_in([*args, *keywords.values()]):
             raise UnrecordableError(f"{spec.name}() converts a tensor")
-        return self.call_native(function, args, keywords)
+        if self.ops is None:
+            return self.call_native(function, args, keywords)
+        start = len(self.values)
+        result = self.call_native(function, args, keywords)
+        self._note_op(spec, values, result, start)
+        return result
+
+    def _note_op(self, spec: OpSpec, values: Sequence[Any], result: Any, start: int) -> None:
+        """Notes the call of an op, unless it returns no tensor, or one that was there before.
+
+        Args:
+            spec: the op.
+            values: its arguments.
+            result: its result.
+            start: the number of registers before the call.
+        """
+        several = isinstance(result, (tuple, list))
+        places = tuple([self._places.get(id(item), Register(-1)) for item in (result if several else [result])])
+        if places and min(places) >= start:
+            args, keywords = split_arguments(spec, values)
+            operands = tuple(map(self._operand, args))
+            options = tuple([(name, self._operand(value)) for name, value in keywords.items()])
+            self.ops.append(ProgramCall(spec.name, operands, places, options, several))  # type: ignore[union-attr]
 
     def call_native(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Calls a native function on values and notes it, or the calls that a rule makes in its place."""
         rule = lowering_rules().get(getattr(function, "__func__", function))
         result = None if rule is None else rule(self.call_native, *args, **keywords)
+        if result is None and not keywords and promotes_alike(function, args):
+            return self.call_native(function.__promoted__, args, {})  # type: ignore[attr-defined]
         return self.note(function, args, keywords, function(*args, **keywords)) if result is None else result
 
     def _places_in(self, values: Sequence[Any]) -> set[int]:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -161,6 +161,12 @@ class Blocks:
     Args:
         program: the program.
         numbers: its numbers; a register stands for a scalar that the function takes.
+    """
+
+    least: ClassVar[int] = 2**21
+    """Arrays of this many bytes leave the cache before the next call reads them, so they are made in blocks.
+
+    At 1.2 MB both take the same time, and at 4 MB blocks take 0.5 to 0.7 times as long (10 to 30 calls, cache of 2 MB).
     """
 
     def __init__(self, program: Program, numbers: Sequence[Any]) -> None:

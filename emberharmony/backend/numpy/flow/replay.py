@@ -15,6 +15,7 @@ import numpy as np
 from emberharmony.backend.numpy.arrays.indexing_ops import where
 from emberharmony.backend.numpy.flow.lowering import METHODS, REDUCTIONS
 from emberharmony.backend.numpy.flow.programs import Blocks, NumpySource
+from emberharmony.core.dtypes import default_float
 from emberharmony.transforms.elementwise_runs import join_runs
 from emberharmony.transforms.program import Program, ProgramCall, ProgramMemory, Register, memory_targets
 from emberharmony.transforms.recorder import Recorder
@@ -31,12 +32,6 @@ _KNOWN = frozenset((np.matmul, np.where, where, *REDUCTIONS.values(), *METHODS))
 They return either a view in all calls with such shapes and layouts, or in none.
 """
 
-_WIDE = 2**21
-"""Arrays of this many bytes leave the cache before the next call reads them, so runs of calls are made in blocks.
-
-At 1.2 MB both take the same time, and at 4 MB blocks take 0.5 to 0.7 times as long (10 to 30 calls, cache of 2 MB).
-"""
-
 _LARGE = 2**16
 """Arrays of this many bytes are let go of as soon as nothing needs them."""
 
@@ -45,17 +40,25 @@ class ShapeChangedError(Exception):
     """Raised in a program if the shape of a result depends on values, which have changed."""
 
 
-def replay_of(recorder: Recorder, inputs: int, outputs: Sequence[Any]) -> Callable[..., list[Any]]:
+def replay_of(
+    recorder: Recorder,
+    inputs: int,
+    outputs: Sequence[Any],
+    calls: Sequence[ProgramCall] | None = None,
+    runner: type[Blocks] = Blocks,
+) -> Callable[..., list[Any]]:
     """Returns the function of the inputs that makes the recorded calls and returns the outputs.
 
     Args:
         recorder: the record of the calls.
         inputs: the number of inputs.
         outputs: registers, or arrays that are the same for all inputs, of which the function returns copies.
+        calls: the calls; by default all that were noted.
+        runner: what makes runs of elementwise calls.
     """
-    program, places = recorder.program(inputs, outputs)
+    program, places = recorder.program(inputs, outputs, calls)
     values = recorder.values
-    program = join_runs(program, partial(_blocks_of, values), lambda x: not values[x].ndim, Blocks)
+    program = join_runs(program, partial(_blocks_of, values, runner), lambda x: not values[x].ndim, runner)
     memory = _ArrayMemory(recorder, program, places)
     source = _ReplaySource(program, memory_targets(program, memory), memory)
     return source.function(source.expressions(outputs, places))
@@ -68,8 +71,8 @@ def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
         leaves: arrays and other objects.
         kind: returns the kind of a leaf that is no array.
     """
-    scope: dict[str, Any] = {"ndarray": np.ndarray, "kind": kind}
-    tests = []
+    scope: dict[str, Any] = {"ndarray": np.ndarray, "kind": kind, "default": default_float, "float": default_float()}
+    tests = ["default() is float"]
     for i, leaf in enumerate(leaves):
         if leaf.__class__ is not np.ndarray:
             scope[f"k{i}"] = kind(leaf)
@@ -80,18 +83,18 @@ def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
         # The exceptions to `is`, equal dtypes that are other objects, only miss this test.
         tests.append(f"i{i}.__class__ is ndarray and i{i}.dtype is d{i} and i{i}.shape == {leaf.shape} and {layout}")
     inputs = f"{''.join(f'i{i}, ' for i in range(len(leaves)))} = leaves\n " if leaves else ""
-    test = " and ".join(tests) or "True"
-    exec(f"def fits(leaves):\n if len(leaves) != {len(leaves)}: return False\n {inputs}return {test}\n", scope)
+    text = f" if len(leaves) != {len(leaves)}: return False\n {inputs}return {' and '.join(tests)}"
+    exec(f"def fits(leaves):\n{text}\n", scope)
     guard: Callable[[Sequence[Any]], bool] = scope["fits"]
     return guard
 
 
-def _blocks_of(values: Sequence[Any], call: ProgramCall) -> Any:
+def _blocks_of(values: Sequence[Any], runner: type[Blocks], call: ProgramCall) -> Any:
     """Returns the shape and the dtype of the arrays of a call that may be made block by block; None if it may not."""
     value, function = values[call.results[0]], call.function
     if not isinstance(function, np.ufunc) or function.signature is not None or call.keywords:
         return None
-    if value.nbytes < _WIDE or value.dtype.char not in "fd" or len(call.args) != function.nin or call.several:
+    if value.nbytes < runner.least or value.dtype.char not in "fd" or len(call.args) != function.nin or call.several:
         return None
     for x in (call.results[0], *call.args):
         if x.__class__ in (int, float):

@@ -125,6 +125,15 @@ def _traceable(bound: Any) -> str:
     return kind
 
 
+def call_whole(bound: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls a function that is compiled as a whole with the ops of a backend, while these are overridden."""
+    before, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _traceable(bound)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _WHOLE_CALL.kind = before
+
+
 _COUNT = itertools.count()
 _CODES: "weakref.WeakKeyDictionary[CodeType, dict[str, CodeType]]" = weakref.WeakKeyDictionary()
 """By the code of functions and the kind of ops, the code of their entries.
@@ -252,11 +261,7 @@ class TorchFunction:
     def _run_whole(self, *args: Any, **kwargs: Any) -> Any:
         if not selection.is_overridden() or not self._is_active():
             return self._run_versions(*args, **kwargs)
-        before, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _traceable(self._bound)
-        try:
-            return self._run_versions(*args, **kwargs)
-        finally:
-            _WHOLE_CALL.kind = before
+        return call_whole(self._bound, self._run_versions, *args, **kwargs)
 
     def _is_active(self) -> bool:
         """Returns whether ops are of the backend and kind for which the function is compiled."""

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
@@ -20,11 +21,14 @@ from torch.overrides import has_torch_function
 
 from emberharmony.backend.diagnosis import says
 from emberharmony.backend.torch.flow.compilation import TorchFunction, is_whole, plainly, whole
+from emberharmony.backend.torch.flow.host_programs import HostProgram
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER
+from emberharmony.transforms.program import Program
+from emberharmony.transforms.source import write_function
 
 TensorFunction = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]
@@ -182,6 +186,14 @@ class TorchTransformsOps:
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return TorchFunction(fn, selection.active(), _in_transform)
+
+    def compile_program(self, program: Program) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+        """Returns the function of NumPy arrays that runs a program of ops, compiled.
+
+        Args:
+            program: its inputs are arrays, whose shapes, dtypes and strides never change.
+        """
+        return HostProgram(write_function(program, functools.partial(getattr, self.bound)), self.bound)
 
     def plainly(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if is_whole():

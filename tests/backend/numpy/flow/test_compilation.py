@@ -475,7 +475,7 @@ def test_runs_of_calls_on_large_arrays_give_the_same_bits(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("emberharmony.backend.numpy.flow.programs.BLOCK", 1000)
-    monkeypatch.setattr("emberharmony.backend.numpy.flow.replay._WIDE", 1)
+    monkeypatch.setattr("emberharmony.backend.numpy.flow.programs.Blocks.least", 1)
     function = getattr(Runs, name)
     noting, runs = counted(function)
     compiled = NumpyFunction(noting, selection.current())
@@ -486,5 +486,5 @@ def test_runs_of_calls_on_large_arrays_give_the_same_bits(
         assert equal(found, function(x, y))
         assert equal(before, (x, y))
     assert len(runs) == 1
-    functions = vars(compiled._last)["_replay"].__globals__.values()
+    functions = vars(compiled._last)["replay"].__globals__.values()
     assert any(isinstance(each, Blocks) for each in functions)

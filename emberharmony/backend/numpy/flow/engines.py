@@ -1,0 +1,323 @@
+"""Engines of compiled functions: other libraries that run what was recorded, on NumPy arrays.
+
+A function is recorded once, in two ways that share their registers: as the calls of NumPy, and as the calls of ops that
+made them. An engine is a runner of one of these programs and takes the place of the function that repeats the calls of
+NumPy; all else of a compiled function stays as it is: its guards, its cells and effects, and that the function itself
+runs where the runner raises an error.
+
+PyTorch and JAX run the program of ops. Each library makes it with its own ops, traces it once and compiles it. Its
+inputs are arrays alone: those of the function, then random numbers, which NumPy draws before each run, then constants.
+Results that are views of an argument are left to NumPy, which shares the memory. Numba makes one loop of each run of
+elementwise calls of NumPy.
+
+When an engine is tried, its results are compared with those of NumPy, so a program that the library computes otherwise
+is refused. Results that share memory with an argument, with each other or with those of the next run, although those of
+NumPy do not, are copied in each run.
+"""
+
+import importlib.util
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.discovery import install_line, load
+from emberharmony.backend.numpy.flow.lowering import NumpyRecorder
+from emberharmony.backend.numpy.flow.portable import Runner, runner_by_ops
+from emberharmony.backend.numpy.flow.replay import replay_of
+from emberharmony.core.errors import BackendUnavailableError, EmberError, EngineWarning
+from emberharmony.core.state.draws import Rewinding
+from emberharmony.transforms.compilation import AUTO, ENGINES
+
+_SHORTEST = {"torch": 40e-6, "jax": 150e-6, "numba": 8e-6}
+"""A program that takes less time is not given to the engine: the call of its compiled function takes that much."""
+
+_GAIN = 0.9
+"""An engine is chosen if it takes less than this part of the time of NumPy, so that noise chooses none."""
+
+_TURNS, _TURN, _MOST = 5, 1e-3, 1.0
+"""How many turns each candidate takes, the seconds of a turn, and the seconds after which no further turn begins."""
+
+_CLOSE = {"f": 1e-4, "F": 1e-4, "d": 1e-9, "D": 1e-9}
+"""How far a result may differ, as a part of its largest element, by the character of its dtype."""
+
+
+class RefusedError(EmberError):
+    """Raised if an engine computes something else than NumPy."""
+
+
+class Engines:
+    """The engine of a compiled function, or what chooses it.
+
+    Args:
+        name: the name of an engine, or "auto".
+
+    Raises:
+        BackendUnavailableError: if the engine is not installed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._choices: dict[Any, str] = {}
+        self._is_warned = False
+        if name == AUTO:
+            return
+        if not _is_installed(name):
+            raise BackendUnavailableError(f"compile(engine={name!r}): {name} is not installed: {install_line(name)}")
+        if name != "numba":
+            load(name)
+
+    def try_on(
+        self, program: Any, recorder: NumpyRecorder, inputs: Sequence[np.ndarray], outputs: Sequence[Any]
+    ) -> None:
+        """Gives a program the runner that is chosen.
+
+        Args:
+            program: the program, whose `replay` runs it on NumPy.
+            recorder: the record of its calls.
+            inputs: its inputs.
+            outputs: registers, or arrays that are the same for all inputs.
+        """
+        size = sum(x.size for x in inputs).bit_length()
+        kind = program.frame, size, tuple((x.ndim, x.dtype) for x in inputs)
+        plain = program.replay
+        # An interruption leaves the trial in its place, for the next call.
+        trial = program.replay = EngineTrial(
+            self, kind, (recorder, len(inputs), outputs), plain, partial(setattr, program, "replay")
+        )
+        trial.choose(inputs)
+
+    def candidates(self, seconds: float, kind: Any) -> Iterator[str]:
+        """Yields the names of the engines to try for a program that takes NumPy so many seconds.
+
+        Args:
+            seconds: the time.
+            kind: what the program has in common with others, for which one choice serves.
+        """
+        if self.name != AUTO:
+            yield self.name
+            return
+        for name in [self._choices[kind]] if kind in self._choices else ENGINES:
+            if name and seconds > _SHORTEST[name] and _is_installed(name) and (name != "jax" or _is_wide()):
+                yield name
+
+    def note(self, kind: Any, name: str) -> None:
+        """Notes the choice for a kind of programs: an engine, or "" for none."""
+        self._choices[kind] = name
+
+    def warn(self, name: str, error: Exception) -> None:
+        """Warns once that the engine that was asked for cannot run a program."""
+        if self.name == AUTO or self._is_warned:
+            return
+        self._is_warned = True
+        reason = str(error).strip().partition("\n")[0][:300] or type(error).__name__
+        warnings.warn(
+            f"compile(engine={name!r}): NumPy computes, because the engine cannot run the program: {reason}",
+            EngineWarning,
+            stacklevel=2,
+        )
+
+
+class EngineTrial:
+    """The runner of a program until an engine is chosen for it: the one of NumPy, but in the call that chooses.
+
+    An interruption leaves the choice to the next call.
+
+    Args:
+        engines: what chooses.
+        kind: see `Engines.candidates`.
+        record: the record of the calls, the number of inputs, and the outputs.
+        plain: the runner of NumPy.
+        adopt: takes the runner that is chosen.
+    """
+
+    def __init__(
+        self,
+        engines: Engines,
+        kind: Any,
+        record: tuple[NumpyRecorder, int, Sequence[Any]],
+        plain: Runner,
+        adopt: Callable[[Runner], None],
+    ) -> None:
+        self._engines, self._kind, self._plain, self._adopt = engines, kind, plain, adopt
+        self._record = record
+        self._lock, self._is_over = threading.Lock(), False
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        """Returns the outputs."""
+        self.choose(inputs)
+        return self._plain(inputs)
+
+    def choose(self, inputs: Sequence[Any]) -> None:
+        """Chooses the runner of the program, unless another thread is doing it: this one goes on with NumPy then.
+
+        Args:
+            inputs: the inputs with which each runner is tried.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._is_over:
+                    self._choose(inputs)
+                    self._is_over = True
+            finally:
+                self._lock.release()
+
+    def _choose(self, inputs: Sequence[Any]) -> None:
+        expected = aside(self._plain, inputs)
+        seconds = min(_seconds(self._plain, inputs, 1) for _ in range(2))
+        runners: dict[str, Runner] = {"": self._plain}
+        for name in self._engines.candidates(seconds, self._kind):
+            try:
+                runners[name] = checked_runner(self._runner(name), inputs, expected)
+            except Exception as error:  # noqa: BLE001  (whatever a library raises, NumPy computes)
+                self._engines.warn(name, error)
+        if self._engines.name == AUTO:
+            name = fastest(runners, inputs, seconds)
+            self._engines.note(self._kind, name)
+        else:
+            name = [*runners][-1]
+        self._adopt(runners[name])
+
+    def _runner(self, name: str) -> Runner:
+        recorder, inputs, outputs = self._record
+        if name == "numba":
+            # Imported here, because it imports Numba.
+            from emberharmony.backend.numpy.flow.loops import Loops
+
+            return replay_of(recorder, inputs, outputs, runner=Loops)
+        return runner_by_ops(load(name), recorder, inputs, outputs)
+
+
+def aside(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
+    """Returns the outputs of a runner, whose random draws are drawn again later."""
+    streams = Rewinding()
+    try:
+        with streams:
+            return runner(inputs)
+    finally:
+        streams.rewind()
+
+
+def _seconds(runner: Runner, inputs: Sequence[Any], count: int) -> float:
+    """Returns the time of a run, as the mean of so many."""
+    streams = Rewinding()
+    try:
+        with streams:
+            start = time.perf_counter()
+            for _ in range(count):
+                runner(inputs)
+            return (time.perf_counter() - start) / count
+    finally:
+        streams.rewind()
+
+
+def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -> str:
+    """Returns the name of the fastest runner, which is "" unless an engine saves a tenth of the time.
+
+    They take turns, so that the load of the machine meets all alike, and the least time of each counts.
+
+    Args:
+        runners: the runners by name, that of NumPy with the name "".
+        inputs: the inputs.
+        seconds: about the time that the runner of NumPy takes.
+    """
+    if len(runners) == 1:
+        return ""
+    count, end = max(1, int(_TURN / seconds)), time.perf_counter() + _MOST
+    least = dict.fromkeys(runners, float("inf"))
+    for _ in range(_TURNS):
+        for name, runner in runners.items():
+            least[name] = min(least[name], _seconds(runner, inputs, count))
+        if time.perf_counter() > end:
+            break
+    name = min(least, key=least.__getitem__)
+    return name if least[name] < _GAIN * least[""] else ""
+
+
+def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.ndarray]) -> Runner:
+    """Returns the runner of an engine, whose outputs are those of NumPy.
+
+    Raises:
+        RefusedError: if they are not.
+    """
+    first, second = aside(runner, inputs), aside(runner, inputs)
+    for one, other in zip(first, expected, strict=True):
+        _check_close(one, other)
+    copied = [i for i in range(len(first)) if _is_shared(i, first, second, inputs, expected)]
+    frozen = [i for i, array in enumerate(expected) if not array.flags.writeable]
+    if not copied and not frozen:
+        return runner
+
+    def run(given: Sequence[Any]) -> list[Any]:
+        outputs = runner(given)
+        for i in copied:
+            outputs[i] = outputs[i].copy()
+        for i in frozen:
+            outputs[i].flags.writeable = False
+        return outputs
+
+    return run
+
+
+def _is_shared(
+    i: int,
+    first: Sequence[np.ndarray],
+    second: Sequence[np.ndarray],
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+) -> bool:
+    """Returns whether an output has the memory of something else, although that of NumPy has not.
+
+    Args:
+        i: the number of the output.
+        first: the outputs of a run.
+        second: those of the next run with the same inputs.
+        inputs: the inputs.
+        expected: the outputs of NumPy.
+    """
+    array, own = first[i], expected[i]
+    pairs = [*zip(first[:i], expected[:i], strict=True), *zip(inputs, inputs, strict=True)]
+    if any(np.may_share_memory(array, x) and not np.may_share_memory(own, y) for x, y in pairs):
+        return True
+    of_inputs = any(np.may_share_memory(array, x) for x in inputs)
+    return not of_inputs and any(np.may_share_memory(array, x) for x in second)
+
+
+def _check_close(array: np.ndarray, expected: np.ndarray) -> None:
+    """Checks that an array is the one that is expected, but for its last digits.
+
+    Raises:
+        RefusedError: if it is not.
+    """
+    if array.shape != expected.shape or array.dtype != expected.dtype:
+        raise RefusedError(
+            f"it returns {array.dtype} of shape {array.shape}, where NumPy returns {expected.dtype} of {expected.shape}"
+        )
+    same = array == expected
+    if array.dtype.kind not in "biu":
+        with np.errstate(all="ignore"):
+            allowed = _CLOSE.get(array.dtype.char, 1e-2)
+            scale = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
+            same |= np.abs(array - expected) <= allowed * scale
+            same |= (array != array) & (expected != expected)
+    if not np.all(same):
+        raise RefusedError("its results differ from those of NumPy by more than rounding")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:  # an import hook forbids the library
+        return False
+
+
+def _is_wide() -> bool:
+    """Returns whether JAX computes in 64 bits already, which to load its backend would mean for the whole process."""
+    import sys
+
+    jax = sys.modules.get("jax")
+    return jax is not None and bool(jax.config.jax_enable_x64)

@@ -1,0 +1,87 @@
+"""Runs of elementwise calls of NumPy as one loop, which Numba compiles.
+
+The loop is a file in the folder for caches, beside which Numba keeps what it has compiled.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+
+from emberharmony.backend.numpy.flow.programs import Blocks
+from emberharmony.core.state.files import replace_bytes
+from emberharmony.core.state.settings import cache_folder
+from emberharmony.transforms.program import Number, Program, Register
+from emberharmony.transforms.recorder import UnrecordableError
+
+
+class Loops(Blocks):
+    """The function of arrays of one shape, and of scalars, that runs a program of ufuncs in one loop.
+
+    Args:
+        program: the program.
+        numbers: its numbers; a register stands for a scalar that the function takes.
+
+    Raises:
+        UnrecordableError: if a function of the program is none of NumPy's own.
+    """
+
+    least: ClassVar[int] = 0
+
+    def __init__(self, program: Program, numbers: Sequence[Any]) -> None:
+        super().__init__(program, numbers)
+        self._loop, self._outputs = _compiled(_source(program, numbers)), range(len(program.outputs))
+
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """Returns new arrays."""
+        first = arrays[0]
+        made = [np.empty_like(first) for _ in self._outputs]
+        if first.ndim == 1:
+            self._loop(*arrays, *made)
+        else:
+            self._loop(*[x.reshape(-1) if x.ndim else x for x in arrays], *[x.reshape(-1) for x in made])
+        return made
+
+
+def _source(program: Program, numbers: Sequence[Any]) -> str:
+    """Returns the source of a loop, which takes arrays, then scalars as arrays without axes, then what it writes.
+
+    Raises:
+        UnrecordableError: if a function of the program is none of NumPy's own.
+    """
+    scalars = [i for i, x in enumerate(numbers) if x.__class__ is Register]
+    names = [f"{kind}{i}" for kind, numbered in (("i", range(program.inputs)), ("s", scalars)) for i in numbered]
+    names += [f"o{x}" for x in program.outputs]
+    start = [f"t = {names[-1]}.dtype.type"]
+    start += [f"n{i} = " + (f"s{i}[()]" if i in scalars else f"t({float(x)!r})") for i, x in enumerate(numbers)]
+    lines = [f" v{i} = i{i}[k]" for i in range(program.inputs)]
+    for call in program.calls:
+        name = call.function.__name__
+        if getattr(np, name, None) is not call.function:
+            raise UnrecordableError(f"{name} is no function of NumPy")
+        args = ", ".join(f"n{x}" if x.__class__ is Number else f"v{x}" for x in call.args)
+        lines.append(f" v{call.results[0]} = np.{name}({args})")
+    lines += [f" o{x}[k] = v{x}" for x in program.outputs]
+    body = "\n ".join([*start, f"for k in range({names[0]}.size):", *lines])
+    return f"import numpy as np\n\n\ndef loop({', '.join(names)}):\n {body}\n"
+
+
+@lru_cache(256)
+def _compiled(source: str) -> Callable[..., Any]:
+    """Returns the function of a source, which Numba compiles for each kind of arguments."""
+    folder, file = cache_folder("numba"), "<compiled by ops.compile>"
+    if folder is not None:
+        file = os.path.join(folder, f"loop_{hashlib.sha256(source.encode()).hexdigest()[:24]}.py")
+        if not os.path.exists(file):
+            with replace_bytes(file) as stream:
+                stream.write(source.encode())
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(compile(source, file, "exec"), scope)
+    # One rounding for a product and a sum; everything else keeps the rules of IEEE 754 and the results of NumPy.
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "cache": folder is not None}
+    loop: Callable[..., Any] = numba.njit(**options)(scope["loop"])
+    return loop

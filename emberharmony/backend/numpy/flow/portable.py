@@ -1,0 +1,127 @@
+"""Programs of ops that another library runs on NumPy arrays.
+
+Its inputs are arrays alone, so nothing of a process is in it, and the library's cache on disk can know it again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from emberharmony.backend.numpy.flow.lowering import NumpyRecorder
+from emberharmony.backend.numpy.flow.replay import replay_of
+from emberharmony.core.registry import OPS
+from emberharmony.transforms.program import Program, ProgramCall, Register
+from emberharmony.transforms.recorder import UnrecordableError
+
+Runner = Callable[[Sequence[Any]], list[Any]]
+"""Returns the outputs of a program for its inputs, which are arrays."""
+
+
+def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: Sequence[Any]) -> Runner:
+    """Returns the function of the inputs that lets another backend run the recorded ops.
+
+    Args:
+        backend: the backend.
+        recorder: the record of the calls.
+        inputs: the number of inputs.
+        outputs: registers, or arrays that are the same for all inputs, of which the function returns copies.
+
+    Raises:
+        UnrecordableError: if nothing is computed.
+    """
+    calls = recorder.ops or []
+    left = [x.__class__ is not Register or _is_view(recorder, inputs, calls, x) for x in outputs]
+    own = [x for x, is_left in zip(outputs, left, strict=True) if not is_left]
+    program, _ = recorder.program(inputs, own, calls)
+    if not any(isinstance(call.function, str) for call in program.calls):
+        raise UnrecordableError("it computes nothing")
+    drawn = [call for call in program.calls if call.draws]
+    program, constants = _of_arrays(recorder, program, drawn)
+    draws = [call.function for call in drawn]
+    run = backend.compile_program(program)
+    if not draws and not constants and not any(left):
+        return run
+    without_draws = [call for call in recorder.calls if not call.draws]
+    rest = replay_of(recorder, inputs, [x for x, y in zip(outputs, left, strict=True) if y], without_draws)
+
+    def run_all(given: Sequence[Any]) -> list[Any]:
+        arrays = iter(run([*given, *[draw() for draw in draws], *constants]))
+        others = iter(rest(given))
+        return [next(others if is_left else arrays) for is_left in left]
+
+    return run_all
+
+
+def _is_view(recorder: NumpyRecorder, inputs: int, calls: Sequence[ProgramCall], register: Register) -> bool:
+    """Returns whether a value may have the memory of an input or of a constant."""
+    value, known = recorder.values[register], recorder.values[:inputs]
+    constants = (x for call in calls for x in _arrays_in((call.args, call.keywords)))
+    return any(np.may_share_memory(value, x) for x in (*known, *constants))
+
+
+def _of_arrays(
+    recorder: NumpyRecorder, program: Program, drawn: Sequence[ProgramCall]
+) -> tuple[Program, list[np.ndarray]]:
+    """Returns a program with draws and constants in the place of further inputs, and the constants."""
+    calls = [call._replace(**_portable(recorder, call)) for call in program.calls if not call.draws]
+    constants = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
+    made = [x for call in calls for x in call.results]
+    places: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
+    for x in [*(call.results[0] for call in drawn)]:
+        places[x] = Register(len(places))
+    first = len(places)
+    known = {key: Register(first + i) for i, key in enumerate(constants)}
+    places.update({x: Register(first + len(known) + i) for i, x in enumerate(made)})
+    moved = [
+        call._replace(
+            args=_filled(call.args, places, known),
+            keywords=_filled(call.keywords, places, known),
+            results=tuple(places[x] for x in call.results),
+        )
+        for call in calls
+    ]
+    outputs = tuple(places[x] for x in program.outputs)
+    return Program(first + len(known), tuple(moved), outputs), [*constants.values()]
+
+
+def _portable(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
+    """Returns the arguments of the call of an op without objects of NumPy but arrays."""
+    parameters = {parameter.name: parameter for parameter in OPS[call.function].parameters}
+    by_place = [parameter for parameter in parameters.values() if not parameter.keyword_only]
+    dtypes = recorder.backend.dtypes.neutral
+
+    def plain(value: Any, is_tensor: bool) -> Any:
+        if isinstance(value, np.generic):
+            return np.asarray(value) if is_tensor else value.item()
+        if isinstance(value, np.dtype):
+            return dtypes[value]
+        if value.__class__ is tuple or value.__class__ is list:
+            return value.__class__([plain(x, is_tensor) for x in value])
+        if value.__class__ is slice:
+            return slice(*[plain(x, False) for x in (value.start, value.stop, value.step)])
+        return value
+
+    args = tuple([plain(x, by_place[min(i, len(by_place) - 1)].role != "Value") for i, x in enumerate(call.args)])
+    options = tuple([(name, plain(x, parameters[name].role != "Value")) for name, x in call.keywords])
+    return {"args": args, "keywords": options}
+
+
+def _arrays_in(value: Any) -> Iterator[np.ndarray]:
+    """Yields the arrays in tuples and lists."""
+    if value.__class__ is np.ndarray:
+        yield value
+    elif value.__class__ is tuple or value.__class__ is list:
+        for item in value:
+            yield from _arrays_in(item)
+
+
+def _filled(value: Any, places: dict[int, Register], known: dict[int, Register]) -> Any:
+    """Returns tuples and lists with other registers, and registers in the place of arrays."""
+    if value.__class__ is Register:
+        return places[value]
+    if value.__class__ is np.ndarray:
+        return known[id(value)]
+    if value.__class__ is tuple or value.__class__ is list:
+        return value.__class__([_filled(x, places, known) for x in value])
+    return value

@@ -1,0 +1,69 @@
+"""Programs of ops that PyTorch compiles and runs on NumPy arrays, whose memory it shares."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from emberharmony.backend.torch.flow.compilation import call_whole
+from emberharmony.core import selection
+from emberharmony.core.state.settings import cache_folder
+
+_LOCK = threading.Lock()
+"""Only one thread compiles: the ops of the process are guarded meanwhile."""
+
+
+class HostProgram:
+    """The function of NumPy arrays that runs a program; PyTorch traces and compiles it in the first call.
+
+    Later calls look at nothing: whoever calls it gives arrays of the same shapes, dtypes and strides.
+
+    Args:
+        function: runs the program on a list of tensors.
+        bound: the ops of the backend.
+    """
+
+    def __init__(self, function: Callable[[list[Any]], list[Any]], bound: Any) -> None:
+        folder = cache_folder("torch")
+        if folder is not None:  # by default Inductor's is one for temporary files
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
+        self._bound, self._is_traced = bound, False
+        options: dict[str, Any] = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
+        self._compiled = torch.compile(function, fullgraph=True, dynamic=False, options=options)
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Returns the results; their memory is PyTorch's."""
+        tensors = [_borrowed(array) for array in arrays]
+        if self._is_traced:
+            with torch.no_grad():
+                return [tensor.numpy(force=True) for tensor in self._compiled(tensors)]
+        with _LOCK, torch.no_grad():
+            try:
+                with selection.Override(self._bound.backend):
+                    results = call_whole(self._bound, self._compiled, tensors)
+            finally:
+                selection.settle()
+        self._is_traced = True
+        return [tensor.numpy(force=True) for tensor in results]
+
+
+class _Writable:
+    """An array whose memory may be written, of one whose memory may not; nobody writes there."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array  # keeps the memory
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+
+
+def _borrowed(array: np.ndarray) -> torch.Tensor:
+    """Returns a tensor with the memory of an array; with a copy of it where PyTorch has no such strides."""
+    if not array.flags.writeable:  # PyTorch would warn
+        array = np.asarray(_Writable(array))
+    try:
+        return torch.from_numpy(array)
+    except ValueError:  # negative strides, or strides that are no multiple of the size of an element
+        return torch.from_numpy(np.array(array))
