@@ -18,6 +18,7 @@ from emberharmony.backend.steps import Steps
 from emberharmony.backend.transforms import TensorFunction, Transforms
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, HostBits
+from emberharmony.core.cells.forms import Form
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, bfloat16
@@ -248,6 +249,22 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         It serves checks that are worth no transfer and no evaluation.
         """
         return None
+
+    def takes_layouts(self, x: Any) -> bool:
+        """Returns whether a kernel multiplies `x` by quantised matrices in a layout of its own (`quantized_forms`)."""
+        return False
+
+    def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> "tuple[Form, Any, Any] | None":
+        """Returns what a layer shall hold in the place of a quantised matrix, to multiply fast; None to change nothing.
+
+        The results are a form of `w`, whose layout `quantized_matmul` and `quantized_rows` take in the place of `w`,
+        and equal scales and biases, perhaps with other strides.
+        """
+        return None
+
+    def quantized_rows(self, layout: Any, indices: Any, rows: int, bits: int) -> Any:
+        """Returns rows of the words of a matrix with so many rows, given in the layout of `quantized_forms`."""
+        raise NotImplementedError
 
     def kind_of(self, tensor: Any) -> str:
         """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it."""

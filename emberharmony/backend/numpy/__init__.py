@@ -32,6 +32,7 @@ from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.neural.losses_ops import NumpyLossesOps
 from emberharmony.backend.numpy.neural.normalization_ops import NumpyNormalizationOps
 from emberharmony.backend.numpy.neural.pooling_ops import NumpyPoolingOps
+from emberharmony.backend.numpy.neural.quantization_ops import NumpyQuantizationOps
 from emberharmony.backend.numpy.neural.recurrent_ops import NumpyRecurrentOps
 from emberharmony.backend.numpy.probes import NumpyProbes
 from emberharmony.backend.numpy.random_ops import NumpyRandomOps
@@ -76,6 +77,7 @@ class NumpyBackend(
     NumpyAttentionOps,
     NumpyConvolutionOps,
     NumpyPoolingOps,
+    NumpyQuantizationOps,
     NumpyLayersOps,
     NumpyLossesOps,
     NumpyNormalizationOps,

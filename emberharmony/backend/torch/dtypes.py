@@ -102,7 +102,7 @@ def through_int64(native: Native, ordered: bool) -> Native:
 
 
 op_globals.publish_type("plain_tensor", torch.Tensor, "float32_default")
-op_globals.publish(int64_of_torch=torch.int64)
+op_globals.publish(int64_of_torch=torch.int64, uint8_of_torch=torch.uint8)
 
 
 class _Promotion(Promotion):

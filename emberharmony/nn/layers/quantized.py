@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from emberharmony import Buffer, Parameter, ops
+from emberharmony.core import selection
+from emberharmony.core.cells.forms import hold_forms, layout_of
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.named_tuple import Record
 from emberharmony.core.types import DTypeLike
-from emberharmony.nn import rngs, walk
+from emberharmony.nn import rngs, spatial, walk
 from emberharmony.nn.layers.embedding import Embedding
 from emberharmony.nn.layers.linear import Linear
 from emberharmony.nn.layers.lora import LoRALinear
@@ -39,6 +41,9 @@ class QuantizationError(Record):
 class _Quantized(Module):
     """The base of these layers: a quantised matrix in three tensors.
 
+    A backend may have a kernel that reads the integers in another layout. Then `weight` holds them in that layout from
+    the first product on, until somebody reads it.
+
     Attributes:
         weight: the packed integers, a buffer (rows, columns * bits / 32) of uint32.
         scales, biases: (rows, columns / group_size), which are not trainable.
@@ -51,9 +56,26 @@ class _Quantized(Module):
         self.scales, self.biases = Parameter(scales, trainable=False), Parameter(biases, trainable=False)
 
     def _product(self, x: TensorLike) -> Tensor:
-        return ops.quantized_matmul(
-            x, self.weight, self.scales, self.biases, group_size=self.group_size, bits=self.bits
-        )
+        layout = self._layout(x)
+        weight = self.weight.value if layout is None else layout
+        scales, biases = self.scales.value, self.biases.value
+        return ops.quantized_matmul(x, weight, scales, biases, group_size=self.group_size, bits=self.bits)
+
+    def _layout(self, x: TensorLike, make: bool = True) -> Any:
+        """Returns the integers in the layout that a kernel of the active backend reads; None if it reads words.
+
+        Args:
+            x: what they are used with.
+            make: whether the layout is made if `weight` holds words.
+        """
+        backend, cells = selection.active().backend, (self.weight, self.scales, self.biases)
+        if not backend.takes_layouts(x) or self.scales.trainable or self.biases.trainable:
+            return None
+        layout = layout_of(cells, backend.home)
+        if layout is None and make:
+            hold_forms(cells, lambda *tensors: backend.quantized_forms(*tensors, self.bits))
+            layout = layout_of(cells, backend.home)
+        return layout
 
     def _values(self) -> Tensor:
         return ops.dequantize(self.weight, self.scales, self.biases, bits=self.bits, group_size=self.group_size)
@@ -200,9 +222,14 @@ class QuantizedEmbedding(_Quantized):
         return made.train(embedding.training)
 
     def __call__(self, input: Any) -> Tensor:
-        tables = (self.weight, self.scales, self.biases)
-        rows = [ops.embedding(input, table) for table in tables]
-        return ops.dequantize(rows[0], rows[1], rows[2], bits=self.bits, group_size=self.group_size)
+        scales, biases = ops.embedding(input, self.scales), ops.embedding(input, self.biases)
+        layout = self._layout(scales, make=False)
+        if layout is None:
+            rows = ops.embedding(input, self.weight)
+        else:  # reading the weight would give up the layout, which `as_linear` reads
+            indices = spatial.tensor(input)
+            rows = selection.active().backend.quantized_rows(layout, indices, self.num_embeddings, self.bits)
+        return ops.dequantize(rows, scales, biases, bits=self.bits, group_size=self.group_size)
 
     def as_linear(self, x: TensorLike) -> Tensor:
         """Returns `x @ table.T`, as the head of a language model that shares the table.

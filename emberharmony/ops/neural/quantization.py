@@ -138,11 +138,11 @@ def quantized_matmul(
 
     MLX multiplies by the packed integers: the result is that of `mlx.core.quantized_matmul`, except for half precision
     on the CPU, where MLX 0.32 also adds in half precision, and the op in float32. NumPy and PyTorch compute the values
-    of the matrix, in float32 or wider, for the product and again for the gradient; they keep no copy of them.
+    of some rows at a time, in float32, for the product and again for the gradient; they keep no copy of them.
 
     Args:
         x: (..., columns), or (..., rows) without `transpose`, of a floating dtype.
-        w, scales, biases: what `quantize` returned for a matrix.
+        w, scales, biases: what `quantize` returned for a matrix. Layers on PyTorch pass the integers by columns.
         transpose: whether `x` is multiplied by the transposed matrix; else by the matrix itself.
 
     Shape: x (..., columns), with a matrix (rows, columns), to (..., rows); if not `transpose`, (..., rows) to

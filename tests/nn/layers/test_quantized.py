@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from emberharmony import io, nn, ops
-from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core import selection
+from emberharmony.core.cells.forms import layout_of
+from emberharmony.errors import ArgumentError, ArgumentTypeError, IndexOutOfBoundsError, ShapeError
 from tests.nn.behaviours import require_behaviours, require_compiled
 from tests.nn.oracle import Case, require_close
 
@@ -147,7 +149,86 @@ def test_wrong_models_are_refused_and_stay_as_they_are(backend: str) -> None:
         nn.dequantize(net)
     with pytest.raises(ShapeError, match="group_size 64 divides"):
         nn.QuantizedLinear(33, 2)
+    layer = nn.QuantizedLinear(128, 2)
+    layer(ops.zeros((1, 128)))
+    with pytest.raises(ShapeError, match=r"x of shape \(\.\.\., 128\) for a quantised matrix .*got \(2, 64\)"):
+        layer(ops.zeros((2, 64)))
     held: Any = nn.Lambda(lambda x: x)
     held.parts = (nn.Linear(64, 2),)
     with pytest.raises(ArgumentTypeError, match=r"parts\.0 is in a tuple"):
         nn.quantize(held)
+
+
+def _layout(layer: Any) -> Any:
+    cells = (layer.weight, layer.scales, layer.biases)
+    return layout_of(cells, selection.active().backend.home)
+
+
+@pytest.mark.parametrize(("bits", "group_size"), [(4, 32), (4, 64), (4, 128), (8, 32), (8, 64)])
+def test_any_number_of_rows_and_vectors(backend: str, bits: int, group_size: int) -> None:
+    for rows in (1, 3, 37, 130):
+        layer = nn.QuantizedLinear(128, rows, bias=False, bits=bits, group_size=group_size)
+        words = layer.weight.value.tolist()
+        values = ops.to_numpy(layer._values()).astype("float64")
+        for shape in ((128,), (1, 128), (0, 128), (2, 1, 128), (5, 128), (70, 128)):
+            x = np.random.default_rng(rows).standard_normal(shape).astype("float32")
+            require_close(layer(ops.convert_to_tensor(x)), x @ values.T, 4e-6, f"{rows} rows, {shape}")
+        assert (_layout(layer) is not None) == (backend == "torch")
+        assert layer.weight.value.tolist() == words
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_other_dtypes_than_float32(backend: str, dtype: str) -> None:
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2e-6}[dtype]
+    layer = nn.QuantizedLinear(64, 5, bias=False, dtype=dtype if dtype != "float64" else None)
+    values = ops.to_numpy(ops.cast(layer._values(), "float64"))
+    for shape in ((1, 64), (7, 64)):
+        x = ops.cast(np.random.default_rng(0).standard_normal(shape).astype("float32"), dtype)
+        found = layer(x)
+        assert ops.dtype(found).name == dtype
+        require_close(ops.cast(found, "float64"), ops.to_numpy(ops.cast(x, "float64")) @ values.T, eps, dtype)
+
+
+def test_gradients_flow_to_the_inputs_and_to_scales_on_demand_after_products(backend: str) -> None:
+    layer = nn.QuantizedLinear(64, 5, bias=False)
+    values, x = ops.to_numpy(layer._values()), ops.convert_to_tensor(X)
+    layer(x)
+
+    def loss(x: Any) -> Any:
+        return ops.sum(ops.square(layer(x)))
+
+    wanted = 2 * X @ values.T @ values
+    require_close(ops.grad(loss)(x), wanted, 2e-6, "gradient")
+    require_close(ops.vmap(ops.grad(loss))(x), wanted, 2e-6, "mapped gradient")
+    require_close(ops.jvp(loss, (x,), (x,))[1], (wanted * X).sum(), 2e-6, "jvp")
+    second = ops.grad(lambda x: ops.sum(ops.grad(loss)(x)))(x)
+    require_close(second, 2 * (values.T @ values).sum(0) + 0 * X, 4e-6, "second")
+    layer(x)
+    layer.unfreeze("scales", "biases")
+    ops.backward(lambda: loss(x), layer)
+    require_close(layer.biases.grad, (2 * X @ values.T).T @ X.sum(-1, keepdims=True), 4e-6, "biases")
+
+
+def test_a_table_that_is_multiplied_and_looked_up(backend: str) -> None:
+    table = nn.QuantizedEmbedding(7, 64)
+    rows = ops.to_numpy(table(list(range(7))))
+    assert tuple(table([]).shape) == (0, 64)
+    for x in (X, X[:1]):
+        require_close(table.as_linear(ops.convert_to_tensor(x)), x @ rows.T, 2e-6, "as_linear")
+        assert ops.to_numpy(table([[3, -1], [0, 6]])).tolist() == rows[[[3, 6], [0, 6]]].tolist()
+        assert (_layout(table) is not None) == (backend == "torch")
+    with pytest.raises(IndexOutOfBoundsError):
+        table([7])
+
+
+def test_the_layout_of_a_kernel_takes_the_memory_of_the_words() -> None:
+    pytest.importorskip("torch")
+    with ops.use_backend("torch"):
+        for bits in (4, 8):
+            layer = nn.QuantizedLinear(256, 256, bias=False, bits=bits)
+            file = sum(ops.to_numpy(tensor).nbytes for tensor in layer.state_dict().values())
+            layer(ops.zeros((1, 256)))
+            kept = sum(cell.value.nbytes for cell in (layer.scales, layer.biases)) + _layout(layer).nbytes
+            assert kept <= 1.05 * file

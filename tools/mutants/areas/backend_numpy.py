@@ -217,4 +217,22 @@ MUTANTS = [
         tests=(f"tests/ops/reductions/test_sorting.py {ON_NUMPY}",),
         why="a stable sort exchanges zeros of both signs",
     ),
+    Mutant(
+        name="numpy-quantised-last-rows",
+        module="emberharmony/backend/numpy/neural/quantization_ops.py",
+        function="_blocks",
+        original="values[:, : rows - start]",
+        replacement="values",
+        tests=(f"tests/nn/layers/test_quantized.py {ON_NUMPY} -k any_number",),
+        why="a quantised matrix of another number of rows than a multiple of 64 cannot be multiplied",
+    ),
+    Mutant(
+        name="numpy-quantised-half-precision",
+        module="emberharmony/backend/numpy/neural/quantization_ops.py",
+        function="NumpyQuantizationOps.quantized_matmul",
+        original="result.reshape(*x.shape[:-1], result.shape[-1]).astype(kind, copy=False)",
+        replacement="result.reshape(*x.shape[:-1], result.shape[-1])",
+        tests=(f"tests/nn/layers/test_quantized.py {ON_NUMPY} -k other_dtypes",),
+        why="a quantised layer of half precision returns float32",
+    ),
 ]

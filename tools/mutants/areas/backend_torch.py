@@ -201,4 +201,22 @@ MUTANTS = [
         tests=(f"tests/ops/flow/test_compiled_steps.py {ON_TORCH} -k numbers_and_ranges",),
         why="a compiled function rounds numbers to the default dtype before it converts them to the wanted one",
     ),
+    Mutant(
+        name="torch-quantised-strides",
+        module="emberharmony/backend/torch/neural/quantized_columns.py",
+        function="product",
+        original="parts = x.contiguous().view(-1, groups, group_size)",
+        replacement="parts = x.reshape(-1, groups, group_size)",
+        tests=(f"tests/nn/layers/test_quantized.py {ON_TORCH} -k gradients",),
+        why="a product of a quantised layer and a vector that repeats an element reads other memory",
+    ),
+    Mutant(
+        name="torch-quantised-odd-rows",
+        module="emberharmony/backend/torch/neural/quantized_columns.py",
+        function="words_of",
+        original="_bytes(table, bits).T[:rows]",
+        replacement="_bytes(table, bits).T",
+        tests=(f"tests/nn/layers/test_quantized.py {ON_TORCH} -k any_number",),
+        why="a quantised layer with an odd number of rows is saved with one row more",
+    ),
 ]

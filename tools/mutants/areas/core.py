@@ -571,4 +571,22 @@ MUTANTS = [
         tests=("tests/core/docstrings", "tests/test_descriptions.py"),
         why="the text for one category of ops is hidden by that for all",
     ),
+    Mutant(
+        name="form-after-an-assignment",
+        module="emberharmony/core/cells/forms.py",
+        function="hold_forms",
+        original='when(cell, "_held", held, [assignment(cell, "_held", (new, home))])',
+        replacement='[assignment(cell, "_held", (new, home))]',
+        tests=("tests/core/cells/test_forms.py",),
+        why="a quantised layer computes with the weight that it had before another thread gave it one",
+    ),
+    Mutant(
+        name="layout-of-a-replaced-cell",
+        module="emberharmony/core/cells/forms.py",
+        function="_alone",
+        original="any(cell in THREAD.values for cell in cells)",
+        replacement="False",
+        tests=("tests/core/cells/test_forms.py",),
+        why="a quantised layer computes with its own weight where a transform holds another in its place",
+    ),
 ]

@@ -6,6 +6,8 @@ from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 
 BITS = (4, 8)
 GROUPS = (32, 64, 128)
+NARROW = ("float32", "float16", "bfloat16")
+"""The dtypes whose products are added in float32."""
 
 
 def check_options(group_size: Any, bits: Any) -> None:
@@ -54,6 +56,25 @@ def check_packed(kind: str, w: Any, scales: Any, biases: Any, group_size: int, b
             f"packed values of shape {tuple(w)} with group_size={group_size} and bits={bits} have scales and biases of "
             f"shape {wanted if len(w) else '(..., groups)'}, got {tuple(scales)} and {tuple(biases)}; pass the "
             f"group_size and the bits with which they were quantised"
+        )
+
+
+def check_columns(table: Any, scales: Any, biases: Any, group_size: int) -> None:
+    """Checks that scales and biases fit to a matrix by columns, which PyTorch's layers hold.
+
+    Args:
+        table: the shape of the table, (columns, bytes).
+        scales, biases: the shapes.
+        group_size: how many values share a scale.
+
+    Raises:
+        ShapeError: if they do not.
+    """
+    groups = table[0] // group_size
+    if len(scales) != 2 or tuple(scales) != tuple(biases) or scales[1] != groups:
+        raise ShapeError(
+            f"a matrix of {table[0]} columns with group_size={group_size} has scales and biases of shape "
+            f"(rows, {groups}), got {tuple(scales)} and {tuple(biases)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Products by quantised matrices, on PyTorch: their gradients compute the values of the matrix again."""
+"""Products by quantised matrices, on PyTorch: by the packed integers, with gradients that keep nothing else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,18 +6,62 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
+from emberharmony.backend.shared.neural.quantization import (
+    NARROW,
+    check_columns,
+    check_options,
+    check_packed,
+    check_product,
+)
+from emberharmony.backend.torch.dtypes import DTYPES, promotion
+from emberharmony.backend.torch.neural import quantized_columns
+from emberharmony.backend.torch.tracing import HAS_VALUES, in_functional_transform
+from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.cells.forms import Form
+from emberharmony.core.dispatch import fast
+
 _OPTIONS = 4
 """How many arguments of `_Product` are not tensors: the composite and its options."""
+
+_NARROW = tuple(DTYPES[name] for name in NARROW)
+
+_ROWS = 64
+"""The integers of so many rows become float32 numbers at a time, which stay in the cache of a core."""
+
+
+_BY_COLUMNS = (
+    "{1}.__class__ is native_type and {1}.dtype is uint8_of_torch "
+    "and {0}.dtype is {2}.dtype is {3}.dtype is native_float32 "
+    "and {4} is True and {5}.__class__ is {6}.__class__ is int "
+    f"and not ({{0}}.requires_grad or {{2}}.requires_grad or {{3}}.requires_grad) and {HAS_VALUES}"
+)
+"""When a layer multiplies a tensor that has no gradient."""
+
+
+def _quick_product(
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor,
+    transpose: bool,
+    group_size: int,
+    bits: int,
+) -> torch.Tensor:
+    """Returns the product by columns; PyTorch raises if the shapes do not fit."""
+    if not x.numel() or forward_ad._current_level >= 0:
+        raise NotImplementedError
+    return quantized_columns.product(x, w, scales, biases, group_size, bits)
 
 
 class TorchQuantizationOps:
     """Holds the ops of `ops/neural/quantization.py`.
 
-    For its gradient the body would keep the values of the whole matrix; the function of this class computes them again.
+    On a CPU the body takes 20 times as long, and for its gradient it would keep the values of the whole matrix.
     """
 
     composed: Callable[[str], Callable[..., torch.Tensor]]
 
+    @fast(_quick_product, _BY_COLUMNS)
     def quantized_matmul(
         self,
         x: torch.Tensor,
@@ -29,35 +73,123 @@ class TorchQuantizationOps:
         group_size: int = 64,
         bits: int = 4,
     ) -> torch.Tensor:
-        composite = self.composed("quantized_matmul")
-        if torch.compiler.is_compiling() or forward_ad._current_level >= 0 or not torch.is_grad_enabled():
+        check_options(group_size, bits)
+        if w.dtype == torch.uint8:
+            check_columns(w.shape, scales.shape, biases.shape, group_size)
+            check_product(x.shape, (len(scales), len(w) * bits // 32), transpose, bits)
+        else:
+            check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
+            check_product(x.shape, w.shape, transpose, bits)
+        arguments = self, transpose, group_size, bits, x, w, scales, biases
+        if _is_transformed():
             # torch.compile (PyTorch 2.13) chooses by itself what it keeps for the gradient.
-            return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
-        product: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
-            composite, transpose, group_size, bits, x, w, scales, biases
-        )
-        return product
+            return _composite(*arguments)
+        recorded = torch.is_grad_enabled() and (x.requires_grad or scales.requires_grad or biases.requires_grad)
+        multiply: Callable[..., torch.Tensor] = _Product.apply if recorded else _product
+        return multiply(*arguments)
+
+    @staticmethod
+    def takes_layouts(x: Any) -> bool:
+        """Returns whether `x` is a tensor of PyTorch on the CPU."""
+        return x.__class__ is torch.Tensor and x.is_cpu
+
+    def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> tuple[Form, Any, Any] | None:
+        """Returns the integers by columns, and scales and biases whose groups are rows in memory."""
+        plain = all(each.__class__ is torch.Tensor and each.is_cpu for each in (w, scales, biases))
+        if not plain or scales.dtype not in _NARROW or not w.numel() or _is_transformed():
+            return None
+        rows = len(w)
+        with torch.inference_mode(False), torch.no_grad():
+            table = quantized_columns.columns_of(w, bits)
+            scales, biases = (each.mT.contiguous().mT for each in (scales, biases))
+        return Form(table, self.home, lambda: _words(table, rows, bits)), scales, biases  # type: ignore[attr-defined]
+
+    @staticmethod
+    def quantized_rows(table: torch.Tensor, indices: Any, rows: int, bits: int) -> torch.Tensor:
+        """Returns rows of a matrix by columns, in words."""
+        return quantized_columns.rows_of(table, indices, rows, bits)
+
+
+def _is_transformed() -> bool:
+    """Returns whether a compiler or a transform traces what is computed now."""
+    return torch.compiler.is_compiling() or forward_ad._current_level >= 0 or in_functional_transform()
+
+
+def _words(table: torch.Tensor, rows: int, bits: int) -> HostBits:
+    with torch._C._DisableFuncTorch(), torch.inference_mode(False), torch.no_grad():
+        return HostBits(quantized_columns.words_of(table, rows, bits).numpy(), "uint32")
+
+
+def _composite(
+    ops: Any,
+    transpose: bool,
+    group_size: int,
+    bits: int,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor,
+) -> torch.Tensor:
+    """Returns the product by the body of the op."""
+    if w.dtype == torch.uint8:
+        w = quantized_columns.words_of(w, len(scales), bits)
+    composite: Callable[..., torch.Tensor] = ops.composed("quantized_matmul")
+    return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
+
+
+def _product(
+    ops: Any,
+    transpose: bool,
+    group_size: int,
+    bits: int,
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    biases: torch.Tensor,
+) -> torch.Tensor:
+    """Returns the product by words or by columns, without a record for gradients of its parts."""
+    kind = promotion.native_result(x, scales, biases)
+    if kind not in _NARROW or not (x.is_cpu and x.numel() and w.numel()):
+        return _composite(ops, transpose, group_size, bits, x, w, scales, biases)
+    x, scales, biases = x.float(), scales.float(), biases.float()
+    if w.dtype == torch.uint8:
+        multiply = quantized_columns.product if transpose else quantized_columns.transposed_product
+        return multiply(x, w, scales, biases, group_size, bits).to(kind)
+    result = _product_by_rows(x.reshape(-1, x.shape[-1]), w, scales, biases, transpose, bits)
+    return result.to(kind).reshape(*x.shape[:-1], -1)
+
+
+def _product_by_rows(
+    x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor, transpose: bool, bits: int
+) -> torch.Tensor:
+    """Returns `x @ matrix.T`, or `x @ matrix`, in float32, where w has the integers in words."""
+    rows, groups = scales.shape
+    small, planes = w.contiguous().view(torch.uint8), 8 // bits
+    vectors, width = len(x), small.shape[1]
+    factors = [x[:, i::planes].T.contiguous() for i in range(planes)] if transpose else [x] * planes
+    results = [torch.zeros((rows, vectors) if transpose else (vectors, width)) for _ in range(planes)]
+    for start in range(0, rows, _ROWS):
+        part = slice(start, start + _ROWS)
+        for i, (factor, result) in enumerate(zip(factors, results, strict=True)):
+            numbers = small[part] if planes == 1 else small[part] >> 4 if i else small[part] & 15
+            values = numbers.float().view(-1, groups, width // groups).mul_(scales[part, :, None]).flatten(1)
+            if transpose:
+                result[part].addmm_(values, factor)
+            else:
+                result.addmm_(factor[:, part], values)
+    if transpose:
+        return torch.addmm(sum(results).T, x.view(vectors, groups, -1).sum(-1), biases.T)  # type: ignore[union-attr]
+    whole = torch.stack(results, -1).view(vectors, groups, -1)
+    return whole.add_((x @ biases)[..., None]).flatten(1)
 
 
 class _Product(torch.autograd.Function):
     """Multiplies by a quantised matrix, and keeps the packed integers for the gradient."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(
-        composite: Any,
-        transpose: bool,
-        group_size: int,
-        bits: int,
-        x: torch.Tensor,
-        w: torch.Tensor,
-        scales: torch.Tensor,
-        biases: torch.Tensor,
-    ) -> torch.Tensor:
+    def forward(*arguments: Any) -> torch.Tensor:
         """Returns the product."""
-        product: torch.Tensor = composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
-        return product
+        return _product(*arguments)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -68,12 +200,12 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
         """Returns the gradients by `x`, the scales and the biases."""
-        composite, transpose, group_size, bits = ctx.options
+        ops, transpose, group_size, bits = ctx.options
         x, w, scales, biases = ctx.saved_tensors
         by_x = by_scales = by_biases = None
         if ctx.needs_input_grad[_OPTIONS]:
             gradient: torch.Tensor = _Product.apply(  # type: ignore[no-untyped-call]
-                composite, not transpose, group_size, bits, cotangent, w, scales, biases
+                ops, not transpose, group_size, bits, cotangent, w, scales, biases
             )
             by_x = gradient.to(x.dtype)
         if any(ctx.needs_input_grad[_OPTIONS + 2 :]):
@@ -83,11 +215,7 @@ class _Product(torch.autograd.Function):
             )
             by_groups = (left.mT @ right).reshape(*scales.shape, group_size)
             by_biases = by_groups.sum(-1).to(biases.dtype)
-            by_scales = (by_groups * integers(w, bits).reshape(by_groups.shape)).sum(-1).to(scales.dtype)
+            words = quantized_columns.words_of(w, len(scales), bits) if w.dtype == torch.uint8 else w
+            numbers = quantized_columns.integers(words, bits).reshape(by_groups.shape)
+            by_scales = (by_groups * numbers).sum(-1).to(scales.dtype)
         return *(None,) * _OPTIONS, by_x, None, by_scales, by_biases
-
-
-def integers(w: torch.Tensor, bits: int) -> torch.Tensor:
-    """Returns packed integers of 4 or 8 bits as uint8."""
-    small = w.contiguous().view(torch.uint8)
-    return small if bits == 8 else torch.stack([small & 15, small >> 4], -1)

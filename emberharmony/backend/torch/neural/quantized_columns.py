@@ -1,0 +1,142 @@
+"""Quantised matrices by columns: the layout in which a kernel of PyTorch for embeddings multiplies by the integers.
+
+The kernel adds rows of a table of 4 or 8 bits, each with a weight. A row of the table is a column of the matrix, and
+its weight an element of the vector, so the sum over the columns of a group is the product by the integers of the group,
+in float32. `_weight_int4pack_mm_for_cpu` (PyTorch 2.13) takes four times as long in float32 as it does in bfloat16,
+and rounds the scales.
+"""
+
+import functools
+from typing import Any
+
+import torch
+
+_TAILS = {4: (torch.float16, (1.0, 0.0)), 8: (torch.float32, (1.0, 0.0))}
+"""By bits, the scale and the offset that end a row of the table; they are those of integers."""
+
+_FEW = 3
+"""Up to so many vectors are multiplied by the kernel itself, more by the integers as float32 numbers, by groups."""
+
+_SUMS = 64
+"""Up to so many vectors, scaling the products of a group takes less time than scaling the integers."""
+
+
+def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
+    """Returns the table of a matrix (rows, columns) whose integers are packed in words.
+
+    Shape: (rows, columns * bits / 32) of uint32 to (columns, bytes) of uint8; a row has all integers of a column, an
+    even number of them, then the scale 1 and the offset 0.
+    """
+    small = integers(w, bits).reshape(w.shape[0], -1).T
+    if bits == 4:
+        if small.shape[1] % 2:
+            small = torch.nn.functional.pad(small, (0, 1))
+        small = small[:, ::2] | small[:, 1::2] << 4
+    kind, numbers = _TAILS[bits]
+    tail = torch.tensor(numbers, dtype=kind).view(torch.uint8)
+    return torch.cat((small, tail.expand(small.shape[0], -1)), 1)
+
+
+def words_of(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
+    """Returns the words of the matrix of a table, which has so many rows."""
+    return _packed(_bytes(table, bits).T[:rows], bits)
+
+
+def rows_of(table: torch.Tensor, indices: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
+    """Returns rows of the matrix of a table, in words.
+
+    Shape: indices (...) to (..., columns * bits / 32).
+    """
+    flat = torch.remainder(indices.reshape(-1).long(), rows)  # no indices in a list become no float32 numbers
+    if bits == 8:
+        small = table.index_select(1, flat)
+    else:
+        small = table.index_select(1, flat >> 1) >> (flat & 1) * 4 & 15
+    words = _packed(small.T.to(torch.uint8), bits)
+    return words.reshape(*indices.shape, -1)
+
+
+def product(
+    x: torch.Tensor, table: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor, group_size: int, bits: int
+) -> torch.Tensor:
+    """Returns `x @ matrix.T` in float32.
+
+    Args:
+        x: (..., columns) of float32.
+        table: `columns_of` of the matrix.
+        scales, biases: (rows, groups) of float32.
+        group_size, bits: those of the matrix.
+    """
+    scales, biases = scales.mT.contiguous(), biases.mT
+    groups, rows = scales.shape
+    parts = x.contiguous().view(-1, groups, group_size)  # the kernel reads the weights without regard to strides
+    added, vectors = parts.sum(-1), len(parts)
+    if vectors <= _FEW:
+        places, starts = _bags(vectors * groups, group_size, len(table))
+        sums = _kernel(bits)(table, places, starts, per_sample_weights=parts.view(-1)).view(vectors, groups, -1)
+        if sums.shape[-1] != rows:
+            sums = sums[..., :rows]
+        return torch.addmm(sums.mul_(scales).sum(1), added, biases).view(*x.shape[:-1], rows)
+    result = added @ biases
+    for i, part in enumerate(_groups(table, rows, group_size, bits)):
+        if vectors <= _SUMS:
+            result.addcmul_(parts[:, i] @ part, scales[i])
+        else:
+            result.addmm_(parts[:, i], part.mul_(scales[i]))
+    return result.view(*x.shape[:-1], rows)
+
+
+def transposed_product(
+    y: torch.Tensor, table: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor, group_size: int, bits: int
+) -> torch.Tensor:
+    """Returns `y @ matrix` in float32, for y (..., rows) of float32."""
+    scales = scales.mT.contiguous()
+    groups, rows = scales.shape
+    vectors = y.reshape(-1, rows)
+    result = torch.empty(len(vectors), groups, group_size)
+    for i, part in enumerate(_groups(table, rows, group_size, bits)):
+        result[:, i] = (vectors * scales[i]) @ part.T
+    return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
+
+
+def integers(w: torch.Tensor, bits: int) -> torch.Tensor:
+    """Returns packed integers of 4 or 8 bits as uint8."""
+    small = w.contiguous().view(torch.uint8)
+    return small if bits == 8 else torch.stack([small & 15, small >> 4], -1)
+
+
+def _bytes(table: torch.Tensor, bits: int) -> torch.Tensor:
+    """Returns the integers of all columns, (columns, rows), with one more row if their number is odd."""
+    kind, numbers = _TAILS[bits]
+    small = table[:, : table.shape[1] - kind.itemsize * len(numbers)]
+    return small if bits == 8 else integers(small, bits).reshape(len(small), -1)
+
+
+def _packed(small: torch.Tensor, bits: int) -> torch.Tensor:
+    """Returns integers, (rows, columns), in words."""
+    if bits == 4:
+        small = small[:, ::2] | small[:, 1::2] << 4
+    # `contiguous` would keep the strides of one row.
+    return small.clone(memory_format=torch.contiguous_format).view(torch.uint32)
+
+
+def _groups(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
+    """Yields the integers of each group of columns as float32 numbers, (group_size, rows)."""
+    places, _ = _bags(1, group_size, group_size)
+    for start in range(0, len(table), group_size):
+        part = _kernel(bits)(table[start : start + group_size], places, places)
+        yield part[:, :rows]
+
+
+@functools.cache
+def _kernel(bits: int) -> Any:
+    """Returns the kernel that adds rows of a table."""
+    kernels = torch.ops.quantized
+    return kernels.embedding_bag_4bit_rowwise_offsets if bits == 4 else kernels.embedding_bag_byte_rowwise_offsets
+
+
+@functools.lru_cache(64)
+def _bags(count: int, size: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the places in a table of so many rows, and the starts, of bags of a size that follow one another."""
+    places = torch.arange(count * size, dtype=torch.int32)
+    return torch.remainder(places, rows), places[::size].clone()
