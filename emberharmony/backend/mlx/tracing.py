@@ -18,6 +18,15 @@ _PRIMALS: ContextVar[Entry | None] = ContextVar("emberharmony_primals", default=
 """The stack of the running transforms; an entry begins with the arrays with respect to which they differentiate."""
 _MAPPED: ContextVar[Entry | None] = ContextVar("emberharmony_mapped", default=None)
 """The stack of the running `mx.vmap`."""
+
+
+class _Compiling(threading.local):
+    """Whether `ops.compile` traces a function in this thread."""
+
+    traced = False
+
+
+COMPILING = _Compiling()
 _STEPS = frozenset(
     (
         *(

@@ -21,6 +21,10 @@ class OnTapeError(Exception):
     """Raised when a library cannot transform a function because of what it reads, computes or returns."""
 
 
+class UncompiledError(Exception):
+    """Raised when a function had better run uncompiled, because compiling it would take longer than it saves."""
+
+
 def as_native(outputs: Sequence[Any]) -> list[Any]:
     """Returns the outputs of a function as a list of arrays.
 

@@ -211,4 +211,13 @@ MUTANTS = [
         tests=("tests/ops/arrays/test_writing_along.py -k mlx",),
         why="put_along_axis raises for values that have to broadcast",
     ),
+    Mutant(
+        name="mlx-special-functions-left-out",
+        module="emberharmony/backend/mlx/flow/compilation.py",
+        function="_compiled",
+        original="COMPILING.traced = outer",
+        replacement="pass",
+        tests=("tests/backend/mlx/test_compiled_special.py",),
+        why="after a compiled function, special functions raise an error in functions that run uncompiled",
+    ),
 ]

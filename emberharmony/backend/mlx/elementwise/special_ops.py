@@ -16,6 +16,8 @@ from emberharmony.backend.mlx.elementwise.elementary_ops import (
     on_cpu,
     sin_of_double,
 )
+from emberharmony.backend.mlx.tracing import COMPILING
+from emberharmony.backend.shared.compilation import UncompiledError
 from emberharmony.backend.shared.elementwise import special_integrals
 from emberharmony.backend.shared.elementwise.special_binding import (
     definitions,
@@ -49,6 +51,9 @@ def _op(name: str) -> Callable[..., mx.array]:
     shared = function(name)
 
     def compute(*tensors: mx.array) -> mx.array:
+        if COMPILING.traced and on_cpu():
+            # MLX 0.32 compiles C++ for each few of the hundred operators, half a second for each, and saves no time.
+            raise UncompiledError(f"{name} runs uncompiled on a CPU")
         xp, wide = _namespace(tensors[0].dtype)
         result = shared(xp, *mx.broadcast_arrays(*(x.astype(wide) for x in tensors)))
         return result.astype(tensors[0].dtype)

@@ -1,19 +1,35 @@
 """Functions compiled by `mx.compile`."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
 
 from emberharmony.backend.diagnosis import says
+from emberharmony.backend.mlx.tracing import COMPILING
 from emberharmony.backend.shared import compilation
 from emberharmony.core.trees.tree import tree_map
+
+
+def _compiled(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
+    """Returns a function of lists of arrays compiled by MLX, whose ops know that they are traced."""
+
+    def traced(arrays: list[Any]) -> list[Any]:
+        outer, COMPILING.traced = COMPILING.traced, True
+        try:
+            return trace(arrays)
+        finally:
+            COMPILING.traced = outer
+
+    compiled: Callable[[list[Any]], list[Any]] = mx.compile(traced)
+    return compiled
 
 
 class MLXFunction(compilation.LibraryFunction):
     """A function that MLX compiles."""
 
-    compiler = compilation.Compiler(mx.array, mx.compile)
+    compiler = compilation.Compiler(mx.array, _compiled)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function."""

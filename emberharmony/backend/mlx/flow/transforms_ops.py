@@ -12,7 +12,7 @@ from emberharmony.backend.diagnosis import says
 from emberharmony.backend.mlx.derivatives import Transforming, pull_back, separate_arrays, to_front
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
-from emberharmony.backend.shared.compilation import OnTapeError, as_native
+from emberharmony.backend.shared.compilation import OnTapeError, UncompiledError, as_native
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
@@ -168,7 +168,7 @@ class MLXTransformsOps:
     def cannot_transform(error: BaseException | None) -> bool:
         return (
             says(error, (ValueError, RuntimeError), _NO_RULE)
-            or says(error, (HostDrawError, OnTapeError))
+            or says(error, (HostDrawError, OnTapeError, UncompiledError))
             or says(error, (IndexError,), _MERGED)
         )
 
