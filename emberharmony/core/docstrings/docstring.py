@@ -1,7 +1,7 @@
 """Docstrings that are completed when somebody reads them, so that the import does not pay for it."""
 
 from collections.abc import Iterable, Mapping
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from emberharmony.core.deferred import Deferred
@@ -44,7 +44,8 @@ def docstring(text: str | None, owner: Any) -> str | None:
 def document(value: Any) -> None:
     """Lets the docstring of a function of the package, or those of a class and its methods, be completed when read.
 
-    Of a module that has no `__all__` it does so for what the module holds.
+    Of a module that has no `__all__` it does so for what the module holds. A method of a backend, to which the first
+    call of an op binds its name in the modules that import it, stays as it is.
     """
     if isinstance(value, ModuleType) and not hasattr(value, "__all__"):
         document_all(vars(value), vars(value))
@@ -57,7 +58,7 @@ def document(value: Any) -> None:
             function = getattr(member, "__func__", member)
             if name[0] != "_" and hasattr(function, "__code__") and type(function.__doc__) is str:
                 function.__doc__ = docstring(function.__doc__, (value, name))
-    elif hasattr(value, "__code__") and type(value.__doc__) is str:
+    elif hasattr(value, "__code__") and type(value.__doc__) is str and not isinstance(value, MethodType):
         value.__doc__ = docstring(value.__doc__, value)
 
 

@@ -2,11 +2,12 @@
 
 import inspect
 import pydoc
+from types import MethodType, ModuleType
 from typing import Any
 
 import pytest
 
-from emberharmony import io, nn, ops, optim
+from emberharmony import create_backend, io, nn, ops, optim
 from emberharmony.core.docstrings.docstring import Docstring, document
 from emberharmony.core.registry import OPS
 
@@ -48,3 +49,13 @@ def test_what_is_not_of_the_package_stays_as_it_is(value: Any) -> None:
     before = value.__doc__
     document(value)
     assert value.__doc__ is before
+
+
+def test_a_method_of_a_backend_in_a_module_stays_as_it_is() -> None:
+    """The first call of an op binds its name in the modules that import it to a method, before others are loaded."""
+    methods = [getattr(create_backend("numpy"), name) for name in OPS]
+    bound = [method for method in methods if isinstance(method, MethodType) and type(method.__doc__) is str]
+    assert bound
+    module = ModuleType("emberharmony.made")
+    vars(module).update({f"op{number}": method for number, method in enumerate(bound)})
+    document(module)
