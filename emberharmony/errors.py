@@ -36,8 +36,10 @@ from emberharmony.core.errors import SettingsWarning as SettingsWarning
 from emberharmony.core.errors import ShapeError as ShapeError
 from emberharmony.core.errors import StateDictError as StateDictError
 from emberharmony.core.errors import TracedTensorError as TracedTensorError
+from emberharmony.core.errors import TrainingWarning as TrainingWarning
 from emberharmony.core.errors import UninitializedParameterError as UninitializedParameterError
 from emberharmony.core.errors import UnsupportedOpError as UnsupportedOpError
+from emberharmony.core.errors import UnusedBlockWarning as UnusedBlockWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
 
 __all__ = [
@@ -72,7 +74,9 @@ __all__ = [
     "ShapeError",
     "StateDictError",
     "TracedTensorError",
+    "TrainingWarning",
     "UninitializedParameterError",
     "UnsupportedOpError",
+    "UnusedBlockWarning",
     "WeightFileError",
 ]

@@ -28,6 +28,7 @@ from emberharmony.core.errors import (
     BackendProtocolError,
     DTypeError,
     EmberError,
+    ShapeError,
     TracedTensorError,
     UnsupportedOpError,
     brief,
@@ -375,7 +376,14 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
                 f"the function from ops.array_namespace(x)"
             )
         if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, Substitute)):
-            return self.wrap(self.stack(self.as_tensors(value)))
+            tensors = self.as_tensors(value)
+            shapes = list(dict.fromkeys(tuple(tensor.shape) for tensor in tensors))
+            if len(shapes) > 1:
+                raise ShapeError(
+                    f"a {type(value).__name__} with tensors of shapes {shapes[0]} and {shapes[1]} does not become one "
+                    f"tensor; if a layer returned it, take a part, as in output, state = lstm(x)"
+                )
+            return self.wrap(self.stack(tensors))
         return self._import(to_host(value, neutral))
 
     def shared(self, value: Any) -> Any:

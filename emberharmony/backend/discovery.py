@@ -3,6 +3,7 @@
 import importlib
 import os
 import platform
+import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -71,9 +72,13 @@ def is_installed(name: str) -> bool:
     return any(file.startswith(leaf) for place in places for file in os.listdir(place))
 
 
+_LIBRARIES = {"mlx": "mlx[cpu]" if sys.platform == "linux" else "mlx", "dask": "dask[array]"}
+"""What pip installs for a backend, if it is not called as the backend."""
+
+
 def install_line(name: str) -> str:
     """Returns the command that installs the library behind a backend of the package."""
-    return "pip install numpy" if name == "numpy" else f'pip install "emberharmony[{name}]"'
+    return f'pip install "{_LIBRARIES.get(name, name)}"'
 
 
 def load(name: str) -> Backend:
@@ -118,9 +123,12 @@ def _construct(name: str) -> Backend:
         plugin = _plugins().get(name)
         if plugin is None:
             names = backend_names()
-            raise BackendNotFoundError(
-                f"no backend is named {name!r}{suggest(name, names)} (known: {', '.join(names)})"
-            )
+            hint = suggest(name, names)
+            if name.partition(":")[0].lower() in ("cuda", "gpu", "cpu", "mps", "metal"):
+                hint = (
+                    "; that is a device: use ops.device(name) or model.to(device=name), see ops.get_available_devices()"
+                )
+            raise BackendNotFoundError(f"no backend is named {name!r}{hint} (known: {', '.join(names)})")
         try:
             factory: Callable[[], Any] = plugin.load()
         except ImportError as error:

@@ -170,7 +170,7 @@ def _as_array(value: Any, convert: Callable[[Any], np.ndarray[Any, Any]]) -> np.
         raise
     except (ValueError, TypeError) as error:
         if "inhomogeneous" in str(error) or "sequence" in str(error):
-            raise ShapeError(f"a nested list must be rectangular to become a tensor: {error}") from error
+            raise ShapeError(f"a nested list must be rectangular, so pad its rows to one length: {error}") from error
         raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
 
 
@@ -189,7 +189,12 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
     if array.dtype.kind == "O" and not host and array.size and all(isinstance(item, int) for item in array.flat):
         raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
     if name_of(array.dtype) not in _NAMES:
-        raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; give numbers or booleans")
+        way = "give numbers or booleans"
+        if array.dtype.kind in "US":
+            way = "np.unique(x, return_inverse=True)[1] gives class ids of text"
+        elif hasattr(value, "select_dtypes"):
+            way = "take the columns with numbers: frame.select_dtypes('number'), and encode the others"
+        raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; {way}")
 
 
 def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
@@ -303,7 +308,7 @@ def host_indices(indices: Any) -> np.ndarray:
     if array.dtype.kind not in "iu" and (array.size or array is indices):
         # NumPy gives an empty list the dtype float64, and integers beyond 64 bits the dtype object.
         if array.dtype.kind != "O" or not all(isinstance(index, int) for index in array.flat):
-            raise ArgumentTypeError(f"indices are integers, not {array.dtype}")
+            raise ArgumentTypeError(f"indices are integers, not {array.dtype}: ops.cast(indices, 'int64')")
     elif array.dtype != np.uint64 or not (array >= 2**63).any():
         return array.astype(_INT64)
     # A cast to int64 would wrap such an index around, perhaps to a valid one.

@@ -8,6 +8,7 @@ incomplete, from which dispatch, protocol and checks derive.
 """
 
 import importlib
+from types import ModuleType
 from typing import Any, ClassVar
 
 
@@ -36,8 +37,13 @@ class Deferred:
 
 def _load(deferred: Deferred) -> None:
     """Imports the module; no method, because its name would hide an attribute of the module."""
-    deferred._module = importlib.import_module(deferred._name)
+    deferred._module = module_of(deferred._name)
     deferred.__dict__ = deferred._module.__dict__
+
+
+def module_of(name: str) -> ModuleType:
+    """Returns a module, and imports it if the program has not."""
+    return importlib.import_module(name)
 
 
 def import_now(package: str) -> None:

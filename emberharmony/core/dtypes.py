@@ -289,7 +289,9 @@ class _Neutral(dict[Any, DType]):
                 return neutral
             if neutral == name and type(known) is type(native):
                 return neutral  # in the other byte order; not cached, because the backend itself does not use it
-        raise DTypeError(f"no backend has the dtype {native}: cast the array to one of {', '.join(ALL)}")
+        text = getattr(native, "kind", "") in ("U", "S", "T")
+        way = "np.unique(x, return_inverse=True)[1] gives class ids of text" if text else f"cast to {', '.join(ALL)}"
+        raise DTypeError(f"no backend has the dtype {native}; {way}")
 
 
 def _do_nothing() -> None:

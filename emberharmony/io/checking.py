@@ -47,7 +47,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show: the verdict, and the largest tensors."""
-        from emberharmony.core.html import table  # here, because only notebooks need it
+        from emberharmony.core.display.html import table  # here, because only notebooks need it
 
         largest = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
         rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest]

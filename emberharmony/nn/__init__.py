@@ -68,7 +68,8 @@ NAMES: dict[str, str] = {
     "module": "Module",
     "rngs": "Rngs",
     "state": "Loaded",
-    "training.fitting": "History NonFiniteLossWarning fit",
+    "training.fitting": "NonFiniteLossWarning fit",
+    "training.history": "History",
     "training.progress": "Step",
 }
 """By module, the public names that it defines, separated by spaces."""

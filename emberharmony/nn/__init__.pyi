@@ -196,9 +196,9 @@ from emberharmony.nn.losses.modules import TripletMarginWithDistanceLoss as Trip
 from emberharmony.nn.module import Module as Module
 from emberharmony.nn.rngs import Rngs as Rngs
 from emberharmony.nn.state import Loaded as Loaded
-from emberharmony.nn.training.fitting import History as History
 from emberharmony.nn.training.fitting import NonFiniteLossWarning as NonFiniteLossWarning
 from emberharmony.nn.training.fitting import fit as fit
+from emberharmony.nn.training.history import History as History
 from emberharmony.nn.training.progress import Step as Step
 
 NAMES: dict[str, str]

@@ -6,6 +6,7 @@ from typing import Any
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.nn.module import Module
+from emberharmony.nn.walk import foreign
 from emberharmony.types import TensorLike
 
 
@@ -76,9 +77,17 @@ class Sequential(_Listed):
     """
 
     def __init__(self, *modules: "Module | Callable[[Any], Any]") -> None:
+        if len(modules) == 1 and isinstance(modules[0], (list, tuple)):
+            raise ArgumentTypeError("Sequential takes modules and no list of them: nn.Sequential(*modules)")
         super().__init__(modules)
 
     def _as_member(self, member: Any) -> Any:
+        if other := foreign(member):
+            raise ArgumentTypeError(
+                f"{type(self).__name__} got {other}, which would not be trained or saved: use the layer of "
+                f"emberharmony.nn, emberharmony.from_torch(module, example_inputs), or for a constant function "
+                f"nn.Lambda(lambda x: layer(x))"
+            )
         return super()._as_member(Lambda(member) if callable(member) and not isinstance(member, Module) else member)
 
     def __call__(self, x: Any) -> Any:

@@ -1,10 +1,11 @@
 """Batches of arrays, in an order that can be continued."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony import Buffer, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError, brief
+from emberharmony.core.names.lazy import own_names
 from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.nn import rngs
 from emberharmony.nn.options import length
@@ -89,6 +90,22 @@ class Batches:
             start = self._position * self.batch_size
             self._position += 1
             yield self._rows(start, min(start + self.batch_size, self.rows))
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{tuple(array.shape)} {ops.dtype(array.value).name}" for array in self._arrays)
+        order = "shuffled" if self.shuffle else "in order"
+        return f"Batches({self.rows} rows {order}, {len(self)} batches of {self.batch_size}; arrays {arrays})"
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show: shapes, dtypes and the first values of each array."""
+        # Imported here, because only notebooks need it.
+        from emberharmony.core.display.html import table
+
+        rows = [
+            (str(i), str(tuple(x.shape)), ops.dtype(x).name, brief(ops.to_numpy(ops.ravel(x[:1]))[:6].tolist()))
+            for i, x in enumerate(array.value for array in self._arrays)
+        ]
+        return table(repr(self).partition(";")[0] + ")", ("array", "shape", "dtype", "first values"), rows, left=4)
 
     def forever(self) -> Iterator[Any]:
         """Yields the batches of one epoch after the other, without end."""
@@ -212,3 +229,7 @@ def batches(
         ((4, 3), (4,))
     """
     return Batches(*arrays, batch_size=batch_size, shuffle=shuffle, drop_last=drop_last, rng=rng, shard=shard)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = own_names(__name__)

@@ -1,12 +1,13 @@
 """Modules as functions of their state: gradients by name, calls with other tensors, state and structure apart."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.blocks import Assignments, newly_held
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.core.names.lazy import own_names
 from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_unflatten
 from emberharmony.core.types import Tensor
 from emberharmony.nn import walk
@@ -166,3 +167,7 @@ def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:
     if missing or unknown:
         raise ArgumentError(f"merge(): missing {missing}, unexpected {unknown}; pass all states that split() returned")
     return structure.with_tensors(given)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = own_names(__name__)

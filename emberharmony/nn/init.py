@@ -12,6 +12,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
+from emberharmony.core.names.lazy import own_names
 from emberharmony.core.types import DTypeLike, HostArray, Shape, Tensor
 from emberharmony.nn import rngs
 from emberharmony.nn.options import choice
@@ -450,3 +451,7 @@ def _require_matrix(name: str, shape: tuple[int, ...]) -> None:
     """
     if len(shape) != 2:
         raise ShapeError(f"{name}() makes matrices, not shape {shape}")
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = own_names(__name__)

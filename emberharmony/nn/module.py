@@ -48,6 +48,20 @@ class Module(walk.Holder):
 
     training: bool = True
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets an attribute.
+
+        Raises:
+            ArgumentTypeError: if a tensor would replace a parameter or buffer, so that none is trained or saved.
+        """
+        held = self.__dict__.get(name)
+        if isinstance(held, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}.{name} is a {type(held).__name__}, which a tensor would replace: assign "
+                f"{name}.value = tensor, or a new nn.{type(held).__name__}(tensor)"
+            )
+        object.__setattr__(self, name, value)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the output for an input; subclasses define it.
 

@@ -6,10 +6,11 @@ gets a class of its own, in which the name of the parameter is a property; every
 
 import functools
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.core.names.lazy import own_names
 from emberharmony.nn import rngs
 from emberharmony.nn.layers.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from emberharmony.nn.locate import fault
@@ -331,3 +332,7 @@ def spectral_norm(
     if not isinstance(before, Parameter):
         raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}")
     return register(module, name, SpectralNorm(before.value, n_power_iterations, dim, eps, rng=rng))
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = own_names(__name__)

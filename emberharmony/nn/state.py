@@ -1,5 +1,6 @@
 """The state of a module by names: reading it, assigning it, and casting it."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
@@ -69,7 +70,8 @@ def loading(
 ) -> tuple[list[Step], Loaded]:
     """Returns the steps that assign tensors to a module by name, and what they do; see `Module.load_state_dict`."""
     if not isinstance(values, Mapping):
-        raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}")
+        way = "; io.load_model(model, path) reads a file" if isinstance(values, (str, os.PathLike)) else ""
+        raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{way}")
     require_layout(layout)
     given = _rename_keys(values, rename)
     named = saved_places(module, persistent_only=True)

@@ -6,25 +6,46 @@ from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.cell import Cell
-from emberharmony.core.html import table
+from emberharmony.core.display.html import table
+from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.trees.tree import tree_flatten, tree_unflatten
 from emberharmony.nn import walk
 
 _HEAD = ("name", "module", "output", "parameters", "bytes")
 
 
-def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> str:
+class Summary(str):
+    """The table as text, which notebooks show as a table."""
+
+    __slots__ = ("html",)
+    html: str
+    """The table as HTML."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show."""
+        return self.html
+
+
+def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> Summary:
     """Returns the table; see `Module.summary`."""
-    rows = [_HEAD, *_rows(module, specs, depth)]
+    body, total = _rows(module, specs, depth), _total(module)
+    if not specs:
+        body = [(name, kind, *numbers) for name, kind, _, *numbers in body]
+    rows: list[tuple[str, ...]] = [_HEAD if specs else (*_HEAD[:2], *_HEAD[3:]), *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
-            cell.rjust(width) if i > 2 else cell.ljust(width)
+            cell.rjust(width) if i >= len(row) - 2 else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([*lines, _total(module)])
+    made = Summary("\n".join([*lines, total]))
+    made.html = table(type(module).__name__, rows[0], body, left=len(rows[0]) - 2, notes=total)
+    return made
 
 
 def as_html(module: walk.Holder) -> str:
@@ -69,6 +90,12 @@ def _elements(cells: Sequence[Cell]) -> int:
 
 def _outputs(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str]:
     """Returns the shapes of what each module returns, by name, without computing anything."""
+    for spec in specs:
+        if isinstance(spec, (tuple, list)) and spec and all(isinstance(length, int) for length in spec):
+            raise ArgumentTypeError(
+                f"summary() takes what the module is called with, not a shape: ops.zeros({tuple(spec)}), or "
+                f"emberharmony.TensorSpec({tuple(spec)}, 'float32')"
+            )
     shapes: dict[str, str] = {}
     leaves, treedef = tree_flatten(module)
     observed = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters

@@ -67,6 +67,26 @@ _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
 """Classes whose objects hold neither modules nor cells; most attributes are of these."""
 
 
+class _Foreign(dict[type, bool]):
+    """A cache from a class to whether it is that of a layer or parameter of another library."""
+
+    def __missing__(self, cls: type) -> bool:
+        kinds = ((base.__name__, base.__module__.partition(".")[0]) for base in cls.__mro__)
+        self[cls] = is_foreign = any(name in _TRAINED and root in _LIBRARIES for name, root in kinds)
+        return is_foreign
+
+
+_TRAINED = ("Module", "Layer", "Parameter", "Variable")
+_LIBRARIES = ("torch", "mlx", "keras", "flax", "equinox")
+_IS_FOREIGN = _Foreign()
+
+
+def foreign(value: Any) -> str:
+    """Returns the class of a layer or parameter of another library in words; an empty string for any other object."""
+    cls = value.__class__
+    return f"a {cls.__module__.partition('.')[0]} {cls.__name__}" if _IS_FOREIGN[cls] else ""
+
+
 class _Contents:
     """What a module holds directly: its cells and the places of its modules, each with its name."""
 
@@ -84,6 +104,11 @@ class _Contents:
             self.cells.append((name, value))
         elif isinstance(value, Holder):
             self.places.append((name, Place(holder, key, value)))
+        elif _IS_FOREIGN[value.__class__]:
+            raise ArgumentTypeError(
+                f"{name} is {foreign(value)}, which would not be trained or saved: use the layer of emberharmony.nn, "
+                f"or emberharmony.from_torch(module, example_inputs)"
+            )
         elif isinstance(value, dict):
             for inner, item in value.items():
                 if item.__class__ not in _PLAIN:

@@ -163,6 +163,9 @@ with _PausedCollector(lasting=True):
 
     _document_all([_name for _name in globals() if _name.startswith("tree_")], globals())
     _prepare()
+    from emberharmony.core.state.hooks import install as _install
+
+    _install()
 
 bool = bool_
 

@@ -132,6 +132,7 @@ def random_normal(
         >>> ops.greater(ops.random_normal((2, 2), mean=[-1000.0, 1000.0], seed=0), 0.0).tolist()
         [[False, True], [False, True]]
     """
+    checks.require_order("normal(shape, mean, stddev)", shape, mean)
     loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
     wanted, source = checks.floating(dtype), generator_of(seed, generator)
     if loc is None or scale is None:
@@ -173,6 +174,7 @@ def random_uniform(
         >>> ops.floor(ops.random_uniform((2, 2), [0.0, 7.0], [1.0, 8.0], seed=0)).tolist()
         [[0.0, 7.0], [0.0, 7.0]]
     """
+    checks.require_order("uniform(shape, minval, maxval)", shape, minval)
     low, high = checks.number("minval", minval), checks.number("maxval", maxval)
     wanted, source = checks.floating(dtype), generator_of(seed, generator)
     if low is None or high is None:
@@ -232,6 +234,7 @@ def random_randint(
         >>> ops.random_randint((2,), 7, 8).tolist()
         [7, 7]
     """
+    checks.require_order("randint(shape, minval, maxval)", shape, minval)
     wanted = int64 if dtype is None else as_dtype(dtype)
     low, high = (
         checks.integral(name, value if isinstance(value, int) else to_numpy(value), shape)

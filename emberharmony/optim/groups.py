@@ -89,7 +89,7 @@ class ParameterGroups:
             for group in self._groups(params):
                 self.add_param_group(group)
             if not self.param_groups:
-                raise ArgumentError(f"{self._head}there is no Parameter in params")
+                raise ArgumentError(f"{self._head}there is no Parameter in params{_way_out(params)}")
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Adds a group of parameters: a dict with `"params"` and the options that differ from those of the optimizer.
@@ -204,6 +204,7 @@ class ParameterGroups:
 
     def _parameters(self, given: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters in a group, and their names if each has one of its own."""
+        whole = given
         if hasattr(given, "named_parameters"):  # a module
             given = given.named_parameters()
         given = list(given) if isinstance(given, (Iterator, set, frozenset)) else given
@@ -214,7 +215,7 @@ class ParameterGroups:
             parameters = self._parameters_in(given)
             names = [cell.name for cell in parameters]
         if not parameters:
-            raise ArgumentError(f"{self._head}there is no Parameter in params")
+            raise ArgumentError(f"{self._head}there is no Parameter in params{_way_out(whole)}")
         for cell in parameters:
             self.require(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
@@ -236,6 +237,18 @@ class ParameterGroups:
     def parameters(self) -> list[Parameter]:
         """Returns all parameters, in the order of the groups."""
         return list(chain.from_iterable(map(PARAMS, self._param_groups)))
+
+
+def _way_out(given: Any) -> str:
+    """Returns what may be wrong with something that has no parameters: its tensors are none."""
+    if callable(given) and getattr(given, "__name__", "") in ("parameters", "named_parameters"):
+        return f"; call it: {given.__name__}()"
+    if isinstance(given, Mapping):
+        return "; a state dict has tensors: pass the model" if given else ""
+    tensors = [name for name, value in getattr(given, "__dict__", {}).items() if ops.is_tensor(value)]
+    if tensors:
+        return f"; {type(given).__name__}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
+    return ""
 
 
 def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:

@@ -1,5 +1,6 @@
 """The base of optimizers with a rule: the step that changes all parameters at once, and the pure form."""
 
+import warnings
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any, ClassVar, TypeAlias
@@ -10,7 +11,7 @@ from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.effects import gradients_of, perform, without_grads
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
 from emberharmony.core.state.draws import OPEN, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
@@ -101,6 +102,13 @@ class Optimizer(ParameterGroups):
 
     def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
         """Makes the step with these gradients."""
+        if not gradients:
+            warnings.warn(
+                f"{type(self).__name__}.step() changes nothing, because no parameter has a gradient: call "
+                f"ops.backward(lambda: loss_fn(model(x), y), model) before each step, which clears the gradients",
+                TrainingWarning,
+                stacklevel=2,
+            )
         if OPEN:
             refuse_effect("a cell would be assigned")
         if not self._plan(gradients, clear, [] if COUNTED and not WATCHES else None).make():

@@ -7,9 +7,10 @@ tensor as number too. Names, defaults and formulas are those of `torch.optim.lr_
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from emberharmony.core.errors import ArgumentError, brief
+from emberharmony.core.names.lazy import own_names
 from emberharmony.optim import numbers
 from emberharmony.optim.numbers import Number
 
@@ -396,3 +397,7 @@ def _positive(schedule: str, name: str, value: Any) -> Any:
     if not value > 0:
         raise ArgumentError(f"{schedule}(): {name} is {value}, expected a positive number")
     return value
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = own_names(__name__)

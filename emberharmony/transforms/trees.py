@@ -422,4 +422,5 @@ def require_callable(op: str, fn: Any) -> None:
         ArgumentTypeError: if it cannot.
     """
     if not callable(fn):
-        raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}")
+        way = "; write lambda: in front of the loss: ops.backward(lambda: loss_fn(model(x), y), model)"
+        raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}{way if op == 'backward' else ''}")

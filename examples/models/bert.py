@@ -102,5 +102,7 @@ def load(folder: str | Path) -> Bert:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     given = ops.array([[int(number) for number in sys.argv[2:]]])
     print(*ops.to_numpy(ops.argmax(load(sys.argv[1])(given), -1))[0])

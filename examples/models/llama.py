@@ -144,5 +144,7 @@ def load(folder: str | Path) -> Llama:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     given = [int(number) for number in sys.argv[2:]]
     print(*nn.generate(load(sys.argv[1]), given, 20))

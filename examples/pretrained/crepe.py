@@ -94,6 +94,8 @@ def load(path: str | Path, size: str = "tiny") -> Crepe:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     found, likely = pitches(load(sys.argv[1], Path(sys.argv[1]).stem)(windows(read(sys.argv[2]))))
     for place, (pitch, share) in enumerate(zip(ops.to_numpy(found), ops.to_numpy(likely), strict=True)):
         if place % 10 == 0:

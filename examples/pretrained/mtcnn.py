@@ -117,6 +117,8 @@ def load(folder: str | Path) -> dict[str, nn.Module]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     networks, pixels = load(sys.argv[1]), scaled(io.load(sys.argv[2])["picture"])
     for row, column, share in squares(networks["pnet"](pixels)[1]):
         print(f"row {row}, column {column}: {share:.2f}")

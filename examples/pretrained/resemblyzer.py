@@ -59,6 +59,8 @@ def load(path: str | Path) -> Encoder:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     encoder = load(sys.argv[1])
     one, other = (voice(encoder, io.load(path)["mels"]) for path in sys.argv[2:4])
     print(f"{float(ops.to_numpy(ops.sum(ops.multiply(one, other)))):.3f}")

@@ -100,5 +100,7 @@ def load(path: str | Path) -> Silero:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     for begin, end in spans(probabilities(load(sys.argv[1]), read(sys.argv[2]))):
         print(f"{begin:.2f} to {end:.2f} s")

@@ -51,6 +51,8 @@ def load(path: str | Path, texts: Sequence[Sequence[int]]) -> WordLlama:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     given = [[int(token) for token in text.split(",")] for text in sys.argv[2:4]]
     one, other = load(sys.argv[1], given)(given)
     print(f"{float(ops.to_numpy(ops.sum(ops.multiply(one, other)))):.3f}")

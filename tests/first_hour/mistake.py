@@ -21,9 +21,13 @@ import numpy as np
 
 import emberharmony
 from emberharmony import Parameter, io, nn, ops, optim
+from emberharmony.core.display.tracebacks import shortened
+from emberharmony.core.state import hooks
 
 ROOT = Path(__file__).parents[2]
 AREAS = ("install", "shapes", "dtypes", "modules", "training", "files", "names", "notebook")
+LATER = ("later",)
+"""Mistakes that were written after those of `AREAS` had been mended."""
 
 
 class Mistake(NamedTuple):
@@ -104,7 +108,8 @@ def _output_here(program: str) -> str:
             for code in _statements(program):
                 exec(code, names)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a mistake raises is shown)
-            written.write("".join(traceback.format_exception_only(error)))
+            with shortened(error, error.__traceback__):
+                written.write("".join(traceback.format_exception_only(error)))
     shown = [f"{each.category.__name__} at {Path(each.filename).name}: {each.message}" for each in issued]
     return "\n".join([*shown, written.getvalue().strip()]).strip()
 
@@ -121,6 +126,7 @@ def output_of_cells(cells: list[str], backend: str = "numpy") -> str:
     from IPython.utils.capture import capture_output
 
     shell = InteractiveShell.instance()
+    hooks.install()  # a program in a notebook imports the library after IPython has started
     shell.colors = "nocolor"
     shell.reset(new_session=False)
     names = "Parameter, io, nn, ops, optim"

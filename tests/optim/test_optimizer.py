@@ -146,7 +146,8 @@ def test_numbers_of_other_libraries_do_not_promote(backend: str) -> None:
 def test_frozen_parameters_and_those_without_gradient_stay(backend: str) -> None:
     a, b = Parameter([1.0]), Parameter([1], trainable=False)
     optimizer = optim.Adam([a, b])
-    optimizer.step()
+    with pytest.warns(errors.TrainingWarning, match="no parameter has a gradient"):
+        optimizer.step()
     assert lists([a.value, b.value]) == [[1.0], [1]]
     assert optimizer.state == {}
     assert optimizer.count == 1
@@ -521,3 +522,17 @@ def test_users_write_optimizers_by_a_rule(backend: str) -> None:
 def test_an_unknown_name_gets_a_hint() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'AdamWW'; did you mean 'AdamW'"):
         _ = optim.AdamWW  # type: ignore[attr-defined]
+
+
+def test_gradients_that_no_step_uses_are_noticed(backend: str) -> None:
+    weight = Parameter([1.0, 2.0])
+    loss = lambda: ops.sum(ops.square(weight))
+    optimizer = optim.SGD([weight], lr=0.1)
+    for _ in range(3):  # who accumulates on purpose is not disturbed
+        for _ in range(32):
+            ops.backward(loss, weight)
+        optimizer.step()
+    for _ in range(32):
+        ops.backward(loss, weight)
+    with pytest.warns(errors.TrainingWarning, match=r"added 33 gradients .* call optimizer\.step\(\)"):
+        ops.backward(loss, weight)

@@ -199,7 +199,7 @@ class AbstractIndexing:
         result_dtype = dtype_from(self, name, x, 1, axis, dtype)
         (place,) = nonnegative_axes(axis, x.ndim + 1)
         return self.tensor_of(
-            (*x.shape[:place], class_count(operator.index(num_classes)), *x.shape[place:]), result_dtype
+            (*x.shape[:place], class_count(operator.index(num_classes), x), *x.shape[place:]), result_dtype
         )
 
 

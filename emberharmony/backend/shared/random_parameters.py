@@ -67,6 +67,24 @@ class Domain:
 ANY, POSITIVE, FROM_ZERO, CHANCE = Domain(), Domain(0.0, above=True), Domain(0.0), Domain(0.0, 1.0)
 
 
+def require_order(signature: str, shape: Any, second: Any) -> None:
+    """Checks that a shape comes first, unlike in NumPy and PyTorch: `normal(0, 1, 5)` would be an empty tensor.
+
+    Args:
+        signature: the function with its first parameters.
+        shape: the argument for the shape.
+        second: the next argument.
+
+    Raises:
+        ArgumentError: if the shape is 0 and something other than 0 follows.
+    """
+    if shape.__class__ in (int, float) and not shape and not (second.__class__ in (int, float) and not second):
+        raise ArgumentError(
+            f"the shape is {shape!r}, which gives an empty tensor; the order is {signature}, and an empty tensor on "
+            f"purpose has shape=(0,)"
+        )
+
+
 def number(name: str, value: Any, domain: Domain = ANY) -> float | None:
     """Returns a distribution's parameter as a float if it is one number; None if it is a tensor, array or list.
 

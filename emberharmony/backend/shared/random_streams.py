@@ -129,13 +129,16 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
     """
     seed = _Process.seed
     value = None if seed.value is None else f"{seed.value:x}"
-    return {
+    state = {
         "version": random_state.VERSION,
         "backend": backend,
         "seed": {"value": value, "lineage": list(seed.lineage), "forked": seed.fork_count},
         "host": HOST.get().state_dict(),
-        "native": save(),
     }
+    before = set(seed.streams)
+    state["native"] = save()
+    state["drawn"] = before == set(seed.streams)  # otherwise the stream was started only to be saved
+    return state
 
 
 def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
@@ -155,13 +158,34 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
             f"{_STATE} is that of backend {reader.state['backend']!r}, but the active backend is {backend!r}: switch "
             f"to it (ops.use_backend), or draw from a Generator, whose state every backend continues"
         )
+    return reader.inner("native"), _seed_of(reader)
+
+
+def restore_host_stream(state: Any) -> None:
+    """Continues the host's stream, and restarts the others from the seed, on any backend.
+
+    Args:
+        state: the state of default streams, of which nothing was drawn from that of the backend (`drawn` is False).
+
+    Raises:
+        ArgumentTypeError: if the state is not a dict.
+        ArgumentError: if it is damaged or has a later version.
+    """
+    reader = random_state.StateReader(_STATE, state)
+    reader.check_version()
+    refuse_effect("the default streams would be restarted")
+    _Process.seed = _seed_of(reader, {})
+
+
+def _seed_of(reader: StateReader, others: dict[object, Any] | None = None) -> _Seed:
+    """Returns a seed with the host's stream, and with other streams, by default those in use."""
     read = reader.inner("seed")
     value = None if read.state.get("value", "") is None else read.hexadecimal("value")
     seed = _Seed(value, read.integers("lineage"), read.integer("forked", 0, sys.maxsize))
     host = Generator(0)
     host.load_state_dict(reader.inner("host").state)
-    seed.streams = {**_Process.seed.streams, HOST: host}
-    return reader.inner("native"), seed
+    seed.streams = {**(_Process.seed.streams if others is None else others), HOST: host}
+    return seed
 
 
 def restore_streams(seed: _Seed, stream: DefaultStream[S], value: S) -> None:

@@ -38,6 +38,12 @@ from emberharmony.core.tracing import Substitute, TensorProxy
 
 _HELD, _TENSOR, _HOME = attrgetter("_held"), itemgetter(0), itemgetter(1)
 
+_OF_THE_LIBRARY = frozenset(
+    "changing convert_held exchanging_grad holding is_passing kind of on refusal replacing run runs_on "  # noqa: SIM905
+    "tensor_and_home with_tensor without_grad".split()
+)
+"""The methods and attributes of cells that are no concern of users."""
+
 C = TypeVar("C", bound="Cell")
 Held = tuple[Any, Any]
 """A tensor, and the `Bound` of its backend; or `HostBits` and None."""
@@ -353,6 +359,22 @@ class Cell(TensorMethods, Substitute):
 
     def _extra(self) -> str:
         return ""
+
+    def __str__(self) -> str:
+        tensor, home = self._held
+        if home is None or isinstance(tensor, TensorProxy) or self in _THREAD.values:
+            return repr(self)
+        return f"{self!r}\n{home.backend.to_numpy(tensor)}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Shows the values in IPython and notebooks."""
+        printer.text(str(self))
+
+    def __dir__(self) -> list[str]:
+        """Returns the names that users need, without those of the library itself."""
+        return sorted(
+            name for name in super().__dir__() if name not in _OF_THE_LIBRARY and (name[0] != "_" or name[:2] == "__")
+        )
 
 
 def values_of(cells: "Sequence[Cell]") -> list[Any]:

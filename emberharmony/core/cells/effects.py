@@ -5,6 +5,7 @@ they happen after everything is computed, in each call, by the same code as in t
 is recorded, the cells keep the gradients that they have; the function sees the ones that it would have given them.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import attrgetter, itemgetter
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, Held
 from emberharmony.core.cells.overwriting import WATCHES
+from emberharmony.core.errors import TrainingWarning
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.state.draws import NotNowError, recording
 
@@ -172,12 +174,38 @@ def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
     bound = selection.active()
     home = bound.backend.home
     steps: list[Step] = []
+    before = None
     for cell, gradient in zip(cells, gradients, strict=True):
         before = None if cell._grad is None else cell.grad
         if before is not None:
             gradient = bound.add(before, gradient)
         steps.append((setattr, cell, "_grad", (gradient, home)))
+    _Sum.count = 0 if before is None else _with_another(cells[-1])
     return steps
+
+
+class _Sum:
+    """How many gradients in a row were added to that of one cell."""
+
+    cell = count = 0
+
+
+def _with_another(cell: Cell) -> int:
+    """Returns how many there are with another one, and warns if nobody would add so many on purpose."""
+    count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
+    _Sum.cell = id(cell)
+    if count == MANY - 1:
+        warnings.warn(
+            f"ops.backward() has added {MANY} gradients for the same parameters, and no step has cleared them: call "
+            f"optimizer.step() after it, or ops.zero_grad(model) to discard them",
+            TrainingWarning,
+            stacklevel=2,
+        )
+    return count
+
+
+MANY = 33
+"""So many gradients are seldom added on purpose: those who accumulate add a power of 2 up to 32."""
 
 
 def without_grads(cells: Iterable[Cell]) -> list[Step]:

@@ -6,6 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
+def own_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns the `__getattr__` and the `__dir__` of a public module that imports all it has.
+
+    `__getattr__` raises `AttributeError` with a hint; `__dir__` returns the names that are defined in it or below.
+    """
+
+    def names() -> list[str]:
+        return sorted(
+            name
+            for name, value in vars(sys.modules[module]).items()
+            if not name.startswith("_") and f"{getattr(value, '__module__', '')}.".startswith(f"{module}.")
+        )
+
+    return lazy_names(module, {})[0], names
+
+
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns the `__getattr__` and the `__dir__` of a package.
 

@@ -5,7 +5,9 @@ Nothing imports this module until a name is unknown, so the tables cost no progr
 
 import sys
 
+from emberharmony.core.deferred import module_of
 from emberharmony.core.errors import ArgumentTypeError, suggest
+from emberharmony.core.names import elsewhere
 from emberharmony.core.registry import ALIASES, OPS
 
 NAMESPACES = ("ops", "ops.fft", "ops.image", "ops.linalg", "ops.nn", "ops.random")
@@ -194,10 +196,16 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 """By the keyword in another library, our parameters with its meaning; the first one that the op has is suggested."""
 
 
+PUBLIC = (*NAMESPACES, "nn", "nn.losses", "nn.metrics", "nn.data", "nn.init", "optim", "optim.schedules", "io", "")
+"""The packages in which a name is looked for; "" is the package itself."""
+
+
 def public_names(space: str) -> list[str]:
-    """Returns the public names of a package such as "ops.linalg", "nn" or ""; of one not imported yet, none."""
-    module = sys.modules.get(f"emberharmony.{space}".rstrip("."))
-    return list(getattr(module, "__all__", ()))
+    """Returns the public names of a package such as "ops.linalg", "nn" or ""; of one that is none, no names."""
+    name = f"emberharmony.{space}".rstrip(".")
+    # The program may not have imported a public package, and the name may be there.
+    module = module_of(name) if space in PUBLIC else sys.modules.get(name)
+    return [] if module is None else list(getattr(module, "__all__", None) or dir(module))
 
 
 def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
@@ -208,14 +216,29 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         space: the namespace in which it was looked up.
         called: the name that stands for `ops` in the hint.
     """
-    qualified_names = [f"{other}.{name}" for other in NAMESPACES if other != space and name in public_names(other)]
-    if qualified_names:
+    own = elsewhere.NAMES.get(space, {}).get(name)
+    of_ops = space in NAMESPACES
+    qualified_names = [
+        f"{other}.{name}".removeprefix(".")
+        for other in (NAMESPACES if of_ops else PUBLIC)
+        if other != space and name in public_names(other)
+    ]
+    if own:
+        hint = f"; {own}"
+    elif qualified_names:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
-    elif name in NAMES:
+    elif name in NAMES and of_ops:
         hint = f"; use ops.{NAMES[name]}"
     else:
-        return suggest(name, public_names(space))
-    return hint.replace("ops.", f"{called}.")
+        near = suggest(name, public_names(space))
+        others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
+        if not near and others:
+            hint = f"; {elsewhere.NAMES[others[0]][name]}"
+        elif not near and name in NAMES:
+            hint = f"; use ops.{NAMES[name]}"
+        else:
+            return near
+    return hint.replace("ops.", f"{called}.") if of_ops else hint
 
 
 def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:

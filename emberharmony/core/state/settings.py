@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable
 
-from emberharmony.core.errors import SettingsError, SettingsWarning
+from emberharmony.core.errors import SettingsError, SettingsWarning, suggest
 from emberharmony.core.state.commits import Step
 from emberharmony.core.state.handlers import passing
 
@@ -57,7 +57,7 @@ def read(key: str) -> str | None:
     import tomllib  # imported here: it costs 6 ms, and most programs have no settings file
 
     try:
-        value = tomllib.loads(_text(file)).get(key)
+        values = tomllib.loads(_text(file))
     except RecursionError:
         _warn(f"{file} cannot be read and is ignored: it is nested too deeply")
         return None
@@ -66,6 +66,9 @@ def read(key: str) -> str | None:
             raise
         _warn(f"{file} cannot be read and is ignored: {error}")
         return None
+    value = values.get(key)
+    for unknown in values.keys() - KEYS:
+        _warn(f"{file}: {unknown!r} is no setting and is ignored{suggest(unknown, KEYS)}")
     if value is not None and not isinstance(value, str):
         _warn(f"{file}: {key} is ignored, because it must be a string, not {value!r}")
         return None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony import ops
+from emberharmony.backend.shared.random_streams import restore_host_stream
 from emberharmony.core import selection
 from emberharmony.core.errors import CheckpointError, EmberError, StateDictError, brief, suggest
 from emberharmony.core.state.commits import Step, commit
@@ -74,6 +75,8 @@ class Restoring:
                     raise self._difference_error([f"{label}: {error}"]) from error
             if self.resumes and self._streams_fit():
                 ops.random.set_state(self._record.content["streams"]["state"])
+            elif self.resumes and self._only_host_drew():
+                restore_host_stream(self._record.content["streams"]["state"])
             commit(self._steps)
         except BaseException:
             for part, before in reversed(done):
@@ -216,7 +219,7 @@ class Restoring:
                 f"NumPy {old.get('numpy')} wrote it and {np.__version__} reads it, so random generators may continue "
                 f"with other numbers"
             )
-        if not self._streams_fit():
+        if not self._streams_fit() and not self._only_host_drew():
             reason = self._record.content.get("streams", {}).get("reason")
             wrote, reads = (f"{each.get('backend')} {each.get('version')}" for each in (old, new))
             cause = reason or f"{wrote} wrote them and {reads} is active"
@@ -224,6 +227,10 @@ class Restoring:
                 f"the default random streams (numbers drawn without a generator) are not restored: {cause}; draw from "
                 f"an ops.random.Generator, which every backend continues"
             )
+
+    def _only_host_drew(self) -> bool:
+        """Returns whether every backend can restore the streams, because nothing was drawn from that of a backend."""
+        return self._record.content.get("streams", {}).get("state", {}).get("drawn") is False
 
     def _streams_fit(self) -> bool:
         """Returns whether the default streams can be restored: only the backend and version that wrote them can."""

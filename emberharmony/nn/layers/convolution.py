@@ -107,7 +107,17 @@ class Convolution(spatial.Spatial):
             return ops.squeeze(self(ops.expand_dims(x, 0), *args), 0)
         places = ["channels", f"{self.axes} spatial"]
         order = "(batch, " + ", ".join(places if self.data_format == "channels_first" else places[::-1]) + ")"
-        raise fault(ShapeError(f"expected {self.in_channels} channels in an input {order}, got shape {tuple(x.shape)}"))
+        shape, last = tuple(x.shape), self.data_format != "channels_first"
+        hint = ""
+        if len(shape) == self._ndim and shape[1 if last else -1] == self.in_channels:
+            moved = "1, -1" if last else "-1, 1"
+            hint = f"; the channels are on another axis: ops.moveaxis(x, {moved})"
+        elif len(shape) == self._ndim:
+            hint = f"; the input has {shape[self._channel_axis]}: make the layer with as many in_channels"
+        elif len(shape) == self._ndim - 1 and self.in_channels == 1:
+            hint = f"; add an axis: ops.expand_dims(x, {-1 if last else 1})"
+        text = f"expected {self.in_channels} channels in an input {order}, got shape {shape}{hint}"
+        raise fault(ShapeError(text))
 
 
 class _Conv(Convolution):

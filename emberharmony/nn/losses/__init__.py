@@ -1,5 +1,8 @@
 """Losses of `torch.nn.functional`, and a few more, on every backend; each is a function and a module."""
 
+from typing import TYPE_CHECKING
+
+from emberharmony.core.names.lazy import own_names
 from emberharmony.nn.losses.classification import binary_cross_entropy as binary_cross_entropy
 from emberharmony.nn.losses.classification import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from emberharmony.nn.losses.classification import cross_entropy as cross_entropy
@@ -51,3 +54,6 @@ from emberharmony.nn.losses.regression import mse as mse
 from emberharmony.nn.losses.regression import poisson_nll as poisson_nll
 from emberharmony.nn.losses.regression import smooth_l1 as smooth_l1
 from emberharmony.nn.losses.sequences import ctc as ctc
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = own_names(__name__)

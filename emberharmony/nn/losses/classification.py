@@ -6,7 +6,7 @@ from typing import Any
 from emberharmony import ops
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType
-from emberharmony.core.errors import ShapeError
+from emberharmony.core.errors import ArgumentTypeError, ShapeError
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.nn.locate import fault
@@ -24,6 +24,8 @@ from emberharmony.nn.losses.operands import (
     option_tensor,
     reduce_losses,
     require,
+    require_ids_of,
+    require_probabilities,
     require_reduction,
 )
 
@@ -122,7 +124,7 @@ def nll(
     (x,), kind = operands("nll", input)
     along = class_axis("nll", x, axis)
     weights = None if weight is None else class_weight("nll", weight, x.shape[along], x)
-    place, kept = class_ids("nll", target, x.shape[along], _without(along, x), ignore_index)
+    place, kept = class_ids("nll", target, tuple(x.shape), along, ignore_index)
     lost, counted = _weighted_losses(_negative_log_of_class(x, place, along), place, kept, weights)
     return _reduce_weighted("nll", lost, counted, reduction, kind)
 
@@ -136,12 +138,13 @@ def binary_cross_entropy(
     precise: see `binary_cross_entropy_with_logits`.
 
     Args:
-        input: probabilities p from 0 to 1; others give NaN.
+        input: probabilities p from 0 to 1; where the values are not read, others give NaN.
         target: t, of the same shape, from 0 to 1.
         weight: a factor of each loss, which broadcasts to the shape of `input`; None is 1.
         reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
+        ArgumentError: if an element that the host has is not from 0 to 1.
         ShapeError: if the shapes do not fit.
 
     Example:
@@ -153,6 +156,8 @@ def binary_cross_entropy(
     """
     name = "binary_cross_entropy"
     (p, t), kind = matching(name, input=input, target=target)
+    require_probabilities(name, "input", p)
+    require_probabilities(name, "target", t)
     inside = ops.greater(ops.multiply(p, _rest(p)), _LEAST_PRODUCT)
     safe = ops.where(inside, p, 0.5)
     near = _likelihood(t, ops.log(safe), ops.log1p(ops.negative(safe)))
@@ -185,6 +190,7 @@ def binary_cross_entropy_with_logits(
         reduction: "none" gives each loss, "mean" their mean, and "sum" their sum.
 
     Raises:
+        ArgumentError: if an element of `target` that the host has is not from 0 to 1.
         ShapeError: if the shapes do not fit.
 
     Example:
@@ -196,6 +202,7 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     (x, t), kind = matching(name, input=input, target=target)
+    require_probabilities(name, "target", t)
     # -abs(x) is 2 * below - x, and softplus(-x) is tail - below. Small losses keep their digits if the tail comes last.
     below = ops.clip(x, None, 0.0)
     tail = ops.log1p(ops.exp(ops.subtract(ops.multiply(below, 2.0), x)))
@@ -356,6 +363,10 @@ def _soft(
     require_reduction(name, reduction)
     (x,), kind = operands(name, input)
     along = class_axis(name, x, axis)
+    if len(ops.shape(target)) == len(x.shape) + 1 and not is_floating(input):
+        raise fault(ArgumentTypeError("cross_entropy() got class ids first: the order is cross_entropy(logits, ids)"))
+    if len(ops.shape(target)) < len(x.shape) or ops.shape(target)[-1:] == (1,) != x.shape[-1:]:
+        require_ids_of(name, target, tuple(x.shape), along)  # they are ids rather than probabilities
     weights = None if weight is None else class_weight(name, weight, x.shape[along], x)
     logs = ops.log_softmax(x, along)
     (logs, t), _ = matching(name, input=logs, target=ops.cast(target, ops.dtype(logs)))
@@ -369,11 +380,6 @@ def _soft(
         return in_kind(loss, kind)
     total = ops.sum(loss)
     return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
-
-
-def _without(along: int, x: Tensor) -> tuple[int, ...]:
-    shape = tuple(x.shape)
-    return shape[:along] + shape[along + 1 :]
 
 
 def _negative_log_of_class(logs: Tensor, place: Tensor, along: int) -> Tensor:

@@ -128,7 +128,7 @@ def multi_margin(
     (x,), kind = operands(name, input)
     _require_classes(name, x)
     classes = x.shape[-1]
-    place, _ = class_ids(name, target, classes, tuple(x.shape[:-1]))
+    place, _ = class_ids(name, target, tuple(x.shape), len(x.shape) - 1)
     own = ops.take_along_axis(x, ops.expand_dims(place, -1), -1)
     lost = shortfall(ops.subtract(own, x), margin)
     if p == 2:

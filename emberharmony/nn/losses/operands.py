@@ -1,10 +1,11 @@
 """What all losses share: their operands in one dtype, the checks of shapes and options, and the reduction."""
 
+import math
 from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.shared.neural.losses import counting_on_host
+from emberharmony.backend.shared.neural.losses import counting_on_host, require_ids
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.dtypes import DType
@@ -18,7 +19,7 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.numeric.promotion import as_inexact
-from emberharmony.core.tracing import TensorProxy
+from emberharmony.core.tracing import TensorProxy, is_traced
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
 
@@ -81,13 +82,36 @@ def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
     (first, *others), shape = values, tuple(tensors[0].shape)
     for other, x in zip(others, tensors[1:], strict=True):
         if tuple(x.shape) != shape:
-            raise fault(
-                ShapeError(
-                    f"{name}(): {other} has shape {tuple(x.shape)}, expected {shape}, that of {first}; reshape one "
-                    f"(ops.reshape, ops.broadcast_to)"
-                )
-            )
+            hint = _way_to_match(other, tuple(x.shape), shape)
+            raise fault(ShapeError(f"{name}(): {other} has shape {tuple(x.shape)}, {first} {shape}{hint}"))
     return tensors, kind
+
+
+def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    """Returns how an operand gets the shape of the first one, or what in the model makes the shapes differ."""
+    if math.prod(shape) == math.prod(wanted):
+        return f"; use ops.reshape({name}, {wanted})"
+    if len(shape) == len(wanted) and shape[:-1] == wanted[:-1]:
+        return f"; the last layer has {wanted[-1]} outputs, expected {shape[-1]}"
+    return "; expected one shape"
+
+
+def require_probabilities(name: str, which: str, x: Any) -> None:
+    """Checks that the elements of a tensor are from 0 to 1, where the host has them.
+
+    Raises:
+        ArgumentError: if one is not.
+    """
+    known = None if isinstance(x, TensorProxy) or is_traced(x) else selection.current().at_hand(x)
+    if known is None or not known.size or not (known.min() < 0.0 or known.max() > 1.0):
+        return
+    hint = "logits go to binary_cross_entropy_with_logits" if which == "input" else "labels are 0 and 1, not -1 and 1"
+    raise fault(
+        ArgumentError(
+            f"{name}(): {which} has elements from {known.min():.4g} to {known.max():.4g}, expected probabilities from "
+            f"0 to 1; {hint}"
+        )
+    )
 
 
 def option_tensor(name: str, option: str, value: Any, x: Tensor) -> Tensor:
@@ -138,7 +162,7 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
 
 
 def class_ids(
-    name: str, target: Any, classes: int, shape: tuple[int, ...], ignored: int | None = None
+    name: str, target: Any, of_input: tuple[int, ...], along: int, ignored: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns class ids as indices of classes, and which positions count; None if all do.
 
@@ -148,8 +172,8 @@ def class_ids(
     Args:
         name: of the loss.
         target: the ids.
-        classes: how many classes there are.
-        shape: the shape that `target` must have.
+        of_input: the shape of the logits.
+        along: the axis of the classes there.
         ignored: an id whose positions do not count; their index is 0.
 
     Raises:
@@ -160,14 +184,8 @@ def class_ids(
     known = None if _is_typed(target) else host_indices(target)
     ids = ops.convert_to_tensor(target if known is None else known)
     kind = ops.dtype(ids)
-    if not kind.is_integer:
-        raise fault(ArgumentTypeError(f"{name}(): target holds class ids, so expected integers, got {kind.name}"))
-    if tuple(ids.shape) != shape:
-        raise fault(
-            ShapeError(
-                f"{name}(): target has shape {tuple(ids.shape)}, expected {shape}: an id for each position of input"
-            )
-        )
+    require_ids_of(name, ids, of_input, along)
+    classes = of_input[along]
     ids = ids if kind is ops.int64 else ops.cast(ids, "int64")
     if known is None:
         known = selection.current().at_hand(ids)
@@ -178,6 +196,14 @@ def class_ids(
     if known is None:
         place = ops.where(ops.less(place, 0), classes, place)  # a negative index would count from the last class
     return place, kept
+
+
+def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], along: int) -> None:
+    """Checks class ids; see `require_ids`, whose errors get the names of the loss and of the layer."""
+    try:
+        require_ids(tuple(ids.shape), ops.dtype(ids), of_input, along)
+    except (ArgumentTypeError, ShapeError) as error:
+        raise fault(type(error)(f"{name}(): {error}")) from None
 
 
 def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any:

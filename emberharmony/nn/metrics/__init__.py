@@ -6,6 +6,9 @@ NaN. `merge` adds what another metric has seen, as that of another process, and 
 that `json.dumps` accepts.
 """
 
+from typing import TYPE_CHECKING
+
+from emberharmony.core.names.lazy import own_names
 from emberharmony.nn.metrics.classification import AUC as AUC
 from emberharmony.nn.metrics.classification import F1 as F1
 from emberharmony.nn.metrics.classification import Accuracy as Accuracy
@@ -19,3 +22,6 @@ from emberharmony.nn.metrics.metric import Metric as Metric
 from emberharmony.nn.metrics.regression import MAE as MAE
 from emberharmony.nn.metrics.regression import MSE as MSE
 from emberharmony.nn.metrics.regression import R2 as R2
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = own_names(__name__)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.nn.module import Module
+from emberharmony.nn.training.history import History
 from emberharmony.nn.training.progress import Progress, Step
 from emberharmony.nn.training.resuming import Position, Saver, Saves
 
@@ -25,24 +26,6 @@ class Trainer(Protocol):
 
     def learning_rates(self) -> list[float]:
         """Returns the learning rate of each group."""
-
-
-class History(list[Step]):
-    """The steps of a training, and why it stopped.
-
-    Attributes:
-        stopped: why the training stopped before its end; empty if it did not.
-
-    Args:
-        iterable: the steps that it begins with; by default none.
-    """
-
-    stopped: str = ""
-
-    @property
-    def losses(self) -> list[float]:
-        """The loss of each step."""
-        return [step.loss for step in self]
 
 
 class NonFiniteLossWarning(UserWarning):
@@ -114,6 +97,12 @@ def fit(
     """
     if not isinstance(module, Module):
         raise ArgumentTypeError(f"fit() trains an nn.Module, not {brief(module)}")
+    if not callable(loss_fn) or not hasattr(optimizer, "zero_grad"):
+        given = brief(loss_fn), brief(optimizer)
+        raise ArgumentTypeError(
+            f"fit(): expected a function for the loss and an optimizer, got {given[0]} and {given[1]}; the order is "
+            f"fit(model, loss_fn, optimizer, batches)"
+        )
     if steps is not None and epochs is not None:
         raise ArgumentError("fit() takes steps or epochs, not both")
     for name, number in (("steps", steps), ("epochs", epochs), ("validate_every", validate_every), ("clip", clip)):

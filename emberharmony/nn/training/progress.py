@@ -1,4 +1,4 @@
-"""The progress of a training on the standard error stream: a bar of rich, or a line now and then without rich."""
+"""The progress of a training: a bar in a notebook or, with rich, in a terminal; elsewhere a line now and then."""
 
 import importlib.util
 import sys
@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 _SECONDS = 10.0
 """How often a line is written where no bar can be drawn."""
+
+_REDRAWN = 0.1
+"""How often a notebook draws the bar, in seconds."""
 
 
 class Step(NamedTuple):
@@ -29,6 +32,71 @@ class Step(NamedTuple):
     validation: float | None = None
 
 
+class _NotebookBar:
+    """A bar that a notebook shows below the cell.
+
+    Args:
+        total: how many steps there will be; None if this is unknown.
+        display: `IPython.display.display`.
+        html: `IPython.display.HTML`.
+    """
+
+    def __init__(self, total: int | None, display: Any, html: Any) -> None:
+        self._total, self._html, self._shown = total, html, 0.0
+        self._handle = display(html(""), display_id=True)
+
+    def update(self, step: int, text: str) -> None:
+        """Shows a step, but no more than ten in a second."""
+        now = time.monotonic()
+        if now - self._shown >= _REDRAWN or step == self._total:
+            self._shown = now
+            done = f"{step}" if self._total is None else f"{step}/{self._total}"
+            length = "" if self._total is None else f' value="{step}" max="{self._total}"'
+            self._handle.update(self._html(f"<div><progress{length}></progress> {done} {text}</div>"))
+
+    def stop(self) -> None:
+        """Leaves the bar as it is."""
+
+
+class _TerminalBar:
+    """A bar of rich on the standard error stream.
+
+    Args:
+        total: how many steps there will be; None if this is unknown.
+    """
+
+    def __init__(self, total: int | None) -> None:
+        # Imported here, because `fit` works without rich.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        self._bar = Progress(*columns, console=Console(stderr=True))
+        self._bar.start()
+        self._task = self._bar.add_task("", total=total)
+
+    def update(self, step: int, text: str) -> None:
+        """Shows a step."""
+        self._bar.update(self._task, completed=step, description=text)
+
+    def stop(self) -> None:
+        """Ends the drawing."""
+        self._bar.stop()
+
+
+def _bar(total: int | None) -> Any:
+    """Returns a bar for the notebook or the terminal that the program runs in; None if it runs in neither."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if hasattr(shell, "kernel"):
+        # Imported here, because only notebooks have it.
+        from IPython.display import HTML, display
+
+        return _NotebookBar(total, display, HTML)
+    if sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
+        return _TerminalBar(total)
+    return None
+
+
 class Progress:
     """A context in which the steps of a training are shown.
 
@@ -43,16 +111,8 @@ class Progress:
         self._written = self._began = time.monotonic()
 
     def __enter__(self) -> "Progress":
-        if self._shown and sys.stderr.isatty() and importlib.util.find_spec("rich") is not None:
-            # Imported here, because `fit` works without rich.
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
-
-            columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-            self._bar = Bar(*columns, console=Console(stderr=True))
-            self._bar.start()
-            self._task = self._bar.add_task("", total=self._total)
+        if self._shown:
+            self._bar = _bar(self._total)
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -72,7 +132,7 @@ class Progress:
         if step.validation is not None:
             text += f"  validation {step.validation:.4g}"
         if self._bar is not None:
-            self._bar.update(self._task, completed=step.step, description=text)
+            self._bar.update(step.step, text)
         elif now - self._written >= _SECONDS or step.step == self._total:
             self._written = now
             total = "" if self._total is None else f" of {self._total}"

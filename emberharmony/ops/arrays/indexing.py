@@ -368,13 +368,14 @@ def one_hot(
 
     Raises:
         ArgumentError: if `num_classes` is negative, or `sparse` is True.
+        ArgumentTypeError: if `x` is floating or complex.
 
     Example:
         >>> ops.one_hot([0, 2], 3).tolist()
         [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
     dense("sparse", sparse)
-    classes = arange(shared_indexing.class_count(num_classes), device=get_device(x))
+    classes = arange(shared_indexing.class_count(num_classes, x), device=get_device(x))
     hits = equal(expand_dims(x, -1), classes)
     return cast(hits if axis == -1 else moveaxis(hits, -1, axis), default_float() if dtype is None else dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from emberharmony.core.dispatch import op
@@ -37,11 +38,7 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, tr
         [21.0]
     """
     if len(weight.shape) != 2 or not len(x.shape) or x.shape[-1] != weight.shape[1 if transposed else 0]:
-        wanted, other, change = ("out, in", "in, out", "False") if transposed else ("in, out", "out, in", "True")
-        raise ShapeError(
-            f"expected x of shape (..., in) and a weight of shape ({wanted}), got {tuple(x.shape)} and "
-            f"{tuple(weight.shape)}; pass transposed={change} with a weight of shape ({other})"
-        )
+        raise shape_error(tuple(x.shape), tuple(weight.shape), transposed)
     weight = matrix_transpose(weight) if transposed else weight
     product = matmul(x, weight)
     if bias is None:
@@ -75,3 +72,16 @@ def embedding(indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tenso
     if len(table.shape) != 2:
         raise ShapeError(f"expected a table of shape (rows, features), got {tuple(table.shape)}")
     return take(table, indices, 0)
+
+
+def shape_error(shape: tuple[int, ...], weight: tuple[int, ...], transposed: bool) -> ShapeError:
+    """Returns the error for an input whose last axis does not fit the weight of a linear layer."""
+    if len(weight) != 2:
+        return ShapeError(f"expected a weight of shape ({'out, in' if transposed else 'in, out'}), got {weight}")
+    wanted = weight[1 if transposed else 0]
+    hint = f"a layer nn.Linear needs in_features={shape[-1] if shape else 1}"
+    if math.prod(shape[1:]) == wanted:
+        hint = "flatten it: ops.reshape(x, (x.shape[0], -1)), or nn.Flatten() before the layer"
+    elif shape[-1:] == weight[:1] if transposed else shape[-1:] == weight[1:]:
+        hint += f", ops.linear transposed={not transposed}"
+    return ShapeError(f"x has shape {shape}, expected (..., {wanted}) for a weight of shape {weight}; {hint}")

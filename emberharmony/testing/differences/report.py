@@ -123,7 +123,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show: the table of the divergences."""
-        from emberharmony.core.html import table  # here, because only notebooks need it
+        from emberharmony.core.display.html import table  # here, because only notebooks need it
 
         rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
         left_out = len(self.divergences) - len(rows)

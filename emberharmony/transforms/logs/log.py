@@ -74,7 +74,7 @@ class Log(Sequence[Event]):
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show: the table by op, of the ops that took longest."""
-        from emberharmony.core.html import table  # here, because only notebooks need it
+        from emberharmony.core.display.html import table  # here, because only notebooks need it
 
         header, rows = self.cells(most=_SHOWN)
         left_out = len({event.op for event in self}) - len(rows)

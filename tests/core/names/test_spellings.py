@@ -16,7 +16,7 @@ import pytest
 from emberharmony import create_backend, ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.dispatch import DISPATCH, SWAP
-from emberharmony.core.names import spellings
+from emberharmony.core.names import elsewhere, spellings
 from emberharmony.core.names.spellings import KEYWORDS, METHODS, NAMES, method_hint
 from emberharmony.core.registry import OPS
 
@@ -220,3 +220,35 @@ def test_the_signature_of_an_op_is_the_declared_one_before_and_after_the_first_c
         "assert inspect.signature(ops.sum) == before\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | {"EMBERHARMONY_BACKEND": "numpy"})
+
+
+@pytest.mark.parametrize(
+    ("space", "name", "hint"),
+    [
+        ("nn", "Dense", "; use nn.Linear(in_features, out_features)"),
+        ("nn", "Conv2D", "; did you mean 'Conv2d'?"),
+        ("nn", "cross_entropy", "; did you mean ops.cross_entropy or ops.nn.cross_entropy or nn.losses.cross_entropy?"),
+        ("nn", "Adam", "; did you mean optim.Adam?"),
+        ("nn", "relu", "; did you mean ops.relu or ops.nn.relu?"),
+        ("optim", "cosine", "; did you mean optim.schedules.cosine?"),
+        ("optim", "Adamm", "; did you mean 'Adam'?"),
+        ("io", "save_weights", "; use io.save(model, 'model.safetensors')"),
+        ("", "set_backend", "; did you mean ops.set_backend?"),
+        ("nn.losses", "mse_loss", "; use nn.losses.mse(predictions, targets)"),
+    ],
+)
+def test_names_of_other_libraries_have_a_hint_everywhere(space: str, name: str, hint: str) -> None:
+    module = importlib.import_module(f"emberharmony.{space}".rstrip("."))
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    assert str(caught.value) == f"module '{module.__name__}' has no attribute {name!r}{hint}"
+
+
+def test_every_name_in_a_way_out_exists() -> None:
+    texts = [text for names in (*elsewhere.NAMES.values(), *elsewhere.ATTRIBUTES.values()) for text in names.values()]
+    emberharmony = importlib.import_module("emberharmony")
+    for path in {path for text in texts for path in re.findall(r"\b(?:ops|nn|optim|io)(?:\.[A-Za-z]\w*)+", text)}:
+        found = emberharmony
+        for part in path.split("."):
+            found = getattr(found, part)
+    assert set(elsewhere.NAMES) <= set(spellings.PUBLIC) | {"nn.functional"}

@@ -5,14 +5,30 @@ from tests.first_hour.mistake import Mistake
 NET = "net = nn.Linear(2, 1)\n"
 
 MISTAKES = [
-    Mistake("nn.Dense", 0, "nn.Dense(10)"),
-    Mistake("optim.StepLR", 1, "optim.StepLR(None, 10)"),
-    Mistake("set_backend at the top level", 1, "import emberharmony\nemberharmony.set_backend('numpy')", fresh=True),
-    Mistake("ops.Tensor", 1, "def f(x: ops.Tensor): return x"),
-    Mistake("model.cuda()", 0, f"{NET}net.cuda()"),
-    Mistake("model.zero_grad()", 0, f"{NET}net.zero_grad()"),
-    Mistake("nn.DataLoader", 0, "nn.DataLoader(None, batch_size=3)"),
-    Mistake("nn.CrossEntropy of the losses of Keras", 0, "nn.losses.CategoricalCrossentropy()"),
-    Mistake("nn.functional", 0, "nn.functional.relu(ops.ones(2))"),
-    Mistake("dim after a first call", 0, "ops.sum(ops.ones((2, 3)), axis=1)\nops.sum(ops.ones((2, 3)), dim=1)"),
+    Mistake("nn.Dense", 2, "nn.Dense(10)", says=r"use nn\.Linear\(in_features"),
+    Mistake("optim.StepLR", 2, "optim.StepLR(None, 10)", says=r"optim\.schedules\.step"),
+    Mistake(
+        "set_backend at the top level",
+        2,
+        "import emberharmony\nemberharmony.set_backend('numpy')",
+        fresh=True,
+        says=r"did you mean ops\.set_backend",
+    ),
+    Mistake("ops.Tensor", 2, "def f(x: ops.Tensor): return x", says=r"emberharmony\.Tensor"),
+    Mistake("model.cuda()", 2, f"{NET}net.cuda()", says=r"model\.to\(device='cuda:0'\)"),
+    Mistake("model.zero_grad()", 2, f"{NET}net.zero_grad()", says=r"ops\.zero_grad\(model\)"),
+    Mistake("nn.DataLoader", 2, "nn.DataLoader(None, batch_size=3)", says=r"nn\.data\.batches"),
+    Mistake(
+        "nn.CrossEntropy of the losses of Keras",
+        2,
+        "nn.losses.CategoricalCrossentropy()",
+        says=r"nn\.losses\.cross_entropy",
+    ),
+    Mistake("nn.functional", 2, "nn.functional.relu(ops.ones(2))", says=r"functions are in ops"),
+    Mistake(
+        "dim after a first call",
+        2,
+        "ops.sum(ops.ones((2, 3)), axis=1)\nops.sum(ops.ones((2, 3)), dim=1)",
+        says=r"use axis=",
+    ),
 ]

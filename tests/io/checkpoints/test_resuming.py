@@ -1,5 +1,6 @@
 """A training goes on where it was: to the last digit on one backend, and on others from the same state."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,32 @@ def test_default_streams_continue_on_the_same_backend(backend: str, tmp_path: Pa
     assert ops.random.normal(3).tolist() == drawn
 
 
+def initial() -> list[Any]:
+    """Returns the initial values of a layer, which are drawn on the host."""
+    return ops.to_numpy(nn.Linear(2, 1).weight.value).tolist()
+
+
+def test_another_backend_continues_streams_of_the_host(tmp_path: Path) -> None:
+    checkpoint, generator = io.Checkpoint(tmp_path), ops.random.Generator(0)
+    drawn = {}
+    for name in ops.available_backends():
+        with ops.use_backend("numpy"):
+            ops.random.seed(3)
+            initial()
+            checkpoint.save(1, random=generator)
+        with ops.use_backend(name), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            initial()
+            checkpoint.restore(random=generator)
+            drawn[name] = initial()
+    assert len(set(map(repr, drawn.values()))) == 1, drawn
+
+
 def test_another_backend_continues_the_same_state_order_and_masks(backend: str, tmp_path: Path) -> None:
     checkpoint = io.Checkpoint(tmp_path)
     whole = Training()
     whole.train(SAVED)
+    ops.random.normal(3)
     checkpoint.save(SAVED, **whole.parts)
     before = whole.everything()
     mask = nn.Dropout(0.3, rng=whole.model.last.rng)

@@ -16,7 +16,7 @@ X, W = np.float32([[1.0, 2.0, 3.0]]), np.arange(6, dtype=np.float32).reshape(3, 
     [(X, W.T), (X, W[0]), (X, W[None]), (1.0, W), (X, W, [1.0]), (X, W, [[1.0, 2.0]]), (X, W, 1.0)],
 )
 def test_shapes_that_do_not_fit_are_refused(backend: str, arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(errors.ShapeError, match=rf"linear\(\) on backend '{backend}': expected"):
+    with pytest.raises(errors.ShapeError, match=rf"linear\(\) on backend '{backend}': .*expected"):
         ops.linear(*arguments)
 
 
@@ -25,7 +25,7 @@ def test_the_weight_of_a_library_with_the_other_layout_is_transposed(backend: st
     assert ops.linear(X, W, [1.0, 1.0]).tolist() == wanted
     assert ops.linear(X, ops.matrix_transpose(W.T), [1.0, 1.0]).tolist() == wanted
     assert ops.linear(X, W.T, [1.0, 1.0], transposed=True).tolist() == wanted
-    with pytest.raises(errors.ShapeError, match="pass transposed=False with a weight of shape"):
+    with pytest.raises(errors.ShapeError, match=r"in_features=3, ops\.linear transposed=False"):
         ops.linear(X, W, transposed=True)
 
 

@@ -227,7 +227,7 @@ def test_cross_entropy_of_half_precision_adds_in_float32(backend: str) -> None:
     [
         (([[1.0, 2.0]], [2]), errors.IndexOutOfBoundsError, "class 2 in target is out of range, expected 0 to 1"),
         (([[1.0, 2.0]], [0, 1]), errors.ShapeError, r"target has shape \(2,\), expected \(1,\)"),
-        (([[1.0, 2.0]], [0.5]), errors.ArgumentTypeError, "expected integers, got float"),
+        (([[1.0, 2.0]], [0.5]), errors.ArgumentTypeError, "class ids must be integers, got float"),
         (([[1.0, 2.0]], [0], [1.0]), errors.ShapeError, r"weight has shape \(1,\), expected \(2,\)"),
         (([[1.0, 2.0]], [0], None, "average"), errors.ArgumentError, "reduction is 'average', expected one of"),
         (([[1.0, 2.0]], [0], None, "mean", -100, 1.5), errors.ArgumentError, "label_smoothing is 1.5, expected"),

@@ -150,6 +150,6 @@ class JAXIndexingOps:
     def one_hot(x: jax.Array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> jax.Array:
         dense("sparse", sparse)
         kind = DTYPES[default_float()] if dtype is None else dtype
-        check_memory((*x.shape, class_count(num_classes)), kind.itemsize)
+        check_memory((*x.shape, class_count(num_classes, x)), kind.itemsize)
         hits = jnp.expand_dims(x, -1) == np.arange(num_classes, dtype=np.int64)
         return jnp.moveaxis(hits, -1, axis).astype(kind)

@@ -177,7 +177,7 @@ class MLXIndexingOps:
     def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> mx.array:
         dense("sparse", sparse)
         kind = DTYPES[default_float()] if dtype is None else dtype
-        if x.size * class_count(num_classes) * kind.size > SURE:
+        if x.size * class_count(num_classes, x) * kind.size > SURE:
             check_memory((*x.shape, num_classes), kind.size)
         hits = mx.expand_dims(x, -1) == mx.arange(num_classes)
         return mx.moveaxis(hits, -1, axis).astype(kind)

@@ -195,11 +195,11 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
     return tuple(slices)
 
 
-def class_count(num_classes: int) -> int:
-    """Returns the number of classes, checked.
+def class_count(num_classes: int, ids: Any) -> int:
+    """Returns the number of classes, after a check of it and of the dtype of the ids.
 
     Raises:
-        ArgumentTypeError: if it is not an integer.
+        ArgumentTypeError: if it is not an integer, or the ids are no integers.
         ArgumentError: if it is negative.
         OutOfMemoryError: if no memory holds so many.
     """
@@ -207,6 +207,9 @@ def class_count(num_classes: int) -> int:
         num_classes = as_index(num_classes)
     except TypeError as error:
         raise ArgumentTypeError(f"num_classes is an integer, not {num_classes!r:.60}") from error
+    kind = str(ids.dtype).rpartition(".")[2]
+    if kind.startswith(("float", "bfloat", "complex")) and 0 not in tuple(ids.shape):  # an empty list has a float dtype
+        raise ArgumentTypeError(f"class ids are integers, not {kind}: ops.cast(x, 'int64')")
     if num_classes < 0:
         raise ArgumentError(f"the number of classes is at least 0, not {num_classes}")
     if num_classes > ADDRESSABLE:

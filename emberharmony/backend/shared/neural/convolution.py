@@ -221,7 +221,7 @@ def windows(
         else:
             count = (whole - reach) // step + 1
         if count < 1:
-            raise ShapeError(f"a window of {reach} does not fit an axis of length {whole}")
+            raise ShapeError(f"a window of {reach} does not fit an axis of length {whole}: pad it")
         counts.append(count)
         paddings.append((before, after))
         # A stride longer than the axis gives one window, like one of the axis's length.
@@ -372,7 +372,7 @@ def transposed_geometry(
     for length, k, step, spread, zeros in zip(lengths, size, steps, dilation, sides, strict=True):
         reach, spread_out = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)
         if spread_out < reach:
-            raise ShapeError(f"a window of {reach} does not fit an axis of length {spread_out}")
+            raise ShapeError(f"a window of {reach} does not fit an axis of length {spread_out}: pad it")
         check_memory((spread_out,), 1)
     return Transposed(steps, dilation, sides)
 

@@ -43,16 +43,36 @@ def check_cross_entropy(
     (along,) = nonnegative_axes(axis, len(shape))
     if dtype_of(x).is_complex:
         raise DTypeError("input is complex, expected real logits; pass ops.real(x) or ops.abs(x)")
-    if not dtype_of(target).is_integer:
-        raise ArgumentTypeError(f"target holds class ids, so expected integers, got {dtype_of(target).name}")
-    if tuple(target.shape) != shape[:along] + shape[along + 1 :]:
-        raise ShapeError(
-            f"target has shape {tuple(target.shape)}, expected {shape[:along] + shape[along + 1 :]}: an id for each "
-            f"position of input"
-        )
+    require_ids(tuple(target.shape), dtype_of(target), shape, along)
     if weight is not None and tuple(weight.shape) != (shape[along],):
         raise ShapeError(f"weight has shape {tuple(weight.shape)}, expected ({shape[along]},), one for each class")
     return along
+
+
+def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], along: int) -> None:
+    """Checks the shape and the dtype of class ids.
+
+    Args:
+        shape: the shape of the ids.
+        kind: their dtype.
+        of_input: the shape of the logits.
+        along: the axis of the classes there.
+
+    Raises:
+        ArgumentTypeError: if they are not integers.
+        ShapeError: if there is not one for each position of the logits.
+    """
+    if not kind.is_integer:
+        raise ArgumentTypeError(f"class ids must be integers, got {kind.name}: ops.cast(target, 'int64')")
+    wanted = of_input[:along] + of_input[along + 1 :]
+    if shape == wanted:
+        return
+    hint = ""
+    if shape == of_input and len(of_input) > 1:
+        hint = f"; rows of one 1 become ids by ops.argmax(target, {along if along < len(of_input) - 1 else -1})"
+    elif shape[-1:] == (1,) and shape[:-1] == wanted:
+        hint = "; remove the last axis by ops.squeeze(target, -1)"
+    raise ShapeError(f"target has shape {shape}, expected {wanted}: an id for each position of input{hint}")
 
 
 def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarray | None:
@@ -69,8 +89,19 @@ def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.n
     kept = ids != (-1 if ignored is None else ignored)
     wrong = ids[((ids < 0) | (ids >= classes)) & (kept if ignored is not None else True)]
     if wrong.size:
-        hint = "" if ignored is None else f", or ignore_index={ignored}"
-        raise IndexOutOfBoundsError(
-            f"class {wrong.flat[0]} in target is out of range, expected 0 to {classes - 1}{hint}"
-        )
+        raise IndexOutOfBoundsError(_range_fault(ids[kept], wrong.flat[0], classes, ignored))
     return kept
+
+
+def _range_fault(ids: np.ndarray, wrong: int, classes: int, ignored: int | None) -> str:
+    """Returns the message for an id that is not a class, with what usually causes it."""
+    text = f"class {wrong} in target is out of range, expected 0 to {classes - 1}"
+    if ignored is not None:
+        text += f", or ignore_index={ignored}"
+    low, high = int(ids.min()), int(ids.max())
+    if low == 1 and high == classes:
+        return f"{text}; ids begin with 0, so subtract 1"
+    if low < 0:
+        return f"{text}; ids begin with 0, and np.unique(labels, return_inverse=True)[1] gives such ids"
+    outputs = "1 output" if classes == 1 else f"{classes} outputs"
+    return f"{text}; the last layer has {outputs} and must have one for each class, at least {high + 1}"

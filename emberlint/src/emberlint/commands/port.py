@@ -62,9 +62,10 @@ def port(
     check_run: str | None,
     backends: tuple[str, ...],
 ) -> None:
-    """Rewrite native calls as calls of ops where they are equal.
+    """Change files in place: native calls become ops where they are equal.
 
-    The rest is listed with reasons, and marked with comments if you say --mark.
+    --diff shows the changes and writes nothing. The rest is listed with reasons, and marked with comments if you say
+    --mark.
     """
     try:
         own_methods = import_module("emberlint.port.own_methods").own_methods

@@ -9,7 +9,7 @@ import pytest
 
 import emberharmony
 from emberharmony import io, nn, ops
-from emberharmony.core.html import table
+from emberharmony.core.display.html import table
 
 
 class _Reader(HTMLParser):

@@ -1,0 +1,1 @@
+"""How errors, warnings and objects are shown in terminals and notebooks."""

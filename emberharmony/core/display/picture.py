@@ -1,0 +1,39 @@
+"""A curve as a picture in SVG, which notebooks show without matplotlib."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+_WIDTH, _HEIGHT, _MARGIN = 420, 120, 4
+_POINTS = 420
+"""A curve of more points is drawn by means, one for each pixel."""
+
+
+def curve(values: Sequence[float], label: str) -> str:
+    """Returns a curve over the positions of its values, with the greatest and the smallest at the left.
+
+    Args:
+        values: numbers; those that are not finite are left out.
+        label: what the values are.
+    """
+    width = math.ceil(len(values) / _POINTS) or 1
+    means = [_mean(values[start : start + width]) for start in range(0, len(values), width)]
+    points = [(i, y) for i, y in enumerate(means) if math.isfinite(y)]
+    if len(points) < 2:
+        return ""
+    heights = [y for _, y in points]
+    low, high = min(heights), max(heights)
+    across = (_WIDTH - 2 * _MARGIN) / (len(means) - 1)
+    up = (_HEIGHT - 2 * _MARGIN) / ((high - low) or 1.0)
+    path = " ".join(f"{_MARGIN + i * across:.1f},{_HEIGHT - _MARGIN - (y - low) * up:.1f}" for i, y in points)
+    text = '<text x="{x}" y="{y}" font-size="10" text-anchor="end" fill="currentColor">{text}</text>'
+    ends = [(_MARGIN + 10, high), (_HEIGHT - _MARGIN, low)]
+    labels = "".join(text.format(x=_WIDTH - _MARGIN, y=y, text=f"{value:.4g}") for y, value in ends)
+    return (
+        f'<svg role="img" aria-label="{escape(label)}" width="{_WIDTH}" height="{_HEIGHT}">'
+        f'<polyline points="{path}" fill="none" stroke="#3b7dd8" stroke-width="1.5"/>{labels}</svg>'
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else math.nan

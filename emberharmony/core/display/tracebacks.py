@@ -1,0 +1,175 @@
+"""Tracebacks without the frames of the library, and warnings at the user's line.
+
+`EMBERHARMONY_TRACEBACK=full` shows all frames. It is read when an error is shown, so a cell of a notebook can set it in
+`os.environ`. Only what is shown changes: the error has its whole traceback again afterwards, for debuggers and logs.
+"""
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+from emberharmony.core.display.hints import hint_for
+from emberharmony.core.errors import EmberError
+
+VARIABLE = "EMBERHARMONY_TRACEBACK"
+"""The environment variable that shows all frames if it is "full"."""
+
+_OWN = sys.modules[__name__.partition(".")[0]].__path__[0] + os.sep
+_LIBRARIES = tuple(
+    {folder + os.sep for folder in (sysconfig.get_path("stdlib"), *site.getsitepackages(), site.getusersitepackages())}
+)
+_FEW = 2
+"""So many hidden frames are not mentioned."""
+
+_SEEN: set[tuple[str, int, str]] = set()
+"""The lines of users at which a warning was shown, each with its text."""
+
+
+def show_error(shown: Callable[..., Any], error: BaseException, trace: TracebackType | None) -> None:
+    """Shows an error that ends a program.
+
+    Args:
+        shown: what shows it: the former `sys.excepthook`.
+        error: the error.
+        trace: its traceback.
+    """
+    with shortened(error, trace) as kept:
+        shown(type(error), error, kept)
+
+
+def lines_of_error(
+    shown: Callable[..., Any], kind: Any, error: Any, trace: Any = None, *given: Any, **options: Any
+) -> Any:
+    """Returns the lines that IPython prints of an error.
+
+    Args:
+        shown: IPython's method, which gets all other arguments.
+        kind: the class of the error.
+        error: the error.
+        trace: its traceback.
+        given: further arguments.
+        options: further arguments.
+    """
+    if not isinstance(trace, TracebackType) or not isinstance(error, BaseException):
+        return shown(kind, error, trace, *given, **options)
+    with shortened(error, trace) as kept:
+        return shown(kind, error, kept, *given, **options)
+
+
+def show_warning(
+    shown: Callable[..., Any], message: Any, category: Any, filename: str, lineno: int, *given: Any
+) -> None:
+    """Shows a warning; one that a line of the library caused is shown at the line of the user that called it.
+
+    NumPy warns at the innermost line of Python, which is one of the library, and Python shows each line once.
+    """
+    if filename.startswith(_OWN) and not _is_full():
+        text, once = str(message), False
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and _is_library(frame.f_code.co_filename):
+            # Python would show nothing of this line again, for other lines of the user neither.
+            once |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
+            frame = frame.f_back
+        if frame is not None:
+            filename, lineno, given = frame.f_code.co_filename, frame.f_lineno, given[:1]
+        if once and (filename, lineno, text) in _SEEN:
+            return
+        _SEEN.add((filename, lineno, text))
+    shown(message, category, filename, lineno, *given)
+
+
+@contextmanager
+def shortened(error: BaseException, trace: TracebackType | None) -> Iterator[TracebackType | None]:
+    """Returns a block in which an error lacks the frames of the library, and has a hint as a note if there is one.
+
+    The block gives the traceback to show. The errors that caused one of the library are left out if they came from
+    inside of it, because its message says what they say.
+    """
+    before = error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__
+    notes = list(getattr(error, "__notes__", ()))
+    kept, hidden = (trace, 0) if _is_full() or not _is_for_users(error, trace) else _without_library(trace)
+    frame = _frame_of_user(trace)
+    hint = "" if frame is None else hint_for(error, frame)
+    try:
+        if hint:
+            error.add_note(f"hint: {hint}")
+        if hidden > _FEW:
+            error.add_note(f"({hidden} frames of emberharmony are hidden; {VARIABLE}=full shows them)")
+        if hidden:
+            error.__traceback__ = kept
+            if isinstance(error, EmberError) and _is_internal(error.__cause__ or error.__context__):
+                error.__cause__, error.__context__ = None, None
+        yield kept
+    finally:
+        error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__ = before
+        if hint or hidden:
+            error.__notes__ = notes
+
+
+def _is_full() -> bool:
+    return os.environ.get(VARIABLE, "").lower() == "full"
+
+
+def _files(trace: TracebackType | None) -> list[str]:
+    files = []
+    while trace is not None:
+        files.append(trace.tb_frame.f_code.co_filename)
+        trace = trace.tb_next
+    return files
+
+
+def _frame_of_user(trace: TracebackType | None) -> FrameType | None:
+    """Returns the innermost frame of a traceback that belongs to no library."""
+    frame = None
+    while trace is not None:
+        if not _is_library(trace.tb_frame.f_code.co_filename):
+            frame = trace.tb_frame
+        trace = trace.tb_next
+    return frame
+
+
+def _is_own(file: str) -> bool:
+    return file.startswith((_OWN, "<emberharmony"))
+
+
+def _is_library(file: str) -> bool:
+    """Returns whether code belongs to this library, another one that is installed, or Python."""
+    return file.startswith((_OWN, "<emberharmony", "<frozen ", *_LIBRARIES))
+
+
+def _is_for_users(error: BaseException, trace: TracebackType | None) -> bool:
+    """Returns whether an error is the user's affair: an unexpected one from inside of the library is a fault of it."""
+    expected = (EmberError, AttributeError, NotImplementedError, KeyboardInterrupt, Warning)
+    return isinstance(error, expected) or not any(map(_is_own, _files(trace)[-1:]))
+
+
+def _is_internal(cause: BaseException | None) -> bool:
+    return cause is not None and all(map(_is_library, _files(cause.__traceback__)))
+
+
+def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
+    """Returns a traceback without the frames of the library and those that it called, and their number.
+
+    Functions of the user that the library calls stay. A traceback that would be empty is whole.
+    """
+    kept: list[TracebackType] = []
+    hidden, inside, entry = 0, False, trace
+    while entry is not None:
+        file = entry.tb_frame.f_code.co_filename
+        inside = _is_own(file) or (inside and _is_library(file))
+        if inside:
+            hidden += 1
+        else:
+            kept.append(entry)
+        entry = entry.tb_next
+    if not kept or not hidden:
+        return trace, 0
+    short: TracebackType | None = None
+    for entry in reversed(kept):
+        short = TracebackType(short, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return short, hidden

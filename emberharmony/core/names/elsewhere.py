@@ -1,0 +1,210 @@
+"""Names that PyTorch, Keras, MLX and optax have, and what replaces them here.
+
+Nothing imports this module until a name is unknown. `spellings` has the names of ops. A name
+that is ours in another module needs no entry, because the hint finds it there.
+"""
+
+
+def _each(names: str, advice: str) -> dict[str, str]:
+    """Returns a dict that gives several names, separated by spaces, the same advice."""
+    return dict.fromkeys(names.split(), advice)
+
+
+_BATCHES = "use nn.data.batches(x, y, batch_size=32)"
+_RATE = "pass a schedule as lr=, such as optim.SGD(model, lr=optim.schedules."
+_FIT = "use nn.fit(model, loss_fn, optimizer, batches, epochs=3)"
+_SAVE, _LOAD = "use io.save(model, 'model.safetensors')", "use io.load_model(model, 'model.safetensors')"
+_CLIP = "use optim.clip_by_global_norm(model, 1.0) before optimizer.step()"
+_CLASS_LOSS = "use nn.losses.cross_entropy(logits, class_ids)"
+_LOSS_OF_TWO = "use nn.losses.binary_cross_entropy_with_logits(logits, targets)"
+_STATE = "use model.state_dict()"
+_CALL = "call the model itself: model(x)"
+_TRAINED = "use model.parameters()"
+_MOVE = "tensors follow the backend's default device; use model.to(device='cuda:0')"
+_GRAD = "use ops.backward(lambda: loss_fn(model(x), y), model), then optimizer.step()"
+_UNRECORDED = "nothing is recorded outside of ops.grad and ops.backward; inside use ops.stop_gradient(x)"
+_MSE = "use nn.losses.mse(predictions, targets)"
+_CLEARED = "optimizer.step() clears the gradients; without a step use ops.zero_grad(model)"
+
+NAMES: dict[str, dict[str, str]] = {
+    "": {
+        **_each("layers models Model Layer keras", "layers and models are in emberharmony.nn"),
+        **_each("losses metrics data init", "it is in emberharmony.nn"),
+        **_each("optimizers lr_scheduler", "optimizers and schedules are in emberharmony.optim"),
+        **_each("tensor array numpy functional", "use emberharmony.ops"),
+        **_each("load_model load save_model load_state_dict", "files are read by emberharmony.io"),
+        **_each("utils datasets", "batches are made by nn.data.batches(x, y, batch_size=32)"),
+    },
+    "ops": {
+        "Tensor": "for annotations use emberharmony.Tensor; ops.array(x) makes a tensor",
+        "no_grad": _UNRECORDED,
+        **dict.fromkeys(("inference_mode", "enable_grad", "set_grad_enabled"), _UNRECORDED),
+        "is_available": "use ops.available_backends()",
+    },
+    "nn": {
+        "Dense": "use nn.Linear(in_features, out_features)",
+        **_each("BatchNormalization BatchNorm", "use nn.BatchNorm1d, nn.BatchNorm2d or nn.BatchNorm3d"),
+        "LayerNormalization": "use nn.LayerNorm(normalized_shape)",
+        "GroupNormalization": "use nn.GroupNorm(num_groups, num_channels)",
+        **{f"MaxPooling{n}D": f"use nn.MaxPool{n}d(kernel_size)" for n in (1, 2, 3)},
+        **{f"AveragePooling{n}D": f"use nn.AvgPool{n}d(kernel_size)" for n in (1, 2, 3)},
+        **{f"GlobalAveragePooling{n}D": "use nn.GlobalAvgPool()" for n in (1, 2, 3)},
+        **{f"GlobalMaxPooling{n}D": "use nn.GlobalMaxPool()" for n in (1, 2, 3)},
+        **{f"Conv{n}DTranspose": f"use nn.ConvTranspose{n}d(in_channels, out_channels, size)" for n in (1, 2, 3)},
+        **{f"ZeroPadding{n}D": f"use nn.ZeroPad{n}d(padding)" for n in (1, 2, 3)},
+        **{f"UpSampling{n}D": "use nn.Upsample(scale_factor=2)" for n in (1, 2, 3)},
+        "SimpleRNN": "use nn.RNN(input_size, hidden_size)",
+        "Activation": "use nn.ReLU() and its like, or a function such as ops.relu, in nn.Sequential",
+        **dict.fromkeys(("Input", "InputLayer"), "leave it out: the first layer has the size of the input"),
+        "LazyLinear": "use nn.Linear(None, out_features) and nn.build(model, example)",
+        **_each("Concatenate Add Multiply", "use ops.concatenate, + or * in __call__ of an nn.Module"),
+        **_each("Model Layer", "use nn.Module, with __init__ and __call__"),
+        "Variable": "use nn.Parameter(value)",
+        **_each("DataLoader Dataset TensorDataset utils", _BATCHES),
+        **_each("functional F", "functions are in ops (ops.relu), losses in nn.losses"),
+        **_each("no_grad eval", "use model.eval(); nothing is recorded outside of ops.grad"),
+        "clip_grad_norm_": _CLIP,
+        "SyncBatchNorm": "use nn.DataParallel(model)",
+        **_each("CrossEntropy SparseCategoricalCrossentropy CategoricalCrossentropy", _CLASS_LOSS),
+        "BinaryCrossentropy": _LOSS_OF_TWO,
+        **_each("MeanSquaredError mse_loss", _MSE),
+    },
+    "nn.functional": {"cross_entropy": _CLASS_LOSS, "mse_loss": _MSE},
+    "nn.losses": {
+        **_each("CategoricalCrossentropy SparseCategoricalCrossentropy", _CLASS_LOSS),
+        **_each("categorical_crossentropy sparse_categorical_crossentropy", _CLASS_LOSS),
+        **_each("BinaryCrossentropy binary_crossentropy bce_with_logits bce", _LOSS_OF_TWO),
+        **dict.fromkeys(("MeanSquaredError", "mean_squared_error", "mse_loss"), _MSE),
+        **_each("MeanAbsoluteError mean_absolute_error mae l1_loss", "use nn.losses.l1"),
+        "nll_loss": "use nn.losses.nll",
+    },
+    "nn.metrics": {
+        **dict.fromkeys(
+            ("CategoricalAccuracy", "SparseCategoricalAccuracy", "BinaryAccuracy"), "use nn.metrics.Accuracy()"
+        ),
+        "accuracy_score": "use nn.metrics.Accuracy(), with update(outputs, labels) and compute()",
+    },
+    "nn.data": {**_each("DataLoader Dataset TensorDataset from_tensor_slices", _BATCHES)},
+    "nn.init": {
+        **_each("GlorotUniform glorot_uniform", "use nn.init.xavier_uniform"),
+        **_each("GlorotNormal glorot_normal", "use nn.init.xavier_normal"),
+        **_each("HeUniform he_uniform", "use nn.init.kaiming_uniform"),
+        **_each("HeNormal he_normal", "use nn.init.kaiming_normal"),
+    },
+    "optim": {
+        **_each("lr_scheduler LRScheduler", f"{_RATE}cosine(0.1, 1000))"),
+        "StepLR": f"{_RATE}step(0.1, step_size=30))",
+        "MultiStepLR": f"{_RATE}multistep(0.1, [30, 80]))",
+        **_each("ExponentialLR ExponentialDecay exponential_decay", f"{_RATE}exponential(0.1, 0.99))"),
+        **_each("CosineAnnealingLR CosineDecay cosine_decay", f"{_RATE}cosine(0.1, 1000))"),
+        "CosineAnnealingWarmRestarts": f"{_RATE}cosine_restarts(0.1, 1000))",
+        "OneCycleLR": f"{_RATE}one_cycle(0.1, 1000))",
+        "CyclicLR": f"{_RATE}cyclic(...))",
+        "LinearLR": f"{_RATE}linear(0.1))",
+        **_each("PolynomialLR PolynomialDecay", f"{_RATE}polynomial(0.1, 1000))"),
+        **_each("PiecewiseConstantDecay step_decay", f"{_RATE}piecewise([30], [0.1, 0.01]))"),
+        "LambdaLR": "pass a function of the number of steps as lr=",
+        "SequentialLR": f"{_RATE}join([...], [...]))",
+        "ReduceLROnPlateau": "use optim.ReduceOnPlateau(0.1) as lr=",
+        "GradScaler": "use optim.LossScaler",
+        "swa_utils": "use optim.SWA or optim.EMA",
+        **_each("clip_grad_norm_ clip_grad_norm clip_grads", _CLIP),
+        **_each("clip_grad_value_ clip_gradients", "use optim.clip_by_value(model, 1.0)"),
+        "zero_grad": _CLEARED,
+    },
+    "optim.schedules": {},
+    "io": {
+        "save_model": "use io.save(model, 'model.safetensors')",
+        **_each("save_weights save_file save_safetensors savez", _SAVE),
+        **_each("load_weights load_state_dict", _LOAD),
+        **_each("load_file safe_open loadz", "use io.load('model.safetensors')"),
+        **_each("save_checkpoint load_checkpoint", "use io.Checkpoint(folder), with save and restore"),
+    },
+}
+"""By public package, as "nn", and by the name that another library has there, the way out."""
+
+_MODULE = {
+    **_each("cuda cpu mps", _MOVE),
+    **_each("half float double bfloat16 astype", "use model.to(dtype='float16')"),
+    "zero_grad": _CLEARED,
+    **_each("fit train_on_batch train_step", _FIT),
+    **_each("compile", "nothing is to be compiled: pass loss and optimizer to nn.fit, or the model to ops.compile"),
+    **_each("predict forward call", _CALL),
+    **_each("evaluate score", "use model.eval(), and nn.metrics.Accuracy() or a loss of nn.losses"),
+    **_each("save save_weights save_pretrained", _SAVE),
+    **_each("load load_weights from_pretrained", _LOAD),
+    "register_buffer": "assign it: self.mean = nn.Buffer(value)",
+    "register_parameter": "assign it: self.weight = nn.Parameter(value)",
+    **_each("add_module register_module", "assign the module: self.head = nn.Linear(2, 1)"),
+    **_each("add", "use append(module), or pass the modules: nn.Sequential(a, b)"),
+    "requires_grad_": "use model.freeze() and model.unfreeze()",
+    "backward": _GRAD,
+    **_each("get_weights weights variables", _STATE),
+    "set_weights": "use model.load_state_dict(tensors)",
+    **_each("trainable_weights trainable_variables trainable_parameters", _TRAINED),
+    **_each("modules named_children layers get_submodule", "use named_modules() or children()"),
+    "count_params": "print(model.summary())",
+    **_each("device", "use ops.get_device(parameter.value)"),
+    **_each("dtype", "use ops.dtype(parameter.value)"),
+    **_each("register_forward_hook register_hook", "use ops.record() to see what layers return"),
+}
+_OPTIMIZER = {
+    **_each("minimize backward", _GRAD),
+    **_each("apply_gradients apply apply_updates", "use optimizer.step(gradients)"),
+    **dict.fromkeys(("learning_rate", "lr"), "use optimizer.learning_rates() or param_groups[0]['lr']"),
+}
+_PARAMETER = {
+    "requires_grad": "assign parameter.trainable = False",
+    "data": "assign parameter.value = tensor",
+    **_each("assign copy_ set_value assign_add", "assign parameter.value = tensor"),
+    "backward": _GRAD,
+    "zero_grad": _CLEARED,
+    "numel": "use parameter.size",
+}
+_HISTORY = {"history": "the losses are history.losses", "epoch": "each item is a step: history[-1].loss"}
+_BATCH = {
+    "dataset": "iterate over it: for x, y in batches",
+    "take": "use next(iter(batches))",
+    "repeat": "use forever()",
+}
+_SCHEDULE = {
+    **dict.fromkeys(
+        ("step", "get_last_lr"), "it is a function of the number of steps: pass it as lr=, and step() the optimizer"
+    ),
+}
+ATTRIBUTES: dict[str, dict[str, str]] = {
+    "Module": _MODULE,
+    "ParameterGroups": _OPTIMIZER,
+    "Parameter": _PARAMETER,
+    "Buffer": _PARAMETER,
+    "History": _HISTORY,
+    "Batches": _BATCH,
+    "partial": _SCHEDULE,
+}
+"""By class, and by the attribute that the same thing has in another library, the way out."""
+
+OPTIONS: dict[str, str] = {
+    "learning_rate": "lr",
+    **_each("decay l2", "weight_decay"),
+    "beta_1": "betas",
+    "beta_2": "betas",
+    "epsilon": "eps",
+    "use_bias": "bias",
+    "units": "out_features",
+    "input_dim": "in_features",
+    "output_dim": "embedding_dim",
+    "filters": "out_channels",
+    "strides": "stride",
+    "pool_size": "kernel_size",
+    **_each("rate dropout_rate", "p"),
+    "return_sequences": "batch_first",
+    "size": "num_embeddings",
+    "generator": "rng",
+    "seed": "rng",
+    "patience": "callbacks",
+    "verbose": "progress",
+    "validation_data": "validation",
+    "n_epochs": "epochs",
+    "num_epochs": "epochs",
+}
+"""By the option of a layer, an optimizer or `nn.fit` in another library, ours."""

@@ -1,0 +1,79 @@
+"""What `fit` notes of a training."""
+
+import math
+from typing import Any
+
+from emberharmony.nn.training.progress import Step
+
+
+class History(list[Step]):
+    """The steps of a training, and why it stopped.
+
+    Attributes:
+        stopped: why the training stopped before its end; empty if it did not.
+
+    Args:
+        iterable: the steps that it begins with; by default none.
+    """
+
+    stopped: str = ""
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of each step."""
+        return [step.loss for step in self]
+
+    @property
+    def validations(self) -> list[tuple[int, float]]:
+        """The number of each step after which the validation loss was computed, and that loss."""
+        return [(step.step, step.validation) for step in self if step.validation is not None]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the losses with matplotlib, and returns its axes.
+
+        Args:
+            axes: the axes of matplotlib to draw into; None makes a figure.
+
+        Raises:
+            BackendUnavailableError: if matplotlib is missing.
+        """
+        # Imported here, because only those who draw need it.
+        from emberharmony.core.errors import BackendUnavailableError
+
+        if axes is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise BackendUnavailableError("plot() needs matplotlib: pip install matplotlib") from error
+            axes = plt.figure(figsize=(6, 3)).subplots()
+        axes.plot([step.step for step in self], self.losses, label="loss")
+        if self.validations:
+            axes.plot(*zip(*self.validations, strict=True), "o-", label="validation loss")
+        axes.set_xlabel("step")
+        axes.legend()
+        return axes
+
+    def __repr__(self) -> str:
+        if not self:
+            return f"History(no step{self._reason()})"
+        first, last = self[0], self[-1]
+        seconds = math.fsum(step.seconds for step in self)
+        best = f", validation loss {self.validations[-1][1]:.4g}" if self.validations else ""
+        steps = "1 step" if len(self) == 1 else f"{len(self)} steps"
+        return f"History({steps} in {seconds:.3g} s, loss {first.loss:.4g} to {last.loss:.4g}{best}{self._reason()})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Shows the summary in IPython, which would print all steps of a list."""
+        printer.text(repr(self))
+
+    def _repr_html_(self) -> str:
+        """Returns what notebooks show: the summary, and the losses as a curve."""
+        # Imported here, because only notebooks need it.
+        from html import escape
+
+        from emberharmony.core.display.picture import curve
+
+        return f"<div><p>{escape(repr(self))}</p>{curve(self.losses, 'the loss of each step')}</div>"
+
+    def _reason(self) -> str:
+        return f", stopped: {self.stopped}" if self.stopped else ""

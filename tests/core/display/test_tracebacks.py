@@ -1,0 +1,118 @@
+"""Errors are shown without the frames of the library, with hints, and warnings at the user's line."""
+
+import subprocess
+import sys
+import traceback
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emberharmony import Parameter, nn, ops, optim
+from emberharmony.core.display import tracebacks
+from emberharmony.core.display.tracebacks import VARIABLE, shortened, show_warning
+from emberharmony.core.state import hooks
+from emberharmony.nn import walk
+
+
+def shown(error: BaseException) -> str:
+    with shortened(error, error.__traceback__) as kept:
+        assert error.__traceback__ is kept or kept is None
+        return "".join(traceback.format_exception(error))
+
+
+def caught(fn: Any) -> BaseException:
+    with pytest.raises(Exception) as info:
+        fn()
+    return info.value
+
+
+def users_function(x: Any) -> Any:
+    return ops.matmul(x, x)
+
+
+def test_an_error_is_shown_with_the_lines_of_the_user_only(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = caught(lambda: ops.grad(lambda x: ops.sum(users_function(x)))(ops.ones((2, 3))))
+    whole = error.__traceback__
+    text = shown(error)
+    assert "emberharmony/" not in text.replace("tests/core", "")
+    assert "return ops.matmul(x, x)" in text
+    assert f"frames of emberharmony are hidden; {VARIABLE}=full shows them" in text
+    assert "direct cause" not in text
+    assert error.__traceback__ is whole
+    assert not getattr(error, "__notes__", [])
+    monkeypatch.setenv(VARIABLE, "full")
+    assert "emberharmony/ops" in shown(error)
+
+
+def test_an_unexpected_error_of_the_library_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "named_modules", None)
+    text = shown(caught(lambda: list(nn.Linear(2, 1).named_modules())))
+    assert "hidden" not in text
+    assert "emberharmony/nn/module.py" in text
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: nn.Linear(2, 1).cuda(), "model.to(device='cuda:0')"),
+        (lambda: nn.Linear(2, 1).zero_grad(), "ops.zero_grad(model)"),
+        (lambda: nn.Linear(2, 1).sumary(), "did you mean 'summary'"),
+        (lambda: optim.SGD(nn.Linear(2, 1), lr=0.1).minimize(), "ops.backward"),
+        (lambda: setattr(Parameter(1.0), "requires_grad", False), "parameter.trainable = False"),
+        (lambda: optim.schedules.step(0.1, 3).step(), "pass it as lr="),
+        (lambda: np.ones(2).unsqueeze(0), "ops.expand_dims(x, axis)"),
+        (lambda: np.ones(()).backward(), "ops.backward(lambda"),
+        (lambda: optim.Adam(nn.Linear(2, 1), learning_rate=0.1), "use lr="),
+        (lambda: nn.Linear(2, 1, use_bias=False), "use bias="),
+        (lambda: nn.Linear(2, 1, bais=False), "did you mean 'bias'"),
+        (lambda: (ops.sum([1.0]), ops.sum([1.0], dim=0)), "use axis="),
+        (lambda: next(nn.Linear(2, 1).parameters()), "next(iter(model.parameters()))"),
+    ],
+)
+def test_an_error_of_python_has_a_hint(call: Any, hint: str) -> None:
+    ops.set_backend("numpy")
+    text = shown(caught(call))
+    assert hint in text.partition("hint: ")[2], text
+
+
+def test_programs_without_the_library_get_no_hint() -> None:
+    space: dict[str, Any] = {"np": np}
+    error = caught(lambda: exec("np.ones(2).unsqueeze(0)", space))
+    error.__traceback__ = error.__traceback__.tb_next.tb_next.tb_next  # type: ignore[union-attr]
+    assert "hint" not in shown(error)
+
+
+def test_a_warning_is_shown_at_the_line_of_the_user() -> None:
+    seen: list[tuple[str, int]] = []
+
+    def note(message: Any, category: Any, filename: str, lineno: int, *given: Any) -> None:
+        seen.append((filename, lineno))
+
+    tracebacks._SEEN.clear()
+    show_warning(note, "text", UserWarning, ops.log.__code__.co_filename, 3)
+    show_warning(note, "text", UserWarning, "theirs.py", 5)
+    assert [filename for filename, _ in seen] == [__file__, "theirs.py"]
+
+
+def test_hooks_are_installed_once_and_call_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[Any] = []
+    monkeypatch.setattr(sys, "excepthook", lambda *given: called.append(given))
+    monkeypatch.setattr(warnings, "showwarning", lambda *given: called.append(given))
+    hooks.install()
+    first = sys.excepthook
+    hooks.install()
+    assert sys.excepthook is first
+    sys.excepthook(ValueError, ValueError("x"), None)
+    assert str(called[0][1]) == "x"
+
+
+@pytest.mark.fresh_process
+def test_a_program_ends_with_a_short_traceback() -> None:
+    program = "from emberharmony import nn, ops\nops.set_backend('numpy')\nnn.Linear(3, 4)(ops.ones((5, 2)))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.count("\n") <= 5, run.stderr
+    assert "needs in_features=2" in run.stderr
+    assert "direct cause" not in run.stderr
