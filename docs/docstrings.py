@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 
-_BLOCK = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Examples?|Shape|Dtype|Source):(?: (.+))?")
+_BLOCK = re.compile(r"(Args|Attributes|Returns|Yields|Raises|Examples?|See also|Shape|Dtype|Source):(?: (.+))?")
 _ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: \((?P<kind>[^)]+)\))?: (?P<text>.+)")
 
 

@@ -1,14 +1,16 @@
 """Writes one page for each op, and one for each category with a table of its ops."""
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from docstrings import as_markdown
+from op_pictures import draw_op
 
-from emberharmony import ops
+from emberharmony import nn, ops
 from emberharmony.core.docstrings.completion import completed
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.rules import REFUSED, RULES
@@ -16,6 +18,7 @@ from emberharmony.testing.repr_source import spell_op
 from emberharmony.testing.samples import all_samples
 
 ROOT = Path(__file__).parents[1]
+SEE_ALSO = re.compile(r"\n\nSee also: .+(?:\n\S.*)*(?:\n\n|\Z)")
 STATUS = {
     "native": "its own",
     "override": "its own, in place of the composite",
@@ -60,7 +63,8 @@ def write_op_pages(folder: Path, entries: Sequence[dict[str, Any]]) -> None:
         pages = folder / category
         pages.mkdir(exist_ok=True)
         for spec in specs:
-            (pages / f"{spec.name}.md").write_text(op_page(spec, found.get(spec.name, []), specs), encoding="utf-8")
+            page = op_page(spec, found.get(spec.name, []), draw_op(spec, pages))
+            (pages / f"{spec.name}.md").write_text(page, encoding="utf-8")
 
 
 def category_page(category: str, specs: Sequence[OpSpec]) -> str:
@@ -72,22 +76,21 @@ def category_page(category: str, specs: Sequence[OpSpec]) -> str:
     return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *(f"{category}/{s.name}" for s in specs), "```", ""])
 
 
-def op_page(spec: OpSpec, entries: Sequence[dict[str, Any]], beside: Sequence[OpSpec]) -> str:
+def op_page(spec: OpSpec, entries: Sequence[dict[str, Any]], picture: str = "") -> str:
     """Returns the page of an op.
 
     Args:
         spec: the op.
         entries: what a report of `emberharmony conformance` says of it, one entry for each backend.
-        beside: the ops of its category.
+        picture: the Markdown of its picture, if it has one.
     """
     shown = _short(spec)
     aliases = sorted({f"ops.{alias}" for alias in spec.aliases} | _spellings(spec) - {f"ops.{shown}"})
     parts = [f"# {shown}", _indexed(spec, aliases), f"```python\nops.{shown}{signature(spec)}\n```"]
     if aliases:
         parts.append(f"Also: {', '.join(f'`{name}`' for name in aliases)}.")
-    parts.append(as_markdown(completed(spec)))
-    if near := _near(spec, beside):
-        parts.append(f"**See also:** {', '.join(near)}")
+    parts.append(as_markdown(SEE_ALSO.sub("\n\n", completed(spec))))
+    parts += [picture, as_markdown(_near(spec))]
     for head, texts in _details(spec, entries):
         parts.append(f":::{{dropdown}} {head}\n\n{_joined(texts)}\n\n:::")
     return _joined(parts) + "\n"
@@ -219,10 +222,16 @@ def _source(spec: OpSpec) -> str:
     )
 
 
-def _near(spec: OpSpec, beside: Sequence[OpSpec]) -> list[str]:
-    """Returns links to ops that the description names, or to the neighbours in the category if it names none."""
-    text = spec.declared.__doc__ or ""
-    named = [each for each in OPS.values() if each is not spec and f"`{each.name}`" in text]
-    place = beside.index(spec)
-    chosen = named or [each for each in beside[max(0, place - 2) : place + 3] if each is not spec]
-    return [f"[`{_short(each)}`](../{each.category}/{each.name}.md)" for each in chosen[:6]]
+def _near(spec: OpSpec) -> str:
+    """Returns what the docstring says below "See also", with a link to each op and layer."""
+    block = SEE_ALSO.search(completed(spec))
+    return re.sub(r"`([\w.]+)`", lambda match: _link(match[1]), block[0].strip()) if block else ""
+
+
+def _link(name: str) -> str:
+    """Returns a link from the page of an op to that of another one, or to the section of a layer."""
+    if name in OPS:
+        return f"[`{_short(OPS[name])}`](../{OPS[name].category}/{name}.md)"
+    layer = getattr(nn, name.removeprefix("nn."))
+    stem = layer.__module__.removeprefix(f"{nn.__name__}.")
+    return f"[`{name}`](../nn/{stem}.md#{layer.__name__.lower()})"

@@ -14,11 +14,13 @@ from benchmark_pages import benchmark_tables
 from conformance_pages import machine_tables, matrix
 from docstrings import as_markdown
 from op_pages import write_op_pages
+from op_pictures import draw_schedule
 
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.docstrings.completion import completed
 from emberharmony.core.registry import OPS
+from emberharmony.optim import schedules
 from emberharmony.testing.conformance import run_sample
 from emberharmony.testing.report import Report, summarize
 from emberharmony.testing.samples import all_samples
@@ -56,7 +58,10 @@ def write_module_pages(folder: Path, package: ModuleType) -> None:
             title, _, rest = (module.__doc__ or info.name).strip().partition("\n")
             stem = info.name.removeprefix(f"{package.__name__}.")
             parts = [f"# {stem}: {title.rstrip('.')}\n\n{as_markdown(rest)}\n"]
-            parts += [_entry(name, each) for name, each in found.items()]
+            parts += [
+                _entry(name, each, draw_schedule(name, folder) if each.__module__ == schedules.__name__ else "")
+                for name, each in found.items()
+            ]
             (folder / f"{stem}.md").write_text("".join(parts), encoding="utf-8")
 
 
@@ -67,9 +72,12 @@ def _is_public(name: str, each: Any, package: ModuleType) -> bool:
     return callable(each) and (public.get(name) is each or any(vars(space).get(name) is each for space in spaces))
 
 
-def _entry(name: str, each: Any) -> str:
-    """Returns the section of a class or function: its signature, its docstring and those of its methods."""
-    parts = [f"\n## {name}\n\n```python\n{name}{_plain(each)}\n```\n\n{as_markdown(completed(each))}\n"]
+def _entry(name: str, each: Any, picture: str = "") -> str:
+    """Returns the section of a class or function: signature, docstring, picture, and the docstrings of its methods."""
+    parts = [
+        f"\n## {name}\n\n```python\n{name}{_plain(each)}\n```\n\n{as_markdown(completed(each))}\n",
+        f"\n{picture}\n",
+    ]
     for method, defined in vars(each).items() if isinstance(each, type) else ():
         if method[0] != "_" and inspect.isfunction(defined) and defined.__doc__:
             shown = f"{name}.{method}"

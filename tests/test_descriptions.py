@@ -5,12 +5,14 @@
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 import emberharmony.ops  # noqa: F401  (fills the registry)
+from emberharmony import nn
 from emberharmony.core.docstrings import completion
 from emberharmony.core.registry import OPS
 
@@ -108,3 +110,14 @@ def test_each_shared_text_is_used() -> None:
         fits = [completion.keys(spec, p) for p in spec.parameters if p.name not in own]
         used |= {next((key for key in each if key in completion.SHARED), "") for each in fits}
     assert not set(completion.SHARED) - used
+
+
+def test_each_op_says_what_is_near_it_by_meaning() -> None:
+    for name, spec in OPS.items():
+        _, mark, block = completion.completed(spec).partition("\n\nSee also: ")
+        said = re.findall(r"`([\w.]+)`, (\w.*?)[;.]", block.partition("\n\n")[0].replace("\n", " ") + ";")
+        assert mark, name
+        assert said, name
+        for near, _ in said:
+            assert near in OPS or hasattr(nn, near.removeprefix("nn.")), (name, near)
+            assert near != name

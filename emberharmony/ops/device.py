@@ -18,6 +18,8 @@ def get_device(x: TensorLike) -> str:
 
     Args:
         x: a tensor of any shape and dtype.
+
+    See also: `to_device`, to move; `get_default_device`, of new tensors.
     """
     ...
 
@@ -33,6 +35,8 @@ def to_device(x: TensorLike, device: DeviceLike) -> Tensor:
     Raises:
         DeviceError: if the device is unknown or absent.
 
+    See also: `get_device`, where it is.
+
     Example:
         >>> ops.get_device(ops.to_device([1.0], "cpu"))
         'cpu'
@@ -44,6 +48,8 @@ def to_device(x: TensorLike, device: DeviceLike) -> Tensor:
 def get_available_devices() -> list[str]:
     """Returns the names of all available devices, the CPU first.
 
+    See also: `get_default_device`, the one in use.
+
     Example:
         >>> ops.get_available_devices()[0]
         'cpu'
@@ -53,7 +59,10 @@ def get_available_devices() -> list[str]:
 
 @op
 def get_default_device() -> str:
-    """Returns the name of the device on which new tensors are created."""
+    """Returns the name of the device on which new tensors are created.
+
+    See also: `set_default_device`, to change it.
+    """
     ...
 
 
@@ -69,6 +78,8 @@ def set_default_device(device: DeviceLike | None) -> None:
 
     Raises:
         DeviceError: if the device is unknown or absent; the default then stays unchanged.
+
+    See also: `get_default_device`, which it is.
     """
     ...
 
@@ -79,6 +90,8 @@ def synchronize(device: DeviceLike | None = None) -> None:
 
     Args:
         device: the device to wait for, such as "cpu" or "gpu:1"; None is the default device.
+
+    See also: `memory_info`, the memory of a device.
     """
     ...
 
@@ -89,5 +102,7 @@ def memory_info(device: DeviceLike | None = None) -> dict[str, int]:
 
     Args:
         device: the device to ask, such as "cpu" or "gpu:1"; None is the default device.
+
+    See also: `synchronize`, to wait for work.
     """
     ...

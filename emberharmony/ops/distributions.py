@@ -72,6 +72,8 @@ def random_multivariate_normal(
         LinAlgError: if a covariance matrix is not positive-definite; add a small multiple of `ops.eye(n)`.
         ShapeError: if the shapes of `mean`, `cov` and `shape` do not fit.
 
+    See also: `random_normal`, of numbers.
+
     Example:
         >>> ops.shape(ops.random_multivariate_normal([0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]], (3,), seed=0))
         (3, 2)
@@ -108,6 +110,8 @@ def random_bernoulli(
     Raises:
         ArgumentError: if `p` is a number outside [0, 1].
         ShapeError: if a tensor does not broadcast to the shape.
+
+    See also: `random_binomial`, of several trials; `dropout`, as a mask.
     """
     chance: Any = checks.number("p", p, checks.CHANCE)
     uniform = random_uniform(shape, seed=seed, generator=generator)
@@ -132,6 +136,8 @@ def random_poisson(
 
     Raises:
         ArgumentError: if a mean is negative or not finite.
+
+    See also: `random_exponential`, the times between.
     """
     return _draw("poisson", shape, dtype, seed, generator, lam=(lam, checks.FROM_ZERO))
 
@@ -154,6 +160,8 @@ def random_binomial(
 
     Raises:
         ArgumentError: if a count or a probability is outside its range.
+
+    See also: `random_bernoulli`, of one trial.
     """
     known = checks.trials(counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape)
     return _draw("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, checks.CHANCE))
@@ -174,6 +182,8 @@ def random_exponential(
 
     Raises:
         ArgumentError: if a number is negative or not finite.
+
+    See also: `random_poisson`, the counts; `random_gamma`, sums of them.
     """
     if checks.number("scale", scale, checks.FROM_ZERO) is None:
         return scale_and_shift(_draw("standard_exponential", shape, dtype, seed, generator), scale=scale)
@@ -196,6 +206,8 @@ def random_gamma(
 
     Raises:
         ArgumentError: if a number, or a value of a tensor `alpha`, is negative or not finite.
+
+    See also: `random_exponential`, of shape 1; `random_beta`, quotients of them.
     """
     if checks.number("scale", scale, checks.FROM_ZERO) is None:
         return scale_and_shift(
@@ -222,6 +234,8 @@ def random_beta(
 
     Raises:
         ArgumentError: if a value is not positive or not finite.
+
+    See also: `random_gamma`, by which it draws.
     """
     return _draw("beta", shape, dtype, seed, generator, alpha=(alpha, checks.POSITIVE), beta=(beta, checks.POSITIVE))
 
@@ -243,6 +257,8 @@ def random_gumbel(
     Raises:
         ArgumentError: if a number is not finite, or if `scale` is negative.
         ShapeError: if a tensor does not broadcast to the shape.
+
+    See also: `random_categorical`, the largest of them.
     """
     shift, factor = checks.number("loc", loc), checks.number("scale", scale, checks.FROM_ZERO)
     if generator_of(seed, generator) is not None:
@@ -277,6 +293,8 @@ def random_laplace(
     Raises:
         ArgumentError: if a number is not finite, or if `scale` is negative.
         ShapeError: if a tensor does not broadcast to the shape.
+
+    See also: `random_exponential`, of one sign.
     """
     if checks.number("loc", loc) is None or checks.number("scale", scale, checks.FROM_ZERO) is None:
         return scale_and_shift(_draw("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
@@ -300,6 +318,8 @@ def random_truncated_normal(
     Raises:
         ArgumentError: if a number is not finite, or if `stddev` is negative.
         ShapeError: if a tensor does not broadcast to the shape.
+
+    See also: `random_normal`, with far ones.
     """
     loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
     wanted = checks.floating(dtype)
@@ -327,6 +347,8 @@ def random_categorical(
         logits: (..., classes): the unnormalized logarithm of the probability of each class.
         num_samples: how many classes are drawn for each row.
         dtype: the dtype of the classes; None is int64.
+
+    See also: `random_choice`, by probabilities; `random_gumbel`, by which it draws.
 
     Example:
         >>> ops.random_categorical([[0.0, -ops.inf], [-ops.inf, 0.0]], 2).tolist()

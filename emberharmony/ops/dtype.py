@@ -26,6 +26,8 @@ def dtype(x: TensorLike) -> DType:
     Args:
         x: a tensor, a number, or nested lists of numbers.
 
+    See also: `native_dtype`, of the library; `result_type`, of several.
+
     Example:
         >>> ops.dtype([1.0]) == ops.float32
         True
@@ -45,6 +47,8 @@ def native_dtype(dtype: DTypeLike) -> Any:
     Raises:
         DTypeError: if the dtype is unknown, or if the backend does not have it.
 
+    See also: `dtype`, of a tensor.
+
     Example:
         >>> ops.native_dtype("float32") == ops.zeros(2, "float32").dtype
         True
@@ -58,6 +62,8 @@ def result_type(*operands: Tensor | DType | complex) -> DType:
 
     Args:
         *operands: tensors, dtypes, and Python numbers; at least one.
+
+    See also: `can_cast`, to a given dtype; `dtype`, of one tensor.
 
     Example:
         >>> ops.result_type(ops.int32, ops.float32, 2.5) == ops.float32
@@ -73,6 +79,8 @@ def can_cast(from_: Tensor | DType, to: DType) -> bool:
     Args:
         from_: the dtype to cast from, or a tensor that has it.
         to: the dtype to cast to, which is what it and `from_` must promote to.
+
+    See also: `result_type`, the common dtype.
 
     Example:
         >>> ops.can_cast(ops.int8, ops.int32), ops.can_cast(ops.float32, ops.int32)
@@ -92,6 +100,8 @@ def isdtype(dtype: DType, kind: object) -> bool:
 
     Raises:
         ArgumentError: if the name of the kind is unknown.
+
+    See also: `finfo`, the limits of floats; `iinfo`, the limits of integers.
 
     Example:
         >>> ops.isdtype(ops.int8, "integral")
@@ -117,6 +127,8 @@ def finfo(type: TensorOrDType) -> FloatInfo:
     Raises:
         DTypeError: if the dtype is neither floating nor complex.
 
+    See also: `iinfo`, of integers.
+
     Example:
         >>> ops.finfo(ops.float32).bits
         32
@@ -133,6 +145,8 @@ def iinfo(type: TensorOrDType) -> IntegerInfo:
 
     Raises:
         DTypeError: if the dtype is not an integer.
+
+    See also: `finfo`, of floats.
 
     Example:
         >>> ops.iinfo(ops.int8).max

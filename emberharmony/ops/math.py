@@ -37,6 +37,8 @@ else:
 def add(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 + x2`; for booleans this is `or`.
 
+    See also: `subtract`, the inverse; `sum`, over axes; `logaddexp`, of logarithms.
+
     Example:
         >>> ops.add([1, 2], [[10], [20]]).tolist()
         [[11, 12], [21, 22]]
@@ -47,6 +49,8 @@ def add(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="numeric", finite="gradient")
 def subtract(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 - x2`.
+
+    See also: `add`, the inverse; `diff`, of neighbours.
 
     Example:
         >>> ops.subtract([5, 7], 2).tolist()
@@ -59,6 +63,8 @@ def subtract(x1: Operand, x2: Operand) -> Tensor:
 def multiply(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 * x2`; for booleans this is `and`.
 
+    See also: `divide`, the inverse; `prod`, over axes; `matmul`, for matrices.
+
     Example:
         >>> ops.multiply([1, 2], [3, 4]).tolist()
         [3, 8]
@@ -69,6 +75,8 @@ def multiply(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="all", gives="float")
 def divide(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 / x2`, always floating: integers become the default float.
+
+    See also: `multiply`, the inverse; `divide_no_nan`, gradient-safe at 0; `floor_divide`, for integers.
 
     Example:
         >>> ops.divide([1, 2], 4).tolist()
@@ -90,6 +98,8 @@ def floor_divide(x1: Operand, x2: Operand) -> Tensor:
     Where an operand is infinite, the result is `floor(x1 / x2)`, as the array API standard prefers: inf // 2 is inf,
     and 1 // -inf is -0.0. Python, NumPy and PyTorch return NaN and -1 there, which is what belongs to `mod`.
 
+    See also: `mod`, the remainder; `divmod`, both; `divide`, for floats.
+
     Example:
         >>> ops.floor_divide([7, -7], 2).tolist()
         [3, -4]
@@ -103,6 +113,8 @@ def mod(x1: Operand, x2: Operand) -> Tensor:
 
     An integer modulo zero gives 0. If the remainder of floats is zero, its sign depends on the library. PyTorch returns
     NaN where the quotient overflows.
+
+    See also: `fmod`, with the sign of the dividend; `floor_divide`, the quotient; `divmod`, both.
 
     Example:
         >>> ops.mod([7, -7], 3).tolist()
@@ -122,6 +134,8 @@ def divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
         x1: the dividend: a tensor or number, which broadcasts against `x2`. Integers or floats.
         x2: the divisor: a tensor or number, which broadcasts against `x1`. Integers or floats.
 
+    See also: `floor_divide`, the quotient alone; `mod`, the remainder alone.
+
     Example:
         >>> [part.tolist() for part in ops.divmod([7, -7], 2)]
         [[3, -4], [1, 1]]
@@ -134,6 +148,8 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
     """Returns the remainder of the division truncated towards zero, with the sign of the dividend.
 
     An integer modulo zero gives 0. PyTorch returns NaN where the quotient of two floats overflows.
+
+    See also: `mod`, with the sign of the divisor.
 
     Example:
         >>> ops.fmod([7, -7], 3).tolist()
@@ -160,6 +176,8 @@ def power(x1: Operand, x2: Operand) -> Tensor:
 
     An integer to a negative power is `1 / x1**n` truncated towards zero.
 
+    See also: `square`, of exponent 2; `exp2`, of base 2; `matrix_power`, of matrices.
+
     Example:
         >>> ops.power([1, 2, 3], 2).tolist()
         [1, 4, 9]
@@ -174,6 +192,8 @@ pow = alias("pow", power)
 def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 / x2`, and 0 where `x2` is 0; the gradient is 0 there too.
 
+    See also: `divide`, infinite or NaN at 0.
+
     Example:
         >>> ops.divide_no_nan([1.0, 2.0], [0.0, 4.0]).tolist()
         [0.0, 0.5]
@@ -186,6 +206,8 @@ def divide_no_nan(x1: Operand, x2: Operand) -> Tensor:
 def negative(x: TensorLike) -> Tensor:
     """Returns `-x`; unsigned integers wrap.
 
+    See also: `absolute`, without the sign.
+
     Example:
         >>> ops.negative([1, -2]).tolist()
         [-1, 2]
@@ -197,6 +219,8 @@ def negative(x: TensorLike) -> Tensor:
 def positive(x: TensorLike) -> Tensor:
     """Returns `x` unchanged.
 
+    See also: `negative`, with the other sign.
+
     Example:
         >>> ops.positive([1, -2]).tolist()
         [1, -2]
@@ -207,6 +231,8 @@ def positive(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="real")
 def absolute(x: TensorLike) -> Tensor:
     """Returns the absolute value; for complex numbers the modulus, in a real dtype.
+
+    See also: `fabs`, always floating; `sign`, what is left; `real`, of complex numbers.
 
     Example:
         >>> ops.absolute([-1.5, 2.0]).tolist()
@@ -221,6 +247,8 @@ abs = alias("abs", absolute)
 @op(elementwise=True, takes="all")
 def sign(x: TensorLike) -> Tensor:
     """Returns -1, 0 or 1 (NaN for NaN); for complex numbers `x / abs(x)`.
+
+    See also: `absolute`, without the sign; `signbit`, that tells -0; `copysign`, onto another number.
 
     Example:
         >>> ops.sign([-3, 0, 5]).tolist()
@@ -241,6 +269,8 @@ def sign(x: TensorLike) -> Tensor:
 def square(x: TensorLike) -> Tensor:
     """Returns `x * x`; booleans stay booleans.
 
+    See also: `sqrt`, the inverse; `multiply`, of two tensors.
+
     Example:
         >>> ops.square([1, -3]).tolist()
         [1, 9]
@@ -251,6 +281,8 @@ def square(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
 def reciprocal(x: TensorLike) -> Tensor:
     """Returns `1 / x`; integers become the default float.
+
+    See also: `divide`, of any numerator; `rsqrt`, of the root.
 
     Example:
         >>> ops.reciprocal([2, 4]).tolist()
@@ -263,6 +295,9 @@ def reciprocal(x: TensorLike) -> Tensor:
 def sqrt(x: TensorLike) -> Tensor:
     """Returns the square root; NaN for negative numbers. Integers become the default float.
 
+    See also: `square`, the inverse; `rsqrt`, the reciprocal; `cbrt`, of exponent 1/3; `hypot`, of a sum of squares;
+    `vector_norm`, gradient-safe at 0.
+
     Example:
         >>> ops.sqrt([4.0, 9.0]).tolist()
         [2.0, 3.0]
@@ -274,6 +309,8 @@ def sqrt(x: TensorLike) -> Tensor:
 def rsqrt(x: TensorLike) -> Tensor:
     """Returns `1 / sqrt(x)`; integers become the default float.
 
+    See also: `sqrt`, the reciprocal.
+
     Example:
         >>> ops.rsqrt([4.0]).tolist()
         [0.5]
@@ -284,6 +321,8 @@ def rsqrt(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="real", gives="float")
 def hypot(x1: Operand, x2: Operand) -> Tensor:
     """Returns `sqrt(x1**2 + x2**2)`; the intermediate squares do not overflow.
+
+    See also: `vector_norm`, over axes; `absolute`, of a complex number.
 
     Example:
         >>> ops.hypot([3.0], [4.0]).tolist()
@@ -304,6 +343,8 @@ def maximum(x1: Operand, x2: Operand) -> Tensor:
     Raises:
         DTypeError: if an operand is complex, because complex numbers have no order.
 
+    See also: `max`, over axes; `fmax`, which ignores NaN; `minimum`, the other one.
+
     Example:
         >>> ops.maximum([1, 5], 3).tolist()
         [3, 5]
@@ -318,6 +359,8 @@ def minimum(x1: Operand, x2: Operand) -> Tensor:
     Raises:
         DTypeError: if an operand is complex, because complex numbers have no order.
 
+    See also: `min`, over axes; `fmin`, which ignores NaN; `maximum`, the other one.
+
     Example:
         >>> ops.minimum([1, 5], 3).tolist()
         [1, 3]
@@ -329,6 +372,8 @@ def minimum(x1: Operand, x2: Operand) -> Tensor:
 def fmax(x1: Operand, x2: Operand) -> Tensor:
     """Returns the larger of the two elements; if one of them is NaN, returns the other.
 
+    See also: `maximum`, which keeps NaN; `nanmax`, over axes.
+
     Example:
         >>> ops.fmax([1.0, float("nan")], 0.5).tolist()
         [1.0, 0.5]
@@ -339,6 +384,8 @@ def fmax(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="real", finite="yes")
 def fmin(x1: Operand, x2: Operand) -> Tensor:
     """Returns the smaller of the two elements; if one of them is NaN, returns the other.
+
+    See also: `minimum`, which keeps NaN; `nanmin`, over axes.
 
     Example:
         >>> ops.fmin([1.0, float("nan")], 0.5).tolist()
@@ -367,6 +414,9 @@ def clip(
         min: the name of `x_min` in the array API standard, which counts where that is None.
         max: the name of `x_max` in the array API standard, which counts where that is None.
 
+    See also: `maximum`, with a lower limit alone; `minimum`, with an upper limit alone; `nan_to_num`, for NaN and
+    infinities.
+
     Example:
         >>> ops.clip([-2, 1, 5], 0, 3).tolist()
         [0, 1, 3]
@@ -382,6 +432,8 @@ def heaviside(x1: Operand, x2: Operand) -> Tensor:
     """Returns 0 where `x1` is negative, `x2` where it is zero, 1 where it is positive; NaN for NaN.
 
     Dtype: integers become the default float.
+
+    See also: `step`, 0 at 0.
 
     Example:
         >>> ops.heaviside([-1.5, 0.0, 2.0], 0.5).tolist()
@@ -401,6 +453,8 @@ def step(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `heaviside`, with a value at 0.
+
     Example:
         >>> ops.step([-1.0, 0.0, 2.0]).tolist()
         [0.0, 0.0, 1.0]
@@ -414,6 +468,8 @@ def gcd(x1: Operand, x2: Operand) -> Tensor:
 
     Raises:
         DTypeError: if an operand does not hold integers.
+
+    See also: `lcm`, the multiple.
 
     Example:
         >>> ops.gcd([12, -18, 0], 8).tolist()
@@ -440,6 +496,8 @@ def lcm(x1: Operand, x2: Operand) -> Tensor:
 
     Raises:
         DTypeError: if an operand does not hold integers.
+
+    See also: `gcd`, the divisor.
 
     Example:
         >>> ops.lcm([4, -6, 0], 10).tolist()

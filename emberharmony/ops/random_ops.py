@@ -57,6 +57,8 @@ def random_seed(seed: int) -> None:
 
     Raises:
         ArgumentError: if `seed` is not a non-negative integer.
+
+    See also: `random_get_state`, to save them.
     """
     start_streams(seed)
 
@@ -67,6 +69,8 @@ def random_get_state() -> dict[str, Any]:
 
     It is a dict of text, integers and lists, which `json.dumps` accepts. A `Generator` has a state of its own, which
     `Generator.state_dict` returns.
+
+    See also: `random_set_state`, the inverse; `random_seed`, to start anew.
 
     Example:
         >>> state = ops.random.get_state()
@@ -92,19 +96,27 @@ def random_set_state(state: dict[str, Any]) -> None:
         ArgumentError: if the state is damaged, or was written by a later version.
         BackendMismatchError: if it is the state of another backend.
         DeviceError: if the state has a stream of a device that this machine lacks.
+
+    See also: `random_get_state`, the inverse.
     """
     raise UnsupportedOpError("the backend cannot save its default streams; draw from a Generator, and save its state")
 
 
 @op
 def standard_uniform(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns uniform random numbers in [0, 1) from the default stream of the backend."""
+    """Returns uniform random numbers in [0, 1) from the default stream of the backend.
+
+    See also: `random_uniform`, with bounds and a seed.
+    """
     return random_bodies.uniform(shape, dtype)
 
 
 @op
 def standard_normal(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """Returns normal random numbers of mean 0 and variance 1 from the default stream of the backend."""
+    """Returns normal random numbers of mean 0 and variance 1 from the default stream of the backend.
+
+    See also: `random_normal`, with a mean and a seed.
+    """
     return random_bodies.normal(shape, dtype)
 
 
@@ -125,6 +137,9 @@ def random_normal(
     Raises:
         ArgumentError: if a number is not finite, or if `stddev` is negative.
         ShapeError: if a tensor does not broadcast to the shape.
+
+    See also: `random_truncated_normal`, without far ones; `standard_normal`, of the default stream;
+    `random_multivariate_normal`, of vectors.
 
     Example:
         >>> ops.shape(ops.random_normal((2, 3), seed=0))
@@ -167,6 +182,8 @@ def random_uniform(
         ArgumentError: if a number is not finite, or if `minval` is larger than `maxval`.
         RangeError: if the dtype cannot hold the bounds.
         ShapeError: if a tensor does not broadcast to the shape.
+
+    See also: `random_randint`, of integers; `standard_uniform`, of the default stream.
 
     Example:
         >>> ops.shape(ops.random_uniform((2, 3), seed=0))
@@ -230,6 +247,8 @@ def random_randint(
         DTypeError: if `dtype` is not an integer dtype.
         ArgumentTypeError: if a bound is not an integer.
 
+    See also: `random_uniform`, of floats; `random_choice`, of a tensor.
+
     Example:
         >>> ops.random_randint((2,), 7, 8).tolist()
         [7, 7]
@@ -255,6 +274,8 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
         ArgumentError: if `x` is a negative number.
         AxisError: if `axis` is out of range.
 
+    See also: `random_shuffle`, of a tensor alone.
+
     Example:
         >>> sorted(ops.random_permutation(4).tolist())
         [0, 1, 2, 3]
@@ -275,6 +296,8 @@ def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Ge
 
     Raises:
         AxisError: if `axis` is out of range.
+
+    See also: `random_permutation`, also of a number.
     """
     (along,) = nonnegative_axes(axis, len(x.shape))
     return take(x, source_of(seed, generator).permutation(x.shape[along]), along)
@@ -299,6 +322,8 @@ def random_choice(
 
     Raises:
         ArgumentError: if there are not enough integers or slices to draw from, or if `p` does not hold probabilities.
+
+    See also: `random_categorical`, by logits; `random_permutation`, of all.
     """
     n = checks.size_of(a)
     pool = None
@@ -334,6 +359,8 @@ def dropout(
     Raises:
         ArgumentError: if `rate` is a number outside its range.
         ShapeError: if `rate` or `noise_shape` does not broadcast to the shape of `inputs`.
+
+    See also: `nn.Dropout`, the layer; `random_bernoulli`, the mask alone.
     """
     dropped = checks.number("rate", rate)
     if dropped is not None and not 0.0 <= dropped <= 1.0:

@@ -59,6 +59,8 @@ def det(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the matrices are not square.
 
+    See also: `slogdet`, without overflow; `logdet`, of positive-definite matrices.
+
     Example:
         >>> round(ops.det([[2.0, 0.0], [0.0, 3.0]]).tolist(), 4)
         6.0
@@ -72,6 +74,8 @@ def slogdet(x: TensorLike) -> SlogdetResult:
 
     Raises:
         ShapeError: if the matrices are not square.
+
+    See also: `det`, itself; `logdet`, of positive-definite matrices.
     """
     return linear.solve_on_host(lapack.slogdet, [x])
 
@@ -83,6 +87,8 @@ def logdet(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if a matrix is not positive-definite.
+
+    See also: `slogdet`, of any sign; `det`, itself.
     """
     return multiply(sum(log(real(diagonal(cholesky(x), 0, -2, -1))), -1), 2.0)
 
@@ -94,6 +100,8 @@ def inv(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if a matrix is singular.
+
+    See also: `solve`, faster and more exact for a system; `pinv`, of any matrix.
 
     Example:
         >>> ops.inv([[4.0]]).tolist()
@@ -113,6 +121,8 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
     Raises:
         ShapeError: if `a` is not square, or if `b` does not fit it.
         LinAlgError: if a matrix is singular.
+
+    See also: `lstsq`, of any shape; `cho_solve`, with a Cholesky factor; `solve_triangular`, with a triangle.
 
     Example:
         >>> ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0]).tolist()
@@ -134,6 +144,8 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
         ShapeError: if `a` is not square, or if `b` does not fit it.
         LinAlgError: if the diagonal of `a` holds a zero.
 
+    See also: `solve`, for any matrix; `cho_solve`, for a Cholesky factor.
+
     Example:
         >>> ops.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
         [1.0, 2.0]
@@ -152,6 +164,8 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if a matrix is not positive-definite, or not finite.
+
+    See also: `cho_solve`, to solve with it; `cholesky_inverse`, the inverse; `lu_factor`, of any square matrix.
 
     Example:
         >>> ops.cholesky([[4.0, 0.0], [0.0, 9.0]]).tolist()
@@ -172,6 +186,8 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
         ShapeError: if the factor is not square.
         LinAlgError: if the diagonal of the factor holds a zero.
 
+    See also: `cholesky`, the factor; `inv`, of any matrix.
+
     Example:
         >>> ops.cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).tolist()
         [[0.25, 0.0], [0.0, 1.0]]
@@ -186,6 +202,8 @@ def lu_factor(x: TensorLike) -> LUResult:
     """Returns the LU decomposition with partial pivoting, packed like in SciPy; a singular matrix has a zero in U.
 
     Dtype: pivots are int64.
+
+    See also: `lu`, unpacked; `solve`, for a system.
 
     Example:
         >>> ops.lu_factor([[0.0, 1.0], [2.0, 4.0]]).LU.tolist()
@@ -205,6 +223,8 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
     Raises:
         ShapeError: if `x` has fewer than two axes.
         ArgumentError: if `mode` is unknown.
+
+    See also: `lstsq`, for a system; `svd`, with singular values.
     """
     return linear.solve_on_host(lapack.qr, [x], mode)
 
@@ -225,6 +245,8 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> S
     Raises:
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
+
+    See also: `svdvals`, the values alone; `eigh`, of Hermitian matrices; `pinv`, the pseudo-inverse.
     """
     return linear.solve_on_host(lapack.svd_or_values, [x], full_matrices, compute_uv)
 
@@ -239,6 +261,8 @@ def svdvals(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
+
+    See also: `svd`, with the vectors; `matrix_norm`, as a norm; `matrix_rank`, how many.
 
     Example:
         >>> ops.svdvals([[3.0, 0.0], [0.0, 4.0]]).tolist()
@@ -257,6 +281,8 @@ def eigh(x: TensorLike) -> EigResult:
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if the algorithm does not converge, or if the lower half holds NaN or infinities.
+
+    See also: `eigvalsh`, the values alone; `eig`, of any square matrix.
     """
     return linear.solve_on_host(lapack.eigh, [x])
 
@@ -271,6 +297,8 @@ def eigvalsh(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if the algorithm does not converge, or if the lower half holds NaN or infinities.
+
+    See also: `eigh`, with the vectors; `eigvals`, of any square matrix.
     """
     return eigh(x).eigenvalues
 
@@ -284,6 +312,8 @@ def eig(x: TensorLike) -> EigResult:
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if a matrix holds NaN or infinities.
+
+    See also: `eigvals`, the values alone; `eigh`, of Hermitian matrices.
     """
     return linear.solve_on_host(lapack.eig, [x])
 
@@ -297,6 +327,8 @@ def eigvals(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the matrices are not square.
         LinAlgError: if a matrix holds NaN or infinities.
+
+    See also: `eig`, with the vectors; `eigvalsh`, of Hermitian matrices.
     """
     return eig(x).eigenvalues
 
@@ -317,6 +349,8 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
         ArgumentError: if both `rcond` and `rtol` are given.
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
+
+    See also: `inv`, of regular matrices; `lstsq`, for a system.
     """
     result = custom_gradient(_pseudo_inverse)(to_compute_dtype(x), _either("rcond", rcond, rtol))
     return cast(result, as_inexact(dtype(x)))
@@ -335,6 +369,8 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
         ArgumentError: if both `tol` and `rtol` are given.
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities.
+
+    See also: `svdvals`, the values that count.
 
     Example:
         >>> ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).tolist()
@@ -358,6 +394,8 @@ def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
     Raises:
         ShapeError: if `a` has fewer than two axes, or if `b` does not fit it.
         LinAlgError: if `a` holds NaN or infinities.
+
+    See also: `solve`, of square matrices; `pinv`, as a matrix.
     """
     x = products.matmul(pinv(a, rcond), expand_dims(b, -1) if len(b.shape) == 1 else b)
     return squeeze(x, -1) if len(b.shape) == 1 else x
@@ -377,6 +415,8 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
         ShapeError: if the matrices are not square.
         ArgumentTypeError: if `n` is not an integer.
         LinAlgError: if `n` is negative and a matrix is singular.
+
+    See also: `expm`, the exponential; `power`, element by element.
 
     Example:
         >>> ops.matrix_power([[2, 0], [0, 3]], 2).tolist()

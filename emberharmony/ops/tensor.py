@@ -54,6 +54,8 @@ def convert_to_tensor(
         ArgumentError: (a ValueError) if `copy` is False and a copy is necessary, or if `sparse` or `ragged` is True.
         ArgumentTypeError: if `x` is a masked array.
 
+    See also: `array`, always a copy; `cast`, of tensors alone.
+
     Example:
         >>> ops.convert_to_tensor([1, 2], dtype="float32").tolist()
         [1.0, 2.0]
@@ -79,6 +81,8 @@ def to_numpy(x: TensorLike) -> HostArray:
     Args:
         x: a tensor of the active backend, a number, or nested lists; any shape and dtype.
 
+    See also: `convert_to_tensor`, the inverse; `from_dlpack`, for another backend.
+
     Example:
         >>> ops.to_numpy([1.0, 2.0]).shape
         (2,)
@@ -98,6 +102,8 @@ def cast(x: CastTensorLike, dtype: DTypeLike) -> Tensor:
     Args:
         x: a tensor of any shape and dtype; numbers and lists are read in `dtype`.
 
+    See also: `astype`, with a copy; `saturate_cast`, within limits; `view`, of the bits.
+
     Example:
         >>> ops.cast([1.7, -1.7], "int32").tolist()
         [1, -1]
@@ -114,6 +120,8 @@ def astype(x: CastTensorLike, dtype: DTypeLike, copy: bool = True, device: Devic
         copy: whether the result always gets its own memory.
         device: the device of the result, such as "cpu" or "gpu:1"; None leaves it where `x` is.
 
+    See also: `cast`, without a copy.
+
     Example:
         >>> ops.astype([1.5, 0.0], "bool").tolist()
         [True, False]
@@ -128,11 +136,13 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
     Shape: the last axis grows or shrinks with the width of the dtypes.
 
     Args:
-        x: a tensor with at least one axis, of a dtype whose bits are read.
+        x: a tensor of any dtype, whose bits are read; without axes only if both dtypes have the same width.
         dtype: the dtype that the bits are read as.
 
     Raises:
         ShapeError: if the last axis does not divide into elements of the new width.
+
+    See also: `cast`, of the values.
 
     Example:
         >>> ops.view(ops.cast([1.0], "float32"), "int32").tolist()
@@ -148,6 +158,8 @@ def copy(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor of any shape and dtype, a number, or nested lists.
+
+    See also: `array`, of any input; `stop_gradient`, without derivatives.
     """
     # A tensor that is joined with nothing is a new one.
     flat = shape_ops.ravel(x)
@@ -165,6 +177,8 @@ def array(x: CastTensorLike, dtype: DTypeLike | None = None) -> Tensor:
         x: a tensor, a NumPy array, a number, or nested lists of numbers and tensors.
         dtype: the dtype of the result; None keeps that of tensors and NumPy arrays, and gives numbers the default dtype
             of their kind.
+
+    See also: `convert_to_tensor`, without a copy.
 
     Example:
         >>> ops.array([1, 2]).tolist()
@@ -190,6 +204,8 @@ def from_dlpack(x: Any, device: DeviceLike | None = None, copy: bool | None = No
         DTypeError: if the backend, or its implementation of the protocol, does not have the dtype.
         ArgumentError: if `copy` is False and a copy is necessary.
 
+    See also: `to_numpy`, by the host.
+
     Example:
         >>> ops.from_dlpack(ops.zeros(2)).tolist()
         [0.0, 0.0]
@@ -206,6 +222,8 @@ def is_tensor(x: Any) -> bool:
 
     Args:
         x: any object, which is looked at as it is.
+
+    See also: `is_traced`, while it is differentiated.
 
     Example:
         >>> ops.is_tensor([1, 2]), ops.is_tensor(ops.zeros(2))
@@ -225,6 +243,8 @@ def is_traced(x: Any) -> bool:
     Args:
         x: any object; all but tensors give False.
 
+    See also: `is_tensor`, of the backend.
+
     Example:
         >>> ops.is_traced(ops.zeros(2))
         False
@@ -241,6 +261,8 @@ def shape(x: TensorLike) -> tuple[int, ...]:
     Args:
         x: a tensor of any shape, a number, which has the shape (), or nested lists.
 
+    See also: `ndim`, how many axes; `size`, how many elements.
+
     Example:
         >>> ops.shape([[1, 2, 3]])
         (1, 3)
@@ -255,6 +277,8 @@ def ndim(x: TensorLike) -> int:
     Args:
         x: a tensor of any shape, a number, which has no axes, or nested lists.
 
+    See also: `shape`, their lengths.
+
     Example:
         >>> ops.ndim([[1, 2, 3]])
         2
@@ -268,6 +292,8 @@ def size(x: TensorLike) -> int:
 
     Args:
         x: a tensor of any shape, a number, which counts as one element, or nested lists.
+
+    See also: `shape`, the lengths of the axes.
 
     Example:
         >>> ops.size([[1, 2, 3]])
@@ -284,6 +310,8 @@ def eval(*trees: Any) -> None:
 
     Args:
         *trees: tensors, and nested dicts, lists, tuples and modules that hold some.
+
+    See also: `synchronize`, for a device.
     """
     ...
 

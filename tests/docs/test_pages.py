@@ -18,6 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def module(name: str) -> ModuleType:
     """Returns a module that the build of the documentation imports."""
+    pytest.importorskip("matplotlib")
     sys.path.insert(0, str(DOCS))
     try:
         return importlib.import_module(name)
@@ -182,7 +183,7 @@ def assert_complete(page: str, spec: OpSpec) -> None:
 
 def test_the_page_of_every_op_is_complete(op_pages: ModuleType) -> None:
     for spec in OPS.values():
-        assert_complete(op_pages.op_page(spec, [entry(spec.name, "numpy")], [spec, OPS["sin"], OPS["cos"]]), spec)
+        assert_complete(op_pages.op_page(spec, [entry(spec.name, "numpy")]), spec)
 
 
 def test_the_page_of_an_op_shows_names_backends_accuracy_and_gradient(op_pages: ModuleType) -> None:
@@ -192,7 +193,7 @@ def test_the_page_of_an_op_shows_names_backends_accuracy_and_gradient(op_pages: 
         entry("gammaln", "strict", "unsupported", 0.0, reason="no kernel", dtypes=[]),
     ]
     spec = next(spec for spec in OPS.values() if "lgamma" in (spec.name, *spec.aliases))
-    page = op_pages.op_page(spec, entries, [spec])
+    page = op_pages.op_page(spec, entries)
     assert "```{index} gammaln, lgamma\n```" in page
     assert "| numpy | its own, in place of the composite | none |" in page
     assert "| mlx | composite: written over other ops | float64 |" in page
@@ -205,12 +206,31 @@ def test_the_page_of_an_op_shows_names_backends_accuracy_and_gradient(op_pages: 
 
 def test_the_page_of_an_op_says_what_it_takes_and_gives(op_pages: ModuleType) -> None:
     def page(name: str) -> str:
-        text: str = op_pages.op_page(OPS[name], [entry(name, "numpy")], [OPS[name]])
+        text: str = op_pages.op_page(OPS[name], [entry(name, "numpy")])
         return text
 
     assert "It takes real dtypes; complex ones raise a `DTypeError`. The result has `bool`." in page("less")
     assert "It takes numeric dtypes; bool ones raise a `DTypeError`. The result has the dtype that" in page("power")
     assert "It takes" not in page("matmul")
+
+
+def test_the_page_of_an_op_links_to_ops_and_layers_by_meaning(op_pages: ModuleType) -> None:
+    page = op_pages.op_page(OPS["relu"], [entry("relu", "numpy")], "the picture")
+    linked = (
+        "[`nn.ReLU`](../nn/layers.activations.md#relu), the layer; [`leaky_relu`](../activation/leaky_relu.md), with a"
+    )
+    assert f"the picture\n\n**See also:** {linked} slope;" in page
+    assert page.count("See also") == 1
+
+
+def test_what_people_look_at_has_a_picture(tmp_path: Path) -> None:
+    pictures = module("op_pictures")
+    drawn = {name: pictures.draw_op(spec, tmp_path) for name, spec in OPS.items() if spec.category != "device"}
+    assert {name for name, text in drawn.items() if text} >= {"gelu", "threshold", "kaiser", "resize", "grid_sample"}
+    assert not drawn["sum"]
+    assert ":alt: gelu and its derivative from -4 to 4\n" in drawn["gelu"]
+    assert (tmp_path / "pictures" / "gelu.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert "one_cycle(1.0, 100)" in pictures.draw_schedule("one_cycle", tmp_path)
 
 
 def test_a_category_lists_its_ops_with_their_first_sentences(op_pages: ModuleType) -> None:

@@ -27,6 +27,8 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
         ArgumentError: if `p` is unknown.
         LinAlgError: if `p` is 2 or -2 and a matrix holds NaN or infinities; for another `p`, if a matrix is singular.
 
+    See also: `svdvals`, by which it is computed.
+
     Example:
         >>> ops.linalg.cond([[4.0, 0.0], [0.0, 2.0]]).tolist()
         2.0
@@ -48,6 +50,8 @@ def linalg_diagonal(x: TensorLike, offset: int = 0) -> Tensor:
         x: matrices (..., m, n) of any dtype.
         offset: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
 
+    See also: `diagonal`, of any two axes.
+
     Example:
         >>> ops.linalg.diagonal([[1, 2], [3, 4]]).tolist()
         [1, 4]
@@ -62,6 +66,8 @@ def linalg_trace(x: TensorLike, offset: int = 0, dtype: DTypeLike | None = None)
     Args:
         x: matrices (..., m, n) of any dtype.
         offset: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+
+    See also: `trace`, of any two axes.
 
     Example:
         >>> ops.linalg.trace([[1, 2], [3, 4]]).tolist()

@@ -49,6 +49,8 @@ def expm(x: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the matrices are not square.
 
+    See also: `matrix_power`, of whole exponents; `exp`, element by element.
+
     Example:
         >>> ops.expm([[0.0, 0.0], [0.0, 0.0]]).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
@@ -103,6 +105,8 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
         ShapeError: if `c` is not square, or if `b` does not fit it.
         LinAlgError: if the diagonal of the factor holds a zero.
 
+    See also: `cholesky`, the factor; `solve`, without it.
+
     Example:
         >>> ops.cho_solve([[2.0, 0.0], [0.0, 1.0]], [8.0, 3.0]).tolist()
         [2.0, 3.0]
@@ -128,6 +132,8 @@ def lu(x: TensorLike) -> PLUResult:
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
+
+    See also: `lu_factor`, packed.
 
     Example:
         >>> [part.tolist() for part in ops.lu([[0.0, 1.0], [2.0, 4.0]])]

@@ -47,6 +47,8 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
         AxisError: if an axis is out of range.
         ArgumentError: if `ord` is not a number.
 
+    See also: `norm`, as in NumPy; `normalize`, to divide by it; `matrix_norm`, of matrices.
+
     Example:
         >>> ops.vector_norm([3.0, 4.0]).tolist()
         5.0
@@ -71,6 +73,8 @@ def matrix_norm(x: TensorLike, ord: float | Literal["fro", "nuc"] = "fro", keepd
         ArgumentError: if `ord` is unknown.
         ShapeError: if `x` has fewer than two axes.
         LinAlgError: if `x` holds NaN or infinities and `ord` needs singular values.
+
+    See also: `vector_norm`, of vectors; `linalg_cond`, of condition.
 
     Example:
         >>> ops.matrix_norm([[1, -2], [3, 4]], 1).tolist()
@@ -108,6 +112,8 @@ def norm(
         AxisError: if an axis is out of range.
         ArgumentError: if `ord` is not defined for this number of axes.
 
+    See also: `vector_norm`, of vectors alone; `matrix_norm`, of matrices alone.
+
     Example:
         >>> ops.norm([3.0, 4.0]).tolist()
         5.0
@@ -137,6 +143,8 @@ def normalize(x: TensorLike, axis: Axis = -1, order: float = 2, epsilon: Varying
         AxisError: if an axis is out of range.
         ArgumentError: if `order` is not a number.
 
+    See also: `vector_norm`, the divisor; `rms_normalization`, by the root mean square.
+
     Example:
         >>> ops.normalize([[3.0, 0.0], [0.0, 0.0]]).tolist()
         [[1.0, 0.0], [0.0, 0.0]]
@@ -162,6 +170,8 @@ def cdist(x: TensorLike, y: TensorLike, p: float = 2.0) -> Tensor:
     Raises:
         ShapeError: if the rows differ in length, or if the batches do not broadcast.
         ArgumentError: if `p` is not a number.
+
+    See also: `vector_norm`, of one difference.
 
     Example:
         >>> ops.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).tolist()

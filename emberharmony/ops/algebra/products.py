@@ -47,6 +47,8 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the inner lengths differ, or if the batches do not broadcast.
 
+    See also: `dot`, without batches; `einsum`, over any axes; `vecdot`, of vectors; `linear`, with a bias.
+
     Example:
         >>> ops.matmul([[1, 2]], [[3], [4]]).tolist()
         [[11]]
@@ -66,6 +68,8 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Raises:
         ShapeError: if these axes differ in length.
+
+    See also: `matmul`, with batches; `tensordot`, over several axes.
 
     Example:
         >>> ops.dot([1, 2], [3, 4]).tolist()
@@ -90,6 +94,8 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     Raises:
         AxisError: if an axis is out of range.
         ShapeError: if paired axes differ in length.
+
+    See also: `einsum`, by letters; `matmul`, over one axis.
 
     Example:
         >>> ops.tensordot([1, 2], [3, 4], 1).tolist()
@@ -128,6 +134,8 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the operands differ in their number of elements.
 
+    See also: `vecdot`, along an axis.
+
     Example:
         >>> ops.vdot([1, 2], [3, 4]).tolist()
         11
@@ -146,6 +154,8 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
     Raises:
         AxisError: if `axis` is out of range.
         ShapeError: if the axis differs in length, or if the other axes do not broadcast.
+
+    See also: `vdot`, of all elements.
 
     Example:
         >>> ops.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
@@ -169,6 +179,8 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     Raises:
         ShapeError: if the last axes differ in length.
 
+    See also: `matmul`, with the transposed matrix; `outer`, of all pairs.
+
     Example:
         >>> ops.inner([[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
@@ -187,6 +199,8 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
     Args:
         x1: a tensor of m elements, of any dtype, for the rows of the result (m, n).
         x2: a tensor of n elements, of any dtype, for its columns.
+
+    See also: `kron`, of matrices; `inner`, summed.
 
     Example:
         >>> ops.outer([1, 2], [3, 4]).tolist()
@@ -208,6 +222,8 @@ def einsum(subscripts: str, *operands: TensorLike) -> Tensor:
         ArgumentError: if the expression is malformed.
         ShapeError: if the shapes do not fit the expression.
 
+    See also: `tensordot`, by numbers of axes; `matmul`, of two matrices; `rearrange`, without sums.
+
     Example:
         >>> ops.einsum('ij,j->i', [[1, 2], [3, 4]], [1, 1]).tolist()
         [3, 7]
@@ -227,6 +243,8 @@ def multi_dot(arrays: Tensors) -> Tensor:
     Raises:
         ArgumentError: if there are fewer than two operands.
         ShapeError: if the shapes do not fit.
+
+    See also: `matmul`, of two matrices.
 
     Example:
         >>> ops.multi_dot([[1, 2], [[1, 0], [0, 3]], [1, 1]]).tolist()
@@ -264,6 +282,8 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
         x1: a tensor of any shape and dtype; each element is replaced by its multiple of `x2`.
         x2: a tensor of any shape and dtype.
 
+    See also: `outer`, of vectors.
+
     Example:
         >>> ops.kron([1, 2], [1, 1]).tolist()
         [1, 1, 2, 2]
@@ -291,6 +311,8 @@ def trace(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ten
         ShapeError: if `x` has fewer than two axes.
         AxisError: if an axis is out of range.
 
+    See also: `diagonal`, not summed; `linalg_trace`, of the last two axes.
+
     Example:
         >>> ops.trace([[1, 2], [3, 4]]).tolist()
         5
@@ -315,6 +337,8 @@ def cross(
     Raises:
         AxisError: if `axis` is out of range.
         ShapeError: if the axis does not have length 3.
+
+    See also: `vecdot`, the scalar product.
 
     Example:
         >>> ops.cross([1, 0, 0], [0, 1, 0]).tolist()

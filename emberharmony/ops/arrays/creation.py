@@ -36,6 +36,8 @@ else:
 def zeros(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor of zeros.
 
+    See also: `zeros_like`, by another tensor; `empty`, without values; `ones`, of ones.
+
     Example:
         >>> ops.zeros((1, 2)).tolist()
         [[0.0, 0.0]]
@@ -46,6 +48,8 @@ def zeros(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | Non
 @op
 def ones(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns a tensor of ones.
+
+    See also: `ones_like`, by another tensor; `zeros`, of zeros; `full`, of any number.
 
     Example:
         >>> ops.ones(2, dtype='int32').tolist()
@@ -62,6 +66,8 @@ def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, devi
         fill_value: a number, or a tensor that broadcasts to `shape`.
         dtype: the dtype of the result; None is that of a tensor, and for a number the default dtype of its kind.
 
+    See also: `full_like`, by another tensor; `broadcast_to`, without a copy.
+
     Example:
         >>> ops.full((2,), 7).tolist()
         [7, 7]
@@ -71,7 +77,10 @@ def full(shape: Shape, fill_value: Operand, dtype: DTypeLike | None = None, devi
 
 @op
 def empty(shape: Shape, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns an uninitialised tensor; on MLX it is filled with zeros."""
+    """Returns an uninitialised tensor; on MLX it is filled with zeros.
+
+    See also: `zeros`, with values.
+    """
     return zeros(shape, dtype, device)
 
 
@@ -83,6 +92,8 @@ def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
         x: a tensor that gives the shape and the dtype; its values are not read.
         dtype: the dtype of the result; None is that of `x`.
         device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+
+    See also: `zeros`, by a shape.
     """
     return zeros(x.shape, *_like(x, dtype, device))
 
@@ -95,6 +106,8 @@ def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike 
         x: a tensor that gives the shape and the dtype; its values are not read.
         dtype: the dtype of the result; None is that of `x`.
         device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+
+    See also: `ones`, by a shape.
     """
     return ones(x.shape, *_like(x, dtype, device))
 
@@ -107,6 +120,8 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
         x: a tensor that gives the shape and the dtype; its values are not read.
         dtype: the dtype of the result; None is that of `x`.
         device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+
+    See also: `empty`, by a shape.
     """
     return empty(x.shape, *_like(x, dtype, device))
 
@@ -122,6 +137,8 @@ def full_like(
         fill_value: a number, or a tensor that broadcasts to the shape of `x`.
         dtype: the dtype of the result, to which the value is cast; None is that of `x`.
         device: the device of the result, such as "cpu" or "gpu:1"; None is that of `x`.
+
+    See also: `full`, by a shape.
     """
     return full(x.shape, fill_value, *_like(x, dtype, device))
 
@@ -137,6 +154,8 @@ def eye(
         M: the number of columns; None is `N`.
         k: the diagonal of the ones: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
 
+    See also: `identity`, of one size; `diag`, with any diagonal.
+
     Example:
         >>> ops.eye(2).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
@@ -150,6 +169,8 @@ def identity(n: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
 
     Args:
         n: the number of rows, and of columns.
+
+    See also: `eye`, of any shape.
     """
     return eye(n, dtype=dtype, device=device)
 
@@ -172,6 +193,8 @@ def arange(
 
     Raises:
         ArgumentError: if `step` is 0.
+
+    See also: `linspace`, by the number of steps.
 
     Example:
         >>> ops.arange(3).tolist(), ops.arange(1, 6, 2).tolist()
@@ -209,6 +232,8 @@ def linspace(
     Raises:
         ArgumentError: if `num` is negative.
 
+    See also: `arange`, by the step; `logspace`, of a constant ratio; `geomspace`, by both ends.
+
     Example:
         >>> ops.linspace(0, 1, 3).tolist()
         [0.0, 0.5, 1.0]
@@ -240,6 +265,8 @@ def logspace(
         base: the number that is raised to the powers, or a tensor that broadcasts against both ends.
         dtype: the dtype of the result; None is the default float for numbers, and the promoted dtype of tensors.
         axis: the place of the new axis, of length `num`, among the axes of tensors.
+
+    See also: `geomspace`, by both ends; `linspace`, the exponents.
 
     Example:
         >>> ops.logspace(0, 3, 4, base=2).tolist()
@@ -275,6 +302,8 @@ def geomspace(
         AxisError: if `axis` is out of range.
         ArgumentError: if one end is the number 0.
 
+    See also: `logspace`, by exponents; `linspace`, of a constant step.
+
     Example:
         >>> ops.geomspace(1, 8, 4).tolist()
         [1.0, 2.0, 4.0, 8.0]
@@ -296,6 +325,8 @@ def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
 
     Raises:
         ArgumentError: if `indexing` is unknown.
+
+    See also: `broadcast_arrays`, of any tensors.
 
     Example:
         >>> [grid.tolist() for grid in ops.meshgrid([1, 2], [3, 4, 5])]
@@ -321,6 +352,8 @@ def tri(
         M: the number of columns; None is `N`.
         k: the last diagonal with ones: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
 
+    See also: `tril`, of a given matrix; `tril_indices`, the indices.
+
     Example:
         >>> ops.tri(2).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
@@ -340,6 +373,8 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
+
+    See also: `triu`, the other half; `tril_indices`, the indices.
 
     Example:
         >>> ops.tril([[1, 2], [3, 4]]).tolist()
@@ -361,6 +396,8 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
     Raises:
         ShapeError: if `x` has fewer than two axes.
 
+    See also: `tril`, the other half; `triu_indices`, the indices.
+
     Example:
         >>> ops.triu([[1, 2], [3, 4]]).tolist()
         [[1, 2], [0, 4]]
@@ -379,6 +416,8 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
     Raises:
         ShapeError: if `x` is neither a vector nor a matrix.
 
+    See also: `diagonal`, of any two axes; `diagflat`, of a flattened tensor; `block_diag`, of matrices.
+
     Example:
         >>> ops.diag([1, 2]).tolist()
         [[1, 0], [0, 2]]
@@ -393,6 +432,8 @@ def diagflat(x: TensorLike, k: int = 0) -> Tensor:
     Args:
         x: a tensor of n elements, of any shape and dtype; the result is (n + |k|, n + |k|).
         k: the diagonal: 0 is the main one, k > 0 the k-th above it, and k < 0 the one |k| below it.
+
+    See also: `diag`, of a vector.
 
     Example:
         >>> ops.diagflat([[1, 2]]).tolist()
@@ -414,6 +455,8 @@ def block_diag(*arrays: TensorLike) -> Tensor:
     Raises:
         ArgumentError: if there are no matrices.
         ShapeError: if the axes before the last two do not broadcast.
+
+    See also: `diag`, of numbers.
 
     Example:
         >>> ops.block_diag([[1, 2]], 3).tolist()
@@ -445,6 +488,8 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
     Raises:
         ShapeError: if `x` is not a vector.
 
+    See also: `polyval`, to evaluate a polynomial.
+
     Example:
         >>> ops.vander([1, 2, 3]).tolist()
         [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
@@ -457,6 +502,8 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
 def bartlett(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Returns the symmetric triangular window of `x` points, which is zero at both ends.
 
+    See also: `hanning`, smoother; `hamming`, with side lobes lower near the main one.
+
     Example:
         >>> ops.bartlett(5).tolist()
         [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -467,21 +514,30 @@ def bartlett(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
 
 @op
 def blackman(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Blackman window of `x` points, a sum of three cosine terms."""
+    """Returns the symmetric Blackman window of `x` points, a sum of three cosine terms.
+
+    See also: `hanning`, narrower; `kaiser`, with a choice.
+    """
     made: Tensor = host_made.MADE.blackman(x, dtype, device)
     return made
 
 
 @op
 def hamming(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends."""
+    """Returns the symmetric Hamming window of `x` points, a raised cosine that is 0.08 at both ends.
+
+    See also: `hanning`, 0 at both ends; `kaiser`, with a choice.
+    """
     made: Tensor = host_made.MADE.hamming(x, dtype, device)
     return made
 
 
 @op
 def hanning(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Returns the symmetric Hann window of `x` points, a raised cosine that is 0 at both ends."""
+    """Returns the symmetric Hann window of `x` points, a raised cosine that is 0 at both ends.
+
+    See also: `hamming`, not 0 at both ends; `blackman`, wider; `stft`, which uses it.
+    """
     made: Tensor = host_made.MADE.hanning(x, dtype, device)
     return made
 
@@ -494,6 +550,8 @@ def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLi
 
     Args:
         beta: the shape of the window: 0 is rectangular, 5 is like Hamming's, 8.6 like Blackman's.
+
+    See also: `hamming`, without a choice; `blackman`, without a choice.
     """
     made: Tensor = host_made.MADE.kaiser(x, beta, dtype, device)
     return made

@@ -49,6 +49,8 @@ def where(condition: TensorLike, x1: Operand = None, x2: Operand = None) -> Tens
     Raises:
         DTypeError: if `x1` or `x2` is left out; `nonzero` gives the indices of the true elements.
 
+    See also: `select`, of several conditions; `nonzero`, the indices; `divide_no_nan`, gradient-safe at 0.
+
     Example:
         >>> ops.where([True, False], [1, 2], 0).tolist()
         [1, 0]
@@ -69,6 +71,8 @@ def take(x: TensorLike, indices: Tensor | Sequence[int] | int, axis: int | None 
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
+
+    See also: `take_along_axis`, by other indices at each place; `get_item`, by any key; `embedding`, of rows.
 
     Example:
         >>> ops.take([10, 20, 30], [2, 0]).tolist()
@@ -91,6 +95,8 @@ def take_along_axis(x: TensorLike, indices: Tensor | Sequence[int], axis: int | 
 
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
+
+    See also: `put_along_axis`, the inverse.
 
     Example:
         >>> ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).tolist()
@@ -118,6 +124,8 @@ def get_item(x: TensorLike, key: object) -> Tensor:
         ArgumentTypeError: if `key` holds something that is not an index.
         ArgumentError: if the step of a slice is 0.
 
+    See also: `set_item`, to write; `take`, along one axis; `slice`, of a block.
+
     Example:
         >>> ops.get_item([1, 2, 3], slice(None, None, -1)).tolist()
         [3, 2, 1]
@@ -135,6 +143,8 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
 
     Raises:
         ShapeError: if `x` has no axes.
+
+    See also: `argwhere`, as rows; `where`, to choose values.
 
     Example:
         >>> ops.nonzero([0, 5, 6])[0].tolist()
@@ -155,6 +165,8 @@ def argwhere(x: TensorLike) -> Tensor:
     Args:
         x: a tensor of any shape and dtype.
 
+    See also: `nonzero`, by axis.
+
     Example:
         >>> ops.argwhere([[0, 5], [6, 0]]).tolist()
         [[0, 1], [1, 0]]
@@ -173,6 +185,8 @@ def slice(inputs: TensorLike, start_indices: Sequence[int], shape: Sequence[int]
 
     Raises:
         IndexOutOfBoundsError: if the block extends beyond `inputs`.
+
+    See also: `slice_update`, to write; `get_item`, by any key.
 
     Example:
         >>> ops.slice([1, 2, 3, 4], [1], [2]).tolist()
@@ -194,6 +208,8 @@ def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: Tens
 
     Raises:
         IndexOutOfBoundsError: if the block extends beyond `inputs`.
+
+    See also: `slice`, to read; `set_item`, by any key.
 
     Example:
         >>> ops.slice_update([1, 2, 3], [1], [9]).tolist()
@@ -219,6 +235,8 @@ def scatter(indices: Tensor | Sequence[Any], values: TensorLike, shape: Sequence
     Raises:
         IndexOutOfBoundsError: if an index is out of range.
         ShapeError: if the shape of `values` does not fit.
+
+    See also: `scatter_update`, into a given tensor; `segment_sum`, along the first axis.
 
     Example:
         >>> ops.scatter([[1], [1]], [2, 3], (3,)).tolist()
@@ -252,6 +270,8 @@ def scatter_update(
         ShapeError: if the shape of `updates` does not fit.
         ArgumentError: if `reduction` is unknown.
 
+    See also: `scatter`, into zeros; `set_item`, by any key.
+
     Example:
         >>> ops.scatter_update([1, 2, 3], [[0], [2]], [7, 8]).tolist()
         [7, 2, 8]
@@ -271,6 +291,8 @@ def diagonal(x: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
         axis1: the axis of the rows; by default the first.
         axis2: the axis of the columns; by default the second.
 
+    See also: `diag`, of a matrix; `trace`, summed.
+
     Example:
         >>> ops.diagonal([[1, 2], [3, 4]]).tolist()
         [1, 4]
@@ -286,6 +308,8 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
         n: the number of rows.
         k: the last diagonal that counts: 0 is the main one, k > 0 the k-th above it.
         m: the number of columns; None is `n`.
+
+    See also: `triu_indices`, the other half; `tril`, the matrix.
     """
     first, second = map(convert_to_tensor, shared_indexing.triangle(True, n, k, m))
     return first, second
@@ -299,6 +323,8 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tens
         n: the number of rows.
         k: the first diagonal that counts: 0 is the main one, k > 0 the k-th above it.
         m: the number of columns; None is `n`.
+
+    See also: `tril_indices`, the other half; `triu`, the matrix.
 
     Example:
         >>> [i.tolist() for i in ops.triu_indices(2)]
@@ -322,6 +348,8 @@ def select(condlist: Tensors, choicelist: Tensors, default: Operand = 0) -> Tens
     Raises:
         ArgumentError: if the numbers of conditions and choices differ, or if there are none.
 
+    See also: `where`, of one condition.
+
     Example:
         >>> ops.select([[True, False, False], [True, True, False]], [[1, 2, 3], [4, 5, 6]]).tolist()
         [1, 5, 0]
@@ -344,6 +372,8 @@ def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -
 
     Raises:
         IndexOutOfBoundsError: if a position is negative or too large; MLX does not check tensors of positions.
+
+    See also: `argmax`, whose result it splits.
 
     Example:
         >>> [i.tolist() for i in ops.unravel_index([1, 5], (2, 3))]
@@ -369,6 +399,8 @@ def one_hot(
     Raises:
         ArgumentError: if `num_classes` is negative, or `sparse` is True.
         ArgumentTypeError: if `x` is floating or complex.
+
+    See also: `multi_hot`, for several classes; `argmax`, the inverse.
 
     Example:
         >>> ops.one_hot([0, 2], 3).tolist()

@@ -26,6 +26,8 @@ def fliplr(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor with at least two axes, of any dtype.
+
+    See also: `flipud`, of the first axis; `flip`, of any axes.
     """
     return flip(x, 1)
 
@@ -36,6 +38,8 @@ def flipud(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor with at least one axis, of any dtype.
+
+    See also: `fliplr`, of the second axis; `flip`, of any axes.
     """
     return flip(x, 0)
 
@@ -51,6 +55,8 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
 
     Raises:
         AxisError: if `axes` does not name two different axes.
+
+    See also: `flip`, mirrored; `transpose`, of the axes.
 
     Example:
         >>> ops.rot90([[1, 2], [3, 4]]).tolist()
@@ -82,6 +88,8 @@ def rearrange(tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] 
         ArgumentError: if the pattern is malformed.
         ShapeError: if the shape does not fit the pattern.
 
+    See also: `reshape`, without names; `transpose`, without names; `einsum`, with sums.
+
     Example:
         >>> ops.rearrange([[1, 2, 3], [4, 5, 6]], "a b -> (b a)").tolist()
         [1, 4, 2, 5, 3, 6]
@@ -112,6 +120,8 @@ def space_to_depth(
         ShapeError: if the image does not divide into blocks.
         ArgumentError: if `data_format` is unknown.
 
+    See also: `depth_to_space`, the inverse.
+
     Example:
         >>> ops.shape(ops.space_to_depth(ops.zeros((1, 4, 6, 3)), 2))
         (1, 2, 3, 12)
@@ -138,6 +148,8 @@ def depth_to_space(
     Raises:
         ShapeError: if the channels do not divide into blocks.
         ArgumentError: if `data_format` is unknown.
+
+    See also: `space_to_depth`, the inverse.
 
     Example:
         >>> ops.depth_to_space([[[[1, 2, 3, 4]]]], 2).tolist()

@@ -38,6 +38,8 @@ def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
         ShapeError: if the number of elements differs.
         ArgumentError: if `copy` is False and a copy is necessary.
 
+    See also: `ravel`, into one axis; `transpose`, in another order; `rearrange`, by a pattern.
+
     Example:
         >>> ops.reshape([1, 2, 3, 4], (2, -1)).tolist()
         [[1, 2], [3, 4]]
@@ -48,6 +50,8 @@ def reshape(x: TensorLike, shape: Shape, copy: bool | None = None) -> Tensor:
 @op(view=True)
 def ravel(x: TensorLike) -> Tensor:
     """Returns all elements along one axis.
+
+    See also: `reshape`, into any shape.
 
     Example:
         >>> ops.ravel([[1, 2], [3, 4]]).tolist()
@@ -65,6 +69,8 @@ def transpose(x: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
 
     Raises:
         AxisError: if `axes` does not name every axis exactly once.
+
+    See also: `matrix_transpose`, of the last two axes; `moveaxis`, of some axes; `rearrange`, by a pattern.
 
     Example:
         >>> ops.transpose([[1, 2], [3, 4]]).tolist()
@@ -85,6 +91,8 @@ def matrix_transpose(x: TensorLike) -> Tensor:
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
+
+    See also: `transpose`, of all axes; `swapaxes`, of any two.
     """
     return swapaxes(shared.matrices(x), -1, -2)
 
@@ -96,6 +104,8 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
     Args:
         axis1: one of the two axes, from -ndim to ndim - 1.
         axis2: the other axis, from -ndim to ndim - 1.
+
+    See also: `moveaxis`, that keeps the order; `transpose`, of all axes.
     """
     order = list(range(len(x.shape)))
     a, b = single(axis1, len(order)), single(axis2, len(order))
@@ -110,6 +120,8 @@ def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequ
     Args:
         source: one axis, or several, of `x`.
         destination: the position of each in the result; as many as in `source`.
+
+    See also: `swapaxes`, of two axes; `transpose`, of all axes.
     """
     sources, places = shared.axes_and_places(source, destination, len(x.shape))
     order = [axis for axis in range(len(x.shape)) if axis not in sources]
@@ -125,6 +137,8 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
     Args:
         axis: the positions of the new axes in the result.
 
+    See also: `squeeze`, the inverse; `reshape`, into any shape.
+
     Example:
         >>> ops.shape(ops.expand_dims([1, 2], (0, 2)))
         (1, 2, 1)
@@ -135,6 +149,8 @@ def expand_dims(x: TensorLike, axis: int | Sequence[int] = 0) -> Tensor:
 @op(view=True)
 def atleast_1d(x: TensorLike) -> Tensor:
     """Returns `x`, or a vector of one element if it has no axes.
+
+    See also: `atleast_2d`, with two axes; `expand_dims`, at any place.
 
     Example:
         >>> ops.atleast_1d(5).tolist()
@@ -147,6 +163,8 @@ def atleast_1d(x: TensorLike) -> Tensor:
 def atleast_2d(x: TensorLike) -> Tensor:
     """Returns `x` with at least two axes: a vector of n elements becomes (1, n).
 
+    See also: `atleast_1d`, with one axis; `atleast_3d`, with three axes.
+
     Example:
         >>> ops.atleast_2d([1, 2]).tolist()
         [[1, 2]]
@@ -157,6 +175,8 @@ def atleast_2d(x: TensorLike) -> Tensor:
 @op(view=True)
 def atleast_3d(x: TensorLike) -> Tensor:
     """Returns `x` with at least three axes: a vector of n elements becomes (1, n, 1), and (m, n) becomes (m, n, 1).
+
+    See also: `atleast_2d`, with two axes.
 
     Example:
         >>> ops.shape(ops.atleast_3d([1, 2]))
@@ -174,6 +194,8 @@ def squeeze(x: TensorLike, axis: Axis = None) -> Tensor:
 
     Raises:
         ShapeError: if a named axis has another length than 1.
+
+    See also: `expand_dims`, the inverse; `reshape`, into any shape.
 
     Example:
         >>> ops.shape(ops.squeeze([[[1], [2]]]))
@@ -195,6 +217,8 @@ def broadcast_to(x: TensorLike, shape: Shape) -> Tensor:
 
     Raises:
         ShapeError: if `x` does not broadcast to the shape.
+
+    See also: `tile`, of any number of copies; `broadcast_arrays`, of several.
     """
     ...
 
@@ -208,6 +232,8 @@ def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
 
     Raises:
         ShapeError: if the shapes do not broadcast.
+
+    See also: `broadcast_shapes`, the shape alone; `broadcast_to`, a given shape.
     """
     whole = shared.broadcast_shapes(*(tuple(x.shape) for x in arrays))
     return tuple([broadcast_to(x, whole) for x in arrays])
@@ -222,6 +248,8 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
     Raises:
         ShapeError: if the shapes do not broadcast.
+
+    See also: `broadcast_arrays`, of the tensors.
 
     Example:
         >>> ops.broadcast_shapes((2, 1), (3,))
@@ -241,6 +269,8 @@ def concatenate(xs: Tensors, axis: int | None = 0) -> Tensor:
     Raises:
         ShapeError: if the tensors differ in another axis, or if there are no tensors.
 
+    See also: `split`, the inverse; `stack`, along a new axis; `append`, of two.
+
     Example:
         >>> ops.concatenate([[1, 2], [3]]).tolist()
         [1, 2, 3]
@@ -259,6 +289,8 @@ def append(x1: TensorLike, x2: TensorLike, axis: int | None = None) -> Tensor:
         x1: the tensor that comes first, of any dtype; both are promoted to one.
         x2: the tensor that follows, with the same lengths on all axes but `axis`.
         axis: the axis along which they are joined, from -ndim to ndim - 1; None flattens both first.
+
+    See also: `concatenate`, of any number.
     """
     return concatenate([x1, x2], axis)
 
@@ -273,6 +305,8 @@ def stack(x: Tensors, axis: int = 0) -> Tensor:
 
     Raises:
         ShapeError: if the shapes differ, or if there are no tensors.
+
+    See also: `unstack`, the inverse; `concatenate`, along an axis that exists.
 
     Example:
         >>> ops.stack([[1, 2], [3, 4]]).tolist()
@@ -292,6 +326,8 @@ def hstack(xs: Tensors) -> Tensor:
     Args:
         xs: at least one tensor; they differ in the second axis at most, vectors in the first.
 
+    See also: `vstack`, along the first axis; `concatenate`, along any axis.
+
     Example:
         >>> ops.hstack([[[1], [2]], [[3], [4]]]).tolist()
         [[1, 3], [2, 4]]
@@ -306,6 +342,8 @@ def vstack(xs: Tensors) -> Tensor:
 
     Args:
         xs: at least one tensor; they differ in the first axis at most, vectors have one length.
+
+    See also: `hstack`, along the second axis; `concatenate`, along any axis.
     """
     return concatenate([reshape(x, (1, -1)) if len(x.shape) < 2 else x for x in xs], 0)
 
@@ -318,6 +356,8 @@ def dstack(xs: Tensors) -> Tensor:
 
     Args:
         xs: at least one tensor; they differ in the third axis at most.
+
+    See also: `concatenate`, along any axis.
 
     Example:
         >>> ops.dstack([[1, 2], [3, 4]]).tolist()
@@ -337,6 +377,8 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 
     Raises:
         ShapeError: if equal parts are impossible.
+
+    See also: `concatenate`, the inverse; `array_split`, of unequal parts; `unstack`, into slices.
 
     Example:
         >>> [part.tolist() for part in ops.split([1, 2, 3, 4], 2)]
@@ -360,6 +402,8 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
         ShapeError: if the number of parts is less than 1.
         ArgumentError: if there are more parts than elements, and more than 65536.
 
+    See also: `split`, of equal parts.
+
     Example:
         >>> [part.tolist() for part in ops.array_split([1, 2, 3], 2)]
         [[1, 2], [3]]
@@ -375,6 +419,8 @@ def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tens
     Args:
         x: a tensor with at least one axis, of any dtype.
         indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+
+    See also: `split`, along any axis.
     """
     return split(x, indices_or_sections, 1 if len(x.shape) > 1 else 0)
 
@@ -386,6 +432,8 @@ def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tens
     Args:
         x: a tensor with at least two axes, of any dtype.
         indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+
+    See also: `split`, along any axis.
     """
     return split(shared.matrices(x), indices_or_sections, 0)
 
@@ -397,6 +445,8 @@ def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tens
     Args:
         x: a tensor with at least three axes, of any dtype.
         indices_or_sections: the number of equal parts, or the indices before which `x` is cut.
+
+    See also: `split`, along any axis.
     """
     return split(x, indices_or_sections, 2)
 
@@ -411,6 +461,8 @@ def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tenso
 
     Raises:
         ShapeError: if `num` is not the length of the axis.
+
+    See also: `stack`, the inverse.
 
     Example:
         >>> [row.tolist() for row in ops.unstack([[1, 2], [3, 4]])]
@@ -427,6 +479,8 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
 
     Args:
         repeats: how often along each axis; one integer counts for the last axis, and missing axes are added in front.
+
+    See also: `repeat`, element by element; `broadcast_to`, without a copy.
 
     Example:
         >>> ops.tile([1, 2], 2).tolist()
@@ -448,6 +502,8 @@ def repeat(x: TensorLike, repeats: int | Sequence[int] | Tensor, axis: int | Non
         ArgumentError: if a count is negative.
         ShapeError: if the number of counts differs from the number of slices.
 
+    See also: `tile`, of the whole.
+
     Example:
         >>> ops.repeat([1, 2], 2).tolist()
         [1, 1, 2, 2]
@@ -462,6 +518,8 @@ def flip(x: TensorLike, axis: Axis = None) -> Tensor:
 
     Args:
         axis: the axis or the axes to reverse; None reverses all of them.
+
+    See also: `fliplr`, of the second axis; `flipud`, of the first axis; `roll`, cyclically.
 
     Example:
         >>> ops.flip([1, 2, 3]).tolist()
@@ -479,6 +537,8 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
     Args:
         shift: by how many places towards higher indices, one integer for each axis; negative ones go the other way.
         axis: the axis or the axes along which elements move; None moves them in the flattened `x`.
+
+    See also: `flip`, in reverse order; `fftshift`, by half of the length.
 
     Example:
         >>> ops.roll([1, 2, 3], 1).tolist()
@@ -514,6 +574,8 @@ def pad(
         ArgumentError: if `mode` is unknown, or if `constant_values` is given with another mode than "constant".
         ShapeError: if the widths do not fit the axes, or a tensor of constants does not fit the result.
         DTypeError: if a tensor of constants has a dtype of another kind than integers `x`.
+
+    See also: `pad_images`, of images; `roll`, cyclically.
 
     Example:
         >>> ops.pad([1, 2], 1).tolist()

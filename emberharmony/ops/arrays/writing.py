@@ -70,6 +70,8 @@ def set_item(
         DTypeError: if the dtype of `x` cannot hold the value, or if `x` is complex in the modes "min" and "max".
         RangeError: if a Python integer does not fit the dtype of `x`.
 
+    See also: `get_item`, to read; `scatter_update`, by rows of indices; `slice_update`, of a block.
+
     Example:
         >>> ops.set_item([1, 2, 3], slice(0, 2), 9).tolist()
         [9, 9, 3]
@@ -119,6 +121,8 @@ def put_along_axis(
         IndexOutOfBoundsError: if an index is out of range.
         ShapeError: if the shape of `indices` or `values` does not fit.
         DTypeError: if the dtype of `x` cannot hold the values.
+
+    See also: `take_along_axis`, the inverse; `set_item`, by any key.
 
     Example:
         >>> ops.put_along_axis([[1, 2], [3, 4]], [[1], [0]], 9, axis=1).tolist()

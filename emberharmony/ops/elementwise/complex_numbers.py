@@ -30,6 +30,8 @@ else:
 def real(x: TensorLike) -> Tensor:
     """Returns the real part; real tensors are returned as they are.
 
+    See also: `imag`, the other part; `conj`, with the imaginary part negated.
+
     Example:
         >>> ops.real([1 + 2j]).tolist()
         [1.0]
@@ -41,6 +43,8 @@ def real(x: TensorLike) -> Tensor:
 def imag(x: TensorLike) -> Tensor:
     """Returns the imaginary part; zeros for real tensors.
 
+    See also: `real`, the other part.
+
     Example:
         >>> ops.imag([1 + 2j]).tolist()
         [2.0]
@@ -51,6 +55,8 @@ def imag(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", finite="yes")
 def conj(x: TensorLike) -> Tensor:
     """Returns the complex conjugate; real tensors are returned as they are.
+
+    See also: `real`, the real part alone.
 
     Example:
         >>> ops.imag(ops.conj([1 + 2j])).tolist()
@@ -69,6 +75,8 @@ def angle(x: TensorLike) -> Tensor:
     Args:
         x: a tensor of any shape; complex, or real numbers, whose angle is 0 or pi.
 
+    See also: `absolute`, the modulus; `polar`, the inverse of both.
+
     Example:
         >>> ops.angle([2.0, 1 + 0j]).tolist()
         [0.0, 0.0]
@@ -83,6 +91,8 @@ def isreal(x: TensorLike) -> Tensor:
     Args:
         x: a tensor of any shape and dtype.
 
+    See also: `iscomplex`, the opposite.
+
     Example:
         >>> ops.isreal([1 + 2j, 3]).tolist()
         [False, True]
@@ -96,6 +106,8 @@ def iscomplex(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor of any shape and dtype.
+
+    See also: `isreal`, the opposite.
 
     Example:
         >>> ops.iscomplex([1 + 2j, 3]).tolist()
@@ -113,6 +125,8 @@ def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     Args:
         abs_: the modulus: a real tensor, which broadcasts against `angle`.
         angle: the angle in radians: a real tensor, which broadcasts against `abs_`.
+
+    See also: `absolute`, for the modulus; `angle`, for the angle.
 
     Example:
         >>> ops.real(ops.polar([2.0, 3.0], [0.0, 0.0])).tolist()
@@ -136,6 +150,8 @@ def view_as_complex(x: TensorLike) -> Tensor:
         ShapeError: if the last axis does not have length 2.
         DTypeError: if `x` is complex.
 
+    See also: `view_as_real`, the inverse.
+
     Example:
         >>> ops.imag(ops.view_as_complex([[1.0, 2.0], [3.0, 4.0]])).tolist()
         [2.0, 4.0]
@@ -154,6 +170,8 @@ def view_as_real(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor of any shape; the imaginary part of real numbers is 0.
+
+    See also: `view_as_complex`, the inverse.
 
     Example:
         >>> ops.view_as_real([1 + 2j]).tolist()

@@ -49,6 +49,8 @@ def exp(x: TensorLike) -> Tensor:
     The CPU kernel of MLX for float32 has a relative error of up to `0.7 eps abs(x)`. It overflows from 88 on and
     returns 0 below -87.6.
 
+    See also: `log`, the inverse; `expm1`, exact near 0; `logsumexp`, for sums.
+
     Example:
         >>> ops.exp([0.0]).tolist()
         [1.0]
@@ -59,6 +61,8 @@ def exp(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
 def expm1(x: TensorLike) -> Tensor:
     """Returns `exp(x) - 1`, accurate near zero.
+
+    See also: `log1p`, the inverse; `exp`, for numbers far from 0.
 
     Example:
         >>> ops.expm1([0.0]).tolist()
@@ -73,6 +77,8 @@ def expm1(x: TensorLike) -> Tensor:
 def exp2(x: TensorLike) -> Tensor:
     """Returns 2 to the power of each element.
 
+    See also: `log2`, the inverse; `exp`, of base e.
+
     Example:
         >>> ops.exp2([3.0]).tolist()
         [8.0]
@@ -84,6 +90,9 @@ def exp2(x: TensorLike) -> Tensor:
 def log(x: TensorLike) -> Tensor:
     """Returns the natural logarithm; -inf for 0, NaN for negative numbers.
 
+    See also: `exp`, the inverse; `log1p`, exact near 0; `logsumexp`, of a sum of exponentials; `xlogy`, for `x *
+    log(y)`, also at 0.
+
     Example:
         >>> ops.log([1.0]).tolist()
         [0.0]
@@ -94,6 +103,8 @@ def log(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
 def log1p(x: TensorLike) -> Tensor:
     """Returns `log(1 + x)`, accurate near zero.
+
+    See also: `expm1`, the inverse; `log`, for numbers far from 0.
 
     Example:
         >>> ops.log1p([0.0]).tolist()
@@ -119,6 +130,8 @@ def log1p(x: TensorLike) -> Tensor:
 def log2(x: TensorLike) -> Tensor:
     """Returns the logarithm to base 2.
 
+    See also: `exp2`, the inverse; `log`, of base e.
+
     Example:
         >>> ops.log2([8.0]).tolist()
         [3.0]
@@ -129,6 +142,8 @@ def log2(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
 def log10(x: TensorLike) -> Tensor:
     """Returns the logarithm to base 10.
+
+    See also: `log`, of base e; `log2`, of base 2.
 
     Example:
         >>> ops.log10([1.0]).tolist()
@@ -146,6 +161,8 @@ def logaddexp(x1: Operand, x2: Operand) -> Tensor:
     Raises:
         DTypeError: if an operand is complex.
 
+    See also: `logsumexp`, over axes; `logaddexp2`, of base 2.
+
     Example:
         >>> ops.logaddexp([0.0, 5.0], float("-inf")).tolist()
         [0.0, 5.0]
@@ -162,6 +179,8 @@ def logaddexp2(x1: Operand, x2: Operand) -> Tensor:
     Raises:
         DTypeError: if an operand is complex.
 
+    See also: `logaddexp`, of base e.
+
     Example:
         >>> ops.logaddexp2([3.0, 5.0], [3.0, 5.0]).tolist()
         [4.0, 6.0]
@@ -172,6 +191,8 @@ def logaddexp2(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="all", gives="float")
 def sin(x: TensorLike) -> Tensor:
     """Returns the sine of each element.
+
+    See also: `arcsin`, the inverse.
 
     Example:
         >>> ops.sin([0.0]).tolist()
@@ -184,6 +205,8 @@ def sin(x: TensorLike) -> Tensor:
 def cos(x: TensorLike) -> Tensor:
     """Returns the cosine of each element.
 
+    See also: `arccos`, the inverse.
+
     Example:
         >>> ops.cos([0.0]).tolist()
         [1.0]
@@ -194,6 +217,8 @@ def cos(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
 def tan(x: TensorLike) -> Tensor:
     """Returns the tangent of each element.
+
+    See also: `arctan`, the inverse.
 
     Example:
         >>> ops.tan([0.0]).tolist()
@@ -211,6 +236,8 @@ def tan(x: TensorLike) -> Tensor:
 def arcsin(x: TensorLike) -> Tensor:
     """Returns the inverse sine, from -pi/2 to pi/2.
 
+    See also: `sin`, the inverse.
+
     Example:
         >>> ops.arcsin([0.0]).tolist()
         [0.0]
@@ -224,6 +251,8 @@ asin = alias("asin", arcsin)
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
 def arccos(x: TensorLike) -> Tensor:
     """Returns the inverse cosine, from 0 to pi.
+
+    See also: `cos`, the inverse.
 
     Example:
         >>> ops.arccos([1.0]).tolist()
@@ -239,6 +268,8 @@ acos = alias("acos", arccos)
 def arctan(x: TensorLike) -> Tensor:
     """Returns the inverse tangent, from -pi/2 to pi/2.
 
+    See also: `tan`, the inverse; `arctan2`, with the quadrant.
+
     Example:
         >>> ops.arctan([0.0]).tolist()
         [0.0]
@@ -252,6 +283,8 @@ atan = alias("atan", arctan)
 @op(elementwise=True, takes="real", gives="float")
 def arctan2(x1: Operand, x2: Operand) -> Tensor:
     """Returns the angle between the first axis and the point (x2, x1), from -pi to pi.
+
+    See also: `arctan`, of one number; `angle`, of a complex number.
 
     Example:
         >>> ops.arctan2([0.0], [1.0]).tolist()
@@ -267,6 +300,8 @@ atan2 = alias("atan2", arctan2)
 def sinh(x: TensorLike) -> Tensor:
     """Returns the hyperbolic sine.
 
+    See also: `arcsinh`, the inverse.
+
     Example:
         >>> ops.sinh([0.0]).tolist()
         [0.0]
@@ -277,6 +312,8 @@ def sinh(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
 def cosh(x: TensorLike) -> Tensor:
     """Returns the hyperbolic cosine.
+
+    See also: `arccosh`, the inverse.
 
     Example:
         >>> ops.cosh([0.0]).tolist()
@@ -289,6 +326,8 @@ def cosh(x: TensorLike) -> Tensor:
 def tanh(x: TensorLike) -> Tensor:
     """Returns the hyperbolic tangent.
 
+    See also: `arctanh`, the inverse; `nn.Tanh`, the layer; `hard_tanh`, of straight lines.
+
     Example:
         >>> ops.tanh([0.0]).tolist()
         [0.0]
@@ -299,6 +338,8 @@ def tanh(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="float")
 def arcsinh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic sine.
+
+    See also: `sinh`, the inverse.
 
     Example:
         >>> ops.arcsinh([0.0]).tolist()
@@ -314,6 +355,8 @@ asinh = alias("asinh", arcsinh)
 def arccosh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic cosine; NaN below 1.
 
+    See also: `cosh`, the inverse.
+
     Example:
         >>> ops.arccosh([1.0]).tolist()
         [0.0]
@@ -327,6 +370,8 @@ acosh = alias("acosh", arccosh)
 @op(elementwise=True, takes="all", gives="float")
 def arctanh(x: TensorLike) -> Tensor:
     """Returns the inverse hyperbolic tangent; infinite at -1 and 1, NaN outside [-1, 1].
+
+    See also: `tanh`, the inverse.
 
     Example:
         >>> ops.arctanh([0.0]).tolist()
@@ -342,6 +387,8 @@ atanh = alias("atanh", arctanh)
 def deg2rad(x: TensorLike) -> Tensor:
     """Returns angles in degrees converted to radians.
 
+    See also: `rad2deg`, the inverse.
+
     Example:
         >>> ops.deg2rad([0.0]).tolist()
         [0.0]
@@ -355,6 +402,8 @@ radians = alias("radians", deg2rad)
 @op(elementwise=True, takes="all", gives="float")
 def rad2deg(x: TensorLike) -> Tensor:
     """Returns angles in radians converted to degrees.
+
+    See also: `deg2rad`, the inverse.
 
     Example:
         >>> ops.rad2deg([0.0]).tolist()
@@ -373,6 +422,8 @@ def cbrt(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `power`, with any exponent.
+
     Example:
         >>> ops.cbrt([0.0]).tolist()
         [0.0]
@@ -388,6 +439,8 @@ def cbrt(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="real", gives="float")
 def sinc(x: TensorLike) -> Tensor:
     """Returns `sin(pi x) / (pi x)`: 1 at 0, and exactly 0 at all other integers.
+
+    See also: `sin`, undivided.
 
     Example:
         >>> ops.sinc([0.0, 2.0]).tolist()
@@ -411,6 +464,8 @@ def sinc(x: TensorLike) -> Tensor:
 def erf(x: TensorLike) -> Tensor:
     """Returns the error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to x.
 
+    See also: `erfinv`, the inverse; `erfc`, exact for large numbers; `ndtr`, with the scale of the normal distribution.
+
     Example:
         >>> ops.erf([0.0]).tolist()
         [0.0]
@@ -422,6 +477,8 @@ def erf(x: TensorLike) -> Tensor:
 def erfc(x: TensorLike) -> Tensor:
     """Returns `1 - erf(x)`, accurate where the result is small.
 
+    See also: `erfcx`, without underflow; `erf`, near 0.
+
     Example:
         >>> ops.erfc([0.0]).tolist()
         [1.0]
@@ -432,6 +489,8 @@ def erfc(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
 def erfinv(x: TensorLike) -> Tensor:
     """Returns the inverse of `erf`; infinite at -1 and 1, NaN outside [-1, 1].
+
+    See also: `erf`, the inverse.
 
     Example:
         >>> ops.erfinv([0.0]).tolist()
@@ -446,6 +505,8 @@ def i0(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `i0e`, without overflow; `i1`, of order 1; `iv`, of any order.
 
     Example:
         >>> bool(ops.isclose(ops.i0(1.0), 1.26606588))

@@ -34,6 +34,8 @@ else:
 def floor(x: TensorLike) -> Tensor:
     """Returns the largest integer not above each element; integer tensors are unchanged.
 
+    See also: `ceil`, upwards; `trunc`, towards 0; `round`, to the nearest.
+
     Example:
         >>> ops.floor([1.5, -1.5]).tolist()
         [1.0, -2.0]
@@ -45,6 +47,8 @@ def floor(x: TensorLike) -> Tensor:
 def ceil(x: TensorLike) -> Tensor:
     """Returns the smallest integer not below each element; integer tensors are unchanged.
 
+    See also: `floor`, downwards; `trunc`, towards 0; `round`, to the nearest.
+
     Example:
         >>> ops.ceil([1.5, -1.5]).tolist()
         [2.0, -1.0]
@@ -55,6 +59,8 @@ def ceil(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="real", gradient="zero", finite="yes")
 def trunc(x: TensorLike) -> Tensor:
     """Returns each element rounded towards zero; integer tensors are unchanged.
+
+    See also: `floor`, downwards; `round`, to the nearest.
 
     Example:
         >>> ops.trunc([1.5, -1.5]).tolist()
@@ -72,6 +78,8 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:
     Args:
         x: a tensor of any shape and dtype.
         decimals: the number of digits after the point; a negative one rounds to tens, hundreds and so on.
+
+    See also: `floor`, downwards; `ceil`, upwards; `trunc`, towards 0.
 
     Example:
         >>> ops.round([0.5, 1.5, 2.4]).tolist()
@@ -94,6 +102,8 @@ def nan_to_num(
         neginf: the value in place of minus infinity: a number; for a real `x` also a tensor. None is the least finite
             number.
 
+    See also: `isnan`, to find them; `clip`, to limit all numbers; `nansum`, to ignore them.
+
     Example:
         >>> ops.nan_to_num([float("nan"), 1.0]).tolist()
         [0.0, 1.0]
@@ -114,6 +124,8 @@ def nan_to_num(
 def copysign(x1: Operand, x2: Operand) -> Tensor:
     """Returns the magnitude of `x1` with the sign of `x2`, always floating.
 
+    See also: `sign`, alone.
+
     Example:
         >>> ops.copysign([1.0, 2.0], [-0.0, 3.0]).tolist()
         [-1.0, 2.0]
@@ -132,6 +144,8 @@ def fabs(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `absolute`, in any dtype.
+
     Example:
         >>> ops.fabs([-3, 2]).tolist()
         [3.0, 2.0]
@@ -142,6 +156,8 @@ def fabs(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="real", gives="bool")
 def signbit(x: TensorLike) -> Tensor:
     """Returns whether the sign bit is set, which includes -0.0.
+
+    See also: `sign`, as a number.
 
     Example:
         >>> ops.signbit([-1.0, 2.0]).tolist()
@@ -159,6 +175,8 @@ def nextafter(x1: Operand, x2: Operand) -> Tensor:
     """Returns the next number of the dtype after `x1` towards `x2`, or `x2` itself if they are equal.
 
     Dtype: integers become the default float.
+
+    See also: `finfo`, with the spacing at 1.
 
     Example:
         >>> ops.nextafter([1.0, 2.0], [2.0, 2.0]).tolist()
@@ -179,6 +197,8 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x2` does not hold integers.
+
+    See also: `exp2`, of the exponent alone.
 
     Example:
         >>> ops.ldexp([0.75, 3.0], [2, -1]).tolist()
@@ -208,6 +228,8 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
     Args:
         x: a tensor of any shape and dtype.
+
+    See also: `cast`, without limits.
 
     Example:
         >>> ops.saturate_cast([-5, 100, 300], "uint8").tolist()

@@ -41,6 +41,8 @@ def gammaln(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `gamma`, itself; `digamma`, the derivative; `multigammaln`, for matrices.
+
     Example:
         >>> ops.gammaln([1.0, 0.0]).tolist()
         [0.0, inf]
@@ -59,6 +61,8 @@ def digamma(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `polygamma`, of higher order.
 
     Example:
         >>> bool(ops.isclose(ops.digamma(1.0), -0.57721566))
@@ -81,6 +85,8 @@ def polygamma(n: Operand, x: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
         UnsupportedOpError: if the gradient with respect to `n` is asked for.
+
+    See also: `digamma`, of order 0; `zeta`, by which it is computed.
 
     Example:
         >>> bool(ops.isclose(ops.polygamma(1, 1.0), 1.64493407))
@@ -105,6 +111,8 @@ def zeta(x: Operand, q: Operand) -> Tensor:
         DTypeError: if an argument is complex.
         UnsupportedOpError: if the gradient with respect to `x` is asked for.
 
+    See also: `polygamma`, of whole orders.
+
     Example:
         >>> bool(ops.isclose(ops.zeta(2.0, 1.0), 1.64493407))
         True
@@ -125,6 +133,8 @@ def gammainc(a: Operand, x: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `gammaincinv`, the inverse; `gammaincc`, the complement.
+
     Example:
         >>> bool(ops.isclose(ops.gammainc(1.0, 2.0), 0.86466472))
         True
@@ -144,6 +154,8 @@ def gammaincc(a: Operand, x: Operand) -> Tensor:
 
     Raises:
         DTypeError: if an argument is complex.
+
+    See also: `gammainc`, the complement.
 
     Example:
         >>> bool(ops.isclose(ops.gammaincc(1.0, 2.0), 0.13533528))
@@ -166,6 +178,8 @@ def beta(a: Operand, b: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `betaln`, without overflow; `betainc`, incomplete.
+
     Example:
         >>> bool(ops.isclose(ops.beta(2.0, 3.0), 1.0 / 12.0))
         True
@@ -185,6 +199,8 @@ def betaln(a: Operand, b: Operand) -> Tensor:
 
     Raises:
         DTypeError: if an argument is complex.
+
+    See also: `beta`, itself.
 
     Example:
         >>> ops.betaln(1.0, 1.0).tolist()
@@ -208,6 +224,8 @@ def betainc(a: Operand, b: Operand, x: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `betaincinv`, the inverse.
+
     Example:
         >>> bool(ops.isclose(ops.betainc(2.0, 3.0, 0.5), 0.6875))
         True
@@ -225,6 +243,8 @@ def xlogy(x: Operand, y: Operand) -> Tensor:
 
     Raises:
         DTypeError: if an argument is complex.
+
+    See also: `xlog1py`, with `log1p`; `entr`, for `-x * log(x)`; `rel_entr`, for `x * log(x / y)`.
 
     Example:
         >>> ops.xlogy([0.0, 2.0], [0.0, 1.0]).tolist()
@@ -244,6 +264,8 @@ def xlog1py(x: Operand, y: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `xlogy`, with `log`.
+
     Example:
         >>> ops.xlog1py([0.0, 2.0], [-1.0, 0.0]).tolist()
         [0.0, 0.0]
@@ -257,6 +279,8 @@ def entr(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `xlogy`, of two operands; `rel_entr`, relative to another density.
 
     Example:
         >>> ops.entr([0.0, 1.0]).tolist()
@@ -273,6 +297,8 @@ def erfcx(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `erfc`, unscaled.
+
     Example:
         >>> ops.erfcx([0.0]).tolist()
         [1.0]
@@ -287,6 +313,8 @@ def ndtr(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `ndtri`, the inverse; `log_ndtr`, without underflow; `erf`, in another scale.
+
     Example:
         >>> ops.ndtr([0.0]).tolist()
         [0.5]
@@ -300,6 +328,8 @@ def log_ndtr(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `ndtr`, itself.
 
     Example:
         >>> bool(ops.isclose(ops.log_ndtr(0.0), -0.69314718))
@@ -318,6 +348,8 @@ def ndtri(p: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `p` is complex.
 
+    See also: `ndtr`, the inverse.
+
     Example:
         >>> ops.ndtri([0.5]).tolist()
         [0.0]
@@ -331,6 +363,8 @@ def logit(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `sigmoid`, the inverse.
 
     Example:
         >>> ops.logit([0.5]).tolist()
@@ -351,6 +385,8 @@ def i0e(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `i0`, unscaled.
+
     Example:
         >>> ops.i0e([0.0]).tolist()
         [1.0]
@@ -365,6 +401,8 @@ def i1(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `i1e`, without overflow; `i0`, of order 0; `iv`, of any order.
+
     Example:
         >>> bool(ops.isclose(ops.i1(1.0), 0.56515910))
         True
@@ -378,6 +416,8 @@ def i1e(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `i1`, unscaled.
 
     Example:
         >>> bool(ops.isclose(ops.i1e(1.0), 0.20791042))

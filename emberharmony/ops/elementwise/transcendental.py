@@ -50,6 +50,8 @@ def gamma(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `gammaln`, without overflow.
+
     Example:
         >>> ops.gamma([1.0, 5.0]).tolist()
         [1.0, 24.0]
@@ -73,6 +75,8 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
         ArgumentTypeError: if `d` is not an integer.
         DTypeError: if `a` is complex.
 
+    See also: `gammaln`, for numbers.
+
     Source: R. J. Muirhead, Aspects of Multivariate Statistical Theory (1982), definition 2.1.10 and theorem 2.1.12.
 
     Example:
@@ -95,6 +99,8 @@ def expi(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `exp1`, for positive numbers.
+
     Example:
         >>> bool(ops.isclose(ops.expi(1.0), 1.89511782))
         True
@@ -108,6 +114,8 @@ def exp1(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `expi`, for real numbers.
 
     Example:
         >>> bool(ops.isclose(ops.exp1(1.0), 0.21938393))
@@ -131,6 +139,8 @@ def lambertw(z: Operand, k: Operand = 0) -> Tensor:
         DTypeError: if an argument is complex.
         UnsupportedOpError: if the gradient with respect to `k` is asked for.
 
+    See also: `exp`, in whose product it solves.
+
     Example:
         >>> bool(ops.isclose(ops.lambertw(1.0), 0.56714329))
         True
@@ -153,6 +163,8 @@ def rel_entr(x: Operand, y: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `kl_div`, never negative; `entr`, of one density.
+
     Example:
         >>> ops.rel_entr([0.0, 1.0, 1.0], [0.0, 1.0, 0.0]).tolist()
         [0.0, 0.0, inf]
@@ -173,6 +185,8 @@ def kl_div(x: Operand, y: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `rel_entr`, without the last terms.
+
     Example:
         >>> ops.kl_div([0.0, 1.0, 1.0], [2.0, 1.0, 0.0]).tolist()
         [2.0, 0.0, inf]
@@ -189,6 +203,8 @@ def j0(x: TensorLike) -> Tensor:
     Raises:
         DTypeError: if `x` is complex.
 
+    See also: `j1`, of order 1.
+
     Example:
         >>> bool(ops.isclose(ops.j0(1.0), 0.76519769))
         True
@@ -204,6 +220,8 @@ def j1(x: TensorLike) -> Tensor:
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `j0`, of order 0.
 
     Example:
         >>> bool(ops.isclose(ops.j1(1.0), 0.44005059))
@@ -227,6 +245,8 @@ def iv(v: Operand, x: Operand) -> Tensor:
         DTypeError: if an argument is complex.
         UnsupportedOpError: if the gradient with respect to `v` is asked for.
 
+    See also: `kv`, of the second kind.
+
     Example:
         >>> bool(ops.isclose(ops.iv(0.5, 1.0), 0.93767489))
         True
@@ -247,6 +267,8 @@ def kv(v: Operand, x: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
         UnsupportedOpError: if the gradient with respect to `v` is asked for.
+
+    See also: `iv`, of the first kind.
 
     Example:
         >>> bool(ops.isclose(ops.kv(0.5, 1.0), 0.46106850))
@@ -269,6 +291,8 @@ def stdtr(df: Operand, t: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `stdtrit`, the inverse.
+
     Example:
         >>> bool(ops.isclose(ops.stdtr(1.0, 0.5), 0.64758362))
         True
@@ -290,6 +314,8 @@ def stdtrit(df: Operand, p: Operand) -> Tensor:
     Raises:
         DTypeError: if an argument is complex.
 
+    See also: `stdtr`, the inverse.
+
     Example:
         >>> bool(ops.isclose(ops.stdtrit(1.0, 0.25), -1.0))
         True
@@ -309,6 +335,8 @@ def gammaincinv(a: Operand, y: Operand) -> Tensor:
 
     Raises:
         DTypeError: if an argument is complex.
+
+    See also: `gammainc`, the inverse.
 
     Example:
         >>> bool(ops.isclose(ops.gammaincinv(1.0, 0.5), 0.69314718))
@@ -331,6 +359,8 @@ def betaincinv(a: Operand, b: Operand, y: Operand) -> Tensor:
 
     Raises:
         DTypeError: if an argument is complex.
+
+    See also: `betainc`, the inverse.
 
     Example:
         >>> bool(ops.isclose(ops.betaincinv(2.0, 3.0, 0.6875), 0.5))

@@ -45,6 +45,8 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         ShapeError: if `pred` is not a scalar.
         ArgumentError: if both functions run and their results have different tree structures.
 
+    See also: `switch`, of several branches; `where`, element by element.
+
     Example:
         >>> x = ops.array(-2.0)
         >>> ops.cond(ops.less(x, 0.0), lambda: ops.negative(x), lambda: x).tolist()
@@ -72,6 +74,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     Raises:
         ShapeError: if `index` is not a scalar.
         ArgumentError: if there are no branches, or if all run and their results have different tree structures.
+
+    See also: `cond`, of two branches.
 
     Example:
         >>> ops.switch(1, [ops.sin, ops.square], 3.0).tolist()
@@ -108,6 +112,8 @@ def while_loop(
         ShapeError: if the condition is not a scalar.
         ArgumentError: if `body` changes the number of variables.
 
+    See also: `fori_loop`, of a known length; `scan`, with results.
+
     Example:
         >>> ops.while_loop(lambda x: ops.less(x, 100.0), lambda x: ops.multiply(x, 3.0), ops.array(2.0)).tolist()
         162.0
@@ -137,6 +143,8 @@ def fori_loop(lower: int, upper: int, body_fun: Callable[[int, Any], Any], init_
         upper: the integer before which the loop ends; up to `lower`, the result is `init_val`.
         body_fun: a function of the integer and the value, which returns the new value.
         init_val: the first value, a tree.
+
+    See also: `while_loop`, until a condition; `scan`, with results.
 
     Example:
         >>> ops.fori_loop(1, 5, lambda i, value: ops.multiply(value, i), ops.array(1)).tolist()
@@ -172,6 +180,8 @@ def scan(
         ShapeError: if lengths differ, or if they are 0, because the shape of the results is then unknown.
         ArgumentError: if neither `xs` nor `length` is given, or if the structure of the carry changes.
 
+    See also: `associative_scan`, in parallel; `fori_loop`, without results; `map`, without a carry.
+
     Example:
         >>> total, sums = ops.scan(lambda total, x: 2 * (ops.add(total, x),), ops.array(0), ops.array([1, 2, 3]))
         >>> total.tolist(), sums.tolist()
@@ -205,6 +215,8 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     Raises:
         ShapeError: if lengths differ or are 0.
 
+    See also: `vectorized_map`, at once; `scan`, with a carry.
+
     Example:
         >>> ops.map(ops.sum, ops.array([[1, 2], [3, 4]])).tolist()
         [3, 7]
@@ -230,6 +242,8 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
     Raises:
         AxisError: for an axis that an element does not have.
         ShapeError: if lengths differ.
+
+    See also: `scan`, with a carry; `cumsum`, of sums.
 
     Example:
         >>> ops.associative_scan(ops.add, ops.array([1, 2, 3, 4])).tolist()

@@ -44,6 +44,8 @@ def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool
         DTypeError: from the returned function, if an argument to differentiate is an integer.
         ArgumentError: from the returned function, if `argnums` is out of range or chooses only constants.
 
+    See also: `value_and_grad`, with the value; `jacobian`, of tensors; `backward`, for parameters.
+
     Example:
         >>> ops.grad(lambda x: ops.sum(ops.square(x)))([1.0, 2.0]).tolist()
         [2.0, 4.0]
@@ -61,6 +63,8 @@ def value_and_grad(
         fn: a function of trees that returns a scalar.
         argnums: the position of the argument to differentiate, or a sequence of positions; see `grad`.
         has_aux: whether `fn` returns (loss, aux); aux is not differentiated.
+
+    See also: `grad`, alone; `backward`, for parameters.
 
     Example:
         >>> value, slope = ops.value_and_grad(ops.square)(3.0)
@@ -87,6 +91,8 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
         ShapeError: if the shapes of the cotangents differ from those of the result.
         ArgumentError: if the tree structure of the cotangents differs from that of the result.
 
+    See also: `jvp`, in forward mode; `grad`, of a scalar.
+
     Example:
         >>> y, pull = ops.vjp(ops.multiply, 3.0, 4.0)
         >>> y.tolist(), [g.tolist() for g in pull(1.0)]
@@ -112,6 +118,8 @@ def jvp(
         DTypeError: if a primal is an integer, or if the dtypes of the tangents differ from those of the primals.
         ShapeError: if the shapes of the tangents differ from those of the primals.
         ArgumentError: if the tree structure of the tangents differs from that of the primals.
+
+    See also: `vjp`, in reverse mode; `jacfwd`, of all directions.
 
     Example:
         >>> y, slope = ops.jvp(ops.square, (3.0,), (1.0,))
@@ -140,6 +148,8 @@ def jacobian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: 
     Raises:
         DTypeError: from the returned function, if a tensor is an integer or complex.
 
+    See also: `jacfwd`, in forward mode; `hessian`, of second order; `vjp`, of one product.
+
     Example:
         >>> ops.jacobian(ops.square)([1.0, 2.0]).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
@@ -161,6 +171,8 @@ def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
         argnums: the position of the argument to differentiate, or a sequence of positions; see `grad`.
         has_aux: whether `fn` returns (result, aux); the Jacobian function then returns (jacobian, aux).
 
+    See also: `jacobian`, in reverse mode; `jvp`, of one product.
+
     Example:
         >>> ops.jacfwd(ops.square)([1.0, 2.0]).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
@@ -178,6 +190,8 @@ def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
         fn: a function of trees that returns a tree of real tensors, such as a scalar.
         argnums: the position of the argument to differentiate, or a sequence of positions; see `grad`.
         has_aux: whether `fn` returns (result, aux); the Hessian function then returns (hessian, aux).
+
+    See also: `jacobian`, of first order.
 
     Example:
         >>> ops.hessian(lambda x: ops.sum(ops.square(x)))([2.0, 3.0]).tolist()
@@ -205,6 +219,8 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
         AxisError: from the returned function, if an axis is out of range.
         ArgumentError: from the returned function, if the axes do not fit the structure of the arguments.
 
+    See also: `vectorized_map`, along the first axis; `vectorize`, with broadcasting.
+
     Example:
         >>> ops.vmap(ops.dot, in_axes=(0, None))([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).tolist()
         [3.0, 7.0]
@@ -219,6 +235,8 @@ def vectorized_map(function: Callable[..., Any], elements: Any) -> Any:
     Args:
         function: a function of one slice of `elements`, which returns a tree of tensors.
         elements: a tree of tensors whose first axes have one length.
+
+    See also: `vmap`, along any axis; `map`, one after the other.
 
     Example:
         >>> ops.vectorized_map(ops.sum, [[1, 2], [3, 4]]).tolist()
@@ -243,6 +261,8 @@ def vectorize(
         ArgumentError: if the signature is malformed.
         ShapeError: from the returned function, if shapes do not fit the signature or do not broadcast.
 
+    See also: `vmap`, along one axis.
+
     Example:
         >>> ops.vectorize(lambda a, b: ops.add(a, b))([[1.0], [2.0]], [10.0, 20.0]).tolist()
         [[11.0, 21.0], [12.0, 22.0]]
@@ -264,6 +284,8 @@ def custom_vjp(
         backward: a function of the tuple of primals and the list of cotangents that returns one gradient for each
             primal.
         primals: the tensors that are differentiated, a tuple or list.
+
+    See also: `custom_gradient`, of trees.
 
     Example:
         >>> double = lambda x: ops.custom_vjp(lambda x: [x], lambda primals, cts: [ops.multiply(cts[0], 2.0)], [x])[0]
@@ -289,6 +311,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         ArgumentError: from the returned function, if the gradients have another tree structure than the arguments.
         ShapeError: from the returned function, if the gradients have other shapes than the arguments.
         TracedTensorError: from the returned function, if `f` closes over a tensor that is being differentiated.
+
+    See also: `custom_vjp`, of tensors; `stop_gradient`, of zero.
 
     Example:
         >>> @ops.custom_gradient
@@ -323,6 +347,8 @@ def host_call(fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None
         ArgumentError: if the gradients have another tree structure than the arguments.
         ShapeError: if the gradients have other shapes than the arguments.
 
+    See also: `custom_gradient`, written with ops.
+
     Example:
         >>> import numpy as np
         >>> def sine(x):
@@ -352,6 +378,8 @@ def eval_shape(fn: Callable[..., Any], *specs: Any) -> Any:
         DTypeError: if the backend lacks the dtype of a spec.
         ArgumentTypeError: if a length of a spec is not an integer, or if `fn` returns something other than tensors.
 
+    See also: `compile`, with values.
+
     Example:
         >>> from emberharmony import TensorSpec
         >>> ops.eval_shape(ops.matmul, TensorSpec((2**20, 3)), TensorSpec((3, 2**20)))
@@ -376,6 +404,8 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises:
         TracedTensorError: from the returned function, if `fn` closes over a tensor that is being differentiated.
+
+    See also: `nn.Remat`, the module.
 
     Example:
         >>> ops.grad(ops.checkpoint(ops.square))(3.0).tolist()
@@ -411,6 +441,8 @@ def compile(
         ArgumentError: if there is no such engine; from the returned function, if the active backend takes none.
         BackendUnavailableError: from the returned function, if the engine is not installed.
 
+    See also: `eval_shape`, shapes alone.
+
     Example:
         >>> step = ops.compile(ops.value_and_grad(lambda w, x: ops.mean(ops.square(ops.matmul(x, w)))))
         >>> callable(step)
@@ -436,6 +468,8 @@ def backward(loss_fn: Callable[[], Any], params: Any) -> Tensor:
         DTypeError: if a trainable parameter is an integer.
         ArgumentError: if there is no trainable parameter.
 
+    See also: `zero_grad`, before the next; `grad`, as a function.
+
     Example:
         >>> from emberharmony import Parameter
         >>> scale = Parameter(3.0)
@@ -451,6 +485,8 @@ def zero_grad(params: Any) -> None:
 
     Args:
         params: a tree, or any object that holds parameters in its attributes; all else in it is ignored.
+
+    See also: `backward`, which adds to them.
 
     Example:
         >>> from emberharmony import Parameter
@@ -469,6 +505,8 @@ def stop_gradient(variable: TensorLike) -> Tensor:
 
     Args:
         variable: a tensor of any shape and dtype.
+
+    See also: `custom_gradient`, with a derivative of one's own.
 
     Example:
         >>> ops.grad(lambda x: ops.multiply(x, ops.stop_gradient(x)))(3.0).tolist()

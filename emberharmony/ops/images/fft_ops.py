@@ -53,6 +53,8 @@ def fft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm =
     Raises:
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
+
+    See also: `ifft`, the inverse; `rfft`, of real tensors; `fftn`, along several axes; `fftfreq`, the frequencies.
     """
     return linear.transform_on_host("fft", x, n, axis, norm)
 
@@ -64,6 +66,8 @@ def ifft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm 
     Raises:
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
+
+    See also: `fft`, the inverse.
     """
     return linear.transform_on_host("ifft", x, n, axis, norm)
 
@@ -81,6 +85,8 @@ def rfft(
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
         DTypeError: if `x` is complex.
+
+    See also: `irfft`, the inverse; `fft`, of complex tensors; `rfftfreq`, the frequencies.
     """
     return linear.transform_on_host("rfft", x, shared_fft.length_of(n, fft_length), axis, norm, refused=("complex",))
 
@@ -103,6 +109,8 @@ def irfft(
     Raises:
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1, `norm` is unknown, or both `n` and `fft_length` are given.
+
+    See also: `rfft`, the inverse.
     """
     return linear.transform_on_host("irfft", x, shared_fft.length_of(n, fft_length), axis, norm, halved=True)
 
@@ -117,6 +125,8 @@ def hfft(x: ComplexTensorLike, n: int | None = None, axis: int = -1, norm: Norm 
     Raises:
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
+
+    See also: `ihfft`, the inverse.
     """
     return irfft(conj(x), n, axis, _OPPOSITE.get(norm, norm))
 
@@ -129,6 +139,8 @@ def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "bac
         AxisError: if `axis` is out of range.
         ArgumentError: if `n` is below 1 or `norm` is unknown.
         DTypeError: if `x` is complex.
+
+    See also: `hfft`, the inverse.
     """
     return conj(rfft(x, n, axis, _OPPOSITE.get(norm, norm)))
 
@@ -137,7 +149,10 @@ def ihfft(x: TensorLike, n: int | None = None, axis: int = -1, norm: Norm = "bac
 def fftn(
     x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the discrete Fourier transform along several axes, by default along all."""
+    """Returns the discrete Fourier transform along several axes, by default along all.
+
+    See also: `ifftn`, the inverse; `fft`, along one axis; `fft2`, along two axes.
+    """
     for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
         x = fft(x, n, axis, norm)
     return x
@@ -147,7 +162,10 @@ def fftn(
 def ifftn(
     x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the inverse of `fftn`."""
+    """Returns the inverse of `fftn`.
+
+    See also: `fftn`, the inverse.
+    """
     for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
         x = ifft(x, n, axis, norm)
     return x
@@ -161,6 +179,8 @@ def rfftn(
 
     Raises:
         DTypeError: if `x` is complex.
+
+    See also: `irfftn`, the inverse; `rfft`, along one axis.
     """
     *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm)
     x = rfft(x, length, last, norm)
@@ -178,6 +198,8 @@ def irfftn(
     Args:
         s: the lengths of `axes` in the result; None leaves all but the last, which gets the even length `2 * (m - 1)`
             for m frequencies.
+
+    See also: `rfftn`, the inverse.
     """
     *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm, True)
     for axis, n in others:
@@ -189,7 +211,10 @@ def irfftn(
 def fft2(
     x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the discrete Fourier transform along two axes."""
+    """Returns the discrete Fourier transform along two axes.
+
+    See also: `ifft2`, the inverse; `fftn`, along any axes.
+    """
     return fftn(x, s, axes, norm)
 
 
@@ -197,7 +222,10 @@ def fft2(
 def ifft2(
     x: ComplexTensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
-    """Returns the inverse of `fft2`."""
+    """Returns the inverse of `fft2`.
+
+    See also: `fft2`, the inverse.
+    """
     return ifftn(x, s, axes, norm)
 
 
@@ -205,7 +233,10 @@ def ifft2(
 def rfft2(
     x: TensorLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: Norm = "backward"
 ) -> Tensor:
-    """Returns `rfftn` along two axes."""
+    """Returns `rfftn` along two axes.
+
+    See also: `irfft2`, the inverse.
+    """
     return rfftn(x, s, axes, norm)
 
 
@@ -218,6 +249,8 @@ def irfft2(
     Args:
         s: the lengths of `axes` in the result; None leaves the first, and the last gets the even length `2 * (m - 1)`
             for m frequencies.
+
+    See also: `rfft2`, the inverse.
     """
     return irfftn(x, s, axes, norm)
 
@@ -234,6 +267,8 @@ def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Devi
 
     Raises:
         ArgumentError: if `n` is below 1 or `d` is 0.
+
+    See also: `rfftfreq`, for `rfft`; `fftshift`, in ascending order.
 
     Example:
         >>> ops.fftfreq(4).tolist()
@@ -255,6 +290,8 @@ def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: Dev
     Raises:
         ArgumentError: if `n` is below 1 or `d` is 0.
 
+    See also: `fftfreq`, for `fft`.
+
     Example:
         >>> ops.rfftfreq(4).tolist()
         [0.0, 0.25, 0.5]
@@ -272,6 +309,8 @@ def fftshift(x: TensorLike, axes: Axis = None) -> Tensor:
 
     Raises:
         AxisError: if an axis is out of range.
+
+    See also: `ifftshift`, the inverse.
 
     Example:
         >>> ops.fftshift([0, 1, -2, -1]).tolist()
@@ -291,6 +330,8 @@ def ifftshift(x: TensorLike, axes: Axis = None) -> Tensor:
 
     Raises:
         AxisError: if an axis is out of range.
+
+    See also: `fftshift`, the inverse.
 
     Example:
         >>> ops.ifftshift([-2, -1, 0, 1]).tolist()
@@ -327,6 +368,8 @@ def stft(
         ArgumentError: if a length or the stride is out of range, or the name of the window is unknown.
         ShapeError: if the signal is shorter than one frame, or the window has another length.
         DTypeError: if the signal is complex.
+
+    See also: `istft`, the inverse; `hanning`, the window; `rfft`, of each frame.
     """
     shaped = _window(x, window, sequence_length, sequence_stride, fft_length)
     if center and len(x.shape):
@@ -363,6 +406,8 @@ def istft(
     Raises:
         ArgumentError: if a length or the stride is out of range, or the name of the window is unknown.
         ShapeError: if there are no frames, or the number of frequencies is not `fft_length // 2 + 1`.
+
+    See also: `stft`, the inverse; `irfft`, of each frame.
 
     Source: Griffin and Lim (1984), Signal estimation from modified short-time Fourier transform, equation 6.
     """

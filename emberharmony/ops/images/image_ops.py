@@ -46,6 +46,8 @@ def rgb_to_grayscale(
     Raises:
         ShapeError: if there are not three channels.
 
+    See also: `rgb_to_hsv`, with hue.
+
     Example:
         >>> ops.rgb_to_grayscale(ops.array([[[200, 100, 0]]], "uint8")).tolist()
         [[[118]]]
@@ -68,6 +70,8 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
     Raises:
         DTypeError: if the images are not floating.
         ShapeError: if there are not three channels.
+
+    See also: `hsv_to_rgb`, the inverse; `rgb_to_grayscale`, the brightness alone.
 
     Example:
         >>> ops.rgb_to_hsv([[[0.0, 0.5, 0.0], [0.5, 0.5, 0.5]]]).tolist()
@@ -102,6 +106,8 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
     Raises:
         DTypeError: if the images are not floating.
         ShapeError: if there are not three channels.
+
+    See also: `rgb_to_hsv`, the inverse.
 
     Example:
         >>> ops.hsv_to_rgb([[[0.5, 1.0, 0.25], [0.0, 0.0, 0.5]]]).tolist()
@@ -149,6 +155,8 @@ def pad_images(
     Raises:
         ArgumentError: if another number of sizes is given, or if a padding would be negative.
 
+    See also: `crop_images`, the inverse; `pad`, of any tensor.
+
     Example:
         >>> ops.pad_images([[[1], [2]]], 0, 1, 0, target_width=4).tolist()
         [[[0], [1], [2], [0]]]
@@ -192,6 +200,8 @@ def crop_images(
     Raises:
         ArgumentError: if another number of sizes is given, or if a margin would be negative.
 
+    See also: `pad_images`, the inverse.
+
     Example:
         >>> ops.crop_images([[[1], [2], [3]]], 0, 1, 0, target_width=1).tolist()
         [[[2]]]
@@ -233,6 +243,8 @@ def extract_patches(
 
     Raises:
         ShapeError: if no patch fits.
+
+    See also: `unfold`, as in PyTorch; `extract_patches_3d`, of volumes; `conv`, with a kernel.
 
     Example:
         >>> ops.extract_patches([[[1], [2], [3], [4]]], (1, 2)).tolist()
@@ -276,6 +288,8 @@ def extract_patches_3d(
             by the stride and rounded up.
         data_format: "channels_last" for (depth, height, width, channels), "channels_first" for (channels, depth,
             height, width); None is "channels_last".
+
+    See also: `extract_patches`, of images.
 
     Example:
         >>> ops.extract_patches_3d(ops.ones((4, 4, 4, 3)), 2).shape[-1]

@@ -62,6 +62,8 @@ def interpolate(
         DTypeError: if the mode needs a floating dtype.
         ShapeError: if the number of axes does not fit, or if an axis has no elements before or after.
 
+    See also: `resize`, as in Keras; `nn.Upsample`, the layer.
+
     Example:
         >>> ops.interpolate([[[1.0], [3.0]]], 3, mode="linear", align_corners=True).tolist()
         [[[1.0], [2.0], [3.0]]]

@@ -64,6 +64,8 @@ def resize(
         ArgumentError: if `interpolation` or `fill_mode` is unknown, or if both cropping and padding are requested.
         ShapeError: if there are no pixels.
 
+    See also: `interpolate`, as in PyTorch; `scale_and_translate`, along any axes; `nn.Upsample`, the layer.
+
     Example:
         >>> ops.resize([[[1.0], [3.0]]], (1, 4)).tolist()
         [[[1.0], [1.5], [2.5], [3.0]]]
@@ -129,6 +131,8 @@ def scale_and_translate(
         ShapeError: if `output_shape` changes the length of an axis that is not in `spatial_dims`.
         AxisError: if an axis in `spatial_dims` is out of range.
 
+    See also: `resize`, by a size; `affine_transform`, with rotation.
+
     Example:
         >>> ops.scale_and_translate([1.0, 3.0], (4,), [2.0], [0.0], (0,), "linear").tolist()
         [1.0, 1.5, 2.5, 3.0]
@@ -171,6 +175,8 @@ def gaussian_blur(
     Raises:
         ArgumentError: if the kernel is empty or a `sigma` is not positive.
 
+    See also: `conv`, with any kernel.
+
     Example:
         >>> ops.gaussian_blur([[[1.0], [1.0]]], 1).tolist()
         [[[1.0], [1.0]]]
@@ -198,6 +204,8 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
     """Returns the Sobel derivatives of images, down and across; edge pixels are repeated outside the images.
 
     Shape: that of the images with a last axis of length 2 added. Dtype: integers become the default float.
+
+    See also: `gaussian_blur`, to smooth before.
 
     Example:
         >>> ops.sobel_edges([[[1.0], [2.0], [4.0]]]).tolist()
@@ -241,6 +249,8 @@ def ssim(
 
     Raises:
         ShapeError: if the shapes differ, or if the images are smaller than the window.
+
+    See also: `psnr`, by squares.
 
     Example:
         >>> ops.ssim(ops.ones((11, 11, 1)), ops.ones((11, 11, 1))).tolist()

@@ -51,6 +51,8 @@ def diff(
         ArgumentError: if `n` is negative.
         AxisError: if `axis` is out of range.
 
+    See also: `cumsum`, which adds them up.
+
     Example:
         >>> ops.diff([1, 4, 9]).tolist()
         [3, 5]
@@ -77,6 +79,8 @@ def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: Varying = 1.0, axi
         y: the samples: a tensor of any dtype; integers become the default float.
         x: the positions of the samples, as a vector or in the shape of `y`; None for samples that are `dx` apart.
         dx: the distance of the samples, if there is no `x`.
+
+    See also: `cumulative_sum`, of what came before; `sum`, without a width.
 
     Example:
         >>> ops.trapezoid([1.0, 2.0, 3.0]).tolist()
@@ -121,6 +125,8 @@ def interp(
     Raises:
         ShapeError: if `xp` and `fp` are not vectors of the same length, or are empty.
         ArgumentError: if `period` is 0.
+
+    See also: `map_coordinates`, along several axes; `searchsorted`, the interval.
 
     Example:
         >>> ops.interp([0.5, 2.5, 9.0], [0.0, 1.0, 2.0, 3.0], [0.0, 10.0, 20.0, 30.0]).tolist()
@@ -186,6 +192,8 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
         ArgumentError: if `mode` is unknown.
         ShapeError: if an operand is empty or is not a vector.
 
+    See also: `convolve`, with reversal; `conv`, of batches with channels.
+
     Example:
         >>> ops.correlate([1, 2, 3], [0, 1]).tolist()
         [2, 3]
@@ -221,6 +229,8 @@ def convolve(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "ful
         ArgumentError: if `mode` is unknown.
         ShapeError: if an operand is empty or is not a vector.
 
+    See also: `correlate`, without reversal; `conv`, of batches with channels.
+
     Example:
         >>> ops.convolve([1, 2, 3], [0, 1]).tolist()
         [0, 1, 2, 3]
@@ -242,6 +252,8 @@ def polyval(p: TensorLike, x: TensorLike) -> Tensor:
 
     Raises:
         ShapeError: if `p` is not a vector.
+
+    See also: `vander`, the powers.
 
     Example:
         >>> ops.polyval([3, 0, 1], [0, 5]).tolist()

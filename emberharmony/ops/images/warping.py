@@ -65,6 +65,8 @@ def map_coordinates(
         ArgumentError: if `order` or `fill_mode` is unknown.
         ShapeError: if `coordinates` does not have one row for each axis, or if `inputs` is empty.
 
+    See also: `grid_sample`, of images; `interp`, along a line.
+
     Example:
         >>> ops.map_coordinates([1.0, 2.0, 4.0], [[0.5, 1.5, 9.0]], 1).tolist()
         [1.5, 3.0, 0.0]
@@ -103,6 +105,8 @@ def affine_transform(
     Raises:
         ArgumentError: if `interpolation` or `fill_mode` is unknown.
         ShapeError: if the shape of `transform` does not fit the images.
+
+    See also: `perspective_transform`, by four points; `grid_sample`, by any positions.
 
     Example:
         >>> ops.affine_transform([[[1.0], [2.0], [4.0]]], [1.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.0]).tolist()
@@ -160,6 +164,8 @@ def grid_sample(
         ArgumentError: if `interpolation` or `fill_mode` is unknown.
         ShapeError: if the shape of `grid` does not fit the images.
 
+    See also: `affine_transform`, by a matrix; `map_coordinates`, of any tensor.
+
     Example:
         >>> ops.image.grid_sample([[[[1.0], [2.0]]]], [[[[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]]]]).tolist()
         [[[[1.5], [2.0], [1.0]]]]
@@ -212,6 +218,8 @@ def perspective_transform(
         ShapeError: if the points have another shape.
         LinAlgError: if three of the end points are on one line.
 
+    See also: `affine_transform`, by a matrix.
+
     Example:
         >>> corners = [[0, 0], [2, 0], [0, 2], [2, 2]]
         >>> moved = [[x + 1, y] for x, y in corners]
@@ -249,6 +257,8 @@ def elastic_transform(
 
     Raises:
         ArgumentError: if `interpolation` or `fill_mode` is unknown, or if `sigma` is not positive.
+
+    See also: `affine_transform`, without chance.
 
     Source: Simard et al., Best practices for convolutional neural networks applied to visual document analysis, 2003,
     section 2.

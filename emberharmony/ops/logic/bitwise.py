@@ -14,6 +14,8 @@ from emberharmony.ops.dtype import dtype
 def bitwise_and(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in both operands.
 
+    See also: `bitwise_or`, either; `bitwise_xor`, one of both; `logical_and`, of booleans.
+
     Example:
         >>> ops.bitwise_and([6], 3).tolist()
         [2]
@@ -24,6 +26,8 @@ def bitwise_and(x: Operand, y: Operand) -> Tensor:
 @op(elementwise=True, takes="integer or boolean")
 def bitwise_or(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in at least one operand.
+
+    See also: `bitwise_and`, both; `bitwise_xor`, one of both; `logical_or`, of booleans.
 
     Example:
         >>> ops.bitwise_or([6], 3).tolist()
@@ -36,6 +40,8 @@ def bitwise_or(x: Operand, y: Operand) -> Tensor:
 def bitwise_xor(x: Operand, y: Operand) -> Tensor:
     """Returns the bits that are set in exactly one operand.
 
+    See also: `bitwise_and`, both; `bitwise_or`, either.
+
     Example:
         >>> ops.bitwise_xor([6], 3).tolist()
         [5]
@@ -46,6 +52,8 @@ def bitwise_xor(x: Operand, y: Operand) -> Tensor:
 @op(elementwise=True, takes="integer or boolean")
 def bitwise_not(x: TensorLike) -> Tensor:
     """Returns each element with all bits inverted.
+
+    See also: `logical_not`, of booleans.
 
     Example:
         >>> ops.bitwise_not([0, 5]).tolist()
@@ -65,6 +73,8 @@ def bitwise_left_shift(x: Operand, y: Operand) -> Tensor:
 
     A count that is negative, or at least the width of the dtype, gives 0.
 
+    See also: `bitwise_right_shift`, the other way.
+
     Example:
         >>> ops.bitwise_left_shift([1, 2], 3).tolist()
         [8, 16]
@@ -80,6 +90,8 @@ def bitwise_right_shift(x: Operand, y: Operand) -> Tensor:
     """Returns `x` shifted right by `y` bits; the sign is kept.
 
     A count that is negative, or at least the width of the dtype, gives 0, or -1 for negative numbers.
+
+    See also: `bitwise_left_shift`, the other way.
 
     Example:
         >>> ops.bitwise_right_shift([8, 16], 3).tolist()

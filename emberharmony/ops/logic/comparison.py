@@ -33,6 +33,8 @@ else:
 def equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 == x2`; NaN is not equal to anything.
 
+    See also: `isclose`, within a tolerance; `array_equal`, of whole tensors; `not_equal`, the opposite.
+
     Example:
         >>> ops.equal([1, 2], [1, 3]).tolist()
         [True, False]
@@ -43,6 +45,8 @@ def equal(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="all", gives="bool")
 def not_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 != x2`; NaN is unequal to everything.
+
+    See also: `equal`, the opposite.
 
     Example:
         >>> ops.not_equal([1, 2], [1, 3]).tolist()
@@ -55,6 +59,8 @@ def not_equal(x1: Operand, x2: Operand) -> Tensor:
 def less(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 < x2`.
 
+    See also: `less_equal`, or equal; `greater`, the other order.
+
     Example:
         >>> ops.less([1, 2], 2).tolist()
         [True, False]
@@ -65,6 +71,8 @@ def less(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="real", gives="bool")
 def less_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 <= x2`.
+
+    See also: `less`, strictly; `greater_equal`, the other order.
 
     Example:
         >>> ops.less_equal([1, 3], 2).tolist()
@@ -78,6 +86,8 @@ def less_equal(x1: Operand, x2: Operand) -> Tensor:
 def greater(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 > x2`.
 
+    See also: `greater_equal`, or equal; `less`, the other order.
+
     Example:
         >>> ops.greater([1, 3], 2).tolist()
         [False, True]
@@ -88,6 +98,8 @@ def greater(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="real", gives="bool")
 def greater_equal(x1: Operand, x2: Operand) -> Tensor:
     """Returns `x1 >= x2`.
+
+    See also: `greater`, strictly; `less_equal`, the other order.
 
     Example:
         >>> ops.greater_equal([1, 2], 2).tolist()
@@ -100,6 +112,8 @@ def greater_equal(x1: Operand, x2: Operand) -> Tensor:
 def logical_and(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether both elements are non-zero.
 
+    See also: `bitwise_and`, of integers; `all`, over axes.
+
     Example:
         >>> ops.logical_and([True, False], True).tolist()
         [True, False]
@@ -110,6 +124,8 @@ def logical_and(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="all", gives="bool")
 def logical_or(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether at least one of the two elements is non-zero.
+
+    See also: `bitwise_or`, of integers; `any`, over axes.
 
     Example:
         >>> ops.logical_or([True, False], False).tolist()
@@ -122,6 +138,8 @@ def logical_or(x1: Operand, x2: Operand) -> Tensor:
 def logical_xor(x1: Operand, x2: Operand) -> Tensor:
     """Returns whether exactly one of the two elements is non-zero.
 
+    See also: `bitwise_xor`, of integers.
+
     Example:
         >>> ops.logical_xor([True, False], True).tolist()
         [False, True]
@@ -132,6 +150,8 @@ def logical_xor(x1: Operand, x2: Operand) -> Tensor:
 @op(elementwise=True, takes="all", gives="bool")
 def logical_not(x: TensorLike) -> Tensor:
     """Returns whether each element is zero.
+
+    See also: `bitwise_not`, of integers.
 
     Example:
         >>> ops.logical_not([True, False]).tolist()
@@ -144,6 +164,8 @@ def logical_not(x: TensorLike) -> Tensor:
 def isnan(x: TensorLike) -> Tensor:
     """Returns whether each element is NaN.
 
+    See also: `isfinite`, neither NaN nor infinite; `nan_to_num`, to replace them.
+
     Example:
         >>> ops.isnan([1.0, float('nan')]).tolist()
         [False, True]
@@ -154,6 +176,8 @@ def isnan(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="all", gives="bool")
 def isinf(x: TensorLike) -> Tensor:
     """Returns whether each element is infinite.
+
+    See also: `isposinf`, one sign; `isneginf`, the other sign; `isfinite`, neither.
 
     Example:
         >>> ops.isinf([1.0, float('inf')]).tolist()
@@ -170,6 +194,8 @@ def isinf(x: TensorLike) -> Tensor:
 def isfinite(x: TensorLike) -> Tensor:
     """Returns whether each element is neither NaN nor infinite.
 
+    See also: `isnan`, NaN alone; `isinf`, infinities alone.
+
     Example:
         >>> ops.isfinite([1.0, float('inf')]).tolist()
         [True, False]
@@ -181,6 +207,8 @@ def isfinite(x: TensorLike) -> Tensor:
 def isposinf(x: TensorLike) -> Tensor:
     """Returns whether each element is positive infinity.
 
+    See also: `isneginf`, the other sign; `isinf`, both.
+
     Example:
         >>> ops.isposinf([1.0, float('inf')]).tolist()
         [False, True]
@@ -191,6 +219,8 @@ def isposinf(x: TensorLike) -> Tensor:
 @op(elementwise=True, takes="real", gives="bool")
 def isneginf(x: TensorLike) -> Tensor:
     """Returns whether each element is negative infinity.
+
+    See also: `isposinf`, the other sign; `isinf`, both.
 
     Example:
         >>> ops.isneginf([1.0, float('-inf')]).tolist()
@@ -209,6 +239,8 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
         rtol: the allowed difference as a share of the magnitude of `x2`.
         atol: the allowed difference near 0, in the unit of the operands, which is added to the other.
         equal_nan: whether NaN is close to NaN; else it is close to nothing.
+
+    See also: `allclose`, of whole tensors; `equal`, exactly.
 
     Example:
         >>> ops.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
@@ -235,6 +267,8 @@ def allclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, e
         atol: the allowed difference near 0, in the unit of the operands, which is added to the other.
         equal_nan: whether NaN is close to NaN; else it is close to nothing.
 
+    See also: `isclose`, element by element; `array_equal`, exactly.
+
     Example:
         >>> bool(ops.allclose([1.0, 2.0], [1.0, 2.1]))
         False
@@ -250,6 +284,8 @@ def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
         x1: a tensor or number of any shape and dtype.
         x2: a tensor or number; where its shape differs from that of `x1`, the result is False.
         equal_nan: whether NaN equals NaN; a complex number is NaN if one of its parts is.
+
+    See also: `equal`, element by element; `allclose`, within a tolerance.
 
     Example:
         >>> bool(ops.array_equal([1, 2], [1, 2]))

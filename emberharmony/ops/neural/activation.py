@@ -45,6 +45,8 @@ def relu(x: TensorLike) -> Tensor:
     Args:
         x: a tensor of any shape, not complex; integers stay integers.
 
+    See also: `nn.ReLU`, the layer; `leaky_relu`, with a slope; `softplus`, smooth.
+
     Example:
         >>> ops.relu([-1.0, 2.0]).tolist()
         [0.0, 2.0]
@@ -58,6 +60,8 @@ def relu6(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor of any shape, not complex; integers stay integers.
+
+    See also: `nn.ReLU6`, the layer; `relu`, without a limit.
 
     Example:
         >>> ops.relu6([-1.0, 8.0]).tolist()
@@ -73,6 +77,8 @@ def leaky_relu(x: TensorLike, negative_slope: Varying = 0.2) -> Tensor:
     Args:
         negative_slope: the factor where `x` is not positive: a number, or a tensor that broadcasts.
 
+    See also: `nn.LeakyReLU`, the layer; `relu`, without a slope.
+
     Example:
         >>> ops.leaky_relu([-1.0, 2.0], 0.5).tolist()
         [-0.5, 2.0]
@@ -87,6 +93,8 @@ def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     Args:
         alpha: minus the limit at minus infinity: a number, or a tensor that broadcasts.
 
+    See also: `nn.ELU`, the layer; `celu`, with a continuous derivative; `selu`, self-normalizing.
+
     Example:
         >>> ops.elu([0.0, 2.0]).tolist()
         [0.0, 2.0]
@@ -98,6 +106,8 @@ def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
 @op(elementwise=True, takes="real", gives="float")
 def selu(x: TensorLike) -> Tensor:
     """Returns the `elu` scaled so that mean 0 and variance 1 are preserved from layer to layer.
+
+    See also: `nn.SELU`, the layer; `elu`, unscaled.
 
     Source: Klambauer et al., Self-normalizing neural networks, 2017.
     """
@@ -111,6 +121,8 @@ def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
     Args:
         alpha: minus the limit at minus infinity: a number that is not 0, or a tensor that broadcasts.
 
+    See also: `nn.CELU`, the layer; `elu`, by another scale.
+
     Example:
         >>> ops.celu([0.0, 2.0]).tolist()
         [0.0, 2.0]
@@ -123,6 +135,9 @@ def celu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
 def sigmoid(x: TensorLike) -> Tensor:
     """Returns `1 / (1 + exp(-x))` without overflow.
 
+    See also: `logit`, the inverse; `nn.Sigmoid`, the layer; `log_sigmoid`, without underflow; `hard_sigmoid`, of
+    straight lines.
+
     Example:
         >>> ops.sigmoid([0.0]).tolist()
         [0.5]
@@ -133,7 +148,10 @@ def sigmoid(x: TensorLike) -> Tensor:
 
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
 def log_sigmoid(x: TensorLike) -> Tensor:
-    """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0."""
+    """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0.
+
+    See also: `nn.LogSigmoid`, the layer; `sigmoid`, itself; `softplus`, the negative.
+    """
     return subtract(minimum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
 
 
@@ -142,7 +160,10 @@ log_expit = alias("log_expit", log_sigmoid)
 
 @op(elementwise=True, autocast="float32")
 def softplus(x: TensorLike) -> Tensor:
-    """Returns `log(1 + exp(x))` without overflow."""
+    """Returns `log(1 + exp(x))` without overflow.
+
+    See also: `nn.Softplus`, the layer; `relu`, with a kink; `squareplus`, by a root.
+    """
     return add(maximum(x, 0.0), log1p(exp(negative(absolute(add(x, 0.0))))))
 
 
@@ -152,6 +173,8 @@ def softsign(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor of any shape and dtype; integers become the default float.
+
+    See also: `nn.Softsign`, the layer; `tanh`, with exponential tails.
 
     Example:
         >>> ops.softsign([1.0]).tolist()
@@ -164,6 +187,8 @@ def softsign(x: TensorLike) -> Tensor:
 @op(elementwise=True)
 def silu(x: TensorLike) -> Tensor:
     """Returns `x * sigmoid(x)`.
+
+    See also: `nn.SiLU`, the layer; `gelu`, with the normal distribution; `hard_silu`, of straight lines.
 
     Example:
         >>> ops.silu([0.0]).tolist()
@@ -183,6 +208,8 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
         x: a tensor of any shape and dtype; integers become the default float.
         approximate: whether to approximate the distribution function by `tanh`; False computes it by `erf`.
 
+    See also: `nn.GELU`, the layer; `silu`, with the sigmoid.
+
     Example:
         >>> ops.gelu([0.0]).tolist()
         [0.0]
@@ -200,6 +227,8 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
 def hard_sigmoid(x: TensorLike) -> Tensor:
     """Returns `clip(x / 6 + 1 / 2, 0, 1)`.
 
+    See also: `nn.Hardsigmoid`, the layer; `sigmoid`, smooth.
+
     Example:
         >>> ops.hard_sigmoid([0.0]).tolist()
         [0.5]
@@ -210,6 +239,8 @@ def hard_sigmoid(x: TensorLike) -> Tensor:
 @op(elementwise=True)
 def hard_silu(x: TensorLike) -> Tensor:
     """Returns `x * hard_sigmoid(x)`.
+
+    See also: `nn.Hardswish`, the layer; `silu`, smooth.
 
     Example:
         >>> ops.hard_silu([3.0]).tolist()
@@ -228,6 +259,8 @@ def hard_tanh(x: TensorLike) -> Tensor:
     Args:
         x: a tensor of any shape, not complex; integers stay integers.
 
+    See also: `nn.Hardtanh`, the layer; `tanh`, smooth; `clip`, with any limits.
+
     Example:
         >>> ops.hard_tanh([-2.0, 0.5]).tolist()
         [-1.0, 0.5]
@@ -243,6 +276,8 @@ def hard_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
         x: a tensor of any shape and dtype; integers stay integers.
         threshold: the largest magnitude that becomes 0: a number, or a tensor that broadcasts.
 
+    See also: `nn.Hardshrink`, the layer; `soft_shrink`, continuous.
+
     Example:
         >>> ops.hard_shrink([0.25, 2.0]).tolist()
         [0.0, 2.0]
@@ -256,6 +291,8 @@ def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
 
     Args:
         threshold: by how much magnitudes shrink: a number, or a tensor that broadcasts.
+
+    See also: `nn.Softshrink`, the layer; `hard_shrink`, without a shift.
 
     Example:
         >>> ops.soft_shrink([0.25, 2.0]).tolist()
@@ -275,6 +312,8 @@ def tanh_shrink(x: TensorLike) -> Tensor:
     Args:
         x: a tensor of any shape and dtype; integers become the default float.
 
+    See also: `nn.Tanhshrink`, the layer; `tanh`, by which it shrinks.
+
     Example:
         >>> ops.tanh_shrink([0.0]).tolist()
         [0.0]
@@ -290,6 +329,8 @@ def threshold(x: TensorLike, threshold: Varying, default_value: Varying) -> Tens
         x: a tensor of any shape, not complex; integers stay integers.
         threshold: what `x` must exceed to stay: a number, or a tensor that broadcasts.
         default_value: the result elsewhere: a number, or a tensor that broadcasts.
+
+    See also: `nn.Threshold`, the layer; `where`, by any condition.
 
     Example:
         >>> ops.threshold([1.0, 3.0], 2.0, 0.0).tolist()
@@ -309,6 +350,8 @@ def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
 
     Raises:
         ArgumentError: if `b` is a negative number; the values of a tensor are not read.
+
+    See also: `softplus`, by an exponential; `relu`, with a kink.
 
     Example:
         >>> ops.squareplus([0.0]).tolist()
@@ -338,6 +381,8 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 
     Raises:
         ShapeError: if the axis has an odd length.
+
+    See also: `nn.GLU`, the layer; `sigmoid`, of the gate.
     """
     first, second = split(x, 2, axis)
     return multiply(first, sigmoid(second))
@@ -346,6 +391,8 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 @op(autocast="float32")
 def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     """Returns `exp(x) / sum(exp(x))` over axes, without overflow.
+
+    See also: `nn.Softmax`, the layer; `log_softmax`, without underflow; `sparsemax`, with zeros.
 
     Example:
         >>> ops.softmax([0.0, 0.0]).tolist()
@@ -362,6 +409,8 @@ def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
 @op(autocast="float32")
 def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
     """Returns `log(softmax(x))` over axes, accurate where the softmax is close to 0.
+
+    See also: `nn.LogSoftmax`, the layer; `softmax`, itself; `cross_entropy`, with class ids.
 
     Example:
         >>> ops.log_softmax([0.0]).tolist()
@@ -383,6 +432,8 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
 def sparse_plus(x: TensorLike) -> Tensor:
     """Returns 0 up to -1, `x` from 1 on, and `(x + 1)**2 / 4` between them.
 
+    See also: `sparse_sigmoid`, the derivative; `softplus`, smooth everywhere.
+
     Example:
         >>> ops.sparse_plus([-2.0, 0.0, 3.0]).tolist()
         [0.0, 0.25, 3.0]
@@ -396,6 +447,8 @@ def sparse_plus(x: TensorLike) -> Tensor:
 def sparse_sigmoid(x: TensorLike) -> Tensor:
     """Returns `clip((x + 1) / 2, 0, 1)`, the derivative of `sparse_plus`.
 
+    See also: `sparse_plus`, the integral; `hard_sigmoid`, of another width.
+
     Example:
         >>> ops.sparse_sigmoid([-2.0, 0.0, 3.0]).tolist()
         [0.0, 0.5, 1.0]
@@ -406,6 +459,8 @@ def sparse_sigmoid(x: TensorLike) -> Tensor:
 @op
 def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     """Returns the probabilities along an axis that are nearest to `x`; many of them are 0.
+
+    See also: `softmax`, without zeros.
 
     Example:
         >>> ops.sparsemax([2.0, 1.5, -1.0]).tolist()

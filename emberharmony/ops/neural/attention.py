@@ -69,6 +69,8 @@ def dot_product_attention(
     Raises:
         ShapeError: if the shapes do not fit together, or the number of groups does not divide the number of heads.
 
+    See also: `nn.MultiheadAttention`, the layer; `rope`, for positions; `softmax`, of the products.
+
     Example:
         >>> ops.dot_product_attention([[[[0.0]]]], [[[[1.0]], [[2.0]]]], [[[[1.0]], [[3.0]]]]).tolist()
         [[[[2.0]]]]
@@ -138,6 +140,8 @@ def rope(
         ArgumentError: if the axis is the last one, or if `base` is not positive.
         ShapeError: if `dims` is odd or larger than the number of features, or if there is not one frequency for each
             pair or one offset for each sample.
+
+    See also: `nn.RoPE`, the layer; `dot_product_attention`, of what it rotates.
 
     Example:
         >>> ops.round(ops.rope([[[1.0, 0.0], [1.0, 0.0]]], scale=1.5707963), 3).tolist()

@@ -55,6 +55,8 @@ def conv(
         ArgumentError: if an option is invalid.
         ShapeError: if the channels of kernel, input and bias do not match, or if no window fits.
 
+    See also: `nn.Conv2d`, the layer; `conv_transpose`, the transposed; `depthwise_conv`, of each channel.
+
     Example:
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]]).tolist()
         [[[21.0], [42.0]]]
@@ -101,6 +103,8 @@ def depthwise_conv(
     Raises:
         ShapeError: if the kernel does not have the channels of `inputs`.
 
+    See also: `nn.DepthwiseConv2d`, the layer; `conv`, over all channels; `separable_conv`, with a pointwise one.
+
     Example:
         >>> ops.depthwise_conv([[[1.0, 2.0], [3.0, 4.0]]], [[[1.0], [10.0]]]).tolist()
         [[[1.0, 20.0], [3.0, 40.0]]]
@@ -128,6 +132,8 @@ def separable_conv(
     Args:
         depthwise_kernel: (*size, channels, multiplier).
         pointwise_kernel: (1, …, 1, channels * multiplier, out_channels).
+
+    See also: `nn.SeparableConv2d`, the layer; `depthwise_conv`, its first part.
     """
     spread = depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
     return conv(spread, pointwise_kernel, 1, "valid", data_format)
@@ -156,6 +162,8 @@ def conv_transpose(
 
     Shape: kernel (*size, out_channels, in_channels / groups); the number of groups follows from the channels. Spatial
     axes of length n become (n - 1) * stride + (size - 1) * dilation + 1 + output_padding, less the padding.
+
+    See also: `nn.ConvTranspose2d`, the layer; `conv`, whose gradient it is.
 
     Example:
         >>> ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], 2).tolist()
@@ -196,6 +204,8 @@ def unfold(
     Raises:
         ArgumentError: if an option is not such an integer.
         ShapeError: if no window fits.
+
+    See also: `fold`, the adjoint; `nn.Unfold`, the layer; `extract_patches`, as in Keras.
 
     Example:
         >>> ops.unfold([[[1.0, 2.0, 3.0]]], 2).tolist()
@@ -243,6 +253,8 @@ def fold(
         ArgumentError: if an option is not such an integer.
         ShapeError: if `x` does not have the shape that `unfold` gives for an input of `output_size`.
 
+    See also: `unfold`, whose adjoint it is; `nn.Fold`, the layer.
+
     Example:
         >>> ops.fold([[[1.0, 2.0], [2.0, 3.0]]], (3,), 2).tolist()
         [[[1.0, 4.0, 3.0]]]
@@ -283,6 +295,8 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
         x: a tensor with at least one axis, of any dtype.
         sequence_length: the length of a window.
         sequence_stride: by how many elements neighbouring windows are apart.
+
+    See also: `unfold`, over spatial axes; `stft`, transformed.
 
     Example:
         >>> ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).tolist()

@@ -31,6 +31,8 @@ def linear(x: TensorLike, weight: TensorLike, bias: TensorLike | None = None, tr
     Raises:
         ShapeError: if the weight is not a matrix, or if the lengths do not fit.
 
+    See also: `nn.Linear`, the layer; `matmul`, without a bias; `quantized_matmul`, with a quantised matrix.
+
     Example:
         >>> ops.linear([1.0, 2.0], [[1.0], [10.0]], [0.5]).tolist()
         [21.5]
@@ -64,6 +66,8 @@ def embedding(indices: Tensor | Sequence[int] | int, table: TensorLike) -> Tenso
         IndexOutOfBoundsError: if an index is outside -rows to rows - 1; MLX checks a tensor of indices only in checked
             mode (`ops.checked`).
         ShapeError: if the table is not a matrix.
+
+    See also: `nn.Embedding`, the layer; `take`, along any axis; `one_hot`, as a vector.
 
     Example:
         >>> ops.embedding([2, 0], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).tolist()

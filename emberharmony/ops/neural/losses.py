@@ -43,6 +43,8 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
         target: the probability t of the class, from 0 to 1, in the shape of `output`.
         output: the probability p, which is clipped to [1e-7, 1 - 1e-7], or its logit.
         from_logits: whether `output` is the logit; else it is the probability.
+
+    See also: `nn.BCELoss`, the loss as a module; `categorical_crossentropy`, of several classes.
     """
     if from_logits:
         return subtract(softplus(output), multiply(target, inexact(output)))
@@ -62,6 +64,8 @@ def categorical_crossentropy(
         output: probabilities, which are normalised to sum 1 and clipped to [1e-7, 1 - 1e-7], or logits.
         from_logits: whether `output` holds logits; else it holds probabilities.
         axis: the axis of the classes; by default the last.
+
+    See also: `sparse_categorical_crossentropy`, with class ids; `nn.CrossEntropyLoss`, the loss as a module.
     """
     if not from_logits:
         output = divide(output, sum(output, axis, True))
@@ -80,6 +84,8 @@ def sparse_categorical_crossentropy(
         output: probabilities, which are normalised to sum 1 and clipped to [1e-7, 1 - 1e-7], or logits.
         from_logits: whether `output` holds logits; else it holds probabilities.
         axis: the axis of the classes in `output`; by default the last.
+
+    See also: `categorical_crossentropy`, with probabilities; `cross_entropy`, of logits.
 
     Example:
         >>> ops.sparse_categorical_crossentropy([1, -1], [[0.0, 1.0], [0.5, 0.5]]).tolist()[1]
@@ -126,6 +132,9 @@ def cross_entropy(
         IndexOutOfBoundsError: if an id is neither a class nor `ignore_index`. MLX checks a tensor of ids in checked
             mode only, PyTorch and MLX do not under `ops.vmap` and `ops.compile`; then its position does not count.
         ShapeError: if the shapes do not fit.
+
+    See also: `nn.CrossEntropyLoss`, the loss as a module; `log_softmax`, without class ids;
+    `sparse_categorical_crossentropy`, as in Keras.
 
     Example:
         >>> logits = [[0.0, 0.0], [0.0, 100.0], [3.0, 4.0]]
@@ -195,6 +204,8 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: Varying) -> Tensor:
 
     Raises:
         ArgumentError: if `max_val` is a number that is not positive; the values of a tensor are not read.
+
+    See also: `ssim`, by structure.
 
     Example:
         >>> ops.psnr([0.0, 0.0], [1.0, -1.0], 10.0).tolist()

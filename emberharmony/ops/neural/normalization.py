@@ -48,6 +48,8 @@ def layer_normalization(
         rms_scaling: whether to divide `x` by its standard deviation without subtracting the mean, and to ignore `beta`.
             Keras has this option but advises against it; `rms_normalization` divides by the root mean square.
 
+    See also: `nn.LayerNorm`, the layer; `rms_normalization`, without the mean; `group_normalization`, by groups.
+
     Source: Ba, Kiros and Hinton, Layer normalization, 2016.
     """
     wide = widen(x)
@@ -69,6 +71,8 @@ def rms_normalization(
         x: a tensor of any shape and dtype; integers become the default float.
         scale: a factor that broadcasts to `x`; None multiplies nothing.
         epsilon: added to the mean square; None is 1e-7.
+
+    See also: `nn.RMSNorm`, the layer; `layer_normalization`, with the mean.
 
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
@@ -97,6 +101,8 @@ def batch_normalization(
         axis: the axis of the channels, from -ndim to ndim - 1.
         offset: (C,), which is added at the end; None adds nothing.
         scale: (C,), the last factor; None multiplies nothing.
+
+    See also: `nn.BatchNorm2d`, the layer; `batch_normalization_training`, with statistics of the batch.
 
     Example:
         >>> ops.batch_normalization([[3.0, 5.0]], [1.0, 1.0], [4.0, 16.0], -1, epsilon=0.0).tolist()
@@ -138,6 +144,8 @@ def batch_normalization_training(
 
     Raises:
         ShapeError: if `offset` or `scale` is not a vector of C numbers.
+
+    See also: `nn.BatchNorm2d`, the layer; `batch_normalization`, with given statistics.
 
     Example:
         >>> result, mean, variance = ops.batch_normalization_training([[1.0], [3.0]], -1, epsilon=0.0)
@@ -185,6 +193,8 @@ def group_normalization(
         ArgumentError: if `groups` is not a positive integer, or if `axis` is the first axis.
         ShapeError: if `groups` does not divide the channels, or if `scale` or `offset` is not a vector of their number.
 
+    See also: `nn.GroupNorm`, the layer; `layer_normalization`, over axes.
+
     Example:
         >>> ops.group_normalization([[1.0, 3.0, 10.0, 30.0]], 2, epsilon=0.0).tolist()
         [[-1.0, 1.0, -1.0, 1.0]]
@@ -227,6 +237,8 @@ def local_response_normalization(
 
     Raises:
         ArgumentError: if `size` is not a positive integer.
+
+    See also: `nn.LocalResponseNorm`, the layer.
 
     Example:
         >>> ops.local_response_normalization([[1.0, 2.0]], 1, 1.0, 1.0, 1.0).tolist()

@@ -55,6 +55,8 @@ def max_pool(
         ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
         ShapeError: if no window fits.
 
+    See also: `nn.MaxPool2d`, the layer; `max_pool_indices`, the places; `average_pool`, the mean.
+
     Example:
         >>> ops.max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
         [[[3.0], [2.0]]]
@@ -90,6 +92,8 @@ def max_pool_indices(
     Raises:
         ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
         ShapeError: if no window fits.
+
+    See also: `max_pool`, the elements; `max_unpool`, to put them back.
 
     Example:
         >>> ops.max_pool_indices([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
@@ -149,6 +153,8 @@ def max_unpool(
         IndexOutOfBoundsError: if an index is out of range; MLX checks a tensor of indices in checked mode only.
         ShapeError: if the shapes do not fit.
 
+    See also: `max_pool`, before it; `nn.MaxUnpool2d`, the layer.
+
     Example:
         >>> ops.max_unpool([[[3.0], [2.0]]], [[[1], [2]]], (4,)).tolist()
         [[[0.0], [3.0], [2.0], [0.0]]]
@@ -201,6 +207,8 @@ def average_pool(
         ArgumentError: if an option is invalid, or if numbers in `padding` are larger than half of the window.
         ShapeError: if no window fits.
 
+    See also: `nn.AvgPool2d`, the layer; `max_pool`, the largest; `adaptive_average_pool`, by the number of windows.
+
     Example:
         >>> ops.average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
         [[[2.0], [1.0]]]
@@ -249,6 +257,8 @@ def lp_pool(
         ArgumentError: if `norm_type` is not a positive number, or if an option is invalid.
         ShapeError: if no window fits.
 
+    See also: `nn.LPPool2d`, the layer; `average_pool`, of power 1.
+
     Example:
         >>> ops.lp_pool([[[3.0], [4.0], [6.0], [8.0]]], 2, 2).tolist()
         [[[5.0], [10.0]]]
@@ -283,6 +293,8 @@ def adaptive_average_pool(
     Args:
         output_size: the number of windows along each spatial axis: one integer, or one for each.
 
+    See also: `nn.AdaptiveAvgPool2d`, the layer; `average_pool`, by the size of windows.
+
     Example:
         >>> ops.adaptive_average_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()
         [[[2.0], [1.0]]]
@@ -301,6 +313,8 @@ def adaptive_max_pool(
     Args:
         inputs: (batch, *spatial, channels), or with the channels first; see `data_format`. Not complex.
         output_size: the number of windows along each spatial axis: one integer, or one for each.
+
+    See also: `nn.AdaptiveMaxPool2d`, the layer; `max_pool`, by the size of windows.
 
     Example:
         >>> ops.adaptive_max_pool([[[1.0], [3.0], [2.0], [0.0]]], 2).tolist()

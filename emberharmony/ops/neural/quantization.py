@@ -58,6 +58,8 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
         DTypeError: if `w` is complex.
         ShapeError: if `group_size` does not divide the last axis.
 
+    See also: `dequantize`, the inverse; `nn.quantize`, for a whole model; `quantized_matmul`, to multiply.
+
     Example:
         >>> packed, scales, biases = ops.quantize(ops.arange(32.0), bits=8, group_size=32)
         >>> tuple(packed.shape), biases.tolist()
@@ -107,6 +109,8 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
         DTypeError: if `w` is not uint32.
         ShapeError: if the shapes do not fit together.
 
+    See also: `quantize`, the inverse.
+
     Example:
         >>> packed = ops.quantize(ops.arange(32.0), bits=8, group_size=32)
         >>> float(ops.max(ops.abs(ops.dequantize(*packed, bits=8, group_size=32) - ops.arange(32.0)))) < 0.07
@@ -154,6 +158,8 @@ def quantized_matmul(
         ArgumentError: if `bits` or `group_size` has a value that `quantize` does not take.
         DTypeError: if `w` is not uint32.
         ShapeError: if the shapes do not fit together.
+
+    See also: `nn.QuantizedLinear`, the layer; `quantize`, before it; `linear`, without quantisation.
 
     Example:
         >>> packed = ops.quantize(ops.ones((3, 64)))

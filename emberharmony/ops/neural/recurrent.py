@@ -60,6 +60,8 @@ def rnn(
         ArgumentError: if the activation is unknown.
         ShapeError: if the shapes do not fit together, or if the sequences have no element.
 
+    See also: `nn.RNN`, the layer; `gru`, with gates; `lstm`, with a cell.
+
     Example:
         >>> states, last = ops.rnn([[[1.0], [2.0]]], [[1.0]], [[10.0]], activation="relu")
         >>> states.tolist(), last.tolist()
@@ -104,6 +106,8 @@ def gru(
 
     Raises:
         ShapeError: if the shapes do not fit together, or if the sequences have no element.
+
+    See also: `nn.GRU`, the layer; `lstm`, with a cell; `rnn`, without gates.
 
     Example:
         >>> states, last = ops.gru([[[1.0], [2.0]]], [[0.0]] * 3, [[0.0]] * 3, h=[[8.0]])
@@ -160,6 +164,8 @@ def lstm(
 
     Raises:
         ShapeError: if the shapes do not fit together, or if the sequences have no element.
+
+    See also: `nn.LSTM`, the layer; `gru`, without a cell; `rnn`, without gates.
 
     Example:
         >>> outputs, h, c = ops.lstm([[[1.0], [2.0]]], [[0.0]] * 4, [[0.0]] * 4, c=[[8.0]])

@@ -71,6 +71,8 @@ def ctc_loss(
         ShapeError: if the shapes do not fit.
         IndexOutOfBoundsError: if `mask_index` or a label is not a class, or if a length is too long.
 
+    See also: `nn.CTCLoss`, the loss as a module; `ctc_decode`, the labels.
+
     Source: Graves et al., Connectionist temporal classification, 2006, section 4.1.
     """
     if output.ndim != 3:
@@ -151,6 +153,8 @@ def ctc_decode(
         ArgumentError: if `strategy` is unknown, `mask_index` is not a class, or `top_paths` is larger than
             `beam_width`.
         ShapeError: if the shapes do not fit.
+
+    See also: `ctc_loss`, for training.
 
     Example:
         >>> labels, scores = ops.ctc_decode([[[0.0, 2.0], [0.0, 1.0], [3.0, 0.0], [0.0, 4.0]]], [4])

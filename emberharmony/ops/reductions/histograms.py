@@ -31,6 +31,8 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
         bins: a vector of the edges of the bins, in ascending order.
         right: whether an element on an edge belongs to the bin below it; by default it belongs to the bin above.
 
+    See also: `searchsorted`, for any vector; `histogram`, the counts.
+
     Example:
         >>> ops.digitize([0.5, 1.0, 9.0], [0.0, 1.0, 2.0]).tolist()
         [1, 2, 3]
@@ -54,6 +56,8 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
         ArgumentError: if an integer is negative, or `sparse` is True.
         DTypeError: if `x` does not hold integers.
         ShapeError: if `x` is not a vector, or the weights do not have its shape.
+
+    See also: `histogram`, of floats; `segment_sum`, for slices.
 
     Example:
         >>> ops.bincount([0, 2, 2]).tolist()
@@ -81,6 +85,8 @@ def histogram(x: TensorLike, bins: int = 10, range: tuple[float, float] | None =
 
     Raises:
         ArgumentError: if there are no bins or the range is empty.
+
+    See also: `bincount`, of integers; `digitize`, the bin of each element.
 
     Example:
         >>> [part.tolist() for part in ops.histogram([0.0, 1.0, 1.0], 2)]

@@ -71,6 +71,8 @@ def quantile(
     Raises:
         ArgumentError: if `method` is unknown or a value of `q` is outside [0, 1].
 
+    See also: `percentile`, from 0 to 100; `nanquantile`, which ignores NaN; `median`, of 1/2.
+
     Example:
         >>> ops.quantile([1.0, 2.0, 4.0], 0.5).tolist()
         2.0
@@ -93,6 +95,8 @@ def nanquantile(
     Args:
         q: a number from 0 to 1, a list or a tensor of them, which is read on the host; see `quantile`.
 
+    See also: `quantile`, which keeps NaN; `nanpercentile`, from 0 to 100.
+
     Example:
         >>> ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5).tolist()
         2.0
@@ -112,6 +116,8 @@ def percentile(
 
     Args:
         q: a number from 0 to 100, a list or a tensor of them, which is read on the host; see `quantile`.
+
+    See also: `quantile`, from 0 to 1; `nanpercentile`, which ignores NaN.
 
     Example:
         >>> ops.percentile([1.0, 2.0, 4.0], 50).tolist()
@@ -134,6 +140,8 @@ def nanpercentile(
 
     Args:
         q: a number from 0 to 100, a list or a tensor of them, which is read on the host; see `quantile`.
+
+    See also: `percentile`, which keeps NaN; `nanquantile`, from 0 to 1.
     """
     return _quantile(x, *_host(q, 100.0), axis, method, keepdims, True)
 
@@ -143,6 +151,8 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the median over axes; NaN if an element is NaN.
 
     The median of an even number of elements is the mean of the two in the middle.
+
+    See also: `nanmedian`, which ignores NaN; `quantile`, of any share.
 
     Example:
         >>> ops.median([3, 1, 2, 4]).tolist()
@@ -154,6 +164,8 @@ def median(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 @op(reads="host")
 def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the median over axes of the elements that are not NaN; forces evaluation on MLX.
+
+    See also: `median`, which keeps NaN.
 
     Example:
         >>> ops.nanmedian([1.0, float("nan"), 3.0]).tolist()

@@ -41,6 +41,8 @@ from emberharmony.ops.tensor import cast
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the sum over axes; 0 if there are no elements.
 
+    See also: `nansum`, which ignores NaN; `cumsum`, of what came before; `mean`, divided by the number.
+
     Example:
         >>> ops.sum([[1, 2], [3, 4]], axis=0).tolist()
         [4, 6]
@@ -51,6 +53,8 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLi
 @op(along="axes", autocast="float32")
 def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the product over axes; 1 if there are no elements.
+
+    See also: `nanprod`, which ignores NaN; `cumprod`, of what came before.
 
     Example:
         >>> ops.prod([1, 2, 3]).tolist()
@@ -65,6 +69,8 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Args:
         x: a tensor of any shape and dtype; integers and booleans become the default float.
+
+    See also: `nanmean`, which ignores NaN; `average`, with weights; `median`, robust.
 
     Example:
         >>> ops.mean([1, 2, 3]).tolist()
@@ -82,6 +88,8 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
         correction: subtracted from the number of elements in the divisor; 1 gives the unbiased estimate. If the divisor
             is not positive, the variance is NaN. It is a number, or a tensor without axes.
 
+    See also: `nanvar`, which ignores NaN; `std`, its root; `moments`, with the mean.
+
     Example:
         >>> ops.var([1.0, 3.0]).tolist()
         1.0
@@ -97,6 +105,8 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False, correction: Va
         x: a tensor of any shape and dtype; integers become the default float, and complex ones give real deviations.
         correction: subtracted from the number of elements in the divisor; 1 gives the unbiased variance. It is a
             number, or a tensor without axes.
+
+    See also: `nanstd`, which ignores NaN; `var`, its square.
 
     Example:
         >>> ops.std([1.0, 3.0]).tolist()
@@ -116,6 +126,9 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varyi
 
     Raises:
         ShapeError: if there are no elements and no `initial`.
+
+    See also: `nanmax`, which ignores NaN; `argmax`, its index; `maximum`, of two tensors; `cummax`, of what came
+    before.
 
     Example:
         >>> ops.max([3, 1, 2]).tolist()
@@ -139,6 +152,9 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False, initial: Varyi
     Raises:
         ShapeError: if there are no elements and no `initial`.
 
+    See also: `nanmin`, which ignores NaN; `argmin`, its index; `minimum`, of two tensors; `cummin`, of what came
+    before.
+
     Example:
         >>> ops.min([3, 1, 2]).tolist()
         1
@@ -156,6 +172,8 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Args:
         x: a tensor of any shape and dtype; non-zero numbers, and NaN, count as true.
 
+    See also: `all`, if every element is; `count_nonzero`, how many.
+
     Example:
         >>> ops.any([0, 1]).tolist()
         True
@@ -169,6 +187,8 @@ def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Args:
         x: a tensor of any shape and dtype; non-zero numbers, and NaN, count as true.
+
+    See also: `any`, if some element is; `count_nonzero`, how many.
 
     Example:
         >>> ops.all([0, 1]).tolist()
@@ -189,6 +209,8 @@ def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     Raises:
         ShapeError: if there are no elements.
 
+    See also: `max`, the element; `nanargmax`, which ignores NaN; `argsort`, of all elements; `top_k`, of several.
+
     Example:
         >>> ops.argmax([3, 1, 2]).tolist()
         0
@@ -208,6 +230,8 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     Raises:
         ShapeError: if there are no elements.
 
+    See also: `min`, the element; `nanargmin`, which ignores NaN; `argsort`, of all elements.
+
     Example:
         >>> ops.argmin([3, 1, 2]).tolist()
         1
@@ -219,6 +243,9 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
 def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the cumulative sum along an axis, by default of the flattened `x`.
 
+    See also: `diff`, which takes it back; `sum`, over whole axes; `nancumsum`, which ignores NaN; `cumulative_sum`, of
+    the standard.
+
     Example:
         >>> ops.cumsum([1, 2, 3]).tolist()
         [1, 3, 6]
@@ -229,6 +256,8 @@ def cumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
 @op(along="axis", autocast="float32")
 def cumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the cumulative product along an axis, by default of the flattened `x`.
+
+    See also: `prod`, over whole axes; `nancumprod`, which ignores NaN.
 
     Example:
         >>> ops.cumprod([1, 2, 3]).tolist()
@@ -251,6 +280,8 @@ def cumulative_sum(
     Raises:
         AxisError: if `x` has several axes and `axis` is None.
 
+    See also: `cumsum`, of NumPy.
+
     Example:
         >>> ops.cumulative_sum([1, 2, 3], include_initial=True).tolist()
         [0, 1, 3, 6]
@@ -271,6 +302,8 @@ def cumulative_prod(
 
     Raises:
         AxisError: if `x` has several axes and `axis` is None.
+
+    See also: `cumprod`, of NumPy.
 
     Example:
         >>> ops.cumulative_prod([2, 3], include_initial=True).tolist()
@@ -301,6 +334,8 @@ def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
     Args:
         x: a tensor of any shape; booleans, integers or floats.
 
+    See also: `max`, over whole axes; `cummin`, the other one.
+
     Example:
         >>> ops.cummax([1, 3, 2]).tolist()
         [1, 3, 3]
@@ -316,6 +351,8 @@ def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
     Args:
         x: a tensor of any shape; booleans, integers or floats.
 
+    See also: `min`, over whole axes; `cummax`, the other one.
+
     Example:
         >>> ops.cummin([2, 1, 3]).tolist()
         [2, 1, 1]
@@ -327,6 +364,8 @@ def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
 @op(finite="yes")
 def count_nonzero(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Returns the number of non-zero elements over axes (int64).
+
+    See also: `nonzero`, where they are; `any`, if there is one.
 
     Example:
         >>> ops.count_nonzero([0, 5, 6]).tolist()
@@ -341,6 +380,8 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
     Args:
         x: a tensor of any shape, not complex; integers become the default float.
+
+    See also: `logaddexp`, of two tensors; `logcumsumexp`, of what came before; `log_softmax`, to normalize.
 
     Example:
         >>> ops.logsumexp([0.0, float("-inf")]).tolist()
@@ -365,6 +406,8 @@ def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) 
         x: a tensor of any shape, not complex; integers become the default float.
         reverse: whether elements are added from the end of the axis; else from its beginning.
 
+    See also: `logsumexp`, over whole axes; `cumsum`, of the numbers themselves.
+
     Example:
         >>> ops.logcumsumexp([0.0, float("-inf")]).tolist()
         [0.0, 0.0]
@@ -384,6 +427,8 @@ def moments(x: TensorLike, axes: Axis, keepdims: bool = False, synchronized: boo
     Raises:
         ArgumentError: if `synchronized` is True.
 
+    See also: `mean`, alone; `var`, alone.
+
     Example:
         >>> [part.tolist() for part in ops.moments([[1.0, 3.0]], 1)]
         [[2.0], [1.0]]
@@ -399,6 +444,8 @@ def ptp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Args:
         x: a tensor of any shape; integers or floats.
+
+    See also: `max`, alone; `min`, alone.
 
     Example:
         >>> ops.ptp([3, 1, 5]).tolist()

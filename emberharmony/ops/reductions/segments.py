@@ -36,6 +36,8 @@ def segment_sum(
         IndexOutOfBoundsError: if an id is out of range; for ids in tensors, MLX skips their slices instead.
         ShapeError: if the shapes do not fit.
 
+    See also: `segment_max`, the largest; `segment_prod`, the product; `scatter`, at any places.
+
     Example:
         >>> ops.segment_sum([1, 2, 3], [0, 2, 0]).tolist()
         [4, 0, 2]
@@ -47,7 +49,10 @@ def segment_sum(
 def segment_prod(
     data: TensorLike, segment_ids: Tensor | Sequence[int], num_segments: int | None = None, sorted: bool = False
 ) -> Tensor:
-    """Returns the product of the slices of each segment; 1 for a segment without slices. See `segment_sum`."""
+    """Returns the product of the slices of each segment; 1 for a segment without slices. See `segment_sum`.
+
+    See also: `segment_sum`, the sum.
+    """
     return _segments(data, segment_ids, num_segments, "mul")
 
 
@@ -58,6 +63,8 @@ def segment_max(
     """Returns the maximum of the slices of each segment; for a segment without slices the lowest value of the dtype.
 
     The lowest value is minus infinity for floats. NaN propagates. Otherwise it is like `segment_sum`.
+
+    See also: `segment_min`, the smallest; `segment_sum`, the sum.
 
     Example:
         >>> ops.segment_max([1, 2, 3], [0, 1, 0]).tolist()
@@ -73,6 +80,8 @@ def segment_min(
     """Returns the minimum of the slices of each segment; for a segment without slices the highest value of the dtype.
 
     The highest value is infinity for floats. NaN propagates. Otherwise it is like `segment_sum`.
+
+    See also: `segment_max`, the largest; `segment_sum`, the sum.
     """
     return _segments(data, segment_ids, num_segments, "min")
 
@@ -94,6 +103,8 @@ def multi_hot(
 
     Raises:
         ArgumentError: if `num_classes` is negative, or `sparse` is True.
+
+    See also: `one_hot`, for one class.
 
     Example:
         >>> ops.multi_hot([[0, 2], [1, 1]], 3).tolist()

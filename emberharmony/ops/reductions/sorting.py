@@ -54,6 +54,8 @@ def sort(x: TensorLike, axis: int | None = -1, descending: bool = False, stable:
         descending: whether the largest element comes first; NaN is last in both directions.
         stable: whether equal elements must keep their order; they always do.
 
+    See also: `argsort`, the indices; `partition`, up to one place; `top_k`, the largest.
+
     Example:
         >>> ops.sort([3, 1, 2]).tolist()
         [1, 2, 3]
@@ -72,6 +74,8 @@ def argsort(x: TensorLike, axis: int | None = -1, descending: bool = False, stab
         descending: whether the index of the largest element comes first; NaN is last in both directions.
         stable: whether equal elements must keep their order; they always do.
 
+    See also: `sort`, the elements; `lexsort`, by several keys; `take_along_axis`, to apply it.
+
     Example:
         >>> ops.argsort([3, 1, 2]).tolist()
         [1, 2, 0]
@@ -88,6 +92,8 @@ def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
 
     Raises:
         ShapeError: if there are no keys, or if their shapes differ.
+
+    See also: `argsort`, by one key.
 
     Example:
         >>> ops.lexsort([[2, 1, 0], [5, 5, 4]]).tolist()
@@ -120,6 +126,8 @@ def argpartition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
 
     Raises:
         IndexOutOfBoundsError: if `kth` is out of range.
+
+    See also: `partition`, the elements; `argsort`, of all places.
     """
     _check_kth(x, kth, axis)
     return argsort(x, axis)
@@ -138,6 +146,8 @@ def partition(x: TensorLike, kth: int, axis: int | None = -1) -> Tensor:
 
     Raises:
         IndexOutOfBoundsError: if `kth` is out of range.
+
+    See also: `argpartition`, the indices; `sort`, of all places.
 
     Example:
         >>> ops.partition([3, 1, 2], 1).tolist()[1]
@@ -167,6 +177,8 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
         predictions: (n, classes): a number for each class, booleans, integers or floats.
         k: how many of the largest numbers of a row count.
 
+    See also: `top_k`, the largest themselves.
+
     Example:
         >>> ops.in_top_k([1, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]], 2).tolist()
         [True, False]
@@ -190,6 +202,8 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
 
     Raises:
         ShapeError: if the axis is shorter than `k`.
+
+    See also: `sort`, of all elements; `argmax`, of one.
 
     Example:
         >>> [part.tolist() for part in ops.top_k([1, 3, 2], 2)]
@@ -220,6 +234,8 @@ def searchsorted(
         ArgumentError: if `side` is unknown.
         ShapeError: if `sorted_sequence` is not a vector, or if `sorter` is not a vector of the same length.
         IndexOutOfBoundsError: if an index in `sorter` is out of range.
+
+    See also: `digitize`, by edges of bins; `sort`, to sort the vector.
 
     Example:
         >>> ops.searchsorted([1, 3, 5], [3, 4]).tolist()
@@ -276,6 +292,8 @@ def unique(
         AxisError: if `axis` is out of range.
         ArgumentError: if `size` is negative.
 
+    See also: `unique_values`, of the standard; `isin`, to look for some.
+
     Example:
         >>> ops.unique([3, 1, 3]).tolist()
         [1, 3]
@@ -323,6 +341,8 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
 
     Args:
         x: a tensor of any shape and dtype.
+
+    See also: `unique`, with options.
 
     Example:
         >>> [part.tolist() for part in ops.unique_all([3, 1, 3])]
@@ -374,6 +394,8 @@ def unique_counts(x: TensorLike) -> UniqueCountsResult:
     Args:
         x: a tensor of any shape and dtype.
 
+    See also: `unique_all`, with indices.
+
     Example:
         >>> [part.tolist() for part in ops.unique_counts([3, 1, 3])]
         [[1, 3], [1, 2]]
@@ -391,6 +413,8 @@ def unique_inverse(x: TensorLike) -> UniqueInverseResult:
     Args:
         x: a tensor of any shape and dtype.
 
+    See also: `unique_all`, with counts.
+
     Example:
         >>> [part.tolist() for part in ops.unique_inverse([3, 1, 3])]
         [[1, 3], [1, 0, 1]]
@@ -405,6 +429,8 @@ def unique_values(x: TensorLike) -> Tensor:
 
     Args:
         x: a tensor of any shape and dtype.
+
+    See also: `unique`, with options.
 
     Example:
         >>> ops.unique_values([3, 1, 3]).tolist()
@@ -422,6 +448,8 @@ def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert:
         x2: a tensor of any shape; both are promoted to one dtype.
         assume_unique: promises that neither tensor repeats an element; the result is the same.
         invert: whether the result says which elements do not occur in `x2`.
+
+    See also: `equal`, of one element; `unique`, without repetitions.
 
     Example:
         >>> ops.isin([1, 2, 3], [2, 4]).tolist()

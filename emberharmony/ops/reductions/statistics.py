@@ -47,6 +47,8 @@ def average(x: TensorLike, axis: Axis = None, weights: TensorLike | None = None,
     Raises:
         ShapeError: if the length of a vector of weights differs from that of `axis`.
 
+    See also: `mean`, without weights.
+
     Example:
         >>> ops.average([1.0, 3.0], weights=[3.0, 1.0]).tolist()
         1.5
@@ -90,6 +92,8 @@ def _in_dtype(x: Tensor, dtype: DTypeLike | None) -> Tensor:
 def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the sum over axes of the elements that are not NaN.
 
+    See also: `sum`, which keeps NaN.
+
     Example:
         >>> ops.nansum([1.0, float("nan")]).tolist()
         1.0
@@ -100,6 +104,8 @@ def nansum(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
 @op
 def nanprod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the product over axes of the elements that are not NaN.
+
+    See also: `prod`, which keeps NaN.
 
     Example:
         >>> ops.nanprod([2.0, float("nan"), 3.0]).tolist()
@@ -112,6 +118,8 @@ def nanprod(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTy
 def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the cumulative sum along an axis, where NaN counts as 0; otherwise like `cumsum`.
 
+    See also: `cumsum`, which keeps NaN.
+
     Example:
         >>> ops.nancumsum([1.0, float("nan"), 3.0]).tolist()
         [1.0, 1.0, 4.0]
@@ -122,6 +130,8 @@ def nancumsum(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = 
 @op
 def nancumprod(x: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Returns the cumulative product along an axis, where NaN counts as 1; otherwise like `cumprod`.
+
+    See also: `cumprod`, which keeps NaN.
 
     Example:
         >>> ops.nancumprod([2.0, float("nan"), 3.0]).tolist()
@@ -159,6 +169,8 @@ def nanmean(x: TensorLike, axis: Axis = None, keepdims: bool = False, dtype: DTy
     Raises:
         DTypeError: if `dtype` is neither floating nor complex.
 
+    See also: `mean`, which keeps NaN.
+
     Example:
         >>> ops.nanmean([1.0, 3.0, float("nan")]).tolist()
         2.0
@@ -186,6 +198,8 @@ def nanvar(
 
     Raises:
         DTypeError: if `dtype` is neither floating nor complex.
+
+    See also: `var`, which keeps NaN.
 
     Example:
         >>> ops.nanvar([1.0, 3.0, float("nan")]).tolist()
@@ -215,6 +229,8 @@ def nanstd(
     Raises:
         DTypeError: if `dtype` is neither floating nor complex.
 
+    See also: `std`, which keeps NaN.
+
     Example:
         >>> ops.nanstd([1.0, 3.0, float("nan")]).tolist()
         1.0
@@ -236,6 +252,8 @@ def nanmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Raises:
         ShapeError: if there are no elements.
 
+    See also: `max`, which keeps NaN.
+
     Example:
         >>> ops.nanmax([1.0, float("nan")]).tolist()
         1.0
@@ -255,6 +273,8 @@ def nanmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Raises:
         ShapeError: if there are no elements.
+
+    See also: `min`, which keeps NaN.
 
     Example:
         >>> ops.nanmin([1.0, float("nan")]).tolist()
@@ -277,6 +297,8 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
 
     Raises:
         ShapeError: if there are no elements.
+
+    See also: `argmax`, which finds NaN.
 
     Example:
         >>> ops.nanargmax([1.0, float("nan"), 3.0]).tolist()
@@ -304,6 +326,8 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     Raises:
         ShapeError: if there are no elements.
 
+    See also: `argmin`, which finds NaN.
+
     Example:
         >>> ops.nanargmin([1.0, float("nan"), 3.0]).tolist()
         0
@@ -329,6 +353,8 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
 
     Raises:
         ShapeError: if `x` has more than two axes.
+
+    See also: `corrcoef`, scaled to 1.
 
     Example:
         >>> ops.cov([[1.0, 3.0], [3.0, 1.0]]).tolist()
@@ -360,6 +386,8 @@ def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
 
     Raises:
         ShapeError: if `x` has more than two axes.
+
+    See also: `cov`, in the units of the variables.
 
     Example:
         >>> ops.corrcoef([[1.0, 3.0], [3.0, 1.0]]).tolist()
