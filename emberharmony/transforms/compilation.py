@@ -34,14 +34,19 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Fu
         raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(names)}, or None)")
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced
     made: dict[str, Function] = {}
+    last: tuple[Any, Any] = None, None
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal last
+        known, native = last
         bound = selection.active()
-        variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
-        native = made.get(variant)
-        if native is None:
-            native = made[variant] = _compile(op, bound.backend, fn, engine)
+        if bound is not known:
+            variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
+            native = made.get(variant)
+            if native is None:
+                native = made[variant] = _compile(op, bound.backend, fn, engine)
+            last = bound, native
         return native(*args, **kwargs)
 
     return call

@@ -242,6 +242,7 @@ class _Result:
         alone = not self._cells and self.effects is None
         self._whole = alone and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
         self._alone = self._whole and self._structure is LEAF
+        self._is_tuple = self._whole and self._structure == tree_flatten((0,) * len(leaves))[1]
         del self._recorder
 
     def _template(self, leaf: Any, known: set[Cell]) -> Any:
@@ -268,6 +269,8 @@ class _Result:
         """Returns the result with arrays in the places, after the cells have got theirs and the effects were made."""
         if self._alone:
             return arrays[0]
+        if self._is_tuple:
+            return tuple(arrays)
         if self._whole:
             return tree_unflatten(self._structure, arrays)
         leaves = [leaf.fill(arrays) if leaf.__class__ is _Place else leaf for leaf in self._leaves]

@@ -118,7 +118,7 @@ class Engines:
         warnings.warn(
             f"compile(engine={name!r}): NumPy computes, because the engine cannot run the program: {reason}",
             EngineWarning,
-            stacklevel=2,
+            stacklevel=8,  # the line that calls the compiled function
         )
 
 

@@ -265,4 +265,7 @@ class _ReplaySource(NumpySource):
 
 def is_known(call: ProgramCall) -> bool:
     """Returns whether the shapes of the operands of a call determine that of its result."""
-    return isinstance(call.function, (np.ufunc, Blocks)) or call.function in _KNOWN
+    function = call.function
+    if isinstance(function, (np.ufunc, Blocks)) or function in _KNOWN:
+        return True
+    return getattr(function, "__module__", None) == "numpy.fft"
