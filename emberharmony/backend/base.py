@@ -313,6 +313,10 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         tensor = self.bound.convert_to_tensor(array, device=device, copy=True)
         return self.bound.view(tensor, name) if name == "bfloat16" else tensor
 
+    def compiles_source(self) -> bool:
+        """Returns whether the library's compiler is reading the source that runs, as torch.compile does."""
+        return False
+
     def wait_for(self, result: Any) -> bool:
         """Waits until the tensors in a result are computed, and returns whether that may have taken time."""
         return False

@@ -46,9 +46,12 @@ class FunctionSource:
         for i, call in enumerate(self.program.calls):
             lines += self.lines(i, call)
         lines.append(f"return [{', '.join(outputs)}]")
-        body = "\n ".join(lines)
-        exec(compile(f"def replay(inputs, numbers=()):\n {body}\n", "<compiled by ops.compile>", "exec"), self.scope)
-        function: Callable[..., list[Any]] = self.scope["replay"]
+        # The functions and constants are not globals, because torch.compile looks for those in the module.
+        body = "\n  ".join(["def replay(inputs, numbers=()):", *lines])
+        source = f"def make({', '.join(self.scope)}):\n {body}\n return replay\n"
+        space: dict[str, Any] = {"__name__": __name__}
+        exec(compile(source, "<compiled by ops.compile>", "exec"), space)
+        function: Callable[..., list[Any]] = space["make"](**self.scope)
         return function
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:

@@ -75,7 +75,8 @@ def ratios(name: str, backend: str, compiled: bool) -> tuple[float, float, float
         def forward() -> None:
             ops.eval(floating(call(*given, **named)))
 
-        gradient = nn.value_and_grad(net, lambda: sum(ops.sum(x) for x in floating(call(*given, **named))))
+        gradient = nn.value_and_grad(net, lambda: sum(ops.sum(x) for x in floating(net(*given, **named))))
+        gradient = ops.compile(gradient) if compiled else gradient
 
         def backward() -> None:
             ops.eval(ops.tree_leaves(gradient()))

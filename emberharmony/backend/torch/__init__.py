@@ -202,6 +202,10 @@ class TorchBackend(
 
     from_numpy = staticmethod(of_host)
 
+    def compiles_source(self) -> bool:
+        """Returns whether torch.compile is reading the source that runs."""
+        return torch.compiler.is_dynamo_compiling()
+
     def wait_for(self, result: Any) -> bool:
         """Waits for the accelerator, if a tensor is on it."""
         devices = {x.device for x in tree_leaves(result) if isinstance(x, torch.Tensor)}

@@ -25,7 +25,7 @@ class Runner:
     The first run on a backend, with parameters of one dtype, makes the calls one by one and notes the results that have
     another dtype than PyTorch's: a tensor without axes takes part in the promotion here and does not in PyTorch. Later
     runs are those of a function without loops and branches, which casts these results and drops each tensor after its
-    last use.
+    last use. torch.compile, which cannot follow how a function is made, gets one that casts all results.
 
     Args:
         graph: the graph.
@@ -46,11 +46,13 @@ class Runner:
         self.used.update(x for call in graph.program.calls for x in call.operands)
         self.used.update(x for x in graph.program.outputs if x.__class__ is Register)
         self._compiled: dict[Any, tuple[Callable[..., list[Any]], list[int]]] = {}
+        self._careful = self._compile([r for call in graph.program.calls for r in call.results if graph.dtypes[r]])
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """Returns the outputs for the inputs of the program, of which the first is the dtype of the parameters."""
-        key = selection.active().backend.prefix, inputs[0]
-        entry = self._compiled.get(key)
+        backend = selection.active().backend
+        key = backend.prefix, inputs[0]
+        entry = self._compiled.get(key) or (self._careful if backend.compiles_source() else None)
         if entry is None:
             casts: set[int] = set()
             outputs = self.walk(inputs, casts)
@@ -113,8 +115,9 @@ class Runner:
         """Adds the operator and the line of the model to an error."""
         trace = error.__traceback__
         while trace is not None:
-            line = trace.tb_lineno - 3  # the head of the function, and the line that unpacks the inputs
-            if trace.tb_frame.f_code is function.__code__ and 0 <= line < len(places):
+            code = trace.tb_frame.f_code
+            line = trace.tb_lineno - code.co_firstlineno - 2  # the head, and the line that unpacks the inputs
+            if code is function.__code__ and 0 <= line < len(places):
                 error.add_note(f"in {self.graph.describe(places[line])}")
                 return
             trace = trace.tb_next

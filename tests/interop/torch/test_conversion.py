@@ -152,6 +152,23 @@ def test_results_have_the_structure_of_the_model() -> None:
     assert isinstance(found["parts"], tuple)
 
 
+def test_pytorch_compiles_a_module_as_a_whole(quick: str) -> None:
+    if quick != "torch":
+        pytest.skip("Dynamo follows PyTorch's tensors only")
+    from torch._dynamo.utils import counters
+
+    x, tokens = modules.x(1, 4), torch.tensor([[1], [3], [0]])
+    expected = modules.captured("kinks")(x, tokens)
+    for ran in (False, True):
+        net = modules.copied("kinks")
+        if ran:
+            net(x, tokens)
+        counters.clear()
+        np.testing.assert_allclose(ops.compile(net)(x, tokens).detach(), expected.detach(), atol=1e-6)
+        assert counters["stats"]["unique_graphs"] == 1
+        assert not counters["graph_break"]
+
+
 def test_transforms_differentiate_and_compile(backend: str) -> None:
     if backend == "torch":
         pytest.skip("torch.compile takes seconds")

@@ -1,5 +1,6 @@
 """Functions compiled on NumPy: what they record, when they record it again, and which memory they write into."""
 
+import inspect
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -486,5 +487,5 @@ def test_runs_of_calls_on_large_arrays_give_the_same_bits(
         assert equal(found, function(x, y))
         assert equal(before, (x, y))
     assert len(runs) == 1
-    functions = vars(compiled._last)["replay"].__globals__.values()
+    functions = inspect.getclosurevars(vars(compiled._last)["replay"]).nonlocals.values()
     assert any(isinstance(each, Blocks) for each in functions)

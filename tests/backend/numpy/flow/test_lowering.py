@@ -1,5 +1,6 @@
 """Functions compiled on NumPy give the bits and layouts of the ops, whatever native calls their programs make."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType
 from typing import Any
@@ -44,7 +45,7 @@ def natives(function: Callable[..., Any], *args: Any) -> list[Any]:
         assert same(compiled(*given), function(*given))
     program = compiled._last
     assert program is not None
-    scope = vars(program)["replay"].__globals__
+    scope = inspect.getclosurevars(vars(program)["replay"]).nonlocals
     return [x for name, x in scope.items() if name.startswith("k") and callable(x)]
 
 
