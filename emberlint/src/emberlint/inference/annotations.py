@@ -151,6 +151,8 @@ class Annotations:
             result = v.join(result, value)
         if isinstance(result, (v.Sequence, v.Mapping)):
             result.rest = next((one for one in values if isinstance(one, v.Tensor)), None)
+        if isinstance(result, v.Tensor) and any(one is None or isinstance(one, v.Instance) for one in values):
+            return v.Tensor(Tier.C, f"{result.why} or something else", result.node)
         return result
 
     def _generic(self, node: ast.Subscript, env: v.Env, depth: int) -> v.Value:
