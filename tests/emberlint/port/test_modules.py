@@ -318,6 +318,25 @@ def test_modules_of_a_project_are_ported_together(tmp_path: Path) -> None:
     assert "1 of 1 native uses ported" in output
 
 
+def test_dtypes_that_a_file_keeps_for_native_calls_of_another_stay(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.emberlint]\n")
+    kept = "import torch\n\nFLOAT = torch.float64\nzero = torch.zeros(3, dtype=torch.float64)\n"
+    (tmp_path / "settings.py").write_text(kept)
+    native = (
+        "import torch\nfrom settings import FLOAT\n\n\ndef f(x):\n    return torch.linalg.eigh(x.to(dtype=FLOAT))\n"
+    )
+    (tmp_path / "other.py").write_text(native)
+    runner = CliRunner()
+    output = runner.invoke(main, ["port", str(tmp_path)]).output
+    assert "settings.py:4: torch.float64: a native call that is left may be given this dtype" in output
+    after = (tmp_path / "settings.py").read_text()
+    assert "FLOAT = torch.float64\nzero = ops.zeros((3,), dtype=ops.float64)\n" in after
+    assert runner.invoke(main, ["port", "--check", str(tmp_path)]).exit_code == 0
+    (tmp_path / "other.py").write_text("FLOAT = 1\n")
+    runner.invoke(main, ["port", str(tmp_path)])
+    assert "FLOAT = ops.float64\n" in (tmp_path / "settings.py").read_text()
+
+
 def test_data_sets_that_are_used_otherwise_stay() -> None:
     head = "from torch.utils.data import DataLoader, TensorDataset\n\n"
     text = head + "data = TensorDataset({})\nloader = DataLoader(data, {})\n"

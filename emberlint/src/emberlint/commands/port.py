@@ -86,7 +86,7 @@ def port(
     results: dict[str, Any] = {}
     changed: dict[str, tuple[str, Path, Repaired]] = {}
 
-    def rewrite(path: str, file: Path, modules: str = "") -> None:
+    def rewrite(path: str, file: Path, modules: str = "", is_left: bool = False) -> None:
         shown = options.display_path(path, settings)
         try:
             content = file.read_bytes()
@@ -95,7 +95,7 @@ def port(
             shelf = shelf_for(path, text, settings, library)
             first = source_file(path, text, settings, shelf)
             again = partial(source_file, path, settings=settings, shelf=shelf)
-            result = ported(first, again, default_float, notebook, own, modules, mark)
+            result = ported(first, again, default_float, notebook, own, modules, mark, is_left)
             repaired = Repaired(result.before, result.after)
             if notebook is not None:
                 repaired = Repaired(notebook.content, notebook.with_text(result.after))
@@ -109,13 +109,21 @@ def port(
 
     for path, file in files.items():
         rewrite(path, file)
+
+    def with_(fact: str) -> list[str]:
+        return [path for path in files if getattr(results.get(options.display_path(path, settings)), fact, False)]
+
     # a model of one file is trained in another, and modules of two libraries do not mix
-    keeping = [
-        path for path in files if getattr(results.get(options.display_path(path, settings)), "keeps_modules", False)
-    ]
-    for path, file in files.items() if keeping else ():
-        if getattr(results.get(options.display_path(path, settings)), "has_modules", False):
-            rewrite(path, file, f"modules stay native in {keeping[0]}, and modules of two libraries do not mix")
+    keeping = with_("keeps_modules")
+    reason = f"modules stay native in {keeping[0]}, and modules of two libraries do not mix" if keeping else ""
+    reasons = dict.fromkeys(with_("has_modules"), reason) if keeping else {}
+    for path, why in reasons.items():
+        rewrite(path, files[path], why)
+    # a dtype that one file keeps, as an attribute or a default, comes to the native calls of another
+    leaving = {*with_("keeps_calls")}
+    for path in with_("has_dtypes"):
+        if leaving - {path}:
+            rewrite(path, files[path], reasons.get(path, ""), is_left=True)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
     texts = {path: repaired.after for path, (_, _, repaired) in changed.items()}
     tried = trial(check_run, settings.root, settings.src, texts, backends or ("numpy",)) if check_run else None

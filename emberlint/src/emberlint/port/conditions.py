@@ -22,6 +22,7 @@ class Terms(NamedTuple):
     own: Methods = MappingProxyType({})  # of the classes of the project
     freed: frozenset[str] = frozenset()  # the names of modules of another library that the port binds anew
     modules: str = ""  # why modules and optimizers stay native, if they must
+    is_left: bool = False  # whether native calls are left in another file, to which dtypes may come
 
 
 # The parameters of ops that take tensors; numbers alone in their place get another dtype than NumPy gives them.

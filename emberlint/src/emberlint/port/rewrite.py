@@ -25,6 +25,7 @@ from emberlint.source.parsing import parse
 from emberlint.source.source_file import SourceFile
 
 MARK = "# emberlint: port:"
+NO_CALLS = frozenset({ANNOTATION, "dtype", "constant", "write"})
 ROUNDS = 8  # a ported call may make a method's receiver known as a tensor; chains are rarely longer
 
 
@@ -60,6 +61,16 @@ class Ported(NamedTuple):
         """Whether modules, optimizers or loaders remain."""
         return any(one.kind == KIND for one in self.remaining)
 
+    @property
+    def has_dtypes(self) -> bool:
+        """Whether dtypes were ported, which other files may read."""
+        return any(one.kind == "dtype" for one in self.ported)
+
+    @property
+    def keeps_calls(self) -> bool:
+        """Whether native calls remain, to which dtypes of other files may come."""
+        return any(one.kind not in NO_CALLS for one in self.remaining)
+
 
 def port(
     file: SourceFile,
@@ -69,6 +80,7 @@ def port(
     own: Methods = MappingProxyType({}),
     modules: str = "",
     mark: bool = False,
+    is_left: bool = False,
 ) -> Ported:
     """Returns the file with every exact native use ported, and what remains.
 
@@ -84,12 +96,14 @@ def port(
         modules: Why modules and optimizers stay native, if they must.
         mark: Whether a comment above each statement that keeps a native use tells why; a file that has such comments
             gets new ones in any case.
+        is_left: Whether native calls are left in another file. Dtypes that this file keeps, as a default or an
+            attribute, then stay native, because they may come to such a call.
 
     Raises:
         NotebookError: if the cells are lost.
     """
     text, done = file.text, list[UseReport]()
-    terms = _terms(file, default_float, own)._replace(modules=modules)
+    terms = _terms(file, default_float, own)._replace(modules=modules, is_left=is_left)
     kept = notebook.words() if notebook is not None else frozenset()
     current = parsed(_without_marks(text))
     for _ in range(ROUNDS):

@@ -67,7 +67,7 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
 def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
     """Returns the steps before those that depend on others; `is_left` tells that a native call stays."""
     done = [*_calls(file, terms), *training(file, terms)]
-    is_left = is_left or any(not step.changes for step in done)
+    is_left = is_left or terms.is_left or any(not step.changes for step in done)
     return [*done, *_others(file, done, is_left, terms), *_writes(file, terms)]
 
 
