@@ -95,6 +95,18 @@ def test_a_receiver_that_only_a_convention_takes_for_a_tensor_is_listed(project:
     assert ".dim: `y` may be an object of this project, which has such a method" in report
 
 
+@pytest.mark.parametrize("method, after", [("matmul", "root.matmul(y)"), ("exp", "ops.exp(root)")])
+def test_a_name_that_one_branch_binds_to_something_unknown_is_listed(project: Path, method: str, after: str) -> None:
+    (project / "operator.py").write_text(
+        OPERATOR + "\n\nclass Dense(LinearOperator):\n    def matmul(self, other):\n        return self\n"
+    )
+    call = f"root.{method}({'y' if method == 'matmul' else ''})"
+    branches = "    if y:\n        root = torch.sin(z)\n    else:\n        root = y.lo.root\n"
+    (project / "use.py").write_text(f"import torch\n\n\ndef f(y, z: torch.Tensor):\n{branches}    return {call}\n")
+    CliRunner().invoke(main, ["port", "library"])
+    assert (project / "use.py").read_text().endswith(f"    return {after}\n")
+
+
 @pytest.mark.parametrize(
     "before, after",
     [

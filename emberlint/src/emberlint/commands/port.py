@@ -9,7 +9,7 @@ import click
 
 from emberlint.commands import options
 from emberlint.config.errors import UsageError
-from emberlint.knowledge.methods import OF_TORCH
+from emberlint.knowledge.methods import libraries_with
 from emberlint.run.check import source_file
 from emberlint.run.engine import shelf_for
 from emberlint.run.library import Library
@@ -81,7 +81,7 @@ def port(
     named = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
     settings = project_settings.with_(roles=(*named, *project_settings.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
-    own = own_methods(files.values(), OF_TORCH)
+    own = own_methods(files.values(), libraries_with().keys())
     library = Library(Modules(settings))
     results: dict[str, Any] = {}
     changed: dict[str, tuple[str, Path, Repaired]] = {}

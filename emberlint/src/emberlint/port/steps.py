@@ -130,13 +130,14 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     evidence = file.inference.evidence(function.value)
     origin = _ORIGIN.search(evidence.reason) if evidence is not None and evidence.tier.name in ("A", "B") else None
     library = origin[1] if origin is not None else ""
-    if library not in CLASSES and _is_of_torch(file, call, function, terms):
-        if any(takes(one, call) for one in terms.own.get(function.attr, ())):
-            name = next(one[0].op for one in known.values() if one)
-            why = f"`{file.segment(function.value)}` {OWN}"
-            yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
-            return
-        library = "torch"
+    is_of_torch = library not in CLASSES and _is_of_torch(file, call, function, terms)
+    is_unsure = is_of_torch or _is_unknown_elsewhere(file, function.value)
+    if is_unsure and any(takes(one, call) for one in terms.own.get(function.attr, ())):
+        name = next(one[0].op for one in known.values() if one)
+        why = f"`{file.segment(function.value)}` {OWN}"
+        yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
+        return
+    library = "torch" if is_of_torch else library
     written_for = next(iter(ours)) if len(ours := terms.libraries & ARRAYS) == 1 else ""
     library_signatures = known.get(written_for if library == "emberharmony" else library)
     step = (
@@ -157,6 +158,13 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
             why = f"`{file.segment(function.value)}` may be a native tensor"
             way = f"annotate {what}, or write ops.{name}"
             yield Step(call, f".{function.attr}", "method", reason=why, advice=way)
+
+
+def _is_unknown_elsewhere(file: SourceFile, node: ast.expr) -> bool:
+    """Returns whether a name that is read is bound in several places, in one of them to a value of unknown type."""
+    bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
+    values = [one.value for one in bindings if isinstance(one.value, ast.expr)]
+    return len(bindings) > 1 and any(file.inference.evidence(one) is None for one in values)
 
 
 def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
