@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.errors import TracedTensorError
+from emberharmony.errors import BackendMismatchError, TracedTensorError
+from tests.ops.operator_dtypes import cell
 from tests.ops.operators import COLUMNS, LIBRARIES, expected, outcome, rows
 
 TEXT = (Path(__file__).parents[2] / "docs" / "operators.md").read_text(encoding="utf-8")
@@ -19,15 +20,29 @@ INSTALLED = [name for name in LIBRARIES if name in ops.available_backends()]
 
 
 def _cells(backend: str) -> dict[tuple[str, str], str]:
-    section = re.search(rf"^## {NAMES[backend]}\n(.*?)^## ", TEXT, re.DOTALL | re.MULTILINE)
+    section = re.search(rf"^### {NAMES[backend]}\n(.*?)^##", TEXT, re.DOTALL | re.MULTILINE)
     assert section is not None
     table = [[cell.strip() for cell in line.strip("|").split("|")] for line in section[1].splitlines() if "|" in line]
     return {(row[0], column): cell for row in table[2:] for column, cell in zip(table[0][1:], row[1:], strict=True)}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "jax" else name for name in INSTALLED]
-)
+EACH = [pytest.param(name, marks=pytest.mark.slow) if name == "jax" else name for name in INSTALLED]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_operators_beside_ops_give_what_the_first_table_says(name: str) -> None:
+    table = [
+        [part.strip() for part in line.strip("|").split("|")] for line in TEXT.splitlines() if line.startswith("|")
+    ]
+    place = table[0].index(NAMES[name])
+    rows = [row for row in table[2:] if len(row) == len(table[0])]
+    assert table[0][0] == "operands"
+    assert len(rows) >= 25
+    with warnings.catch_warnings(action="ignore"), ops.use_backend("numpy"), ops.use_backend(name):
+        assert {row[0]: cell(row[0]) for row in rows} == {row[0]: row[place] for row in rows}
+
+
+@pytest.mark.parametrize("name", EACH)
 def test_every_cell_of_the_tables_is_what_happens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "torch":
         torch = importlib.import_module("torch")
@@ -83,6 +98,34 @@ def test_shapes_alone_refuse_the_functions_of_a_library_by_name(name: str) -> No
                         ops.eval_shape(program, ops.TensorSpec((2, 2)))
                 else:
                     assert ops.eval_shape(program, ops.TensorSpec((2, 2))).shape == (2, 2)
+
+
+def test_without_axes_numpy_gives_a_scalar_and_in_place_changes_every_name() -> None:
+    with ops.use_backend("numpy"):
+        x = ops.array([1.0, 2.0])
+        assert (x[0] * 2).dtype == "float32"
+        assert not ops.is_tensor(x[0] * 2)
+        assert ops.is_tensor(ops.multiply(x[0], 2))
+    changed = {}
+    for name in INSTALLED:
+        with warnings.catch_warnings(action="ignore"), ops.use_backend(name):
+            x = other = ops.array([1.0, 2.0])
+            x += 1.0
+            changed[name] = ops.to_numpy(other).tolist() == [2.0, 3.0]
+    assert changed == {name: name != "jax" for name in INSTALLED}
+
+
+def test_an_operator_mixes_libraries_and_warns_where_an_op_does_not() -> None:
+    torch = pytest.importorskip("torch")
+    with warnings.catch_warnings(action="ignore"):  # NumPy's, of PyTorch's `__array_wrap__`
+        assert isinstance(torch.ones(2) + np.ones(2), torch.Tensor)
+    with ops.use_backend("numpy"):
+        with pytest.raises(BackendMismatchError):
+            ops.add(np.ones(2), torch.ones(2))
+        one, zero = ops.array([1.0]), ops.array([0.0])
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            one / zero
+        assert ops.divide(one, zero).tolist() == [np.inf]
 
 
 def test_dtypes_of_operators_differ_as_the_page_says() -> None:
