@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models zoo pairs suite bench bench-check bench-record performance docs linkcheck dist lint-stdlib generate changelog clean
+.PHONY: help demo test test-all check tests coverage mutants conformance conformance-quick deep jax-and-dask random-order models zoo pairs suite bench bench-check bench-record performance docs site linkcheck dist lint-stdlib generate changelog clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -139,6 +139,10 @@ bench-record: $(STAMP)  ## Count the same and record it in benchmarks/instructio
 docs: $(STAMP)  ## Build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+site: docs  ## Build the documentation, and open every page in the Chromium of the system, on a desk and on a phone
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt playwright
+	$(PYTEST) -m slow tests/docs/test_site.py
 
 linkcheck: $(STAMP)  ## Open every link of the documentation that leads to other sites; needs the network
 	$(BIN)/python -m sphinx --keep-going -q -b linkcheck docs docs/_build/linkcheck

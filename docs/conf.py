@@ -41,10 +41,19 @@ linkcheck_retries = 2
 linkcheck_anchors = False  # pages that scripts write, as those of GitHub, have none to find
 linkcheck_rate_limit_timeout = 60.0
 html_theme = "furo"
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "versions.html", "sidebar/search.html"),
+        *("sidebar/scroll-start.html", "sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
+html_context = {"versions": [line.split() for line in (HERE / "versions.txt").read_text(encoding="utf-8").splitlines()]}
 pygments_dark_style = "github-dark"
-html_title = f"EmberHarmony {version}"
+html_title = "EmberHarmony"
 
 write_pages(HERE / "api")
 for package in (nn, optim):
@@ -56,6 +65,13 @@ def without_blank_ends(_: Any, __: str, source: list[str]) -> None:
     source[0] = re.sub(r"(^(?:>>>|\.\.\.).*(?:\n(?!```).+)*\n)\n```", r"\1```", source[0], flags=re.MULTILINE)
 
 
+def only_the_branch(_: Any, __: str, ___: str, context: dict[str, Any], ____: Any) -> None:
+    """Leaves in the sidebar the five entries, and below the one of the page what is beside it."""
+    if toctree := context.get("toctree"):
+        context["toctree"] = lambda **options: toctree(**options | {"collapse": True})
+
+
 def setup(app: Any) -> None:
-    """Connects the function above to the reading of each page."""
+    """Connects the functions above to the reading and to the writing of each page, the latter before the theme's."""
     app.connect("source-read", without_blank_ends)
+    app.connect("html-page-context", only_the_branch, priority=400)

@@ -3,7 +3,7 @@
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ def write_op_pages(folder: Path, entries: Sequence[dict[str, Any]]) -> None:
     found: dict[str, list[dict[str, Any]]] = {}
     for entry in entries:
         found.setdefault(entry["op"], []).append(entry)
+    (folder / "index.md").write_text(api_index(categories), encoding="utf-8")
     for category, specs in categories.items():
         specs.sort(key=lambda spec: spec.name)
         (folder / f"{category}.md").write_text(category_page(category, specs), encoding="utf-8")
@@ -67,11 +68,57 @@ def write_op_pages(folder: Path, entries: Sequence[dict[str, Any]]) -> None:
             (pages / f"{spec.name}.md").write_text(page, encoding="utf-8")
 
 
+def api_index(categories: Mapping[str, Sequence[OpSpec]]) -> str:
+    """Returns the entry page of the reference: every op by its letter, the categories, and the other references."""
+    letters: dict[str, list[str]] = {}
+    for spec in OPS.values():
+        for name in {_short(spec), *spec.aliases}:
+            link = f"[`{name}`]({spec.category}/{spec.name}.md)"
+            letters.setdefault(name.rpartition(".")[2][0].lower(), []).append(link)
+    rows = [f"| [{title_of(name)}]({name}.md) | {_sentence(name, categories)} |" for name in sorted(categories)]
+    return "\n".join(
+        [
+            "# API reference\n",
+            "Functions of `from emberharmony import ops`. Elsewhere: [layers and losses](../layers.md),",
+            "[optimizers and schedules](../optimizers.md), [files](../weights.md), [the command line](../commands.md).",
+            "The [matrix](matrix.md) says what runs each op on each backend.\n",
+            "## All ops\n",
+            "::::{div} op-index",
+            *(
+                " ".join(sorted(letters[letter], key=lambda link: link.split("`")[1].rpartition(".")[2])) + "\n"
+                for letter in sorted(letters)
+            ),
+            "::::\n",
+            "## Ops by category\n",
+            "| | |",
+            "|---|---|",
+            *rows,
+            "\n```{toctree}\n:hidden:\n",
+            "Layers and losses <../layers>",
+            "Optimizers <../optimizers>",
+            *sorted(categories),
+            "Backends matrix <matrix>",
+            "```\n",
+        ]
+    )
+
+
+def title_of(category: str) -> str:
+    """Returns the title of the page of a category, which is short, as the sidebar shows it."""
+    return "FFT" if category == "fft" else category.replace("_", " ").capitalize()
+
+
+def _sentence(category: str, categories: Mapping[str, Sequence[OpSpec]]) -> str:
+    """Returns the first line of the docstring of the file that declares the ops of a category."""
+    module = sys.modules[categories[category][0].declared.__module__]
+    return (module.__doc__ or "").strip().partition("\n")[0]
+
+
 def category_page(category: str, specs: Sequence[OpSpec]) -> str:
     """Returns the page of a category: what its ops have in common, and a table of them."""
     module = sys.modules[specs[0].declared.__module__]
-    title, _, rest = (module.__doc__ or category).strip().partition("\n")
-    lines = [f"# {category}: {title.rstrip('.')}", "", as_markdown(rest), "", "| op | |", "|---|---|"]
+    text = as_markdown(module.__doc__ or "")
+    lines = [f"# {title_of(category)}", "", text, "", "| op | |", "|---|---|"]
     lines += [f"| [`{_short(spec)}`]({category}/{spec.name}.md) | {_first_sentence(spec)} |" for spec in specs]
     return "\n".join([*lines, "", "```{toctree}", ":hidden:", "", *(f"{category}/{s.name}" for s in specs), "```", ""])
 

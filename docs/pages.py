@@ -55,9 +55,8 @@ def write_module_pages(folder: Path, package: ModuleType) -> None:
             if name[0] != "_" and getattr(each, "__module__", "") == info.name and _is_public(name, each, package)
         }
         if found:
-            title, _, rest = (module.__doc__ or info.name).strip().partition("\n")
             stem = info.name.removeprefix(f"{package.__name__}.")
-            parts = [f"# {stem}: {title.rstrip('.')}\n\n{as_markdown(rest)}\n"]
+            parts = [f"# {stem}\n\n{as_markdown(module.__doc__ or '')}\n"]
             parts += [
                 _entry(name, each, draw_schedule(name, folder) if each.__module__ == schedules.__name__ else "")
                 for name, each in found.items()

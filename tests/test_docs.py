@@ -1,8 +1,6 @@
-"""Runs the examples in the docstrings of all ops on every backend, and looks for the page of each category."""
+"""Runs the examples in the docstrings of all ops on every backend."""
 
 import doctest
-from fnmatch import fnmatchcase
-from pathlib import Path
 
 from emberharmony import ops
 from emberharmony.core.registry import OPS
@@ -20,10 +18,3 @@ def test_the_examples_of_a_docstring_give_the_results_that_they_show(name: str, 
     failures, attempted = doctest.DocTestRunner(verbose=False).run(example, out=lines.append)
     assert attempted
     assert not failures, "".join(lines)
-
-
-def test_the_index_shows_the_page_of_every_category_once() -> None:
-    index = (Path(__file__).parents[1] / "docs" / "index.md").read_text(encoding="utf-8")
-    patterns = [line for line in index.splitlines() if line.startswith("api/")]
-    for category in sorted({spec.category for spec in OPS.values()}):
-        assert sum(fnmatchcase(f"api/{category}", pattern) for pattern in patterns) == 1, category

@@ -31,6 +31,7 @@ FOR_CONTRIBUTORS = {
     "design.md",
     "life_of_a_call.md",
     "emberlint.md",
+    "emberlint_rules.md",
 }  # these pages describe internals or quote lint examples, so they may import private names
 CODE = re.compile(
     r"^ *(?:>>> |\.\.\. )?((?:from emberharmony[\w.]* import .*)|(?:import emberharmony[\w.]*.*))$", re.MULTILINE

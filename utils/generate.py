@@ -4,7 +4,7 @@
 - the stub `emberharmony/backend/protocol.pyi`: the ops as the methods of a backend;
 - `ops_table.py` and `parameters.csv` in `emberlint/src/emberlint/knowledge`: the kinds of the ops' results, and the
   parameters of the ops that replace native functions;
-- `docs/emberlint.md`.
+- `docs/emberlint.md`, `docs/emberlint_settings.md` and `docs/emberlint_rules.md`.
 
 With `--check` it writes nothing, and the exit status is 1 if a file is out of date.
 """
@@ -233,7 +233,7 @@ def write(path: Path, text: str, check: bool) -> bool:
 
 def main(arguments: list[str]) -> int:
     """Writes or checks every generated file, and returns the exit status."""
-    from emberlint.docs import page
+    from emberlint.docs import pages
 
     check = "--check" in arguments
     check_imports()
@@ -244,7 +244,7 @@ def main(arguments: list[str]) -> int:
         ROOT / "emberharmony" / "backend" / "protocol.pyi": protocol_stub(),
         KNOWLEDGE / "ops_table.py": lint_table(),
         KNOWLEDGE / "parameters.csv": lint_parameters(),
-        ROOT / "docs" / "emberlint.md": page(),
+        **{ROOT / "docs" / name: text for name, text in pages().items()},
     }
     stale = [path for path, text in files.items() if write(path, text, check)]
     for path in stale:

@@ -15,7 +15,7 @@ import pytest
 from emberharmony import ops
 
 DOCS = Path(__file__).parents[2] / "docs"
-LIBRARIES = {"numpy": "numpy", "pytorch": "torch", "jax": "jax", "keras": "keras"}
+LIBRARIES = {"numpy": "numpy", "pytorch": "torch", "jax": "jax", "keras": "keras", "sklearn": "sklearn"}
 ROW = re.compile(r"\| `(.+?)` \| `(.+?)` \| ?(.*?) ?\|")
 
 
@@ -31,13 +31,14 @@ def rows() -> list[Any]:
 
 
 def variables(page: str) -> dict[str, Any]:
-    """Runs the program at the top of a page, and returns its variables."""
-    code = re.search(r"```python\n(.*?)```", (DOCS / f"from_{page}.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert code is not None
-    values: dict[str, Any] = {"changed": changed}
+    """Runs the last program before the first row of a page, and returns its variables."""
+    text = (DOCS / f"from_{page}.md").read_text(encoding="utf-8")
+    first = next(line for line in text.splitlines() if ROW.fullmatch(line))
+    *_, code = re.findall(r"```python\n(.*?)```", text.partition(first)[0], re.DOTALL)
+    values: dict[str, Any] = {"changed": changed, "np": np}
     with pytest.MonkeyPatch.context() as environment:  # the program chooses the backend of Keras in it
         environment.setenv("KERAS_BACKEND", "torch")
-        exec(code[1], values)
+        exec(code, values)
     return values
 
 
@@ -70,6 +71,24 @@ def are_equal(a: list[np.ndarray[Any, Any]], b: list[np.ndarray[Any, Any]]) -> b
         x.dtype == y.dtype and x.shape == y.shape and np.allclose(x, y, rtol=1e-5, atol=1e-6, equal_nan=True)
         for x, y in zip(a, b, strict=True)
     )
+
+
+def test_the_program_for_users_of_scikit_learn_learns(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("sklearn")
+    text = (DOCS / "from_sklearn.md").read_text(encoding="utf-8")
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0], {"__name__": "page"})
+    assert float(capsys.readouterr().out) > 0.9
+
+
+def test_both_training_loops_of_the_page_for_users_of_pytorch_learn(
+    backend: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    text = (DOCS / "from_pytorch.md").read_text(encoding="utf-8").partition("## Variables")[0]
+    for program in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(program, {"__name__": "page"})
+    theirs, ours = map(float, capsys.readouterr().out.split())
+    assert max(theirs, ours) < 0.02
 
 
 @pytest.mark.parametrize(("page", "theirs", "ours", "differs"), rows())

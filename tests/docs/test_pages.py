@@ -160,7 +160,8 @@ def test_every_op_has_a_row_and_a_place_on_a_page(pages: ModuleType, tmp_path: P
     table = (tmp_path / "matrix.md").read_text()
     assert all(f"| [`{op}`]({spec.category}/{op}.md) |" in table for op, spec in OPS.items())
     assert (tmp_path / "machines.txt").exists()
-    assert {file.stem for file in tmp_path.glob("*.md")} == {spec.category for spec in OPS.values()} | {"matrix"}
+    categories = {spec.category for spec in OPS.values()}
+    assert {file.stem for file in tmp_path.glob("*.md")} == categories | {"matrix", "index"}
     assert "not on" not in table
     for spec in OPS.values():
         assert_complete((tmp_path / spec.category / f"{spec.name}.md").read_text(), spec)
@@ -253,3 +254,18 @@ def test_every_layer_and_optimizer_has_a_place_on_a_page(pages: ModuleType, tmp_
         assert " at 0x" not in text
         assert "Args:\n" not in text
         assert "options.md" not in {page.name for page in folder.glob("*.md")}
+
+
+def test_the_index_has_every_op_by_its_names_and_every_category_once(op_pages: ModuleType) -> None:
+    categories: dict[str, list[OpSpec]] = {}
+    for spec in OPS.values():
+        categories.setdefault(spec.category, []).append(spec)
+    text = op_pages.api_index(categories)
+    for spec in OPS.values():
+        for alias in spec.aliases:
+            assert f"[`{alias}`](" in text, alias
+        assert f"]({spec.category}/{spec.name}.md)" in text, spec.name
+    tree = text.partition("```{toctree}")[2].splitlines()
+    for category in categories:
+        assert tree.count(category) == 1, category
+        assert len(op_pages.title_of(category)) <= 32

@@ -36,7 +36,7 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, monkeypatch: pytest.Monk
 
 def test_there_are_three_notebooks_and_each_leads_to_the_next() -> None:
     assert len(NOTEBOOKS) >= 3
-    page = (DOCS / "index.md").read_text(encoding="utf-8")
+    page = (DOCS / "examples.md").read_text(encoding="utf-8")
     texts = {path.name: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     for path in NOTEBOOKS:
         assert f"tutorials/{path.stem}" in page

@@ -13,21 +13,28 @@ from emberlint.commands import COMMANDS
 from emberlint.config.configuration import READERS, from_table
 from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
-from emberlint.docs import KEYS, page
+from emberlint.docs import KEYS, pages
 from emberlint.reporters import REPORTERS
 from emberlint.run.check import source_file
 from emberlint.run.registry import GROUPS, all_rules
 
 ROOT = Path(__file__).parents[2]
-PAGE = page()
+PAGES = pages()
+PAGE = "\n".join(PAGES.values())
 
 
 def fenced(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_page_in_the_docs_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "emberlint.md").read_text(encoding="utf-8") == PAGE
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_in_the_docs_are_up_to_date(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == PAGES[name]
+
+
+def test_the_guide_is_short_enough_to_read() -> None:
+    for name in ("emberlint.md", "emberlint_settings.md"):
+        assert len(PAGES[name].splitlines()) <= 320
 
 
 def test_every_key_of_the_settings_has_its_row() -> None:
