@@ -136,7 +136,7 @@ class Report:
         first = self.first
         if first is not None:
             return first.message
-        differing = sum(row.verdict not in ("equal", "rounding") for row in self.rows)
+        differing = sum(row.verdict not in ("equal", "rounding", "not compared") for row in self.rows)
         inherited = f"; {differing} differ by more than rounding, as their inputs do" if differing else ""
         outside = [divergence for divergence in self.divergences if divergence.cause == "outside"]
         also = f"; {outside[0].message}" if outside else ""

@@ -188,5 +188,5 @@ def plain_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
-        return 0 < len(value) <= 8 and all(isinstance(item, (bool, int, float, str)) for item in value)
+        return 0 < len(value) <= 8 and all(_is_plain(item) for item in value)
     return isinstance(value, (bool, int, float, str, np.integer, np.floating)) or value is None

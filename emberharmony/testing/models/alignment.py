@@ -83,11 +83,12 @@ class Side:
         return made, {f"{path}.{name}" if path else name for name in used}
 
     def sizes(self, path: str) -> Counter[int]:
-        """Returns how many tensors of each size a module and those in it have."""
+        """Returns how many tensors of each size a module and those in it have; those of integers are no weights."""
         if path not in self._sizes:
             inner = [self.modules[path], *self.below(path).values()]
             arrays = [array for module in inner for array in self.adapter.own(module).values()]
-            self._sizes[path] = Counter(n for array in arrays if (n := math.prod(array.shape)) > 1)
+            sizes = (math.prod(array.shape) for array in arrays if self.adapter.is_floating(array))
+            self._sizes[path] = Counter(n for n in sizes if n > 1)
         return self._sizes[path]
 
     def totals(self, path: str) -> dict[float, int]:
@@ -160,7 +161,7 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
     """Returns which of some modules correspond; modules that only one model has are opened."""
     names: dict[str, str] = {}
     while True:
-        for pair in (_pair_by_name, _pair_in_order, _pair_by_values):
+        for pair in (_pair_by_name, _pair_uncalled, _pair_in_order, _pair_by_values):
             pairs = pair(first, second, ones, others)
             ones, others = _without(ones, pairs), _without(others, pairs.values())
             names |= pairs
@@ -209,10 +210,28 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
         for name in ones
         if (end := _end(name)) in by_end
         if ends[0][end] == ends[1][end] == 1 and _likeness(first, second, name, by_end[end]) >= _ALIKE
+        if not _wraps(first, second, name, by_end[end])
     }
     if len(named) == min(len(ones), len(others)):
         return named
     return {one: other for one, other in named.items() if _equality(first, second, one, other) == 1.0}
+
+
+def _wraps(first: Side, second: Side, one: str, other: str) -> bool:
+    """Returns whether one of two modules has a layer in it that is the other one, and code around it."""
+    for outer, around, inner, layer in ((first, one, second, other), (second, other, first, one)):
+        parts = outer.children(around)
+        if parts and not inner.children(layer):
+            sizes, kind = inner.sizes(layer), inner.kind(layer)
+            if sizes and any(outer.kind(part) == kind and outer.sizes(part) == sizes for part in parts):
+                return True
+    return False
+
+
+def _pair_uncalled(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
+    """Returns those of `_pair_by_values` of which one is not called, perhaps after an error: its order is unknown."""
+    pairs = _pair_by_values(first, second, ones, others)
+    return {one: other for one, other in pairs.items() if one not in first.order or other not in second.order}
 
 
 def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
@@ -220,7 +239,7 @@ def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequ
     pairs: dict[str, str] = {}
     for one in ones:
         equal = [name for name in others if name not in pairs.values() and _equality(first, second, one, name) == 1.0]
-        if len(equal) == 1:
+        if len(equal) == 1 and not _wraps(first, second, one, equal[0]):
             pairs[one] = equal[0]
     return pairs
 
@@ -257,7 +276,7 @@ def _score(first: Side, second: Side, one: str, other: str) -> float:
     same = first.kind(one).lower() == second.kind(other).lower()
     if not first.sizes(one) and not second.sizes(other) and not same and _end(one) != _end(other):
         return 0.0
-    if like < _ALIKE:
+    if like < _ALIKE or _wraps(first, second, one, other):
         return 0.0
     if bool(first.children(one)) != bool(second.children(other)) and not same and like < 1:
         return 0.0
@@ -265,7 +284,7 @@ def _score(first: Side, second: Side, one: str, other: str) -> float:
     numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
     name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
     equal = _equality(first, second, one, other)
-    return 4 * like + 4 * equal + 2 * same + 2 * name + (numbers[0] == numbers[1])
+    return 4 * like + 8 * equal + 2 * same + 2 * name + (numbers[0] == numbers[1])
 
 
 def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:

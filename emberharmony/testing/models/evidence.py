@@ -3,9 +3,10 @@
 import contextlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from emberharmony.testing.differences.records import Host
 from emberharmony.testing.differences.runs import Stopped
 from emberharmony.testing.models.alignment import Side
 from emberharmony.testing.models.arrays import arrays_in, best_fit
@@ -38,50 +39,82 @@ _UNLIKE = 1e-7
 """Two modules compute the same formula if their results in float64 differ by no more than this share."""
 
 
+_MATES = 3
+"""So many other modules of a class are tried."""
+
+_TELLING = (("unlike", "equal"), ("odd", "equal"), ("odd", ""))
+"""What a module that is wrong and its counterpart are, each beside others of its class."""
+
+
 class Evidence(NamedTuple):
     """What tells which side is wrong.
 
     Attributes:
+        blamed: the call that is wrong.
         side: 0 or 1, or None if nothing tells.
         why: what tells.
         options: the options that differ, as pairs of values.
+        inner: the module of the side that is wrong and runs before the call, if it has no counterpart; or "".
     """
 
+    blamed: Event
     side: int | None
     why: str
     options: dict[str, tuple[Any, Any]]
+    inner: str = ""
 
 
-def evidence(pair: tuple[Side, Side], models: tuple[Model, Model], names: Mapping[str, str], blamed: Event) -> Evidence:
+def evidence(
+    pair: tuple[Side, Side],
+    models: tuple[Model, Model],
+    names: Mapping[str, str],
+    calls: Sequence[Event],
+    between: Sequence[Sequence[str]],
+) -> Evidence:
     """Returns what tells which of two modules is wrong that differ in float64.
 
     Args:
         pair: the models with their modules.
         models: the models with their inputs.
         names: the names in the second model by those in the first.
-        blamed: the call in the first model.
+        calls: the calls in the first model that may be wrong, the likeliest first.
+        between: of each model, the modules without a counterpart that may be wrong too.
     """
-    paths = blamed.path, names[blamed.path]
-    options = [_options(side, path) for side, path in zip(pair, paths, strict=True)]
-    differing = {
-        name: (options[0][name], options[1][name])
-        for name in options[0]
-        if name in options[1] and not _equal(options[0][name], options[1][name])
+    differing = {call: _differing(pair, (call.path, names[call.path])) for call in calls}
+    for call in calls:
+        odd = [
+            _odd_option(side, path, differing[call])
+            for side, path in zip(pair, (call.path, names[call.path]), strict=True)
+        ]
+        for side in (0, 1):
+            name = odd[side]
+            if name is not None and odd[1 - side] is None:
+                only = {name: differing[call][name]} if name in differing[call] else {}
+                why = f"the other modules of its class, whose {name} is another"
+                return Evidence(call, side, why, only or differing[call])
+    for side in (0, 1):
+        for path in between[side]:
+            name = _odd_option(pair[side], path, {})
+            if name is not None:
+                return Evidence(calls[0], side, f"the other modules of its class, whose {name} is another", {}, path)
+    for call in calls:
+        unlike = [
+            _unlike_others(side, model, call._replace(path=path))
+            for side, model, path in zip(pair, models, (call.path, names[call.path]), strict=True)
+        ]
+        for side in (0, 1):
+            if (unlike[side], unlike[1 - side]) in _TELLING:
+                why = "the other modules of its class, which compute another formula"
+                return Evidence(call, side, why, differing[call])
+    return Evidence(calls[0], None, "", differing[calls[0]])
+
+
+def _differing(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+    """Returns the options that differ of two modules, as pairs of values."""
+    one, other = (_options(side, path) for side, path in zip(pair, paths, strict=True))
+    return {
+        name: (value, other[name]) for name, value in one.items() if name in other and not _equal(value, other[name])
     }
-    odd = [_odd_option(side, path, differing) for side, path in zip(pair, paths, strict=True)]
-    for side in (0, 1):
-        name = odd[side]
-        if name is not None and odd[1 - side] is None:
-            only = {name: differing[name]} if name in differing else {}
-            return Evidence(side, f"the other modules of its class, whose {name} is another", only or differing)
-    unlike = [
-        _unlike_others(side, model, blamed._replace(path=path))
-        for side, model, path in zip(pair, models, paths, strict=True)
-    ]
-    for side in (0, 1):
-        if unlike[side] and unlike[1 - side] is False:
-            return Evidence(side, "the other modules of its class, which compute another formula", differing)
-    return Evidence(None, "", differing)
 
 
 def _options(side: Side, path: str) -> dict[str, Any]:
@@ -109,9 +142,10 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _beside(side: Side, path: str) -> Iterator[str]:
-    """Yields the other modules of the class of one."""
-    kind = type(side.modules[path])
-    yield from (name for name, module in side.modules.items() if type(module) is kind and name != path)
+    """Yields the other modules of the class of one that have the same modules in them."""
+    kind, parts = type(side.modules[path]), side.below(path).keys()
+    same = (name for name, module in side.modules.items() if type(module) is kind and name != path)
+    yield from (name for name in same if side.below(name).keys() == parts)
 
 
 def _odd_option(side: Side, path: str, differing: Mapping[str, Any]) -> str | None:
@@ -143,30 +177,74 @@ def _is_default(module: Any, name: str, value: Any) -> bool:
     return name in defaults and _equal(defaults[name], value)
 
 
-def _unlike_others(side: Side, model: Model, event: Event) -> bool | None:
-    """Returns whether a module computes another formula than others of its class with its tensors; None if unknown."""
-    adapter, module = side.adapter, side.modules[event.path]
-    tensors = {name: adapter.own(part) for name, part in [("", module), *side.below(event.path).items()]}
-    shapes = {name: {key: tuple(x.shape) for key, x in own.items()} for name, own in tensors.items()}
-    for other in _beside(side, event.path):
-        parts = {"": side.modules[other], **side.below(other)}
-        if {n: {k: tuple(x.shape) for k, x in adapter.own(p).items()} for n, p in parts.items()} != shapes:
-            continue
-        captured = Captured(adapter, model.wide, event._replace(place=ENTER))
-        with contextlib.suppress(Stopped):
-            model.run(captured, model.wide)
-        if captured.arguments is None:
-            return None
+def _unlike_others(side: Side, model: Model, event: Event) -> str:
+    """Returns how the formula of a module differs from those of others of its class with its tensors.
+
+    It is "equal" to one, "unlike" one, or "odd": unlike several that agree; "" if it is unknown.
+    """
+    tensors = _tensors(side, event.path)
+    captured: Captured | None = None
+    found: list[Host] = []
+    for others in _mates(side, event.path, tensors):
+        if captured is None:
+            captured = Captured(side.adapter, model.wide, event._replace(place=ENTER))
+            with contextlib.suppress(Stopped):
+                model.run(captured, model.wide)
+            if captured.arguments is None:
+                return ""
         try:
-            results = _results(model, captured.arguments, module, parts, tensors)
-        except Exception:  # noqa: BLE001  (a module that cannot be called alone tells nothing)
-            return None
-        best = best_fit(*results)
-        return best is None or best[0] > _UNLIKE
-    return None
+            own, other = _results(model, captured.arguments, side.modules[event.path], others, tensors)
+        except Exception:  # noqa: BLE001  (a module that cannot be called alone, or takes no other sizes, tells nothing)
+            continue
+        if _are_equal(own, other):
+            return "equal"
+        found.append(other)
+        if len(found) == _MATES:
+            break
+    if any(not _are_equal(found[0], other) for other in found):
+        return ""
+    return "odd" if len(found) > 1 else "unlike" if found else ""
 
 
-def _results(model: Model, arguments: Any, module: Any, parts: Mapping[str, Any], tensors: Mapping[str, Any]) -> Any:
+def _are_equal(one: Host, other: Host) -> bool:
+    best = best_fit(one, other)
+    return best is not None and best[0] <= _UNLIKE
+
+
+def _tensors(side: Side, path: str) -> dict[str, dict[str, Any]]:
+    return {name: side.adapter.own(part) for name, part in {"": side.modules[path], **side.below(path)}.items()}
+
+
+def _mates(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yields the parts of modules of the class of one, those with tensors of its shapes first.
+
+    Most layers compute with the tensors that they are given, whatever their sizes are. So modules of other sizes are
+    of use too, if their options that are no sizes are equal.
+    """
+    names, shapes = _each(tensors, lambda _: ()), _each(tensors, lambda x: tuple(x.shape))
+    beside = [(name, _tensors(side, name)) for name in _beside(side, path)]
+    alike = [name for name, own in beside if _each(own, lambda x: tuple(x.shape)) == shapes]
+    others = [name for name, own in beside if name not in alike and _each(own, lambda _: ()) == names]
+    for name in [*alike, *(name for name in others if _plain(side, name) == _plain(side, path))]:
+        yield {"": side.modules[name], **side.below(name)}
+
+
+def _each(tensors: Mapping[str, Mapping[str, Any]], form: Callable[[Any], Any]) -> dict[str, dict[str, Any]]:
+    return {name: {key: form(x) for key, x in own.items()} for name, own in tensors.items()}
+
+
+def _plain(side: Side, path: str) -> dict[str, dict[str, Any]]:
+    """Returns the options of a module and of those in it that are no sizes."""
+    parts = {"": side.modules[path], **side.below(path)}
+    return {
+        name: {key: value for key, value in side.adapter.options(part).items() if isinstance(value, (bool, float, str))}
+        for name, part in parts.items()
+    }
+
+
+def _results(
+    model: Model, arguments: Any, module: Any, parts: Mapping[str, Any], tensors: Mapping[str, Any]
+) -> list[Host]:
     """Returns the results of a module, and of another one with the tensors of the first."""
     adapter = model.adapter
     args, kwargs = arguments

@@ -1,5 +1,6 @@
 """The judge of two models: which modules are wrong, on which side, and by what evidence."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from emberharmony.testing.models.alignment import Alignment, Side
 from emberharmony.testing.models.backward import Backward, first_parting
 from emberharmony.testing.models.evidence import Evidence, evidence
 from emberharmony.testing.models.runs import HALF, Model, Runs
+from emberharmony.testing.models.spans import Spans
 from emberharmony.testing.models.watching import ENTER, EXIT, Event
 from emberharmony.testing.models.weights import Unequal
 from emberharmony.testing.sample import EPSILON
@@ -48,62 +50,89 @@ class Judge:
         self._report, self._pair, self._models, self._names = report, pair, models, alignment.names
         self._tensors, self._original, self._margin = tensors, original, tolerance or _MARGIN
         self._wrong: set[str] = set()
+        self._agreed: set[str] = set()
 
-    def weights(self) -> None:
-        """Adds the tensors that differ."""
-        for each in self._tensors:
+    def _weights(self) -> None:
+        """Puts the tensors that differ before the calls, but not those with which modules give equal results."""
+        found: list[Divergence] = []
+        right = {self._form(each) for each in self._tensors if self._is_right(each)}
+        for each in sorted(self._tensors, key=lambda each: each.may_be_right):
+            if each.may_be_right and self._form(each) in right:
+                name = ".".join(filter(None, (each.path, each.name)))
+                self._report.notes.append(f"{name} is {each.what} in the other model, and the results are equal")
+                continue
             side, why = each.wrong, "the values of the tensor"
             if side is None:
                 side, why = self._port(), self._reason()
-            divergence = self._divergence(each.path, -1, "weights", side, why)
+            divergence = self._divergence(each.path, -1, "weights", side, why, each.other)
             divergence.carried = each.share
             name = f"{self._full(0, each.path)}.{each.name}"
             what = f"is {each.what}" if each.what != "other values" else "has other values"
             blamed = self._report.sides[side] if side is not None else self._report.sides[1]
             divergence.message = f"the tensor {name} {what} on {blamed}" + self._verdict(divergence, why)
-            self._report.divergences.append(divergence)
+            found.append(divergence)
+        self._report.divergences[:0] = found
+
+    def _is_right(self, each: Unequal) -> bool:
+        """Returns whether modules give equal results although a tensor differs."""
+        at = each.within or each.path
+        return each.may_be_right and at in self._agreed and at not in self._wrong
+
+    def _form(self, each: Unequal) -> Any:
+        """Returns what is equal for the tensors of a class of layers that another library has in another layout."""
+        kinds = [type(side.modules[path]) for side, path in zip(self._pair, (each.path, each.other), strict=True)]
+        return (*kinds, each.name, each.what, each if each.what == "other values" else None)
 
     def calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
-        around: list[Event] = []
+        spans = Spans()
         given: dict[tuple[str, int], Any] = {}
         for event, stored in runs.events.items():
             if event.place == ENTER:
                 given[event.path, event.call] = tuple(host.shape for host in stored)
-            blamed = self._culprit(event, around)
-            if event.place == ENTER:
-                around.append(event)
-            else:
-                while around and around.pop().path != event.path:
-                    pass
-            verdict = self._judge(event, blamed, runs)
-            if event.place == EXIT:
+            spans.step(event)
+            ends = stop == "first" and bool(self._wrong)
+            verdict = self._judge(event, spans, runs, ends)
+            if event.place == EXIT and not ends:
                 self._row(event, given.get((event.path, event.call), ()), runs, verdict)
-            if verdict and stop == "first":
-                break
-        self._errors()
+        calls, events = spans.rest(False)
+        if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
+            self._formula(events, calls, runs, math.inf, (0.0, 0.0))
+        self._weights()
+        self._errors(spans.rest(True)[0])
 
-    def _culprit(self, event: Event, around: Sequence[Event]) -> Event:
-        """Returns the call whose own code gives what an event shows: it, or the one around it for its arguments."""
-        return event if event.place == EXIT or not around else around[-1]
+    def _judge(self, event: Event, spans: Spans, runs: Runs, ends: bool) -> str:
+        """Judges an event, and returns "wrong" if a module is wrong there that was not before.
 
-    def _judge(self, event: Event, blamed: Event, runs: Runs) -> str:
-        """Judges an event, and returns "wrong" if a module is wrong there that was not before."""
+        Args:
+            event: the event.
+            spans: the calls whose code gives it.
+            runs: what the runs showed.
+            ends: whether a module before is wrong, and no other is asked for.
+        """
+        if event in runs.apart.alone:
+            spans.skip(event)
+            return "not compared"
         apart, noise = runs.apart.most(event), runs.noise.most(event)
         exact = all(model.wide for model in self._models)
         limit = max(_EXACT, self._margin * noise) if exact else max(16 * HALF, _PRECISION * noise)
         off = [self._units(event, runs, side) for side in (0, 1)]
-        if blamed.path in self._wrong:
+        calls, events = spans.suspects(event)
+        wrong = [side for side in (0, 1) if off[side] > 1]
+        if apart <= limit and event in runs.apart.shares:
+            spans.agree(event)
+            self._agreed.update([event.path] if event.place == EXIT else [])
+        if any(call.path in self._wrong for call in calls):
             return ""
         if apart > limit:
-            self._wrong.add(blamed.path)
-            if not any(blamed.path == each.path for each in self._tensors):
-                self._formula(event, blamed, apart, off)
+            self._wrong.update(call.path for call in calls)
+            tensors = {each.within or each.path for each in self._tensors}
+            if not ends and not any(call.path in tensors for call in calls):
+                self._formula(events, calls, runs, apart, off)
             return "wrong"
-        wrong = [side for side in (0, 1) if off[side] > 1]
-        if wrong and exact:
-            self._wrong.add(blamed.path)
-            self._precision(event, blamed, wrong, off)
+        if wrong and exact and not ends:
+            self._wrong.add(calls[0].path)
+            self._precision(event, calls[0], wrong, off)
             return "wrong"
         return ""
 
@@ -115,22 +144,40 @@ class Judge:
         allowed = _PRECISION * max(runs.noise.most(event), HALF) * scale
         return own.most(event) / allowed
 
-    def _formula(self, event: Event, blamed: Event, apart: float, off: Sequence[float]) -> None:
-        seen = evidence(self._pair, self._models, self._names, blamed)
-        side, why = seen.side, seen.why
+    def _formula(
+        self, events: Sequence[Event], calls: Sequence[Event], runs: Runs, apart: float, off: Sequence[float]
+    ) -> None:
+        event = events[-1]
+        between = [[path for each in events for path in of.get(each, ())] for of in runs.between]
+        seen = evidence(self._pair, self._models, self._names, calls, between)
+        blamed, side, why = seen.blamed, seen.side, seen.why
         if side is None:
             side, why = self._port(), self._reason()
         divergence = self._divergence(blamed.path, event.call, "formula", side, why)
         divergence.carried = apart
         divergence.error = dict(zip(self._report.sides, off, strict=True))
         divergence.options = seen.options
-        place = "" if event == blamed else f" before it calls {event.path.rpartition('.')[2]}"
+        place = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed.path else ""
+        inner = seen.inner or (runs.inside[side].get(event, "") if place and side is not None else "")
+        if inner and side is not None:
+            self._blame_stranger(divergence, side, inner)
+            place = f", before {self._full(0, blamed.path)}" if seen.inner else place
         on = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
+        how = f"in float64 it differs by {apart:.2g} of the largest element for equal inputs"
         divergence.message = (
-            f"{divergence.op}{on} in {divergence.path}{place}: in float64 it differs by {apart:.2g} of the "
-            f"largest element for equal inputs{_options(seen, self._report.sides)}{self._verdict(divergence, why)}"
+            f"{divergence.op}{on} in {divergence.other if inner and side else divergence.path}{place}: "
+            f"{how if apart < math.inf else 'its result has another form'}"
+            f"{_options(seen, self._report.sides)}{self._verdict(divergence, why)}"
         )
         self._report.divergences.append(divergence)
+
+    def _blame_stranger(self, divergence: Divergence, side: int, path: str) -> None:
+        """Lets a divergence name a module of the side that is wrong which has no counterpart."""
+        divergence.op, name = self._pair[side].kind(path), self._full(side, path)
+        if side:
+            divergence.other = name
+        else:
+            divergence.path = name
 
     def _precision(self, event: Event, blamed: Event, wrong: Sequence[int], off: Sequence[float]) -> None:
         divergence = self._divergence(blamed.path, event.call, "precision", wrong[0], "its own run in float64")
@@ -177,8 +224,12 @@ class Judge:
         )
         self._report.divergences.append(divergence)
 
-    def _errors(self) -> None:
-        """Adds the error of a model that raised one, unless a module before it is wrong."""
+    def _errors(self, calls: Sequence[Event]) -> None:
+        """Adds the error of a model that raised one, unless a module before it is wrong.
+
+        Args:
+            calls: those whose arguments or results have another form in the other model, which explains the error.
+        """
         for side, model in enumerate(self._models):
             if model.error is None:
                 continue
@@ -190,8 +241,12 @@ class Judge:
                 path = model.failed
                 while path and side and path not in back:
                     path = path.rpartition(".")[0]
-                divergence = self._divergence(back.get(path, "") if side else path, 0, "error", side, "the error")
-                divergence.message = f"{divergence.op} in {divergence.path} raises an error on {name} alone: {text}"
+                blamed = calls[0].path if calls else back.get(path, "") if side else path
+                divergence = self._divergence(blamed, 0, "error", side, "the error")
+                how = "gives values of another form, so that the model of" if calls else "raises an error on"
+                divergence.message = f"{divergence.op} in {divergence.path} {how} {name} " + (
+                    f"raises an error: {text}" if calls else f"alone: {text}"
+                )
                 self._report.divergences.append(divergence)
 
     def _row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
@@ -202,7 +257,9 @@ class Judge:
         kind, path = self._pair[0].kind(event.path), self._full(0, event.path)
         self._report.rows.append(Row(call, kind, path, "", shapes, share, errors, said))
 
-    def _divergence(self, path: str, call: int, cause: str, side: int | None, why: str) -> Divergence:
+    def _divergence(
+        self, path: str, call: int, cause: str, side: int | None, why: str, other: str | None = None
+    ) -> Divergence:
         wrong = "" if side is None else self._report.sides[side]
         return Divergence(
             self._pair[0].kind(path),
@@ -211,7 +268,7 @@ class Judge:
             cause,
             wrong=wrong,
             judge=why,
-            other=self._full(1, self._names[path]),
+            other=self._full(1, self._names[path] if other is None else other),
         )
 
     def _full(self, side: int, path: str) -> str:

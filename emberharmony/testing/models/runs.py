@@ -1,7 +1,6 @@
 """The runs of two models: as they are, in float64, and with changes as rounding makes them."""
 
 import contextlib
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,7 +93,8 @@ class Seen:
     """What a run showed of each event: how far its arrays are from those of the first model in float64.
 
     Attributes:
-        shares: the distance of each array of the first model, by event; infinite for one without a counterpart.
+        shares: the distance of each array of the first model that has a counterpart, by event.
+        alone: the events that cannot be compared: the arguments or the result have no counterpart.
         dtypes: the dtypes of the arrays of the run.
         pairs: which arrays correspond.
         whole: whether each floating array has its counterpart.
@@ -102,6 +102,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.shares: dict[Event, dict[int, float]] = {}
+        self.alone: set[Event] = set()
         self.dtypes: dict[Event, list[str]] = {}
         self.pairs: dict[Event, list[Pair]] = {}
         self.whole: dict[Event, bool] = {}
@@ -110,8 +111,8 @@ class Seen:
         """Takes an event of the run."""
         shares = {pair.first: pair.share for pair in pairs}
         numbers = [i for i, host in enumerate(stored) if host.dtype.startswith(("float", "bfloat"))]
-        if (numbers and not pairs) or (event.place == EXIT and numbers and numbers[0] not in shares and hosts):
-            shares[numbers[0]] = math.inf
+        if numbers and hosts and (numbers[0] not in shares if event.place == EXIT else not pairs):
+            self.alone.add(event)
         self.shares[event] = shares
         self.dtypes[event] = [host.dtype for host in hosts]
         floats = sum(host.dtype.startswith(("float", "bfloat")) for host in hosts)
@@ -131,15 +132,18 @@ class Runs:
         apart: how far the second model is from it, in float64.
         noise: how far rounding of the values moves the first model.
         own: how far each of the models is from it as it is.
+        between, inside: of each model, as in `Comparing`.
     """
 
     def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
         same = {path: path for path in names}
         back = {other: path for path, other in names.items()}
-        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, set(names), writer))
+        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, same, writer))
         self.events: dict[Event, list[Stored]] = spooling.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
-        second.attempt(lambda wide: Following(second.adapter, wide, self.events, back, self.apart.see))
+        following = second.attempt(lambda wide: Following(second.adapter, wide, self.events, back, self.apart.see))
+        self.between = spooling.between, following.between
+        self.inside = spooling.inside, following.inside
         if first.error is None:
             noisy = Following(first.adapter, first.wide, self.events, same, self.noise.see, HALF)
             first.run(noisy, first.wide)

@@ -47,7 +47,7 @@ def compare_models(
     report = Report(_names(adapters), _environment(adapters))
     report._tolerance = tolerance
     moved = _moved_inputs((one, two), args, kwargs)
-    if moved is not None:
+    if moved is not None and _takes(adapters[1], second, moved, (args, kwargs)):
         two = Model(adapters[1], second, *moved)
         place = "last" if adapters[1].channels_last(second) else "second"
         report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {place} axis")
@@ -60,7 +60,6 @@ def compare_models(
         [path for path in paths if path not in inner] for paths, inner in zip(alignment.left, parts, strict=True)
     )
     judge = Judge(report, pair, (one, two), alignment, tensors, original, tolerance)
-    judge.weights()
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writer = Writer(os.path.join(folder, "first"), _MEMORY)
         stack.callback(writer.close)
@@ -113,13 +112,24 @@ def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
     return tree_map(move, (args, kwargs))
 
 
+def _takes(adapter: Adapter, model: Any, moved: Any, given: Any) -> bool:
+    """Returns whether a model takes images that were transposed, rather than those of the first model as they are."""
+    trials = [Model(adapter, model, *inputs) for inputs in (moved, given)]
+    trials[0].note_order()
+    if trials[0].error is not None:
+        trials[1].note_order()
+    return trials[0].error is None or trials[1].error is not None
+
+
 def _first_kernel(model: Model) -> tuple[int, ...] | None:
     """Returns the shape of the kernel of the first convolution of a model, or None."""
     side = Side(model.adapter, model.model, {})
     for path in side.modules:
         if side.kind(path).lower().startswith("conv"):
             shapes = [tuple(array.shape) for array in model.adapter.own(side.modules[path]).values()]
-            return max(shapes, key=len, default=None)
+            kernel = max(shapes, key=len, default=())
+            if len(kernel) > 2:
+                return kernel
     return None
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.differences.runs import Stopped
 from emberharmony.testing.differences.spool import Stored, Writer
@@ -90,27 +91,89 @@ class Order(Watching):
         return {path: at for at, path in reversed(list(enumerate(entered)))}
 
 
-class Spooling(Watching):
+class Comparing(Watching):
+    """Tells the modules that have a counterpart in the other model from those that have none.
+
+    Args:
+        adapter: of the model.
+        wide: as in `Watching`.
+        names: the names in the first model of the modules that have a counterpart.
+
+    Attributes:
+        between: by event, the modules without a counterpart that ended since the event before, and changed what they
+            were given.
+        inside: by event, the innermost module without a counterpart that was running then and at the event before.
+    """
+
+    def __init__(self, adapter: Adapter, wide: bool, names: Mapping[str, str]) -> None:
+        super().__init__(adapter, wide)
+        self._names = names
+        self.between: dict[Event, list[str]] = {}
+        self.inside: dict[Event, str] = {}
+        self._strangers: list[str] = []
+        self._given: dict[Event, Host] = {}
+        self._running: list[Event] = []
+        self._latest: Host | None = None  # what the event before went on with
+        self._whole: tuple[str, Host] | None = None  # a module with all of the code since then, and its result
+
+    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+        """Takes the arrays of an event, and returns those that are replaced, by their number."""
+        name = self._names.get(event.path)
+        if name is None:
+            return self._pass(event, arrays)
+        there = event._replace(path=name)
+        if self._strangers:
+            self.between[there], self._strangers = self._strangers, []
+        running = [call for call in self.open if call != event]
+        inner = running[-1] if running else None
+        if inner is not None and inner.path not in self._names and inner in self._running:
+            self.inside[there] = inner.path
+        elif self._whole and arrays and not distance(self._whole[1], self._adapter.host(arrays[0])).share:
+            self.inside[there] = self._whole[0]
+        new = self.compared(there, arrays)
+        self._running, self._whole = list(self.open), None
+        self._latest = self._adapter.host(new.get(0, arrays[0])) if arrays else None
+        return new
+
+    def _pass(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+        """Takes an event of a module without a counterpart."""
+        host = self._adapter.host(arrays[0]) if arrays else None
+        if event.place == EXIT:
+            call = event._replace(place=ENTER)
+            given = self._given.pop(call, None)
+            if host is None or given is None or distance(given, host).share:
+                self._strangers.append(event.path)
+                whole = call in self._running or (given and self._latest and not distance(given, self._latest).share)
+                self._whole = (event.path, host) if whole and host else None
+        elif host is not None:
+            self._given[event] = host
+        return {}
+
+    def compared(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+        """Takes an event of a module that has a counterpart, by its name in the first model, as `met` does."""
+        raise NotImplementedError
+
+
+class Spooling(Comparing):
     """Writes the arrays of the calls of some modules into a file.
 
     Attributes:
         events: the arrays in the file.
     """
 
-    def __init__(self, adapter: Adapter, wide: bool, paths: set[str], writer: Writer) -> None:
-        super().__init__(adapter, wide)
-        self._paths, self._writer = paths, writer
+    def __init__(self, adapter: Adapter, wide: bool, names: Mapping[str, str], writer: Writer) -> None:
+        super().__init__(adapter, wide, names)
+        self._writer = writer
         self.events: dict[Event, list[Stored]] = {}
 
-    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def compared(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Writes an event."""
-        if event.path in self._paths:
-            number = len(self.events)
-            self.events[event] = [self._writer.keep(array, self._adapter.host(array), number)[0] for array in arrays]
+        number = len(self.events)
+        self.events[event] = [self._writer.keep(array, self._adapter.host(array), number)[0] for array in arrays]
         return {}
 
 
-class Following(Watching):
+class Following(Comparing):
     """Compares the calls of a run with those in a file, and goes on with the values of the file.
 
     So each comparison sees what the code since the one before does, and no fault and no rounding is inherited.
@@ -133,20 +196,18 @@ class Following(Watching):
         see: Callable[[Event, list[Stored], list[Host], list[Pair]], None],
         noise: float = 0.0,
     ) -> None:
-        super().__init__(adapter, wide)
-        self._events, self._names, self._see, self._noise = events, names, see, noise
+        super().__init__(adapter, wide, names)
+        self._events, self._see, self._noise = events, see, noise
         self._draws = np.random.default_rng(0)
 
-    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def compared(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Compares an event."""
-        name = self._names.get(event.path)
-        there = None if name is None else event._replace(path=name)
-        stored = None if there is None else self._events.get(there)
-        if there is None or stored is None:
+        stored = self._events.get(event)
+        if stored is None:
             return {}
         hosts = [self._adapter.host(array) for array in arrays]
         pairs = pairs_of(stored, hosts)
-        self._see(there, stored, hosts, pairs)
+        self._see(event, stored, hosts, pairs)
         new: dict[int, Any] = {}
         for pair in pairs:
             host = stored[pair.first]

@@ -9,13 +9,17 @@ import numpy as np
 from emberharmony.io.differences import differences
 from emberharmony.io.header import TensorInfo
 from emberharmony.io.sources import BLOCK, Array
+from emberharmony.nn.layouts.row import Part
 from emberharmony.testing.differences.measures import distance
 from emberharmony.testing.differences.records import Host
 from emberharmony.testing.models.alignment import Alignment, Side
-from emberharmony.testing.models.canonical import add_parts
+from emberharmony.testing.models.canonical import Tensors, add_parts
 
 _EQUAL = 2.0**-21
 """Tensors this far apart, as a share of the largest element, differ by the rounding of a conversion."""
+
+_NEAR = 0.01
+"""Nine of ten elements of arrays that have the same axes are this near, as a share of the largest one."""
 
 _MOST_AXES = 5
 
@@ -30,6 +34,7 @@ class Unequal(NamedTuple):
         what: how the second differs from the first.
         wrong: the side that is wrong, 0 or 1, or None if the tensors do not tell.
         share: how far they are apart, as a share of the largest element.
+        within: the module of the first model whose results tell whether this matters; "" for `path` itself.
     """
 
     path: str
@@ -38,6 +43,12 @@ class Unequal(NamedTuple):
     what: str
     wrong: int | None
     share: float
+    within: str = ""
+
+    @property
+    def may_be_right(self) -> bool:
+        """Whether the same function may be computed with such a tensor: in another layout, scaled, or elsewhere."""
+        return self.wrong is None or self.what == "missing"
 
 
 class _Source:
@@ -78,25 +89,31 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
         if path in claimed[0] or other in claimed[1]:
             continue
         (one, inner), (two, inside) = first.tensors(path), second.tensors(other)
-        if bool(inner) != bool(inside):  # one side has a layer in parts that the other has as a whole
-            claimed[0].update(inner)
-            claimed[1].update(inside)
-            _add_parts(first, path, one.hosts, two.hosts)
-            _add_parts(second, other, two.hosts, one.hosts)
+        if inner or inside:  # a layer is in parts, which the other side may have in other parts, or as a whole
+            claimed[0].update(inner | _add_parts(first, path, one.hosts, two.hosts))
+            claimed[1].update(inside | _add_parts(second, other, two.hosts, one.hosts))
         hosts = add_parts(one, two.sums), add_parts(two, one.sums)
         for here, there, side, free in ((hosts[0], hosts[1], second, left[1]), (hosts[1], hosts[0], first, left[0])):
             _add_elsewhere(here, there, side, free)
-        differing += _of_module(path, other, *hosts)
+        each = list(_of_module(path, other, *hosts))
+        for i, (side, name, tensors, sums) in enumerate(((first, path, one, two.sums), (second, other, two, one.sums))):
+            each = [_name_idle(side, name, tensors, sums, unequal, i) for unequal in each]
+        differing += each
     differing = _name_swaps(first, second, differing)
+    differing += _of_joined(first, second, alignment, left, claimed)
     return sorted(differing, key=lambda each: first.order.get(each.path, len(first.order))), claimed
 
 
-def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> None:
-    """Adds the tensors of modules in a module to its own, where the other model has them there."""
-    for name, module in side.below(path).items():
-        for key, array in side.adapter.own(module).items():
-            if f"{name}.{key}" in others:
-                hosts.setdefault(f"{name}.{key}", side.adapter.host(array))
+def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> set[str]:
+    """Adds the tensors of modules in a module to its own, where the other model has them there; returns these."""
+    used: set[str] = set()
+    for name in side.below(path):
+        inner = f"{path}.{name}" if path else name
+        for key, host in side.tensors(inner)[0].hosts.items():
+            if f"{name}.{key}" in others and f"{name}.{key}" not in hosts:
+                hosts[f"{name}.{key}"] = host
+                used.add(inner)
+    return used
 
 
 def _add_elsewhere(here: Mapping[str, Host], there: dict[str, Host], side: Side, paths: Sequence[str]) -> None:
@@ -113,6 +130,50 @@ def _add_elsewhere(here: Mapping[str, Host], there: dict[str, Host], side: Side,
         equal = [array for array in fitting if distance(host, side.adapter.host(array)).share <= _EQUAL]
         if equal or len(fitting) == 1:
             there[name] = side.adapter.host((equal or fitting)[0])
+
+
+def _of_joined(
+    first: Side,
+    second: Side,
+    alignment: Alignment,
+    left: Sequence[Sequence[str]],
+    claimed: tuple[set[str], set[str]],
+) -> Iterator[Unequal]:
+    """Yields the differences of layers that one model has as one, and the other one as several: their rows joined."""
+    for path, other in alignment.names.items():
+        inner = [
+            [each for each in side.children(name) if each in rest and each not in taken]
+            for side, name, rest, taken in zip((first, second), (path, other), left, claimed, strict=True)
+        ]
+        whole = next((i for i in (0, 1) if len(inner[i]) == 1 < len(inner[1 - i])), None)
+        if whole is None:
+            continue
+        sides = first, second
+        (one,), parts = inner[whole], inner[1 - whole]
+        hosts = sides[whole].tensors(one)[0].hosts
+        pieces = {part: sides[1 - whole].tensors(part)[0].hosts for part in parts}
+        if any(each.keys() != hosts.keys() for each in pieces.values()):
+            continue
+        claimed[whole].add(one)
+        claimed[1 - whole].update(parts)
+        for name, host in hosts.items():
+            for part, x, y in _rows(name, host, pieces):
+                pair = ((x, y), (one, part)) if whole == 0 else ((y, x), (part, one))
+                what, wrong, share = _difference(*pair[0])
+                if what:
+                    yield Unequal(*pair[1], name, what, wrong, share, path)
+
+
+def _rows(name: str, host: Host, pieces: Mapping[str, Mapping[str, Host]]) -> Iterator[tuple[str, Host, Host]]:
+    """Yields the rows of a tensor that are those of one of several layers, with the tensor of this layer."""
+    counts = [each[name].shape[0] for each in pieces.values()]
+    array = host.bits
+    if array.ndim == 2 and array.shape[0] != sum(counts) == array.shape[1]:  # its inputs are on the first axis
+        array = array.T
+    if array.shape[0] != sum(counts):
+        return
+    for part, rows in zip(pieces, np.split(array, np.cumsum(counts)[:-1]), strict=True):
+        yield part, Host(np.ascontiguousarray(rows), host.dtype), pieces[part][name]
 
 
 def _of_module(path: str, other: str, one: Mapping[str, Host], two: Mapping[str, Host]) -> Iterator[Unequal]:
@@ -133,6 +194,20 @@ def _of_module(path: str, other: str, one: Mapping[str, Host], two: Mapping[str,
         what, wrong, share = _difference(x, y)
         if what:
             yield Unequal(path, other, each.name, what, wrong, share)
+
+
+def _name_idle(side: Side, path: str, tensors: Tensors, sums: Sequence[Part], unequal: Unequal, number: int) -> Unequal:
+    """Returns a difference of a sum of tensors; it says so if one of them is zero, unlike those of other modules."""
+    if unequal.what != "other values":
+        return unequal
+    kind = type(side.modules[path])
+    others = [name for name, module in side.modules.items() if type(module) is kind and name != path]
+    for name in [unequal.name, *(part.plus for part in sums if part.source == unequal.name and part.plus)]:
+        beside = [host for other in others if (host := side.tensors(other)[0].hosts.get(name)) is not None]
+        zero = sums and name in tensors.hosts and not tensors.hosts[name].values().any()
+        if zero and beside and all(host.values().any() for host in beside):
+            return unequal._replace(name=name, what="all 0, as before weights are loaded", wrong=number)
+    return unequal
 
 
 def _rename(one: Mapping[str, Host], two: Mapping[str, Host]) -> dict[str, Host]:
@@ -160,12 +235,20 @@ def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     if share <= _EQUAL:
         return "", None, share
     a, b = x.wide(), y.wide()
+    order = _order(a, b)
+    if order is not None:
+        b = b.transpose(order)
+        if np.abs(a - b).max() <= _EQUAL * np.abs(a).max():
+            return "transposed" if a.ndim == 2 else f"with its axes in the order {order}", None, share
+    unequal = a != b if a.shape == b.shape else np.ones((), bool)
     for side, (narrow, exact) in enumerate(((a, b), (b, a))):
         kind = _rounded_to(narrow, exact)
         if kind:
             return f"rounded to {kind}", side, share
-        if narrow.size > 1 and np.ptp(narrow.real) == 0 and np.ptp(exact.real) > 0:
-            return f"all {narrow.flat[0]:g}, as before weights are loaded", side, share
+        cut, whole = (narrow[unequal], exact[unequal]) if unequal.ndim else (narrow, exact)
+        if cut.size > 1 and np.ptp(cut.real) == 0 and np.ptp(whole.real) > 0:
+            part = "all" if cut.size == narrow.size else f"for {cut.size} elements"
+            return f"{part} {cut.flat[0]:g}, as before weights are loaded", side, share
     moved = _reordering(a, b)
     if moved:
         return moved, None, share
@@ -174,28 +257,35 @@ def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     return "other values", None, share
 
 
+def _order(a: Array, b: Array) -> tuple[int, ...] | None:
+    """Returns the order of the axes in which the second array has the values of the first, or nearly; None if none."""
+    if a.size != b.size or a.ndim != b.ndim or not 2 <= a.ndim <= _MOST_AXES or a.dtype.kind not in "fc":
+        return None
+    limit = _NEAR * float(np.abs(a).max(initial=0.0))
+    for order in itertools.permutations(range(a.ndim)):
+        turned = b.transpose(order)
+        if turned.shape == a.shape and float(np.quantile(np.abs(a - turned), 0.9)) <= limit:
+            return None if order == tuple(range(a.ndim)) else order
+    return None
+
+
 def _rounded_to(narrow: Array, exact: Array) -> str:
-    """Returns the dtype to which an array is the rounded form of another one, or ""."""
+    """Returns the dtype to which an array is the rounded form of another one, or of a part of it, or ""."""
     if narrow.shape != exact.shape or narrow.dtype.kind != "f":
         return ""
     with np.errstate(all="ignore"):
         half = exact.astype(np.float16).astype(np.float64)
     bits = exact.astype(np.float32).view(np.uint32)
     brain = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
-    return next((kind for kind, cut in (("float16", half), ("bfloat16", brain)) if np.array_equal(narrow, cut)), "")
+    cuts = (("float16", half), ("bfloat16", brain))
+    return next((kind for kind, cut in cuts if np.all((narrow == cut) | (narrow == exact))), "")
 
 
 def _reordering(a: Array, b: Array) -> str:
-    """Returns in what order the second array has the elements of the first, or ""."""
-    if a.size != b.size or a.ndim != b.ndim or a.ndim > _MOST_AXES:
-        return ""
-    limit = _EQUAL * float(np.abs(a).max(initial=0.0))
-    for order in itertools.permutations(range(a.ndim)):
-        turned = b.transpose(order)
-        if turned.shape == a.shape and order != tuple(range(a.ndim)) and np.abs(a - turned).max() <= limit:
-            return "transposed" if a.ndim == 2 else f"with its axes in the order {order}"
+    """Returns how the second array has the elements of the first along an axis, or as a multiple; or ""."""
     if a.shape != b.shape:
         return ""
+    limit = _EQUAL * float(np.abs(a).max(initial=0.0))
     for axis in range(a.ndim):
         if np.abs(a - np.flip(b, axis)).max() <= limit:
             return f"reversed on axis {axis}"

@@ -141,3 +141,4 @@ def test_an_option_that_is_not_the_default_of_its_class_is_odd() -> None:
     first[1].padding_mode = "reflect"
     report = emberharmony.compare(first, second, images)
     assert (report.first.path, report.first.wrong) == ("Sequential.1", "torch")
+    assert "whose paddingmode is another" in report.first.judge

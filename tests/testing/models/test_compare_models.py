@@ -1,6 +1,7 @@
 """`compare` of two models: PyTorch, MLX, ours and functions; which module is named, and which side."""
 
 import contextlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -290,17 +291,53 @@ def test_the_command_compares_two_models_and_writes_a_page(tmp_path: Path) -> No
     assert CliRunner().invoke(command, [*given[:4], f"{tmp_path}/none.npz"]).exit_code == 2
 
 
-def test_libraries_of_models_are_imported_only_when_given() -> None:
-    code = (
-        "import sys, numpy as np, emberharmony\n"
-        "from emberharmony import nn\n"
-        "net = nn.Linear(3, 2)\n"
-        "assert emberharmony.compare(net, net, np.ones((1, 3), 'float32')).ok\n"
-        "print([name for name in ('torch', 'mlx', 'jax', 'keras', 'flax', 'equinox') if name in sys.modules])\n"
+LAYERS = {
+    "emberharmony": "from emberharmony import nn\nnets.append(nn.Tanh())",
+    "torch": "import torch\nnets.append(torch.nn.Tanh())",
+    "mlx": "import mlx.nn\nnets.append(mlx.nn.Tanh())",
+    "keras": "import keras\nnets.append(keras.layers.Activation('tanh'))",
+    "flax": "import flax.nnx, jax\nclass Flax(flax.nnx.Module):\n    def __call__(self, x): return jax.numpy.tanh(x)\n"
+    "nets.append(Flax())",
+    "equinox": "import equinox, jax\nnets.append(equinox.nn.Lambda(jax.numpy.tanh))",
+}
+"""For each library, what makes a model of it."""
+
+NEEDS = {"keras": {"keras", "jax"}, "flax": {"flax", "jax"}, "equinox": {"equinox", "jax"}, "emberharmony": set()}
+"""The libraries that a library of models imports itself; Keras runs on JAX here."""
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("emberharmony", "emberharmony"),
+        ("torch", "emberharmony"),
+        ("mlx", "emberharmony"),
+        ("torch", "mlx"),
+        ("keras", "emberharmony"),
+        ("flax", "mlx"),
+        ("equinox", "flax"),
+        ("torch", "keras"),
+    ],
+    ids="-".join,
+)
+def test_libraries_of_models_are_imported_only_when_given(pair: tuple[str, str]) -> None:
+    if missing := [name for name in pair if importlib.util.find_spec(name) is None]:
+        pytest.skip(f"{missing} are not installed")
+    code = "\n".join(
+        [
+            "import sys, numpy as np, emberharmony",
+            "nets = []",
+            *(LAYERS[name] for name in pair),
+            "report = emberharmony.compare(*nets, np.ones((1, 3), 'float32'))",
+            "assert report.ok, report.table()",
+            "names = ('torch', 'mlx', 'jax', 'keras', 'flax', 'equinox', 'tensorflow')",
+            "print(*[name for name in names if name in sys.modules])",
+        ]
     )
-    environment = {"EMBERHARMONY_BACKEND": "numpy", "PYTHONPATH": ":".join(sys.path)}
+    environment = {"EMBERHARMONY_BACKEND": "numpy", "KERAS_BACKEND": "jax", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert done.stdout.strip() == "[]", done.stderr
+    wanted = set().union(*(NEEDS.get(name, {name}) for name in pair))
+    assert set(done.stdout.split()) == wanted, done.stderr
 
 
 def test_models_of_a_registered_library_are_compared(monkeypatch: Any) -> None:

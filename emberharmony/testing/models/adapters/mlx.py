@@ -28,7 +28,7 @@ class MlxModels(Adapter):
         return str(getattr(mx, "__version__", "?"))
 
     def modules(self, model: Any) -> dict[str, Any]:
-        named = dict(model.named_modules())
+        named = dict(reversed(model.named_modules()))  # MLX lists the last module of each first
         return dict(sorted(named.items(), key=lambda pair: pair[0].count(".") + bool(pair[0])))
 
     def own(self, module: Any) -> dict[str, Any]:

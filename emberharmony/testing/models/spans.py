@@ -1,0 +1,66 @@
+"""The code between two comparisons, which is wrong if the second one differs: the calls that it is part of."""
+
+from typing import NamedTuple
+
+from emberharmony.testing.models.watching import ENTER, EXIT, Event
+
+
+class _Alone(NamedTuple):
+    """An event that could not be compared: the call whose code gives it, and the open one that goes on with it."""
+
+    event: Event
+    culprit: Event
+    within: Event
+
+
+class Spans:
+    """Follows the events of the first model, and says which calls have the code between two comparisons.
+
+    A value that has no counterpart, such as the padded image that a convolution gets, is no difference yet: the next
+    value that has one, in the same call or at its end, tells whether they agree.
+    """
+
+    def __init__(self) -> None:
+        self._around: list[Event] = []
+        self._alone: list[_Alone] = []
+        self._blamed = self._outer = Event("", 0, EXIT)
+
+    def step(self, event: Event) -> None:
+        """Takes the next event."""
+        if event.place == ENTER:
+            self._blamed = self._outer = self._around[-1] if self._around else event
+            self._around.append(event)
+            return
+        while self._around and self._around.pop().path != event.path:
+            pass
+        self._blamed = event
+        self._outer = self._around[-1] if self._around else event
+
+    def skip(self, event: Event) -> None:
+        """Notes that the event cannot be compared."""
+        inner = event if event.place == ENTER else self._outer
+        self._alone = [each if each.within.path != event.path else each._replace(within=inner) for each in self._alone]
+        self._alone.append(_Alone(event, self._blamed, inner))
+
+    def agree(self, event: Event) -> None:
+        """Notes that the event agrees, so that what could not be compared in its call is right."""
+        if event.place == EXIT:
+            self._alone = [each for each in self._alone if each.within.path != event.path]
+
+    def suspects(self, event: Event) -> tuple[list[Event], list[Event]]:
+        """Returns the calls whose code may give an event that differs, the likeliest first, and the events of it.
+
+        A call in it whose result has another form is likelier than the code around that, and this is likelier than
+        the code before the call, whose arguments have another form.
+        """
+        inside = [each for each in self._alone if each.within.path == self._blamed.path]
+        results = [each.culprit for each in inside if each.event.place == EXIT]
+        before = [each.culprit for each in inside if each.event.place == ENTER]
+        calls = dict.fromkeys([*results, self._blamed, *before])
+        return list(calls), [*(each.event for each in inside), event]
+
+    def rest(self, entered: bool) -> tuple[list[Event], list[Event]]:
+        """Returns the same at the end of a run for what could not be compared: results, or else arguments if asked."""
+        results = [each for each in self._alone if each.event.place == EXIT]
+        left = results or (self._alone if entered else [])
+        return list(dict.fromkeys(each.culprit for each in left)), [each.event for each in left]
