@@ -110,11 +110,10 @@ zoo: $(STAMP)  ## Capture 69 public models of PyTorch and compare outputs and gr
 	$(BIN)/python tools/zoo
 	$(BIN)/python tools/zoo/operators.py
 
-pairs: $(STAMP)  ## Compare models written in two libraries, right ones and 60 with planted faults; installs Keras and Flax
+pairs: $(STAMP)  ## Compare models written in two libraries, right ones and 210 with planted faults; installs Keras, Flax and Equinox
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --requirement tools/pairs/requirements.txt
 	$(BIN)/python -W ignore tools/pairs right
-	$(BIN)/python -W ignore tools/pairs faults --seed 2
-	$(BIN)/python -W ignore tools/pairs last --seed 3
+	$(BIN)/python -W ignore tools/pairs all --seed 2 --count 210
 
 BACKEND ?= mlx
 suite: $(STAMP)  ## Run another project's tests on emberharmony.xp: SUITE=array-api-tests SUITE_PATH=its checkout, scikit-learn, scipy or transforms, with BACKEND

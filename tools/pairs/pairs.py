@@ -6,39 +6,55 @@ from typing import Any
 import numpy as np
 from weights import leaves_of_torch, load, random_model
 
-FIRST = (
-    "llama torch mlx",
-    "vit torch keras",
-    "unet torch ours",
-    "lstm keras mlx",
-    "resnet torch flax",
-    "whisper torch mlx",
-)
-"""The pairs of the first faults: a kind of model, the library of the first and that of the second."""
+ROUNDS = {
+    "first": (
+        "llama torch mlx",
+        "vit torch keras",
+        "unet torch ours",
+        "lstm keras mlx",
+        "resnet torch flax",
+        "whisper torch mlx",
+    ),
+    "second": ("llama torch ours", "resnet torch keras", "vit mlx flax"),
+    "third": ("llama torch flax", "unet torch keras", "gru torch mlx"),
+    "fourth": ("vit keras equinox", "llama mlx ours", "gpt2 torch mlx"),
+    "fifth": ("convnext torch keras", "bert torch ours", "mixer flax keras"),
+    "sixth": ("mixer torch mlx", "convnext torch ours", "gpt2 torch ours"),
+    "seventh": ("gpt2 mlx ours", "unet keras ours", "vit torch equinox"),
+}
+"""The pairs of each round of faults: a kind of model, the library of the first and that of the second.
+
+A pair is in the round in which it was compared first; the judge was changed between rounds only.
+"""
 
 MORE = ("vit torch mlx", "lstm torch keras", "lstm torch mlx")
 """Right pairs that are compared besides."""
 
-LAST = ("llama torch ours", "resnet torch keras", "vit mlx flax")
-"""The pairs that are used first after the judge is finished."""
 
-
-def module_of(library: str) -> Any:
-    """Returns the module that defines the models of a library."""
-    return importlib.import_module(f"models.in_{library}")
+def models_of(kind: str, library: str) -> Any:
+    """Returns the module that defines the models of a kind and library."""
+    for name in (f"models.in_{library}", f"models.more_in_{library}"):
+        module = importlib.import_module(name)
+        if kind in module.MODELS:
+            return module
+    raise ValueError(f"there is no {kind} of {library}")
 
 
 def make(kind: str, library: str, seed: int) -> Any:
     """Returns a model of a library with the weights of a seed."""
-    reference = random_model(module_of("torch").MODELS[kind], seed)
+    reference = random_model(models_of(kind, "torch").MODELS[kind], seed)
     if library == "torch":
         return reference
-    model = module_of(library).MODELS[kind]()
-    if library == "flax":
+    model = models_of(kind, library).MODELS[kind]()
+    if library in ("flax", "mlx"):
         model.eval()
     if library == "keras":
         model(inputs(kind, library, seed)[0])
     load(library, model, leaves_of_torch(reference))
+    if library == "equinox":
+        import jax
+
+        return jax.vmap(model)
     return model
 
 
@@ -50,5 +66,7 @@ def inputs(kind: str, library: str, seed: int) -> tuple[Any, ...]:
     images = draw.normal(size=(2, 3, 16, 16)).astype("float32")
     sounds = draw.normal(size=(2, 8, 16)).astype("float32")
     images, sounds = (np.ascontiguousarray(np.moveaxis(x, 1, -1)) if last else x for x in (images, sounds))
-    batch = {"llama": (tokens,), "lstm": (tokens,), "whisper": (sounds, tokens)}
+    if kind == "gru":
+        return (np.moveaxis(draw.normal(size=(2, 8, 16)), 1, -1).astype("float32"),)
+    batch = {"whisper": (sounds, tokens)} | dict.fromkeys(("llama", "lstm", "gpt2", "bert"), (tokens,))
     return batch.get(kind, (images,))

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from code_faults import CODE
-from pairs import module_of
+from pairs import models_of
 
 from emberharmony.testing.models.functions import adapter_of
 
-LIBRARIES = ("torch.", "mlx.", "keras.", "flax.")
+LIBRARIES = ("torch.", "mlx.", "keras.", "flax.", "equinox.")
 """A fault in a part of a layer of these may be named by the layer."""
 
 
@@ -40,9 +40,9 @@ def candidates(kind: str, library: str, model: Any, second: bool) -> list[Any]:
         made += [(name, path, plant) for name, plant in _option_faults(library, path, module)]
     for fault in CODE.get((kind, library), []):
         owners = [path for path, module in modules.items() if type(module).__name__ == fault.owner]
-        if not owners and "." not in fault.owner and not hasattr(module_of(library), fault.owner):
+        if not owners and "." not in fault.owner and not hasattr(models_of(kind, library), fault.owner):
             raise ValueError(f"{kind} of {library} has no {fault.owner}")
-        made += [(fault.kind, path, _code_fault(library, fault, modules, path)) for path in owners]
+        made += [(fault.kind, path, _code_fault(models_of(kind, library), fault, modules, path)) for path in owners]
     # A fault that only the knowledge which model is the original can tell is in the port, the second model.
     return made if second else [fault for fault in made if _tells(fault, modules)]
 
@@ -132,11 +132,15 @@ def _option_faults(library: str, path: str, module: Any) -> Iterator[tuple[str, 
         def plant(draw: Any) -> Planted:
             before = {name: getattr(module, name) for name in values}
             for name, value in values.items():
-                object.__setattr__(module, name, value) if library == "flax" else setattr(module, name, value)
+                object.__setattr__(module, name, value) if library in ("flax", "equinox") else setattr(
+                    module, name, value
+                )
 
             def undo() -> None:
                 for name, value in before.items():
-                    object.__setattr__(module, name, value) if library == "flax" else setattr(module, name, value)
+                    object.__setattr__(module, name, value) if library in ("flax", "equinox") else setattr(
+                        module, name, value
+                    )
 
             return Planted("", path, (path,), False, undo)
 
@@ -168,13 +172,13 @@ def _option_faults(library: str, path: str, module: Any) -> Iterator[tuple[str, 
         yield "padding mode", setting(padding=((0, 2), (0, 2)))
 
 
-def _code_fault(library: str, fault: Any, modules: dict[str, Any], path: str) -> Any:
+def _code_fault(source_of: Any, fault: Any, modules: dict[str, Any], path: str) -> Any:
     """Returns what plants a fault into the code of a class: of one of its objects, or of all."""
     kind = type(modules[path])
     source = inspect.getsource(kind)
     if fault.original not in source:
         raise ValueError(f"{fault.owner} has no {fault.original!r}")
-    space = dict(vars(module_of(library)))
+    space = dict(vars(source_of))
     exec(textwrap.dedent(source.replace(fault.original, fault.replacement, 1)), space)
     wrong = space[kind.__name__]
     names = [n for n, f in vars(kind).items() if inspect.isfunction(f) and n not in ("__init__", "build")]
@@ -182,16 +186,16 @@ def _code_fault(library: str, fault: Any, modules: dict[str, Any], path: str) ->
     instances = [p for p, module in modules.items() if type(module) is kind]
 
     def plant(draw: Any, everywhere: bool = False) -> Planted:
-        right = vars(kind)[name]
+        before, right = vars(kind)[name], getattr(kind, name)
         module = modules[path]
 
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return (vars(wrong)[name] if everywhere or self is module else right)(self, *args, **kwargs)
+            return (getattr(wrong, name) if everywhere or self is module else right)(self, *args, **kwargs)
 
         setattr(kind, name, method)
         first = instances[0] if everywhere else path
         accepted = tuple(instances) if everywhere else (path,)
-        return Planted("", first, accepted, everywhere, lambda: setattr(kind, name, right))
+        return Planted("", first, accepted, everywhere, lambda: setattr(kind, name, before))
 
     plant.is_code = True  # type: ignore[attr-defined]
     return plant

@@ -21,7 +21,7 @@ def right(names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         models, started = (make(kind, one, seed), make(kind, other, seed)), time.perf_counter()
         report = emberharmony.compare(*models, *inputs(kind, one, seed), stop="all")
         seconds = time.perf_counter() - started
-        rows.append({"pair": name, "ok": report.ok, "calls": len(report.rows), "said": report.summary, "s": seconds})
+        rows.append({"pair": name, "ok": report.ok, "calls": len(report.rows), "said": report.summary(), "s": seconds})
         print(json.dumps(rows[-1]), flush=True)
     return rows
 

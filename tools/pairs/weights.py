@@ -38,41 +38,32 @@ def leaves_of_torch(model: Any) -> list[tuple[str, dict[str, Array]]]:
             )
         elif type(module).__name__ != "NonDynamicallyQuantizableLinear":
             own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-            tensors = {n: t.detach().numpy().copy() for n, t in own if n not in ("inv_freq", "num_batches_tracked")}
-            if tensors:
+            tensors = {n: t.detach().numpy().copy() for n, t in own if n != "inv_freq" and t.is_floating_point()}
+            if type(module).__name__ == "Conv1D":  # a linear layer whose inputs are on the first axis
+                layers.append(("Linear", tensors | {"weight": tensors["weight"].T}))
+            elif tensors:
                 layers.append((type(module).__name__, tensors))
     return layers
 
 
 def load(library: str, model: Any, layers: list[tuple[str, dict[str, Array]]]) -> None:
     """Gives a model of a library the tensors of another one."""
-    targets = list({"torch": _torch, "mlx": _mlx, "keras": _keras, "flax": _flax, "ours": _ours}[library](model))
+    walk, setter = _LIBRARIES[library]
+    targets = list(walk(model))
+    if len(targets) > len(layers):  # queries, keys and values are apart
+        layers = [part for layer in layers for part in _apart(*layer)]
     if len(targets) != len(layers):
         raise ValueError(f"{library} has {len(targets)} layers with tensors, not {len(layers)}")
-    setter = {"torch": _set_torch, "mlx": _set_mlx, "keras": _set_keras, "flax": _set_flax, "ours": _set_ours}[library]
     for target, (kind, tensors) in zip(targets, layers, strict=True):
         setter(target, kind, tensors)
 
 
-def _torch(model: Any) -> Any:
-    import torch
-
-    for module in model.modules():
-        inner = isinstance(module, torch.nn.MultiheadAttention)
-        own = [n for n, _ in module.named_parameters(recurse=False)]
-        if (own or inner) and type(module).__name__ != "NonDynamicallyQuantizableLinear":
-            yield module
-
-
-def _set_torch(module: Any, kind: str, tensors: dict[str, Array]) -> None:
-    import torch
-
-    with torch.no_grad():
-        for name, value in tensors.items():
-            target = module
-            for part in name.split("."):
-                target = getattr(target, part)
-            target.copy_(torch.from_numpy(value))
+def _apart(kind: str, tensors: dict[str, Array]) -> list[tuple[str, dict[str, Array]]]:
+    """Returns the three layers that a joined projection of queries, keys and values is made of; others as they are."""
+    weight = tensors.get("weight")
+    if kind != "Linear" or weight is None or weight.shape[0] != 3 * weight.shape[1]:
+        return [(kind, tensors)]
+    return [(kind, {name: np.split(value, 3)[part] for name, value in tensors.items()}) for part in range(3)]
 
 
 def _mlx(module: Any) -> Any:
@@ -103,6 +94,10 @@ def _set_mlx(module: Any, kind: str, tensors: dict[str, Array]) -> None:
         return
     if kind == "LSTM":
         module.bias = mx.array(tensors.pop("bias_ih_l0") + tensors.pop("bias_hh_l0"))
+    if kind == "GRU":  # the bias of the hidden state's part of the candidate is multiplied by the reset gate
+        hidden, inner = tensors.pop("bias_hh_l0"), len(module.bhn)
+        module.bhn = mx.array(hidden[-inner:])
+        module.b = mx.array(tensors.pop("bias_ih_l0") + np.concatenate([hidden[:-inner], np.zeros_like(module.bhn)]))
     for name, value in tensors.items():
         value = np.moveaxis(value, 1, -1) if kind.startswith("Conv") and value.ndim > 2 else value
         if module[names.get(name, name)].shape != value.shape:
@@ -138,6 +133,8 @@ def _set_keras(layer: Any, kind: str, tensors: dict[str, Array]) -> None:
     elif kind == "ViT":
         layer.class_token.assign(tensors["class_token"])
         layer.positions.assign(tensors["pos_embedding"])
+    elif kind == "CNBlock":
+        layer.gamma.assign(tensors["gamma"])
     else:
         order = [name for name in ("weight", "bias", "running_mean", "running_var") if name in tensors]
         layer.set_weights([_last(kind, tensors[name]) for name in order])
@@ -192,4 +189,44 @@ def _set_ours(module: Any, kind: str, tensors: dict[str, Array]) -> None:
 
     cells = dict(walk.own_cells(module))
     for name, value in tensors.items():
-        cells[name].value = ops.array(value)
+        cells["layer_scale" if name == "gamma" else name].value = ops.array(value)
+
+
+def _equinox(module: Any) -> Any:
+    import equinox as eqx
+
+    whole = isinstance(module, eqx.nn.MultiheadAttention)
+    if whole or any(eqx.is_array(value) for value in vars(module).values()):
+        yield module
+    for value in () if whole else vars(module).values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, eqx.Module):
+                yield from _equinox(item)
+
+
+def _set_equinox(module: Any, kind: str, tensors: dict[str, Array]) -> None:
+    import jax.numpy as jnp
+
+    def put(layer: Any, name: str, value: Array) -> None:
+        object.__setattr__(layer, name, jnp.asarray(value.reshape(getattr(layer, name).shape)))
+
+    if kind == "MultiheadAttention":
+        for part, role in enumerate(("query", "key", "value")):
+            put(getattr(module, f"{role}_proj"), "weight", np.split(tensors["in_proj_weight"], 3)[part])
+            put(getattr(module, f"{role}_proj"), "bias", np.split(tensors["in_proj_bias"], 3)[part])
+        put(module.output_proj, "weight", tensors["out_proj.weight"])
+        put(module.output_proj, "bias", tensors["out_proj.bias"])
+        return
+    names = {"class_token": "cls_token", "pos_embedding": "positional_embedding"}
+    for name, value in tensors.items():
+        put(module, names.get(name, name), value)
+
+
+_LIBRARIES = {
+    "mlx": (_mlx, _set_mlx),
+    "keras": (_keras, _set_keras),
+    "flax": (_flax, _set_flax),
+    "ours": (_ours, _set_ours),
+    "equinox": (_equinox, _set_equinox),
+}
+"""For each library, what yields the layers with tensors of a model, and what gives one its tensors."""
