@@ -174,6 +174,13 @@ def _as_array(value: Any, convert: Callable[[Any], np.ndarray[Any, Any]]) -> np.
         raise ArgumentTypeError(f"{type(value).__name__} does not convert to a tensor: {error}") from error
 
 
+def _is_text(value: Any) -> bool:
+    """Returns whether all items of nested lists are text."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_text, value))
+    return isinstance(value, (str, bytes)) or getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S")
+
+
 def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
     """Checks that some backend has the dtype of an array that was made from a value.
 
@@ -190,7 +197,9 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
         raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
     if name_of(array.dtype) not in _NAMES:
         way = "give numbers or booleans"
-        if array.dtype.kind in "US":
+        if array.dtype.kind in "US" and isinstance(value, (list, tuple)) and not _is_text(value):
+            way = "it holds text and numbers: convert the text by float(item)"
+        elif array.dtype.kind in "US":
             way = "np.unique(x, return_inverse=True)[1] gives class ids of text"
         elif hasattr(value, "select_dtypes"):
             way = "take the columns with numbers: frame.select_dtypes('number'), and encode the others"

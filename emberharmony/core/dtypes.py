@@ -198,6 +198,8 @@ def as_dtype(dtype: object) -> DType:
         name = _ALIASES.get(dtype)
     if name is None:
         nearest = suggest(dtype, _BY_NAME) if isinstance(dtype, str) else ""
+        if isinstance(dtype, (tuple, list)):
+            nearest = "; ops.reshape(x, shape) gives a tensor another shape"
         raise DTypeError(f"{brief(dtype)} is not a dtype{nearest} (known: {', '.join(_BY_NAME)})")
     return _BY_NAME[name]
 

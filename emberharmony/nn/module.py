@@ -298,9 +298,8 @@ class Module(walk.Holder):
                 if isinstance(cell, Parameter) and (fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*"))
             ]
             if not fitting and patterns:
-                raise ArgumentError(
-                    f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{suggest(pattern, list(named))}"
-                )
+                hint = suggest(pattern, list(named)) or f" (known: {', '.join(list(named)[:6])})"
+                raise ArgumentError(f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{hint}")
             cells.update(dict.fromkeys(fitting))
         commit([assignment(cell, "trainable", trainable) for cell in cells])
         return self

@@ -19,9 +19,10 @@ def check_factors(first: Sequence[int], second: Sequence[int]) -> None:
         raise ShapeError(f"{shapes} have no matrix product, which needs an axis of each; use ops.multiply")
     place = "last but one" if len(second) > 1 else "only"
     if first[-1] != second[-min(len(second), 2)]:
+        hint = "; ops.matrix_transpose(x2) would fit" if len(second) > 1 and first[-1] == second[-1] else ""
         raise ShapeError(
             f"{shapes} have no matrix product: the last axis of the first has length {first[-1]}, the {place} axis of "
-            f"the second {second[-min(len(second), 2)]}"
+            f"the second {second[-min(len(second), 2)]}{hint}"
         )
     try:
         broadcast([first[:-2], second[:-2]])

@@ -67,7 +67,8 @@ class _Running(spatial.Spatial):
         """
         axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
         if x.shape[axis] != self.num_features:
-            raise fault(ShapeError(f"expected {self.num_features} channels on axis {axis}, got shape {tuple(x.shape)}"))
+            text = f"expected {self.num_features} channels on axis {axis}, got shape {tuple(x.shape)}"
+            raise fault(ShapeError(f"{text}; make the layer with num_features={x.shape[axis]}"))
         return axis
 
     def _by_running(self, x: Tensor, axis: int) -> Tensor:
