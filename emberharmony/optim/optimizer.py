@@ -98,17 +98,18 @@ class Optimizer(ParameterGroups):
             DTypeError: if a gradient does not have the dtype of its parameter.
             TracedTensorError: inside of a transform; use `update` there.
         """
-        perform(self._make, self.gradients(grads), self.parameters, clear)
-
-    def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
-        """Makes the step with these gradients."""
-        if not gradients:
+        gradients = self.gradients(grads)
+        if not gradients and grads is None:
             warnings.warn(
                 f"{type(self).__name__}.step() changes nothing, because no parameter has a gradient: call "
                 f"ops.backward(lambda: loss_fn(model(x), y), model) before each step, which clears the gradients",
                 TrainingWarning,
                 stacklevel=2,
             )
+        perform(self._make, gradients, self.parameters, clear)
+
+    def _make(self, gradients: dict[Parameter, Any], clear: bool) -> None:
+        """Makes the step with these gradients."""
         if OPEN:
             refuse_effect("a cell would be assigned")
         if not self._plan(gradients, clear, [] if COUNTED and not WATCHES else None).make():

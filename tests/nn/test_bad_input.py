@@ -154,7 +154,7 @@ def test_a_model_that_contains_itself_is_refused(backend: str) -> None:
         with pytest.raises(ArgumentError, match=r"Net contains itself: blocks\.2 is Net again; keep references"):
             use()
     assert "(blocks.2): ..." in repr(net)
-    with pytest.raises(ShapeError, match=r"\(2, 5\) and \(2, 2\).*a Linear\)"):
+    with pytest.raises(ShapeError, match=r"\(2, 5\).*\(2, 2\).*a Linear\)"):
         net(ops.zeros((2, 5)))
 
 

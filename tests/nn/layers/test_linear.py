@@ -52,9 +52,7 @@ def test_ops_random_seed_decides_the_values_of_a_layer_without_a_generator(backe
 
 def test_a_wrong_input_names_the_layer_in_its_model(backend: str) -> None:
     net = nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Identity(), nn.Linear(5, 2)))
-    with pytest.raises(
-        ShapeError, match=rf"backend '{backend}'.*\(2, 4\) and \(2, 5\).*in 1\.1 of Sequential, a Linear"
-    ):
+    with pytest.raises(ShapeError, match=rf"backend '{backend}'.*\(2, 4\).*\(2, 5\).*in 1\.1 of Sequential, a Linear"):
         net(ops.zeros((2, 3)))
     with pytest.raises(ShapeError, match=r"expected inputs.*3.*4.*got \(2, 4\) and \(2, 4\) \(in Bilinear\)"):
         nn.Bilinear(3, 4, 1)(ops.zeros((2, 4)), ops.zeros((2, 4)))
