@@ -67,7 +67,10 @@ class Engines:
         if name == AUTO:
             return
         if not _is_installed(name):
-            raise BackendUnavailableError(f"compile(engine={name!r}): {name} is not installed: {install_line(name)}")
+            raise BackendUnavailableError(
+                f"compile(engine={name!r}): {name} is not installed: {install_line(name)}, or the extra {name!r} of "
+                f"emberharmony"
+            )
         if name != "numba":
             load(name)
 
