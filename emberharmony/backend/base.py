@@ -317,6 +317,14 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """Returns whether the library's compiler is reading the source that runs, as torch.compile does."""
         return False
 
+    def compile_program(self, program: Any) -> Callable[[Sequence[Any]], list[Any]]:
+        """Returns the function of NumPy arrays that runs a program of ops, compiled.
+
+        Raises:
+            UnsupportedOpError: if the backend is no engine of `ops.compile`.
+        """
+        raise UnsupportedOpError(f"backend {self.name!r} is no engine of ops.compile")
+
     def wait_for(self, result: Any) -> bool:
         """Waits until the tensors in a result are computed, and returns whether that may have taken time."""
         return False
