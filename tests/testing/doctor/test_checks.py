@@ -57,6 +57,8 @@ def test_products_in_tf32_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_blas_that_computes_nonsense_is_named() -> None:
     is_broken(found("product precision", matmul=lambda a, b: 1.1 * (a @ b)), "off by 0.1")
     is_broken(found("product precision", matmul=lambda a, b: a @ b + np.float32("nan")), "off by nan")
+    nothing = {"matmul": lambda a, b: a @ b + np.float32("nan"), "get_default_device": lambda: "gpu"}
+    is_broken(found("product precision", **nothing), "off by nan, and float32 is")
     is_broken(found("convolution precision", conv=lambda *_: np.zeros((2, 14, 14, 32), np.float32)), "off by 1")
 
 
