@@ -47,8 +47,13 @@ def document(value: Any) -> None:
     Of a module that has no `__all__` it does so for what the module holds. A method of a backend, to which the first
     call of an op binds its name in the modules that import it, stays as it is.
     """
-    if isinstance(value, ModuleType) and not hasattr(value, "__all__"):
-        document_all(vars(value), vars(value))
+    if isinstance(value, ModuleType):
+        # Not for the modules that it has imported: these import each other, and other packages.
+        own = () if hasattr(value, "__all__") else tuple(vars(value).values())
+        for member in own:
+            if not isinstance(member, ModuleType):
+                document(member)
+        return
     if not str(getattr(value, "__module__", "")).startswith("emberharmony."):
         return
     if isinstance(value, type):

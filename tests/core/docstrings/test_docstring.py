@@ -59,3 +59,10 @@ def test_a_method_of_a_backend_in_a_module_stays_as_it_is() -> None:
     module = ModuleType("emberharmony.made")
     vars(module).update({f"op{number}": method for number, method in enumerate(bound)})
     document(module)
+
+
+def test_modules_that_import_each_other_are_not_followed() -> None:
+    module = ModuleType("emberharmony.odd")
+    module.__dict__.update(itself=module, ops=ops)
+    document(module)
+    assert module.itself is module
