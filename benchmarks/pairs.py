@@ -81,7 +81,10 @@ def machine(libraries: Iterable[str]) -> dict[str, str]:
 
 
 def evaluating_call(backend: str, call: Call) -> Call:
-    """Returns a function that also computes the result of a call, which on MLX is lazy."""
+    """Returns a function that also computes the result of a call, which MLX and accelerators do later."""
+    if backend == "torch" and os.environ.get("EMBERHARMONY_DEVICE", "cpu") != "cpu":
+        wait = library(backend).accelerator.synchronize
+        return lambda: (call(), wait())
     if backend != "mlx":
         return call
     evaluate = library(backend).eval

@@ -108,7 +108,7 @@ def machine_tables(files: Sequence[Path]) -> str:
 
 _MACHINE = ["device", "backend", "system", "EmberHarmony"]
 _HEADS = {
-    "conformance": [*_MACHINE, "ops", "not supported", "calls", "failures"],
+    "conformance": [*_MACHINE, "products", "ops", "not supported", "calls", "failures"],
     "demo": [*_MACHINE, "agrees", "seconds", "seconds on NumPy alone"],
     "compare": [*_MACHINE, "program", "verdict"],
     "doctor": [*_MACHINE, "products", "convolutions", "differs", "broken", "product, GFLOP/s", "copy, GB/s"],
@@ -130,7 +130,15 @@ def _rows(report: dict[str, Any]) -> Iterator[list[str]]:
             found = result["backends"][name]
             failing = sorted({failure["op"] for failure in found["failing"]})
             failures = f"{found['failures']} ({', '.join(failing)})" if failing else "0"
-            yield [*machine, str(found["ops"]), ", ".join(found["lacking"]) or "none", f"{found['calls']:,}", failures]
+            products = result.get("precision", {}).get(name, {}).get("products", "float32")
+            yield [
+                *machine,
+                products,
+                str(found["ops"]),
+                ", ".join(found["lacking"]) or "none",
+                f"{found['calls']:,}",
+                failures,
+            ]
         elif report["command"] == "demo":
             legs = [leg for part in result.values() for leg in part["legs"]]
             seconds = [sum(leg["seconds"] for leg in legs if leg["backend"] == of) for of in (name, "numpy alone")]

@@ -8,6 +8,8 @@ import time
 import click
 
 from emberharmony.backend.discovery import load, usual_names
+from emberharmony.backend.precision import State
+from emberharmony.backend.shared.precision import STATES
 from emberharmony.cli.extras import need
 from emberharmony.cli.submission import check_writable, device_option, on_device, report_option, write_report
 from emberharmony.core.state.files import replace_text
@@ -22,6 +24,11 @@ _FILE = click.Path(dir_okay=False)
 @click.option(
     "--most", type=click.IntRange(1), metavar="N", help="Make at most N calls of an op for each check and dtype."
 )
+@click.option(
+    "--precision",
+    type=click.Choice(STATES),
+    help="Multiply float32 in this precision; default: as each library does. Tolerances of products follow.",
+)
 @click.option("--json", "json_file", type=_FILE, help="Write the report to this file as JSON.")
 @click.option("--html", "html_file", type=_FILE, help="Write the report to this file as a page of HTML.")
 @device_option
@@ -31,6 +38,7 @@ def conformance(
     pattern: str,
     quick: bool,
     most: int | None,
+    precision: State | None,
     json_file: str | None,
     html_file: str | None,
     device: str | None,
@@ -39,7 +47,7 @@ def conformance(
     """Check every op of a backend: values against a float64 oracle, dtypes, shapes, promotion, errors, gradients.
 
     With --device only the backends that have the device are checked. The exit status is 1 if anything fails, 2 if the
-    backend, the pattern or the device is unknown, and 130 after Ctrl-C, in which
+    backend, the pattern or the device is unknown or lacks the precision, and 130 after Ctrl-C, in which
     case nothing is written.
     """
     names = usual_names() if name == "all" else [name]
@@ -53,13 +61,14 @@ def conformance(
     rows = checking.matching(pattern)
     check_writable(json_file, html_file, report_file)
     started = time.perf_counter()
+    precisions: dict[str, dict[str, str]] = {}
     with on_device(names, device) as names_with_device:
         try:
-            outcomes = list(checking.outcomes_of(rows, names_with_device, quick, most))
+            outcomes = list(checking.outcomes_of(rows, names_with_device, quick, most, precision, precisions))
         except KeyboardInterrupt:
             click.echo("Stopped; nothing was written.", err=True)
             sys.exit(130)
-    report = checking.summarize(rows, names_with_device, outcomes, quick)
+    report = checking.summarize(rows, names_with_device, outcomes, quick) | {"precision": precisions}
     if json_file:
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
     if html_file:

@@ -9,6 +9,8 @@ import click
 
 from emberharmony import ops
 from emberharmony.backend.discovery import load
+from emberharmony.backend.precision import State
+from emberharmony.backend.shared.precision import STATES
 from emberharmony.cli.drawing import progress
 from emberharmony.core.errors import suggest
 from emberharmony.core.types import BackendName
@@ -42,23 +44,40 @@ def matching(pattern: str) -> list[Sample]:
 
 
 def outcomes_of(
-    rows: Sequence[Sample], names: Sequence[str], quick: bool, most: int | None = None
+    rows: Sequence[Sample],
+    names: Sequence[str],
+    quick: bool,
+    most: int | None = None,
+    precision: State | None = None,
+    precisions: dict[str, dict[str, str]] | None = None,
 ) -> Iterator[Outcome]:
     """Yields all outcomes, and restores the active backend at the end.
 
     If the output is a terminal, a progress bar is shown.
+
+    Args:
+        rows: the rows to check.
+        names: the backends.
+        quick: see `run_sample`.
+        most: see `run_sample`.
+        precision: how exactly float32 is multiplied; None for what each library does by default.
+        precisions: gets how exactly each backend multiplied.
     """
     with _former_backend(), warnings.catch_warnings():
         # NumPy warns about infinities and divisions by zero, which the inputs cause on purpose.
         warnings.simplefilter("ignore", RuntimeWarning)
         with progress(len(rows) * len(names)) as advance:
             for name in names:
-                for i, row in enumerate(rows):
-                    advance(0, description=f"{name} {row.op}")
-                    yield from run_sample(row, name, quick, most)
-                    if i % _KEPT == _KEPT - 1:
-                        load(BackendName(name)).forget()
-                    advance()
+                ops.set_backend(BackendName(name))
+                with contextlib.nullcontext() if precision is None else ops.precision(precision):
+                    if precisions is not None:
+                        precisions[name] = ops.precision()
+                    for i, row in enumerate(rows):
+                        advance(0, description=f"{name} {row.op}")
+                        yield from run_sample(row, name, quick, most)
+                        if i % _KEPT == _KEPT - 1:
+                            load(BackendName(name)).forget()
+                        advance()
 
 
 @contextlib.contextmanager
@@ -86,4 +105,7 @@ def show(report: Report) -> None:
         count = totals(report, name)
         kinds = ", ".join(f"{count[kind]} {kind}" for kind in KINDS)
         line = f"{name} {version}: {count['ops']} ops ({kinds}), {count['calls']} calls, {count['failures']} failures"
+        line += "".join(
+            f", {kind} in {state}" for kind, state in report["precision"][name].items() if state != STATES[0]
+        )
         click.echo(line)

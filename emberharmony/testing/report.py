@@ -101,7 +101,7 @@ def condense(report: Report) -> dict[str, Any]:
         ]
         lacking = [entry["op"] for entry in mine if entry["status"] == "unsupported"]
         summaries[name] = {**totals(report, name), "lacking": lacking, "failing": failures}
-    return {"quick": report["quick"], "backends": summaries}
+    return {"quick": report["quick"], "precision": report["precision"], "backends": summaries}
 
 
 def verdict(entry: dict[str, Any]) -> str:

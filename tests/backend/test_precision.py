@@ -288,3 +288,23 @@ def test_reports_and_checkpoints_say_the_precision(tmp_path: Any, backend: str) 
         assert environment([active])[f"precision of {backend}"] == "products float32, convolutions float32"
     with open(f"{path}/state.json", encoding="utf-8") as file:
         assert json.load(file)["written"]["precision"] == FULL
+
+
+def test_the_tolerance_of_products_follows_the_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    from emberharmony.testing.checks import values
+    from emberharmony.testing.conformance import allowed
+    from emberharmony.testing.samples import all_samples
+
+    def growth(op: str, dtype: str) -> float:
+        row = all_samples()[op]
+        call = next(call for call in values(row) if call.dtype == dtype)
+        return allowed(row, call).tolerance / call.tolerance
+
+    with ops.use_backend("numpy") as backend:
+        assert growth("matmul", "float32") == 1.0
+        coarse = {"products": "float32", "convolutions": "tf32"}
+        monkeypatch.setattr(type(backend), "product_precision", lambda self, device=None: coarse)
+        assert growth("matmul", "float32") == growth("cov", "float32") == 2.0**13
+        assert growth("matmul", "float64") == growth("exp", "float32") == growth("softmax", "float32") == 1.0
+        coarse["products"] = "bfloat16"
+        assert growth("matmul", "float32") == 2.0**16

@@ -206,3 +206,25 @@ def test_without_scipy_or_hypothesis_the_command_says_how_to_install_them(tmp_pa
     assert done.stderr == wanted.replace(" conformance", " fuzz", 1)
     done = alone(sys.executable, "-c", program, "backend", "show", path=tmp_path)
     assert done.stdout.startswith("numpy")
+
+
+def test_a_precision_that_the_device_lacks_ends_the_command(tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, ["conformance", "--backend", "numpy", "--op", "dot", "--precision", "tf32"])
+    assert result.exit_code == 2
+    assert "precision('tf32') on backend 'numpy'" in result.output
+    file = tmp_path / "report.json"
+    arguments = [
+        "conformance",
+        "--backend",
+        "numpy",
+        "--op",
+        "dot",
+        "--quick",
+        "--precision",
+        "float32",
+        "--json",
+        str(file),
+    ]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    precision = json.loads(file.read_text(encoding="utf-8"))["precision"]
+    assert precision == {"numpy": {"products": "float32", "convolutions": "float32"}}

@@ -64,7 +64,10 @@ def test_reports_become_rows_of_the_table_of_their_command(pages: ModuleType, tm
     found = {"ops": 9, "calls": 1234, "failures": 2, "lacking": ["eig"], "failing": failing}
     legs = [{"backend": "torch", "seconds": 1.5, "loss": 1.0}, {"backend": "numpy alone", "seconds": 3.0, "loss": 1.0}]
     reports = [
-        machine("conformance", {"quick": True, "backends": {"torch": found}}),
+        machine(
+            "conformance",
+            {"quick": True, "precision": {"torch": {"products": "tf32"}}, "backends": {"torch": found}},
+        ),
         machine("demo", {"digits": {"agrees": True, "legs": legs}, "gpt": {"agrees": False, "legs": legs}}),
         machine("compare", {"program": "a.py:f", "summary": "no op of 3 calls is wrong"}),
     ]
@@ -73,7 +76,7 @@ def test_reports_become_rows_of_the_table_of_their_command(pages: ModuleType, tm
         file.write_text(json.dumps(report), encoding="utf-8")
     text = pages.machine_tables(files)
     about = "| Card 1 (gpu) | torch 2.13 | Linux x86_64, Python 3.13.1 | 1.0 |"
-    assert f"{about} 9 | eig | 1,234 | 2 (sin) |" in text
+    assert f"{about} tf32 | 9 | eig | 1,234 | 2 (sin) |" in text
     assert f"{about} no | 3.00 | 6.00 |" in text
     assert f"{about} a.py:f | no op of 3 calls is wrong |" in text
     assert pages.machine_tables([]).count("No report yet.") == 4

@@ -309,4 +309,13 @@ MUTANTS = [
         tests=("tests/testing/doctor/test_machine.py -k odd",),
         why="a misspelt EMBERHARMONY_BACKEND is not named",
     ),
+    Mutant(
+        name="conformance-tolerance-of-all-ops",
+        module="emberharmony/testing/conformance.py",
+        function="allowed",
+        original="not _multiplies(sample, call)",
+        replacement="False",
+        tests=("tests/backend/test_precision.py -k tolerance",),
+        why="on a device with TF32 each op may be off by 8,192 times its tolerance",
+    ),
 ]

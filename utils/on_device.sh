@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Does everything on a lent machine within 20 minutes, and leaves one folder of results.
+#
+#   utils/on_device.sh wheels                     # where there is a network: builds and downloads wheels into ./wheels
+#   utils/on_device.sh DEVICE [BACKEND] [FOLDER]  # on the machine: cuda, mps, gpu or cpu; torch by default; results-DEVICE
+#
+# The library of the backend is that of the machine's Python (PYTHON, by default python3). Without a folder ./wheels the
+# packages come from the index. QUICK=1 checks a few ops only, to try the script itself. Each step has a time limit; its
+# output is FOLDER/STEP.txt, its exit status a line of FOLDER/status.txt. The exit status is 1 if a step failed.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+PYTHON=${PYTHON:-python3}
+
+if [ "${1:-}" = wheels ]; then
+    mkdir -p wheels
+    "$PYTHON" -m pip wheel --quiet --no-deps --wheel-dir wheels . ./emberlint
+    exec "$PYTHON" -m pip download --quiet --dest wheels --only-binary :all: --constraint constraints.txt \
+        click numpy platformdirs ml_dtypes rich hypothesis scipy
+fi
+[ $# -ge 1 ] || { sed -n '2,11p' "$0"; exit 2; }
+DEVICE=$1 BACKEND=${2:-torch}
+FOLDER=${3:-results-$DEVICE}
+mkdir -p "$FOLDER"
+FOLDER=$(cd "$FOLDER" && pwd)
+: > "$FOLDER/status.txt"
+OPS='*' ROUNDS=10
+[ -z "${QUICK:-}" ] || OPS='*mul*' ROUNDS=1
+
+# step NAME SECONDS COMMAND...: runs a command, and notes its exit status and how long it took.
+step() {
+    local name=$1 limit=$2 began status
+    shift 2
+    began=$(date +%s)
+    "$ENV/bin/python" -c 'import subprocess, sys
+try:
+    sys.exit(subprocess.run(sys.argv[2:], timeout=float(sys.argv[1])).returncode)
+except subprocess.TimeoutExpired:
+    sys.exit(124)' "$limit" "$@" > "$FOLDER/$name.txt" 2>&1
+    status=$?
+    echo "$name: exit status $status, $(($(date +%s) - began)) s" | tee -a "$FOLDER/status.txt"
+}
+
+ENV=$(mktemp -d)/env
+trap 'rm -rf "$(dirname "$ENV")"' EXIT
+"$PYTHON" -m venv --system-site-packages "$ENV" || exit 2
+# A Python that is itself one of an environment would hide the packages of that environment.
+"$PYTHON" -c 'import site; print("\n".join(site.getsitepackages()))' > "$("$ENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"
+if [ -d wheels ]; then source=(--no-index --find-links wheels); else source=(); "$PYTHON" -m pip wheel --quiet --no-deps --wheel-dir "$ENV/wheels" .; fi
+PIP=("$ENV/bin/python" -m pip install --quiet ${source[@]+"${source[@]}"} --find-links "$ENV/wheels")
+step install 120 "${PIP[@]}" --no-deps --force-reinstall emberharmony
+step install-checks 300 "${PIP[@]}" "emberharmony[conformance]"
+RUN="$ENV/bin/emberharmony"
+cd "$FOLDER" || exit 2  # so that the installed package is imported, and not the checkout
+REPO=$OLDPWD
+step doctor 120 "$RUN" doctor --backend "$BACKEND" --device "$DEVICE" --report "doctor-$DEVICE.json"
+for precision in float32 tf32; do
+    step "conformance-$precision" 420 "$RUN" conformance --quick --backend "$BACKEND" --op "$OPS" --device "$DEVICE" \
+        --precision "$precision" --report "conformance-$DEVICE-$precision.json"
+done
+export EMBERHARMONY_DEVICE=$DEVICE
+step models 120 "$ENV/bin/python" "$REPO/benchmarks/models.py" --backend "$BACKEND" --rounds "$ROUNDS" --json models.json
+cat > two.py <<'PROGRAM'
+from emberharmony import ops
+
+D = ops.distributed
+world = D.init()
+x = ops.full((1024, 1024), float(world.rank + 1))
+total = D.all_sum({"x": x})["x"]
+assert float(ops.to_numpy(total)[0, 0]) == 3.0, total
+assert ops.get_device(total) == ops.get_default_device()
+print(f"rank {world.rank} of {world.size} on {ops.get_device(total)}: 1 + 2 = {float(ops.to_numpy(total)[0, 0]):g}")
+PROGRAM
+step distributed 60 "$RUN" launch -n 2 --backend "$BACKEND" two.py
+unset EMBERHARMONY_DEVICE
+step distributed-speed 60 "$ENV/bin/python" "$REPO/benchmarks/distributed.py" --ranks 2 --rounds 5 --json distributed.json
+
+# 2 is the exit status of a device that lacks the precision, which is no failure of the machine.
+! grep -v -e 'exit status 0,' -e '^conformance-tf32: exit status 2,' status.txt
