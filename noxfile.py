@@ -21,10 +21,10 @@ nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = False
 
 
-def run_tests(session: nox.Session, *ignored: str) -> None:
-    """Runs the tests that are named after `--` on the command line; by default all but the ignored ones."""
+def run_tests(session: nox.Session, *usual: str) -> None:
+    """Runs the tests that are named after `--` on the command line, by default the usual ones, or all."""
     jobs = os.environ.get("JOBS", "2")
-    chosen = session.posargs or ["tests", *(f"--ignore={path}" for path in ignored)]
+    chosen = session.posargs or usual or ["tests"]
     session.run("python", "-m", "pytest", "-q", "-n", jobs, *chosen, env={"OMP_NUM_THREADS": "1"})
 
 
@@ -56,6 +56,37 @@ def lowest(session: nox.Session) -> None:
     floors.write_text("".join(f"{name}=={version}\n" for name, version in found.items() if name != "emberlint"))
     session.install("--constraint", str(floors), "--editable", "emberlint", "--editable", ".[mlx,test]")
     run_tests(session)
+
+
+@nox.session(python=PYTHONS[1:])
+def newest_numpy(session: nox.Session) -> None:
+    """Runs the tests with the newest NumPy, which the pinned one is not: it needs Python 3.12."""
+    constraints = session.cache_dir / "newest_numpy.txt"
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    constraints.write_text("".join(f"{pin}\n" for pin in pins if not pin.startswith("numpy==")))
+    session.install(
+        "--constraint", str(constraints), "--editable", "emberlint", "--editable", ".[mlx,test]", "numpy>=2.5"
+    )
+    run_tests(session)
+
+
+@nox.session(python=["3.14", "3.14t"])
+def next_python(session: nox.Session) -> None:
+    """Runs the tests on versions of Python that are not declared yet, where the dispatch is the portable one."""
+    session.install("--editable", "emberlint", "--editable", ".[mlx,test]")
+    run_tests(session)
+
+
+@nox.session(python=PYTHONS[0], default=False)
+@nox.parametrize("torch", ["2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1"])
+def torch_versions(session: nox.Session, torch: str) -> None:
+    """Runs the tests of PyTorch with older versions, for a lower floor.
+
+    PIP_EXTRA_INDEX_URL has to name an index with builds for the CPU: the usual one has builds of a gigabyte for CUDA.
+    """
+    session.install(*PINNED, ".[test]")
+    session.install("--only-binary", ":all:", f"torch=={torch}+cpu")
+    run_tests(session, "tests/backend", "tests/ops", "tests/conformance", "--ember-backend", "torch")
 
 
 @nox.session(python=PYTHONS[0])

@@ -9,6 +9,7 @@ import pytest
 
 from emberharmony import Parameter, ops
 from emberharmony.core import errors
+from tests.another import another
 
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 
@@ -242,7 +243,7 @@ def test_a_traced_tensor_in_an_option_is_refused(backend: str) -> None:
 
 
 def test_a_compiled_function_may_use_other_backends(quick: str) -> None:
-    other = "torch" if quick == "numpy" else "numpy"
+    other = another(quick)
 
     def aside(x: Any) -> Any:
         with ops.use_backend(other):
@@ -276,6 +277,6 @@ def test_a_pullback_may_be_called_while_another_backend_is_active(function: Any,
         pytest.skip("MLX pulls by a run of the function, which is on the active backend")
     y, pull = ops.vjp(function(lambda x: ops.multiply(x, ops.multiply(x, x))), ops.asarray(X))
     cotangent = ops.ones_like(y)
-    with ops.use_backend("torch" if backend == "numpy" else "numpy"):
+    with ops.use_backend(another(backend)):
         (found,) = pull(cotangent)
     np.testing.assert_allclose(ops.to_numpy(found), 3 * X**2, rtol=1e-6)

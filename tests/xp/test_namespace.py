@@ -14,6 +14,7 @@ from emberharmony import ops
 from emberharmony import xp as package
 from emberharmony.core.dtypes import ALL
 from emberharmony.errors import BackendNotFoundError, DTypeError
+from tests.another import another
 
 
 def test_a_namespace_is_a_module_that_is_imported_and_pickled(xp: Any, backend: str) -> None:
@@ -89,7 +90,7 @@ def test_the_inspection_of_the_standard(xp: Any) -> None:
 
 
 def test_functions_run_whichever_backend_is_active(xp: Any, backend: str) -> None:
-    other = "numpy" if backend != "numpy" else "torch"
+    other = another(backend)
     with ops.use_backend(other):
         x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
         assert type(xp.softmax(x)) is type(xp.cov(x)) is type(xp.linalg.norm(x)) is xp.Array

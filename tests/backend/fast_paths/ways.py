@@ -12,6 +12,7 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.core import op_globals, selection
 from emberharmony.core.registry import OPS
+from tests.another import another
 from tests.backend.fast_paths.comparing import calls, general
 
 
@@ -59,7 +60,7 @@ def cost(call: str, general_way: bool = False) -> int:
     before, backend = op_globals.override, ops.get_backend()
     try:
         op_globals.publish(override=selection._OVERRIDE.get)
-        with ops.use_backend("torch" if backend == "numpy" else "numpy"), ops.use_backend(backend):
+        with ops.use_backend(another(backend)), ops.use_backend(backend):
             return calls(general(name) if general_way else OPS[name].function, *args, **kwargs)
     finally:
         op_globals.publish(override=before)
