@@ -45,16 +45,19 @@ def test_equal_names_at_other_places_do_not_correspond() -> None:
 
 def test_modules_with_equal_tensors_correspond_wherever_they_are() -> None:
     class Net(torch.nn.Module):
-        def __init__(self, called: bool) -> None:
+        def __init__(self, name: str) -> None:
             super().__init__()
-            self.places, self.out = torch.nn.Embedding(5, 8), torch.nn.Linear(8, 2)
-            self.called = called
+            self.add_module(name, torch.nn.Embedding(5, 8))
+            self.add_module(name + "_out", torch.nn.Linear(8, 2))
+            self.name = name
 
         def forward(self, x: Any) -> Any:
-            return self.out(x + (self.places(torch.arange(5)) if self.called else self.places.weight))
+            table = self.get_submodule(self.name)
+            x = x + (table(torch.arange(5)) if self.name == "places" else table.weight)
+            return self.get_submodule(self.name + "_out")(x)
 
-    first, second = Net(True), Net(False)
-    second.load_state_dict(first.state_dict())
+    first, second = Net("places"), Net("order")
+    second.load_state_dict({name.replace("places", "order"): x for name, x in first.state_dict().items()})
     report = emberharmony.compare(first, second, X)
     assert report.ok
     assert not any("correspond to none" in note for note in report.notes), report.notes
@@ -108,7 +111,8 @@ def test_masks_that_are_added_may_have_other_large_numbers() -> None:
             return self.scores(x, torch.full((5, 8), self.low).triu(self.above))
 
     assert emberharmony.compare(Net(float("-inf")), Net(-1e9), X, stop="all").ok
-    assert emberharmony.compare(Net(float("-inf")), Net(-1e9, 2), X).first is not None
+    wrong = emberharmony.compare(Net(float("-inf")), Net(-1e9, 2), X).first
+    assert (wrong.path, "before it calls scores" in wrong.message) == ("Net", True)
 
 
 def test_recurrent_layers_of_pytorch_compute_in_float64() -> None:

@@ -7,7 +7,9 @@ import pytest
 
 import emberharmony
 from emberharmony import nn, ops
+from emberharmony.testing.models.alignment import Side, align
 from emberharmony.testing.models.arrays import fits
+from emberharmony.testing.models.functions import adapter_of
 
 torch: Any = pytest.importorskip("torch", reason="the models are ones of PyTorch")
 
@@ -337,23 +339,27 @@ def test_buffers_of_integers_are_no_weights() -> None:
     class Masked(Attention):
         def __init__(self) -> None:
             super().__init__(True)
-            self.register_buffer("mask", torch.ones(40, 40, dtype=torch.bool))
+            self.register_buffer("mask", torch.ones(6, 6, dtype=torch.bool))
 
     class Net(torch.nn.Module):
-        def __init__(self, attention: Any) -> None:
+        def __init__(self, joined: bool) -> None:
             super().__init__()
-            self.mix, self.mlp = attention, Wrapped()
+            self.norm = torch.nn.LayerNorm(10)
+            self.mix = Masked() if joined else None
+            if joined:
+                self.mlp = Wrapped()
+            else:
+                self.blend = Attention(False)
+                self.up, self.down = torch.nn.Linear(10, 12), torch.nn.Linear(12, 10)
 
         def forward(self, x: Any) -> Any:
-            return self.mlp(self.mix(x))
+            if self.mix is None:
+                return self.down(torch.relu(self.up(self.blend(self.norm(x)))))
+            return self.mlp(self.mix(self.norm(x)))
 
-    first, second = Net(Masked()), Net(Attention(False))
-    second.attend = second.__dict__["_modules"].pop("mix")
-    second.forward = lambda x: second.mlp(second.attend(x))
-    report = emberharmony.compare(first, second, X)
-    assert ("mix", "attend") == (report.first.path.split(".")[1], report.first.other.split(".")[1]), (
-        report.first.message
-    )
+    first, second = Side(adapter_of(Net(True)), Net(True), {}), Side(adapter_of(Net(False)), Net(False), {})
+    assert sum(first.sizes("mix").elements()) == sum(second.sizes("blend").elements())
+    assert align(first, second, {}).names["mix"] == "blend"
 
 
 def test_axes_that_one_shape_has_joined_fit() -> None:
