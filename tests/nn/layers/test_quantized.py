@@ -173,6 +173,9 @@ def test_any_number_of_rows_and_vectors(backend: str, bits: int, group_size: int
         for shape in ((128,), (1, 128), (0, 128), (2, 1, 128), (5, 128), (70, 128)):
             x = np.random.default_rng(rows).standard_normal(shape).astype("float32")
             require_close(layer(ops.convert_to_tensor(x)), x @ values.T, 4e-6, f"{rows} rows, {shape}")
+        for shape in ((128,), (2, 128)):
+            repeated = ops.broadcast_to(ops.ones(()), shape)
+            require_close(layer(repeated), np.ones(shape) @ values.T, 4e-6, f"{rows} rows, {shape}, one element")
         assert (_layout(layer) is not None) == (backend == "torch")
         assert layer.weight.value.tolist() == words
 

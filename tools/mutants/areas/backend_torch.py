@@ -211,6 +211,15 @@ MUTANTS = [
         why="a product of a quantised layer and a vector that repeats an element reads other memory",
     ),
     Mutant(
+        name="torch-quantised-strides-of-a-vector",
+        module="emberharmony/backend/torch/neural/quantized_columns.py",
+        function="_product_by_vector",
+        original="vector = x.contiguous().view(-1)",
+        replacement="vector = x.reshape(-1)",
+        tests=(f"tests/nn/layers/test_quantized.py {ON_TORCH} -k any_number",),
+        why="a product of a quantised layer and one vector that repeats an element reads other memory",
+    ),
+    Mutant(
         name="torch-quantised-odd-rows",
         module="emberharmony/backend/torch/neural/quantized_columns.py",
         function="words_of",

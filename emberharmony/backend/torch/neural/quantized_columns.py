@@ -67,8 +67,10 @@ def product(
         scales, biases: (rows, groups) of float32.
         group_size, bits: those of the matrix.
     """
+    rows, groups = scales.shape
+    if x.numel() == len(table):
+        return _product_by_vector(x, table, scales, biases, group_size, bits)
     scales, biases = scales.mT.contiguous(), biases.mT
-    groups, rows = scales.shape
     parts = x.contiguous().view(-1, groups, group_size)  # the kernel reads the weights without regard to strides
     added, vectors = parts.sum(-1), len(parts)
     if vectors <= _FEW:
@@ -76,13 +78,27 @@ def product(
         sums = _kernel(bits)(table, places, starts, per_sample_weights=parts.view(-1)).view(vectors, groups, -1)
         if sums.shape[-1] != rows:
             sums = sums[..., :rows]
-        return torch.addmm(sums.mul_(scales).sum(1), added, biases).view(*x.shape[:-1], rows)
+        return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], rows)
     result = added @ biases
     for i, part in enumerate(_groups(table, rows, group_size, bits)):
         if vectors <= _SUMS:
             result.addcmul_(parts[:, i] @ part, scales[i])
         else:
             result.addmm_(parts[:, i], part.mul_(scales[i]))
+    return result.view(*x.shape[:-1], rows)
+
+
+def _product_by_vector(
+    x: torch.Tensor, table: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor, group_size: int, bits: int
+) -> torch.Tensor:
+    """Returns `x @ matrix.T` for one vector, in fewer calls."""
+    rows, groups = scales.shape
+    places, starts = _bags(groups, group_size, len(table))
+    vector = x.contiguous().view(-1)
+    sums = _kernel(bits)(table, places, starts, per_sample_weights=vector)
+    if sums.shape[1] != rows:
+        sums = sums[:, :rows]
+    result = sums.mul_(scales.mT).sum(0).addmv_(biases, vector.view(groups, group_size).sum(1))
     return result.view(*x.shape[:-1], rows)
 
 
