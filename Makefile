@@ -141,7 +141,7 @@ docs: $(STAMP)  ## Build the documentation into docs/_build/html
 
 site: docs  ## Build the documentation, and open every page in the Chromium of the system, on a desk and on a phone
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt playwright
-	$(PYTEST) -m slow tests/docs/test_site.py
+	$(PYTEST) -m slow tests/docs/test_site.py -o faulthandler_timeout=7200
 
 linkcheck: $(STAMP)  ## Open every link of the documentation that leads to other sites; needs the network
 	$(BIN)/python -m sphinx --keep-going -q -b linkcheck docs docs/_build/linkcheck

@@ -72,7 +72,7 @@ def api_index(categories: Mapping[str, Sequence[OpSpec]]) -> str:
     """Returns the entry page of the reference: every op by its letter, the categories, and the other references."""
     letters: dict[str, list[str]] = {}
     for spec in OPS.values():
-        for name in {_short(spec), *spec.aliases}:
+        for name in {re.sub("^random_", "random.", _short(spec)), *spec.aliases}:
             link = f"[`{name}`]({spec.category}/{spec.name}.md)"
             letters.setdefault(name.rpartition(".")[2][0].lower(), []).append(link)
     rows = [f"| [{title_of(name)}]({name}.md) | {_sentence(name, categories)} |" for name in sorted(categories)]

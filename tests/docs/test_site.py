@@ -122,9 +122,11 @@ def test_the_sidebar_has_five_entries_and_the_index_of_ops_is_one_click_away(bro
     entries = page.locator(".sidebar-tree > ul > li > a")
     assert entries.all_inner_texts() == ["Start", "Guide", "Examples", "API reference", "Project"]
     page.click(".sidebar-tree a:has-text('API reference')")
+    page.wait_for_selector(".op-index a")
     names = set(page.locator(".op-index a").all_inner_texts())
     assert {name.rpartition(".")[2] for name in names} >= {"softmax", "acos", "lgamma", "fft", "normal"}
     page.click(".op-index a:text-is('softmax')")
+    page.wait_for_url("**/softmax.html")
     assert page.inner_text("h1").startswith("softmax")
     assert max(len(text) for text in page.locator(".sidebar-tree a").all_inner_texts()) <= 32
 

@@ -318,4 +318,22 @@ MUTANTS = [
         tests=("tests/backend/test_precision.py -k tolerance",),
         why="on a device with TF32 each op may be off by 8,192 times its tolerance",
     ),
+    Mutant(
+        name="lint-two-dtypes-are-safe",
+        module="emberlint/src/emberlint/inference/dtypes.py",
+        function="common",
+        original="left.dtype if left.dtype == right.dtype else ''",
+        replacement="left.dtype or right.dtype",
+        tests=("tests/emberlint/inference/test_dtypes.py",),
+        why="float32 times an int64 tensor, which is float64 on NumPy, is no finding in a program",
+    ),
+    Mutant(
+        name="lint-a-joined-name-keeps-its-dtype",
+        module="emberlint/src/emberlint/inference/values.py",
+        function="_of_any_dtype",
+        original="value.of_dtype('')",
+        replacement="value",
+        tests=("tests/emberlint/inference/test_dtypes.py",),
+        why="a name that is a float tensor on one path only counts as one",
+    ),
 ]
