@@ -13,7 +13,17 @@ from tests.nn.omissions import CLASSES, EVERYWHERE, OPTIONS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "layers.md").read_text(encoding="utf-8")
 FAMILIES = {
-    "Modules and state": ("module", "emberharmony", "state", "rngs", "fitting", "progress", "functional", "lazy"),
+    "Modules and state": (
+        "module",
+        "emberharmony",
+        "state",
+        "rngs",
+        "fitting",
+        "history",
+        "progress",
+        "functional",
+        "lazy",
+    ),
     "Containers": ("containers", "data_parallel"),
     "Linear layers": ("linear", "lora"),
     "Embeddings": ("embedding",),
