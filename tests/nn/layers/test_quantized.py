@@ -176,7 +176,7 @@ def test_any_number_of_rows_and_vectors(backend: str, bits: int, group_size: int
                 host = ops.to_numpy(x).astype("float64")
                 found, size = ops.to_numpy(layer(x)), abs(host) @ abs(values.T)
                 assert found.shape == size.shape
-                assert (abs(found - host @ values.T) <= 1e-6 * size).all(), (rows, shape)
+                assert (abs(found - host @ values.T) <= 4e-6 * size).all(), (rows, shape)
         assert (_layout(layer) is not None) == (backend == "torch")
         assert layer.weight.value.tolist() == words
 
