@@ -135,8 +135,9 @@ bench-check: $(STAMP)  ## Count the instructions of calls and imports, and fail 
 bench-record: $(STAMP)  ## Count the same and record it in benchmarks/instructions.json
 	$(BIN)/python -m benchmarks check --record
 
+# Sphinx 9 forgets the index entries of unchanged pages, which the search shows first; -E reads all pages again.
 docs: $(STAMP)  ## Build the documentation into docs/_build/html
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 site: docs  ## Build the documentation, and open every page in the Chromium of the system, on a desk and on a phone
