@@ -364,7 +364,12 @@ class Cell(TensorMethods, Substitute):
         tensor, home = self._held
         if home is None or isinstance(tensor, TensorProxy) or self in _THREAD.values:
             return repr(self)
-        return f"{self!r}\n{home.backend.to_numpy(tensor)}"
+        backend = home.backend
+        try:
+            values = backend.to_numpy(tensor)
+        except DTypeError:  # NumPy has bfloat16 by ml_dtypes only
+            values = backend.to_numpy(backend.cast(tensor, backend.dtypes["float32"]))
+        return f"{self!r}\n{values}"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Shows the values in IPython and notebooks."""

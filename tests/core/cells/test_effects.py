@@ -105,6 +105,7 @@ ACTIONS: dict[str, Callable[[Parameter, Any], object]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*changes nothing, because no parameter has a gradient")
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("first", ACTIONS)
 def test_two_actions_in_either_order_do_what_they_do_uncompiled(first: str, quick: str) -> None:
