@@ -37,6 +37,8 @@ class _Seed:
     def __init__(self, value: int | None, lineage: tuple[int, ...] = (), forked: int = 0) -> None:
         self.value, self.lineage = value, lineage
         self.streams: dict[object, Any] = {}
+        self.idle: dict[str, State] = {}
+        """By backend the state of a stream of which nothing was drawn, because it was started only to be saved."""
         self.forks = iter(range(forked, sys.maxsize))
 
     @property
@@ -136,8 +138,10 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
         "host": HOST.get().state_dict(),
     }
     before = set(seed.streams)
-    state["native"] = save()
-    state["drawn"] = before == set(seed.streams)  # otherwise the stream was started only to be saved
+    native = state["native"] = save()
+    if before != set(seed.streams):
+        seed.idle[backend] = native
+    state["drawn"] = seed.idle.get(backend) != native
     return state
 
 
@@ -158,7 +162,15 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
             f"{_STATE} is that of backend {reader.state['backend']!r}, but the active backend is {backend!r}: switch "
             f"to it (ops.use_backend), or draw from a Generator, whose state every backend continues"
         )
-    return reader.inner("native"), _seed_of(reader)
+    if type(reader.state.get("drawn")) is not bool:
+        raise reader.damage_error("drawn", "whether numbers were drawn")
+    native, seed = reader.inner("native"), _seed_of(reader)
+    seed.idle = {**_Process.seed.idle}
+    if reader.state["drawn"]:
+        seed.idle.pop(backend, None)
+    else:
+        seed.idle[backend] = native.state
+    return native, seed
 
 
 def restore_host_stream(state: Any) -> None:

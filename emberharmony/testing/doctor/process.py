@@ -37,7 +37,8 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
         seconds: how long a check may take.
     """
     command = [sys.executable, "-W", "ignore", "-m", __name__, name, *([] if device is None else [device])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    whole = {**os.environ, "EMBERHARMONY_TRACEBACK": "full"}  # whose last line is the error
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=whole)
     current = "import"
     ended = False
     try:

@@ -45,7 +45,7 @@ def test_an_odd_setting_is_named(name: str, value: str) -> None:
 def test_a_backend_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "is_installed", lambda name: False)
     [finding] = odd(EMBERHARMONY_BACKEND="jax")
-    assert finding.detail.endswith('names jax, which is not installed: pip install "emberharmony[jax]"')
+    assert finding.detail.endswith('names jax, which is not installed: pip install "jax"')
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,7 @@ def test_an_unknown_reduction_is_refused() -> None:
 
 
 def test_a_negative_number_of_classes_is_refused() -> None:
-    assert indexing.class_count(0) == 0
+    ids = np.array([1, 0])
+    assert indexing.class_count(0, ids) == 0
     with pytest.raises(ArgumentError):
-        indexing.class_count(-1)
+        indexing.class_count(-1, ids)
