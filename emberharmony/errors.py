@@ -39,7 +39,6 @@ from emberharmony.core.errors import TracedTensorError as TracedTensorError
 from emberharmony.core.errors import TrainingWarning as TrainingWarning
 from emberharmony.core.errors import UninitializedParameterError as UninitializedParameterError
 from emberharmony.core.errors import UnsupportedOpError as UnsupportedOpError
-from emberharmony.core.errors import UnusedBlockWarning as UnusedBlockWarning
 from emberharmony.core.errors import WeightFileError as WeightFileError
 
 __all__ = [
@@ -77,6 +76,5 @@ __all__ = [
     "TrainingWarning",
     "UninitializedParameterError",
     "UnsupportedOpError",
-    "UnusedBlockWarning",
     "WeightFileError",
 ]

@@ -7,7 +7,6 @@ The first of these that is set wins: a `use_backend` block; `set_backend` in thi
 import contextlib
 import functools
 import os
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -29,7 +28,6 @@ from emberharmony.core.errors import (
     ArgumentTypeError,
     BackendMismatchError,
     EmberError,
-    UnusedBlockWarning,
 )
 from emberharmony.core.state import checked_mode, settings
 from emberharmony.core.tracing import TensorProxy
@@ -201,15 +199,14 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         'numpy'
     """
 
-    __slots__ = ("_chosen", "_like", "_name")
+    __slots__ = ("_like", "_name")
 
     def __init__(self, name: "BackendLike | Backend | TensorBackend | None" = None, *, like: Any = None) -> None:
-        self._backend = OWNERS.get(like.__class__)
         if (name is None) == (like is None):
-            self._chosen = True
             raise ArgumentError("use_backend takes either a backend's name or like=tensor")
         self._watch = None
         self._name, self._like = name, like
+        self._backend = OWNERS.get(like.__class__)
 
     if TYPE_CHECKING:  # for type checkers alone, because a method that calls `super().__enter__` would cost a frame
 
@@ -217,17 +214,7 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
             """Starts the override and returns its backend."""
             raise NotImplementedError
 
-    def __del__(self) -> None:
-        if self._backend is None and not hasattr(self, "_chosen"):  # else it was entered, or is a decorator
-            warnings.warn(
-                f"use_backend({self._name!r}) has no effect without `with`: write `with ops.use_backend(...):`, or "
-                f"call ops.set_backend({self._name!r})",
-                UnusedBlockWarning,
-                stacklevel=2,
-            )
-
     def _choose_backend(self) -> Backend:
-        self._chosen = True
         if self._name is None:
             return backend_of(self._like) or selection.current()
         backend = self._name if isinstance(self._name, Backend) else load(cast("BackendLike", self._name))

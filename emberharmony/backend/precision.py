@@ -68,6 +68,11 @@ class PrecisionBlock(Scope, contextlib.ContextDecorator):
         super().__init__()
         self._state = state
 
+    @classmethod
+    def is_open(cls) -> bool:
+        """Returns whether this thread or task is in such a block."""
+        return cls._stack.get() is not None
+
     def __enter__(self) -> None:
         backend: Any = selection.current()
         # A library without a setting does what it does: the block shares nothing with others.

@@ -215,10 +215,6 @@ class TrainingWarning(UserWarning):
     """Issued when a training loop does something that trains nothing, such as a step without gradients."""
 
 
-class UnusedBlockWarning(UserWarning):
-    """Issued when a block such as `ops.use_backend(name)` was made and not entered, so that it has no effect."""
-
-
 _WARNINGS = (
     SettingsWarning,
     CheckpointWarning,
@@ -227,7 +223,6 @@ _WARNINGS = (
     EngineWarning,
     CheckWarning,
     TrainingWarning,
-    UnusedBlockWarning,
 )
 for _class in (EmberError, *EmberError.__subclasses__(), NonFiniteError, MissingFileError, *_WARNINGS):
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it

@@ -47,6 +47,7 @@ from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
 from emberharmony.core import errors, op_globals
 from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.state import checked_mode
 from emberharmony.core.trees.tree import tree_leaves
 
 
@@ -141,6 +142,8 @@ class MLXBackend(
 
     def at_hand(self, indices: mx.array) -> np.ndarray | None:
         """Returns the values in checked mode, which forces evaluation."""
+        if isinstance(indices, mx.array) and not mx.issubdtype(indices.dtype, mx.integer):
+            return np.asarray(indices.astype(mx.float32)) if checked_mode.checking() else None
         values = read_if_checked(indices)
         return values if isinstance(values, np.ndarray) else None
 

@@ -62,10 +62,10 @@ def port(
     check_run: str | None,
     backends: tuple[str, ...],
 ) -> None:
-    """Change files in place: native calls become ops where they are equal.
+    """Replace native calls by ops where they are equal.
 
-    --diff shows the changes and writes nothing. The rest is listed with reasons, and marked with comments if you say
-    --mark.
+    The files are changed; --diff shows the changes and writes nothing. The rest is listed with reasons, and marked with
+    comments if you say --mark.
     """
     try:
         own_methods = import_module("emberlint.port.own_methods").own_methods
