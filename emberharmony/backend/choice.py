@@ -227,7 +227,6 @@ class use_backend(selection.Override):  # noqa: N801  (a context manager that re
         Raises:
             ArgumentTypeError: if `function` is a generator function.
         """
-        self._chosen = True
         flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
         if flags & (GENERATOR | ASYNC_GENERATOR):
             raise ArgumentTypeError(

@@ -62,8 +62,8 @@ def run_sample(sample: Sample, backend: str, quick: bool = True, most: int | Non
 def allowed(sample: Sample, call: Call) -> Call:
     """Returns a call with the tolerance that the device allows: a larger one where it rounds the factors of float32.
 
-    That counts for results of float32 and complex64 of ops that multiply tensors, by themselves or in their bodies. On a
-    CPU it counts in a block of `ops.precision` only: there a product that is off is wrong.
+    That counts for results of float32 and complex64 of ops that multiply tensors, by themselves or in their bodies, and
+    on a CPU in a block of `ops.precision` only: there a product that is off is wrong.
     """
     narrow = {"float32", "complex64"} & set(call.result if isinstance(call.result, tuple) else (call.result,))
     if not narrow or not call.tolerance or call.raises is not None:

@@ -62,9 +62,9 @@ def port(
     check_run: str | None,
     backends: tuple[str, ...],
 ) -> None:
-    """Replace native calls by ops where they are equal.
+    """Replace native calls by equal ops, in place.
 
-    The files are changed; --diff shows the changes and writes nothing. The rest is listed with reasons, and marked with
+    --diff shows the changes and writes nothing. The rest is listed with reasons, and marked with
     comments if you say --mark.
     """
     try:
