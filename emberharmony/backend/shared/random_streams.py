@@ -162,11 +162,12 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
             f"{_STATE} is that of backend {reader.state['backend']!r}, but the active backend is {backend!r}: switch "
             f"to it (ops.use_backend), or draw from a Generator, whose state every backend continues"
         )
-    if type(reader.state.get("drawn")) is not bool:
+    drawn = reader.state.get("drawn", True)  # states of before do not say it
+    if type(drawn) is not bool:
         raise reader.damage_error("drawn", "whether numbers were drawn")
     native, seed = reader.inner("native"), _seed_of(reader)
     seed.idle = {**_Process.seed.idle}
-    if reader.state["drawn"]:
+    if drawn:
         seed.idle.pop(backend, None)
     else:
         seed.idle[backend] = native.state

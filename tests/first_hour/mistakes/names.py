@@ -24,7 +24,7 @@ MISTAKES = [
         "nn.losses.CategoricalCrossentropy()",
         says=r"nn\.losses\.cross_entropy",
     ),
-    Mistake("nn.functional", 2, "nn.functional.relu(ops.ones(2))", says=r"functions are in ops"),
+    Mistake("nn.functional", 2, "nn.functional.relu(ops.ones(2))", says=r"functions are in ops|did you mean ops\.relu"),
     Mistake(
         "dim after a first call",
         2,
