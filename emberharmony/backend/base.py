@@ -244,8 +244,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         memory[place] = updates
         return memory
 
-    def at_hand(self, indices: Any) -> np.ndarray[Any, Any] | None:
-        """Returns a tensor of integers as an array if reading it costs next to nothing, or in checked mode; else None.
+    def at_hand(self, tensor: Any) -> np.ndarray[Any, Any] | None:
+        """Returns a tensor as an array if reading it costs next to nothing, or in checked mode; else None.
 
         It serves checks that are worth no transfer and no evaluation.
         """

@@ -1,8 +1,10 @@
-"""`Backend.at_hand`: which tensors of integers a check may read."""
+"""`Backend.at_hand`: which tensors a check may read."""
 
 from typing import Any
 
-from emberharmony import ops
+import pytest
+
+from emberharmony import nn, ops
 from emberharmony.core import selection
 
 
@@ -24,3 +26,12 @@ def test_traced_values_are_not_read(backend: str) -> None:
     specs = ops.TensorSpec((2,), "int64")
     ops.eval_shape(lambda x: (found.append(read(x)), x)[1], specs)
     assert found[-1] is None
+
+
+def test_a_tensor_of_the_users_own_graph_is_read() -> None:
+    torch = pytest.importorskip("torch")
+    with ops.use_backend("torch"):
+        p = torch.tensor([0.25, 0.5], requires_grad=True)
+        assert read(p).tolist() == [0.25, 0.5]
+        nn.losses.binary_cross_entropy(p, torch.tensor([0.0, 1.0])).backward()
+        assert p.grad is not None

@@ -117,9 +117,9 @@ class JAXBackend(
         """The version of JAX."""
         return str(jax.__version__)
 
-    def at_hand(self, indices: Any) -> np.ndarray | None:
+    def at_hand(self, tensor: Any) -> np.ndarray | None:
         """Returns the memory of a tensor on the CPU; None inside of a compiled function."""
-        return at_hand(indices) if isinstance(indices, jax.Array) else None
+        return at_hand(tensor) if isinstance(tensor, jax.Array) else None
 
     def from_numpy(self, array: np.ndarray) -> jax.Array:
         """Returns a copy of a NumPy array as a tensor.

@@ -140,11 +140,11 @@ class MLXBackend(
         result[place] = updates
         return result
 
-    def at_hand(self, indices: mx.array) -> np.ndarray | None:
+    def at_hand(self, tensor: mx.array) -> np.ndarray | None:
         """Returns the values in checked mode, which forces evaluation."""
-        if isinstance(indices, mx.array) and not mx.issubdtype(indices.dtype, mx.integer):
-            return np.asarray(indices.astype(mx.float32)) if checked_mode.checking() else None
-        values = read_if_checked(indices)
+        if isinstance(tensor, mx.array) and not mx.issubdtype(tensor.dtype, mx.integer):
+            return np.asarray(tensor.astype(mx.float32)) if checked_mode.checking() else None
+        values = read_if_checked(tensor)
         return values if isinstance(values, np.ndarray) else None
 
     def from_numpy(self, array: np.ndarray) -> mx.array:

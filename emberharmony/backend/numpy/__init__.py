@@ -135,9 +135,9 @@ class NumpyBackend(
         """The version of NumPy."""
         return np.__version__
 
-    def at_hand(self, indices: Any) -> np.ndarray | None:
+    def at_hand(self, tensor: Any) -> np.ndarray | None:
         """Returns the tensor; None if a transform traces it."""
-        return indices if isinstance(indices, np.ndarray) else None
+        return tensor if isinstance(tensor, np.ndarray) else None
 
     shares_memory = True
     usual_float = "float64"

@@ -196,9 +196,9 @@ class TorchBackend(
         """Returns whether no graph, transform or compiler records what is written."""
         return is_unwatched(*tensors)
 
-    def at_hand(self, indices: Any) -> np.ndarray | None:
+    def at_hand(self, tensor: Any) -> np.ndarray | None:
         """Returns the memory of a tensor on the CPU; None inside the transforms of `torch.func`, which hide it."""
-        return indices.numpy() if has_values(indices) and not in_functional_transform() else None
+        return tensor.detach().numpy() if has_values(tensor) and not in_functional_transform() else None
 
     from_numpy = staticmethod(of_host)
 

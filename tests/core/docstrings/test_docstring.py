@@ -1,4 +1,4 @@
-"""The docstrings that `help` shows: of ops, of layers, of functions, and of what is not the package's."""
+"""The docstrings that `help` shows, of ops, layers and functions; those of other packages stay as they are."""
 
 import inspect
 import pydoc
