@@ -7,10 +7,15 @@ from typing import Any
 
 
 def own_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Returns the `__getattr__` and the `__dir__` of a public module that imports all it has.
+    """Returns the `__getattr__` and the `__dir__` of a public module that has imported all it has, and documents it.
 
     `__getattr__` raises `AttributeError` with a hint; `__dir__` returns the names that are defined in it or below.
     """
+    # Imported here, because `import emberharmony` loads nothing but names.
+    from emberharmony.core.docstrings.docstring import document
+
+    # Here and not where the package loads its name, because another module may have imported it before.
+    document(sys.modules[module])
 
     def names() -> list[str]:
         return sorted(

@@ -2,6 +2,8 @@
 
 import inspect
 import pydoc
+import subprocess
+import sys
 from types import MethodType, ModuleType
 from typing import Any
 
@@ -66,3 +68,10 @@ def test_modules_that_import_each_other_are_not_followed() -> None:
     module.__dict__.update(itself=module, ops=ops)
     document(module)
     assert module.itself is module
+
+
+@pytest.mark.fresh_process
+def test_a_module_that_another_one_imported_first_is_documented() -> None:
+    program = "import inspect, emberharmony.nn.losses as losses; print(inspect.getdoc(losses.mse))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Default: 'mean'." in done.stdout
