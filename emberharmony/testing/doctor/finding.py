@@ -8,7 +8,7 @@ ROWS = {
     "precision": "accelerators.md#the-precision-of-products",
     "remaining": "semantics.md#differences-that-remain",
     "speed": "performance.md",
-    "settings": "switching.md",
+    "settings": "install.md#environment-variables",
     "versions": "stability.md#supported-versions",
     "doctor": "accelerators.md#what-the-doctor-checks",
 }

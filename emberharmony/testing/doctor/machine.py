@@ -14,6 +14,7 @@ from emberharmony.backend.discovery import backend_names, install_line, is_insta
 from emberharmony.backend.shared.device import ENVIRONMENT as DEVICE
 from emberharmony.backend.shared.device import host_memory, memory_limit, processor
 from emberharmony.core.dispatch import DISPATCH, REASON
+from emberharmony.core.display.tracebacks import VARIABLE as TRACEBACK
 from emberharmony.core.errors import suggest
 from emberharmony.core.state import settings
 from emberharmony.testing.doctor.finding import BROKEN, DIFFERS, OK, ROWS, Finding
@@ -21,7 +22,7 @@ from emberharmony.version import __version__
 
 _OWN = (
     *(BACKEND, DEVICE, "EMBERHARMONY_CHECK", "EMBERHARMONY_CONFIG", "EMBERHARMONY_DISPATCH", "EMBERHARMONY_MLX_BLAS"),
-    *("EMBERHARMONY_BOARD", "EMBERHARMONY_TRANSPORT", "EMBERHARMONY_TEST_SEED"),
+    *("EMBERHARMONY_BOARD", "EMBERHARMONY_TRANSPORT", "EMBERHARMONY_TEST_SEED", TRACEBACK),
 )
 """The environment variables of EmberHarmony."""
 
@@ -56,6 +57,7 @@ def facts() -> dict[str, Any]:
         "memory limit GiB": round(memory_limit() / 2**30, 1),
         "libraries": {name: version for name, version, _, _ in requirements() if version is not None},
         "NumPy's BLAS": blas_of_numpy(),
+        "backend": chosen_backend(os.environ),
         "settings": settings_in_use(os.environ),
     }
 
@@ -81,7 +83,7 @@ def requirements() -> Iterator[tuple[str, str | None, str, str]]:
         yield match[0], version, "0" if floor is None else floor[1], kind
 
 
-_EXTRAS = ("", "torch", "mlx", "jax", "dask", "bfloat16", "cli", "conformance")
+_EXTRAS = ("", "torch", "mlx", "jax", "dask", "numba", "bfloat16", "cli", "conformance")
 """The extras that programs and the commands need, not those of developers."""
 
 
@@ -112,6 +114,18 @@ def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
     own = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in names]
     in_use = {name: without_home(environ[name]) for name in (*names, *own)}
     return in_use | ({"settings file": without_home(settings.path())} if settings.exists() else {})
+
+
+def chosen_backend(environ: Mapping[str, str]) -> str:
+    """Returns which backend a program starts with, and what says so, without the import of its library."""
+    if named := environ.get(BACKEND):
+        return f"{named}, from {BACKEND}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `findings` tells of a file that cannot be read
+        persisted = settings.read("backend")
+    if persisted is not None:
+        return f"{persisted}, from {without_home(settings.path())}"
+    return "the automatic choice"
 
 
 def without_home(text: str) -> str:

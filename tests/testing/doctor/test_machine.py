@@ -1,5 +1,6 @@
 """What the doctor says of versions and settings: each oddity is named."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,25 @@ def test_an_odd_setting_is_named(name: str, value: str) -> None:
     assert finding.verdict == verdict
     assert words in finding.detail
     assert machine.settings_in_use({name: value, "HOME": "x"})[name] == value
+
+
+def test_no_variable_that_the_package_reads_is_odd() -> None:
+    sources = (path.read_text(encoding="utf-8") for path in (DOCS.parent / "emberharmony").rglob("*.py"))
+    read = {name for source in sources for name in re.findall(r'"(EMBERHARMONY_[A-Z_]+)"', source)}
+    assert {"EMBERHARMONY_TRACEBACK", "EMBERHARMONY_DISPATCH"} <= read
+    assert [finding.check for finding in odd(**dict.fromkeys(read - {"EMBERHARMONY_BACKEND"}, "1"))] == []
+    page = (DOCS / "install.md").read_text(encoding="utf-8")
+    rows = "".join(re.findall(r"^\| `.*", page, re.MULTILINE))
+    assert {name for name in read if f"`{name}`" not in rows} == {"EMBERHARMONY_TEST_SEED"}  # which is for contributors
+
+
+def test_the_backend_is_named_with_the_setting_that_chose_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("EMBERHARMONY_CONFIG", str(file))
+    assert machine.chosen_backend({}) == "the automatic choice"
+    file.write_text('backend = "mlx"', encoding="utf-8")
+    assert machine.chosen_backend({}) == f"mlx, from {machine.without_home(str(file))}"
+    assert machine.chosen_backend({"EMBERHARMONY_BACKEND": "torch"}) == "torch, from EMBERHARMONY_BACKEND"
 
 
 def test_a_backend_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +108,12 @@ def test_the_packages_that_count_are_those_of_programs_and_commands() -> None:
     assert not {"pytest", "ruff", "sphinx"} & known.keys()
     assert known["numpy"][0].startswith("2.")
     assert known["scipy"][1] == "conformance"
+
+
+def test_engines_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["numba>=0.68; extra == 'numba'", "pytest>=9; extra == 'test'"]
+    monkeypatch.setattr(machine.metadata, "requires", lambda name: lines)
+    assert [(name, floor, extra) for name, _, floor, extra in machine.requirements()] == [("numba", "0.68", "numba")]
 
 
 def test_the_facts_name_what_matters() -> None:
