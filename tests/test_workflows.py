@@ -1,15 +1,21 @@
 """The workflow files, issue templates and packages: they parse, and name only what exists."""
 
+import ast
 import importlib.util
+import itertools
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from emberharmony import __version__
+from emberharmony.cli.main import command as emberharmony
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -27,6 +33,56 @@ def test_a_workflow_uses_only_targets_and_extras_that_exist(path: Path) -> None:
         assert set(re.findall(r"\bmake ([a-z-]+)", command)) <= targets
         for extra in re.findall(r"\.\[(\w+)\]", command):
             assert f"\n{extra} = [" in project
+
+
+def sessions() -> dict[str, list[str]]:
+    """Returns the sessions of noxfile.py, each with the values of its parameter."""
+    found = {}
+    for node in ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and "nox.session" in str(list(map(ast.unparse, node.decorator_list))):
+            values = [one for one in node.decorator_list if "parametrize" in ast.unparse(one)]
+            found[node.name] = ast.literal_eval(values[0].args[1]) if values else []  # type: ignore[attr-defined]
+    return found
+
+
+def combinations(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the values of `matrix` in each run of a job."""
+    matrix = dict(job.get("strategy", {}).get("matrix", {}))
+    included = matrix.pop("include", [])
+    product = [dict(zip(matrix, values, strict=True)) for values in itertools.product(*matrix.values())]
+    return [*(one for one in product if one or not included), *included]
+
+
+def lines_of(job: dict[str, Any], matrix: dict[str, Any]) -> list[str]:
+    """Returns the commands of a job; an expression without a value is an error."""
+    text = "\n".join(step["run"] for step in job["steps"] if "run" in step)
+    env = {**job.get("env", {}), **{k: v for step in job["steps"] for k, v in step.get("env", {}).items()}}
+    for name, value in env.items():
+        text = re.sub(rf"\$\{{?{name}\b\}}?", str(value), text)
+    text = re.sub(r"\$\{\{ *matrix\.(\w+) *\}\}", lambda found: str(matrix[found[1]]), text)
+    return text.splitlines()
+
+
+def check_options(words: list[str]) -> None:
+    """Checks that a subcommand of `emberharmony` has the options that follow it."""
+    assert isinstance(emberharmony, click.Group)
+    known = {option for part in emberharmony.commands[words[0]].params for option in part.opts}
+    assert {word for word in words[1:] if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_commands_of_a_workflow_exist_for_each_entry_of_its_matrix(path: Path) -> None:
+    yaml = pytest.importorskip("yaml")
+    for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
+        for line in itertools.chain.from_iterable(lines_of(job, matrix) for matrix in combinations(job)):
+            for name in re.findall(r"(?:^| )((?:utils|tools|tests|docs|benchmarks)/[\w./-]+)", line):
+                assert (ROOT / name).exists(), line
+            if line.startswith("emberharmony"):
+                check_options(shlex.split(line)[1:])
+            if line.startswith("nox"):
+                name, _, rest = shlex.split(line)[2].partition("(")
+                assert name in sessions(), line
+                assert not rest or re.findall("'(.*)'", rest)[0] in sessions()[name], line
 
 
 def test_the_workflow_covers_every_operating_system_and_python_version() -> None:
