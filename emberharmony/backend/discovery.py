@@ -118,7 +118,7 @@ def _construct(name: str) -> Backend:
             raise BackendUnavailableError(
                 f"backend {name!r} cannot be loaded here ({error}): {_way_out(name, error)}"
             ) from error
-        made: Any = module.BACKEND()
+        backend: Any = module.BACKEND()
     else:
         plugin = _plugins().get(name)
         if plugin is None:
@@ -135,10 +135,10 @@ def _construct(name: str) -> Backend:
             if passing(error):
                 raise
             raise BackendUnavailableError(f"backend {name!r} of {plugin.value} cannot be imported: {error}") from error
-        made = factory()
-    if not isinstance(made, Backend):
-        raise BackendProtocolError(f"backend {name!r}: the factory made a {type(made).__name__}, not a Backend")
-    return made
+        backend = factory()
+    if not isinstance(backend, Backend):
+        raise BackendProtocolError(f"backend {name!r}: the factory made a {type(backend).__name__}, not a Backend")
+    return backend
 
 
 def _way_out(name: str, error: Exception) -> str:

@@ -133,14 +133,14 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
         if integers is not None:
             return integers
     array = _as_array(value, np.asarray)
-    made = array.dtype
+    array_dtype = array.dtype
     if dtype is None:
-        if made is _INT64 or made is _BOOL:
+        if array_dtype is _INT64 or array_dtype is _BOOL:
             return array
-    elif made is _INT64 and dtype.name in _FOR_ALL_INTEGERS:
+    elif array_dtype is _INT64 and dtype.name in _FOR_ALL_INTEGERS:
         return array.astype(dtype.name)
     _check_dtype(value, array, host=False)
-    if made.kind == "f" and kinds <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
+    if array_dtype.kind == "f" and kinds <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
         # NumPy (2.4) makes floats of integers that only int64 holds beside ones that only uint64 holds.
         unsigned = _integers(value, uint64)
         if unsigned is None:

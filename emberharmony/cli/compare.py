@@ -147,7 +147,7 @@ def _program(text: str) -> Callable[..., Any]:
         click.UsageError: if there is no such file or name.
     """
     place, _, name = text.rpartition(":")
-    made = name.endswith("()")
+    is_called = name.endswith("()")
     name = name.removesuffix("()")
     if not place.endswith(".py") or not name:
         raise click.UsageError(f"expected FILE.py:FUNCTION, not {text!r}")
@@ -157,7 +157,7 @@ def _program(text: str) -> Callable[..., Any]:
         names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
     if name not in names:
         raise click.UsageError(f"{place} has no {name}{suggest(name, names)}")
-    program: Callable[..., Any] = names[name]() if made else names[name]
+    program: Callable[..., Any] = names[name]() if is_called else names[name]
     if not callable(program):
         raise click.UsageError(f"{name} in {place} is a {type(program).__name__}, not a function or a model")
     return program

@@ -253,9 +253,9 @@ class NativeDTypes(dict[Any, Any]):
                 f"{', '.join(self.available)}: cast to one of these"
             )
         # Removed after the call, because another thread that looks up the dtype meanwhile must not go on without it.
-        made = self._on_first_use.get(neutral, _do_nothing)()
-        if made is not None:
-            self.natives[neutral] = made
+        late_dtype = self._on_first_use.get(neutral, _do_nothing)()
+        if late_dtype is not None:
+            self.natives[neutral] = late_dtype
         self._on_first_use.pop(neutral, None)
         native = self.natives[neutral]
         if not isinstance(dtype, type) or dtype not in _PYTHON:

@@ -266,12 +266,12 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
         raise DistributedError(
             f"init() on rank {place.rank} of {place.size} by {name!r}: {error}{reasons}", "init()", missing
         ) from error
-    made = World(place, connected, timeout, early)
-    if made.size > 1:
-        made.share_board()
-    _WORLD = made
-    atexit.register(_end, made)
-    return made
+    world = World(place, connected, timeout, early)
+    if world.size > 1:
+        world.share_board()
+    _WORLD = world
+    atexit.register(_end, world)
+    return world
 
 
 def world() -> World:

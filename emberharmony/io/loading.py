@@ -113,12 +113,12 @@ def _tensors_of_names(file: Any, names: Iterable[str]) -> Iterator[tuple[str, An
         for name in names:
             yield name, file[name]
         return
-    made: dict[Any, Any] = {}
+    tensors: dict[Any, Any] = {}
     for name in names:
         info = file.info(name)
-        if info not in made:
-            made[info] = file[name]
-        yield name, made[info]
+        if info not in tensors:
+            tensors[info] = file[name]
+        yield name, tensors[info]
 
 
 def in_folder(folder: str) -> str:

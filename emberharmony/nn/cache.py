@@ -169,7 +169,7 @@ class KVCache(Module):
 
 def _memory(backend: Any, room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]) -> tuple[Any, Any]:
     """Returns memory with the keys and values of a cache and the new ones: its room if they fit, else a new one."""
-    made = []
+    sizes = []
     for i in (0, 1):
         old, more = before[i], new[i]
         past = old.shape[1]
@@ -181,5 +181,5 @@ def _memory(backend: Any, room: _Room | None, before: tuple[Any, Any], new: tupl
             memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), old.dtype)
             memory = ops.swapaxes(ops.to_device(memory, ops.get_device(old)), 1, 2)
             memory = backend.write_into(memory, (_ALL, slice(past)), old)
-        made.append(backend.write_into(memory, (_ALL, slice(past, length)), more))
-    return made[0], made[1]
+        sizes.append(backend.write_into(memory, (_ALL, slice(past, length)), more))
+    return sizes[0], sizes[1]

@@ -46,10 +46,10 @@ class _Listed(Module):
         """Returns a member, or for a slice a container of the same class."""
         if not isinstance(key, slice):
             return self._list[key]
-        made = type(self).__new__(type(self))
-        vars(made).update(vars(self))
-        made._list = self._list[key]
-        return made
+        selection = type(self).__new__(type(self))
+        vars(selection).update(vars(self))
+        selection._list = self._list[key]
+        return selection
 
     def __setitem__(self, position: int, member: Any) -> None:
         self._list[position] = self._as_member(member)

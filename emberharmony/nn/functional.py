@@ -106,11 +106,11 @@ class Structure:
 
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Any:
         """Returns a module like the one that was split, with new cells for these tensors."""
-        made: dict[Cell, Cell] = {}
+        cells: dict[Cell, Cell] = {}
         for name, tensor in tensors.items():
             cell = self._places[name]
-            made[cell] = cell.with_tensor(tensor)
-        leaves = [made.get(leaf, leaf) if isinstance(leaf, Cell) else leaf for leaf in self._leaves]
+            cells[cell] = cell.with_tensor(tensor)
+        leaves = [cells.get(leaf, leaf) if isinstance(leaf, Cell) else leaf for leaf in self._leaves]
         return tree_unflatten(self._treedef, leaves)
 
 

@@ -127,10 +127,10 @@ def generate(
     (given, single), ends = _texts(prompt), _ends(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     count = length("max_tokens", max_tokens, 0)
-    made = list(stream_generate(model, given[0] if single else given, count, **options))
+    tokens = list(stream_generate(model, given[0] if single else given, count, **options))
     if single:
-        return made
-    texts = [[each[row] for each in made] for row in range(len(given))]
+        return tokens
+    texts = [[each[row] for each in tokens] for row in range(len(given))]
     last = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
     return [text[: end + 1] for text, end in zip(texts, last, strict=True)]
 
@@ -189,13 +189,13 @@ def _steps(
             )
         chosen = _sample_tokens(logits[:, -1], *options)
         bound, drawn = selection.active(), ops.to_numpy(chosen).tolist()
-        made = [token if end is None else end for token, end in zip(drawn, ended, strict=True)]
-        ended = [token if token in ends else None for token in made]
-        yield made[0] if single else made
-        if made == drawn and selection.is_active(bound):
+        new_tokens = [token if end is None else end for token, end in zip(drawn, ended, strict=True)]
+        ended = [token if token in ends else None for token in new_tokens]
+        yield new_tokens[0] if single else new_tokens
+        if new_tokens == drawn and selection.is_active(bound):
             tokens = ops.expand_dims(chosen, 1)
         else:
-            tokens = ops.array([[token] for token in made])
+            tokens = ops.array([[token] for token in new_tokens])
         limit = None if limit is None else limit - 1
 
 

@@ -118,10 +118,10 @@ def apply(parameter: C, initializer: Callable[..., Tensor], *, rng: "rngs.Genera
         raise ArgumentTypeError(f"init.apply() takes an initializer such as init.normal(), not {brief(initializer)}")
     before = parameter.value
     shape = tuple(before.shape)
-    made = initializer(shape, rng=rng, dtype=ops.dtype(before))
-    if tuple(made.shape) != shape:
-        raise ShapeError(f"init.apply(): the initializer made shape {tuple(made.shape)}, expected {shape}")
-    parameter.value = ops.to_device(made, ops.get_device(before))
+    tensor = initializer(shape, rng=rng, dtype=ops.dtype(before))
+    if tuple(tensor.shape) != shape:
+        raise ShapeError(f"init.apply(): the initializer made shape {tuple(tensor.shape)}, expected {shape}")
+    parameter.value = ops.to_device(tensor, ops.get_device(before))
     return parameter
 
 

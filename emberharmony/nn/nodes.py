@@ -64,7 +64,7 @@ def flatten_module(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], 
 def unflatten_module(static: tuple[type[Holder], Static], children: dict[str, Any]) -> Holder:
     """Returns a module with these attributes."""
     cls, attributes = static
-    made = object.__new__(cls)
-    vars(made).update(attributes)
-    vars(made).update(children)
-    return made
+    module = object.__new__(cls)
+    vars(module).update(attributes)
+    vars(module).update(children)
+    return module

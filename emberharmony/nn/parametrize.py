@@ -133,10 +133,10 @@ def register(module: M, name: str, parametrization: Module) -> M:
     if not isinstance(before, Parameter):
         own = [key for key, value in vars(module).items() if isinstance(value, Parameter)]
         raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}{suggest(name, own)}")
-    made = ParametrizationList(parametrization, before)
+    parametrizations = ParametrizationList(parametrization, before)
     parametrization.train(module.training)
     del vars(module)[name]
-    vars(module)["parametrizations"] = {**held, name: made}
+    vars(module)["parametrizations"] = {**held, name: parametrizations}
     module.__class__ = _class_with(_plain_class(type(module)), (*held, name))
     return module
 
@@ -159,8 +159,8 @@ def remove(module: M, name: str) -> M:
     held = dict(vars(module).get("parametrizations", {}))
     if name not in held:
         raise ArgumentError(f"{type(module).__name__} has no computed parameter {name!r}{suggest(name, held)}")
-    made = held.pop(name)
-    value = Parameter(made().value, made.originals()[0].trainable)
+    parametrizations = held.pop(name)
+    value = Parameter(parametrizations().value, parametrizations.originals()[0].trainable)
     vars(module)["parametrizations"] = held
     if not held:
         del vars(module)["parametrizations"]

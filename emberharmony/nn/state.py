@@ -86,7 +86,7 @@ def loading(
     if strict and layout == "torch":
         faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing]
         faults += [f"unexpected: {name}{suggest(name, named)}" for name in unexpected]
-    made: dict[Cell, Any] = {}
+    new_tensors: dict[Cell, Any] = {}
     cast: list[str] = []
     for name, cell in named.items():
         if name in given:
@@ -98,9 +98,9 @@ def loading(
                 if keep_dtype and ops.dtype(tensor) != wanted:
                     tensor = ops.cast(tensor, wanted)
                     cast.append(name)
-                if cell in made and not _is_equal(made[cell], tensor):
+                if cell in new_tensors and not _is_equal(new_tensors[cell], tensor):
                     raise StateDictError("is the same parameter as another name, whose value differs")
-                made[cell] = tensor
+                new_tensors[cell] = tensor
             except EmberError as error:
                 faults.append(f"wrong: {name}: {error}")
     if faults:
@@ -109,7 +109,7 @@ def loading(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
     loaded = Loaded([name for name in named if name in given], missing, unexpected + foreign, cast)
-    return [cell.replacing(tensor) for cell, tensor in made.items()], loaded
+    return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
 
 
 def converted_state_dict(module: walk.Holder, values: Values, source: str, layout: str) -> dict[str, Any]:

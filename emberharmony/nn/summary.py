@@ -43,9 +43,9 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> S
         ).rstrip()
         for row in rows
     ]
-    made = Summary("\n".join([*lines, total]))
-    made.html = table(type(module).__name__, rows[0], body, left=len(rows[0]) - 2, notes=total)
-    return made
+    text = Summary("\n".join([*lines, total]))
+    text.html = table(type(module).__name__, rows[0], body, left=len(rows[0]) - 2, notes=total)
+    return text
 
 
 def as_html(module: walk.Holder) -> str:

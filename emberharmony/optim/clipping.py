@@ -146,13 +146,13 @@ def _with_gradient(params: Any) -> list[Cell]:
 def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
     """Replaces all gradients at once."""
     cells = _with_gradient(params)
-    made = []
+    clipped = []
     for cell in cells:
         # A new cell checks the gradient, and knows its backend.
         gradient = change(cell.grad)
-        made.append(None if gradient is None else Cell(gradient).tensor_and_home())
-    ops.eval([held[0] for held in made if held is not None])
-    commit(cell.exchanging_grad(held) for cell, held in zip(cells, made, strict=True))
+        clipped.append(None if gradient is None else Cell(gradient).tensor_and_home())
+    ops.eval([held[0] for held in clipped if held is not None])
+    commit(cell.exchanging_grad(held) for cell, held in zip(cells, clipped, strict=True))
 
 
 def _norm(gradients: list[Any], norm_type: float) -> Tensor:

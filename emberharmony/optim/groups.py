@@ -102,16 +102,16 @@ class ParameterGroups:
         if not isinstance(group, Mapping) or "params" not in group:
             raise ArgumentTypeError(f"{self._head}a group is a dict with 'params', not {brief(group)}")
         own = {name: value for name, value in group.items() if name not in ("params", "param_names")}
-        made = self.allowed_options({**self.defaults, **own})
+        new_group = self.allowed_options({**self.defaults, **own})
         parameters, names = self._parameters(group["params"])
         known = [*self.parameters(), *parameters]
         if len(set(known)) < len(known):
             twice = next(cell for i, cell in enumerate(known) if cell in known[:i])
             raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
-        made["params"] = parameters
+        new_group["params"] = parameters
         if names is not None:
-            made["param_names"] = names
-        self.param_groups.append(made)
+            new_group["param_names"] = names
+        self.param_groups.append(new_group)
 
     def require(self, parameter: Parameter) -> None:
         """Checks a parameter before it is added; subclasses may require more.

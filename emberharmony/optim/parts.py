@@ -156,12 +156,14 @@ class SeparatePart(GroupPart):
             assert update is not None, "a step without a program is not written over tensors"
             self._add_overwriting(step, update)
             return
-        made = None if update is None else step.backend.run_update(update, columns)
+        results = None if update is None else step.backend.run_update(update, columns)
         new_state: State | None
-        if made is not None and update is not None:
-            after, tensors = made[0], iter(made[1:])
+        if results is not None and update is not None:
+            after, tensors = results[0], iter(results[1:])
             new_state = {name: list(next(tensors)) if x is None else x for name, x in update.after.items()}
-            step.plan.tensors += chain.from_iterable(zip(*made, strict=True))  # a library that is lazy takes one by one
+            step.plan.tensors += chain.from_iterable(
+                zip(*results, strict=True)
+            )  # a library that is lazy takes one by one
             states: Sequence[State] = ()
         else:
             after, states = step.apply_rule(state, columns)
@@ -270,9 +272,9 @@ class JoinedPart(GroupPart):
         assert columns is not None, "vectors are not written over"
         backend, (gradients, likes, *tensors) = step.backend, columns
         vectors = [[backend.as_vector(gradients)], [backend.as_vector(likes)], *tensors]
-        made = None if update is None else backend.run_update(update, vectors)
-        if made is not None and update is not None:
-            ((after,), *tensors), new = made, dict(update.after)
+        results = None if update is None else backend.run_update(update, vectors)
+        if results is not None and update is not None:
+            ((after,), *tensors), new = results, dict(update.after)
             for name, (x,) in zip(update.tensors, tensors, strict=True):
                 new[name] = x
                 step.plan.tensors.append(x)
@@ -331,9 +333,9 @@ class JoinedPart(GroupPart):
         places = [(name, place) for name in columns for place in range(len(self.cells))]
         shares, at = [*chain.from_iterable(columns.values())], [(place, vectors) for place in places]
         steps += zip(repeat(setattr), shares, repeat("_held"), at)
-        made = {"entries": entries if same else None, "state": {**state, **columns}, "vectors": vectors}
+        attributes = {"entries": entries if same else None, "state": {**state, **columns}, "vectors": vectors}
         known = {"_places": places, "_shares": shares, "_held": at}
-        return [*steps, *(assignment(self, name, x) for name, x in {**made, **known}.items())]
+        return [*steps, *(assignment(self, name, x) for name, x in {**attributes, **known}.items())]
 
 
 @dataclass(slots=True)

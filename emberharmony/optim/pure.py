@@ -53,10 +53,10 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
     widest = _widest(values)
     for value, gradient, before in zip(values, gradients, state["parameters"], strict=True):
         wide = _wide(value)
-        made, new = applied(gradient, value, _cast(shared, wide) | before, ops.cast(state["count"], wide))
+        new_value, new = applied(gradient, value, _cast(shared, wide) | before, ops.cast(state["count"], wide))
         if wide == widest:  # the numbers of all such parameters are equal
             latest = new
-        after.append(made)
+        after.append(new_value)
         states.append(_without(new, shared))
     return after, {"count": ops.add(state["count"], 1), "numbers": _like_before(shared, latest), "parameters": states}
 

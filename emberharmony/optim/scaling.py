@@ -93,9 +93,9 @@ class LossScaler:
             steps = self.steps + 1
             grown = steps == self.growth_interval
             scale, steps = (self.scale * self.growth_factor, 0) if grown else (self.scale, steps)
-            made = [ops.cast(ops.multiply(wide(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
-            ops.eval(made)
-            held = [Cell(gradient).tensor_and_home() for gradient in made]
+            unscaled = [ops.cast(ops.multiply(wide(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
+            ops.eval(unscaled)
+            held = [Cell(gradient).tensor_and_home() for gradient in unscaled]
         else:
             scale, steps = self.scale * self.backoff_factor, 0
         exchanged = [assignment(cell, "_grad", each) for cell, each in zip(cells, held, strict=True)]

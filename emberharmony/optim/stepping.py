@@ -76,10 +76,10 @@ class StepPlan(SimpleNamespace):
         steps: list[Iterable[Step]] = []
         start = 0
         for cells, calls in self.overwritten or ():
-            made = calls(tensors[start : start + len(cells)])
-            if made is None:
+            results = calls(tensors[start : start + len(cells)])
+            if results is None:
                 return None
-            steps += made
+            steps += results
             start += len(cells)
         return steps
 
@@ -97,8 +97,8 @@ def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states:
     for cell, state in zip(cells, states, strict=True):
         entry = held.get(cell)
         if entry is None or entry.keys() != state.keys():
-            made = {name: x if numbers.is_python(x) else Buffer(x) for name, x in state.items()}
-            steps.append((operator.setitem, held, cell, made))
+            new_entry = {name: x if numbers.is_python(x) else Buffer(x) for name, x in state.items()}
+            steps.append((operator.setitem, held, cell, new_entry))
             continue
         for name, x in state.items():
             if isinstance(entry[name], Buffer):
@@ -220,16 +220,16 @@ class Updates:
         if recording is None:
             return None
         try:
-            made = recording.numbers(given)
+            hyper_numbers = recording.numbers(given)
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
         after = dict(recording.made)
         for name, x in recording.made.items():
             if x.__class__ is Number:
-                after[name] = made[x]
+                after[name] = hyper_numbers[x]
         return Update(
             program=recording.program,
-            numbers=made,
+            numbers=hyper_numbers,
             kernel=self._kernel,
             options=hyper,
             state=state,

@@ -32,9 +32,9 @@ class Vectors(SimpleNamespace):
         start = sum(map(math.prod, self.shapes[:place]))
         shape = self.shapes[place]
         part = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))
-        made = self.home.copy(self.home.reshape(part, shape))
-        self.home.eval(made)  # so that other threads can read it
-        return made
+        tensor = self.home.copy(self.home.reshape(part, shape))
+        self.home.eval(tensor)  # so that other threads can read it
+        return tensor
 
 
 class SharedBuffer(Buffer):

@@ -51,11 +51,11 @@ def run_sample(sample: Sample, backend: str, quick: bool = True, most: int | Non
     """
     if ops.get_backend() != backend:
         ops.set_backend(BackendName(backend))
-    made: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for check in CHECKS if quick else [*CHECKS, generate_calls]:
         for call in check(sample):
-            made[call.check, call.dtype] += 1
-            if most is None or made[call.check, call.dtype] <= most:
+            counts[call.check, call.dtype] += 1
+            if most is None or counts[call.check, call.dtype] <= most:
                 yield outcome(sample, backend, allowed(sample, call))
 
 

@@ -105,13 +105,13 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
             break
         reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
         reached = pulled(gradients, nodes.pop(-heappop(numbers)))
-    made = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
-    for place, gradient in enumerate(made):
+    cotangents = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
+    for place, gradient in enumerate(cotangents):
         if gradient is None:
-            made[place] = active().zeros_like(primals[place])
+            cotangents[place] = active().zeros_like(primals[place])
     if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
-        return [_conjugate(tape, gradient) for gradient in made]
-    return made
+        return [_conjugate(tape, gradient) for gradient in cotangents]
+    return cotangents
 
 
 def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:

@@ -33,7 +33,7 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Fu
         hint = suggest(engine, names) if isinstance(engine, str) else ""
         raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(names)}, or None)")
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced
-    made: dict[str, Function] = {}
+    compiled_by_backend: dict[str, Function] = {}
     last: tuple[Any, Any] = None, None
 
     @functools.wraps(fn)
@@ -43,9 +43,9 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Fu
         bound = selection.active()
         if bound is not known:
             variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
-            native = made.get(variant)
+            native = compiled_by_backend.get(variant)
             if native is None:
-                native = made[variant] = _compile(op, bound.backend, fn, engine)
+                native = compiled_by_backend[variant] = _compile(op, bound.backend, fn, engine)
             last = bound, native
         return native(*args, **kwargs)
 

@@ -209,8 +209,8 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
     def forward(*leaves: Any) -> list[Any]:
         given = tree_map(lambda leaf: _read_only(call, leaf), call.fill(leaves))
         returned, structure = flatten(fn(*given))
-        made = [call.made_on_host(value, device) for value in returned]
-        return call.tensors(tree_unflatten(structure, made))
+        tensors = [call.made_on_host(value, device) for value in returned]
+        return call.tensors(tree_unflatten(structure, tensors))
 
     def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if vjp is None:

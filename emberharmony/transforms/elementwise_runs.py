@@ -29,20 +29,20 @@ def join_runs(
     uses.update(x for x in program.outputs if x.__class__ is Register)
     calls: list[ProgramCall] = []
     run: list[ProgramCall] = []
-    made: set[Register] = set()
+    run_results: set[Register] = set()
     common = None
     for call, its in zip(program.calls, kinds, strict=True):
-        if its is None and made.isdisjoint(call.operands):
+        if its is None and run_results.isdisjoint(call.operands):
             calls.append(call)
             continue
         if its is None or its != common:
             calls += _one_call(run, uses, is_scalar, runner)
-            run, made, common = [], set(), its
+            run, run_results, common = [], set(), its
         if its is None:
             calls.append(call)
         else:
             run.append(call)
-            made.update(call.results)
+            run_results.update(call.results)
     return replace(program, calls=(*calls, *_one_call(run, uses, is_scalar, runner)))
 
 
@@ -52,10 +52,10 @@ def _one_call(
     """Returns the calls of a run as one call, if there are several."""
     if len(run) < 2:
         return run
-    made = [call.results[0] for call in run]
+    results = [call.results[0] for call in run]
     inner = Counter(x for call in run for x in call.operands)
-    inputs = [x for x in inner if x not in made and not is_scalar(x)]
-    places = {x: Register(i) for i, x in enumerate([*inputs, *made])}
+    inputs = [x for x in inner if x not in results and not is_scalar(x)]
+    places = {x: Register(i) for i, x in enumerate([*inputs, *results])}
     numbers: list[Any] = []
     calls = []
     for call in run:
@@ -67,7 +67,7 @@ def _one_call(
                 args.append(Number(len(numbers)))
                 numbers.append(x)
         calls.append(ProgramCall(call.function, tuple(args), (places[call.results[0]],)))
-    outputs = [x for x in made if uses[x] > inner[x]]
+    outputs = [x for x in results if uses[x] > inner[x]]
     program = Program(len(inputs), tuple(calls), tuple(places[x] for x in outputs), len(numbers))
     scalars = [x for x in numbers if x.__class__ is Register]
     return [ProgramCall(runner(program, numbers), (*inputs, *scalars), tuple(outputs), several=True)]

@@ -421,17 +421,17 @@ def _record(
     if given:
         options = {**options, "lr": _Scalar(record, Number(len(given) - 1))}
     after, new = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), substitutes, options)
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     outputs = [after]
     for name, x in new.items():
         if x.__class__ is _Tensor:
             outputs.append(x)
-            made[name] = None
+            fields[name] = None
         else:
-            made[name] = x.place if x.__class__ is _Scalar else x
+            fields[name] = x.place if x.__class__ is _Scalar else x
             if x.__class__ is not _Scalar and not isinstance(x, _PYTHON):
                 return None
     if any(x.__class__ is not _Tensor or x.record is not record for x in outputs):
         return None
     program = Program(record.inputs, tuple(record.calls), tuple(x.place for x in outputs), record.count)
-    return RuleProgram(program, record.function(), made, given)
+    return RuleProgram(program, record.function(), fields, given)

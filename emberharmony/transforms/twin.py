@@ -81,28 +81,28 @@ def _telling_function(
         if not told:
             return function(*args, **kwargs)
         calls = here.calls
-        made = new(WatchedCall)
-        made.spec = spec
-        made.backend = backend
-        made.args, made.kwargs = _values(args, kwargs) if traced else (args, kwargs)
-        made.path = here.path
-        made.outer = calls[-1] if calls else None
-        made.depth = len(calls)
-        made.gradient_of = here.gradient_of
-        made.seconds = made.started = 0.0
-        made.kept = {}
+        watched = new(WatchedCall)
+        watched.spec = spec
+        watched.backend = backend
+        watched.args, watched.kwargs = _values(args, kwargs) if traced else (args, kwargs)
+        watched.path = here.path
+        watched.outer = calls[-1] if calls else None
+        watched.depth = len(calls)
+        watched.gradient_of = here.gradient_of
+        watched.seconds = watched.started = 0.0
+        watched.kept = {}
         here.telling = True
         try:
             for watcher in told:
-                watcher.before(made)
+                watcher.before(watched)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
             raise
         finally:
             here.telling = False
-        calls.append(made)
+        calls.append(watched)
         try:
-            made.started = perf_counter()
+            watched.started = perf_counter()
             try:
                 result = function(*args, **kwargs)
             except Exception as error:
@@ -111,25 +111,25 @@ def _telling_function(
                 result = otherwise(*args, **kwargs)
             if result.__class__ is not kind:
                 result = wrap(result)
-            made.seconds = perf_counter() - made.started
+            watched.seconds = perf_counter() - watched.started
         except BaseException as error:
-            made.seconds = perf_counter() - made.started
-            del calls[made.depth :]
+            watched.seconds = perf_counter() - watched.started
+            del calls[watched.depth :]
             if isinstance(error, Exception):
-                tell(told, "on_error", made, error)
+                tell(told, "on_error", watched, error)
             raise
         calls.pop()
         here.last = name
         here.telling = True
         try:
             for watcher in told:
-                watcher.after(made, values_of(result) if traced else result)
+                watcher.after(watched, values_of(result) if traced else result)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
             raise
         finally:
             here.telling = False
-            made.args, made.kwargs = (), _NONE
+            watched.args, watched.kwargs = (), _NONE
         return result
 
     return call

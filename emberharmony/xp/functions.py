@@ -42,10 +42,10 @@ def asarray(kit: Any) -> Function:
         if copy is False and isinstance(obj, (bool, int, float, complex, list, tuple)):
             raise ArgumentError("numbers and lists are copied, which copy=False refuses")
         wanted = _default(kit, obj) if dtype is None else dtype_named(dtype).neutral
-        made = kit.lift(kit.ops.convert_to_tensor(_data(obj), wanted, device=device, copy=copy))
+        array = kit.lift(kit.ops.convert_to_tensor(_data(obj), wanted, device=device, copy=copy))
         if not copy and (hasattr(obj, "__array__") or kit.is_native(obj)):
-            made._links = alone(foreign=not kit.memory.shares)
-        return made
+            array._links = alone(foreign=not kit.memory.shares)
+        return array
 
     return asarray
 
@@ -61,11 +61,11 @@ def creating(kit: Any, function: Function) -> Function:
 
     @functools.wraps(function)
     def create(*args: Any, **options: Any) -> Any:
-        made = function(*args, **options)
+        array = function(*args, **options)
         if options.get("dtype") is not None or any(hasattr(x, "dtype") for x in (*args, *options.values())):
-            return made
-        wanted = kit.default_of(made.dtype.neutral.kind)
-        return made if wanted in (None, made.dtype.neutral) else function(*args, **options | {"dtype": wanted})
+            return array
+        wanted = kit.default_of(array.dtype.neutral.kind)
+        return array if wanted in (None, array.dtype.neutral) else function(*args, **options | {"dtype": wanted})
 
     return create
 
@@ -127,9 +127,9 @@ def from_dlpack(kit: Any) -> Function:
             return kit.namespace.asarray(x, device=device, copy=copy)
         if isinstance(x, ArrayBase):
             x = x._given_out()
-        made = kit.lift(kit.ops.from_dlpack(x, device=device, copy=copy))
-        made._links = None if copy else alone(foreign=not kit.memory.shares)
-        return made
+        array = kit.lift(kit.ops.from_dlpack(x, device=device, copy=copy))
+        array._links = None if copy else alone(foreign=not kit.memory.shares)
+        return array
 
     return from_dlpack
 
@@ -177,7 +177,7 @@ def put_along_axis(kit: Any) -> Function:
 def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
     """Returns the maker of a mean or variance that takes NumPy's `ddof` for `correction` too, and `dtype`."""
 
-    def made(kit: Any) -> Function:
+    def declare(kit: Any) -> Function:
         spec = OPS[name]
         function, has_dtype = source.function(kit, spec), any(p.name == "dtype" for p in spec.parameters)
 
@@ -192,7 +192,7 @@ def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
 
         return spread
 
-    return made
+    return declare
 
 
 def isdtype(kit: Any) -> Function:

@@ -299,16 +299,16 @@ class Kit:
 
     def array_of_leaf(self, leaf: Any) -> Any:
         """Returns an array of a leaf of a tree: a tensor, or what a transform put in its place."""
-        made = _new(self.array)
-        made._v, made._links = leaf, alone(foreign=True)
-        return made
+        lifted = _new(self.array)
+        lifted._v, lifted._links = leaf, alone(foreign=True)
+        return lifted
 
     def _lift_result(self, result: Any, foreign: bool) -> Any:
         if isinstance(result, (self.native, TensorProxy)):
-            made = _new(self.array)
+            lifted = _new(self.array)
             foreign = foreign or (result.__class__ is self.native and self.is_view(result))
-            made._v, made._links = result, alone(foreign=True) if foreign else None
-            return made
+            lifted._v, lifted._links = result, alone(foreign=True) if foreign else None
+            return lifted
         kind = type(result)
         if isinstance(result, tuple):
             items = [self._lift_result(x, foreign) for x in result]
@@ -335,17 +335,17 @@ class Kit:
         if self.is_tensor(key) and self._chooses_nothing(key, array.shape):
             return self.lift(self.ops.zeros((0, *array.shape[len(key.shape) :]), dtype=value(array).dtype))
         try:
-            made = self.lift(self.ops.get_item(value(array), key))
+            elements = self.lift(self.ops.get_item(value(array), key))
         except ShapeError as error:
             raise IndexOutOfBoundsError(str(error)) from error
         parts = key if key.__class__ is tuple else (key,)
         if all(part.__class__ in _BASIC for part in parts):
-            if parts and all(part.__class__ is int for part in parts) and not made.ndim:
+            if parts and all(part.__class__ is int for part in parts) and not elements.ndim:
                 if self.snapshots:
-                    self.memory.snapshot(made, array)
+                    self.memory.snapshot(elements, array)
             else:
-                self.memory.link(made, array, key)
-        return made
+                self.memory.link(elements, array, key)
+        return elements
 
     def _chooses_nothing(self, key: Any, shape: tuple[int, ...]) -> bool:
         """Returns whether a tensor is a mask without elements, whose other axes fit."""

@@ -157,15 +157,15 @@ else: @snapshot(r, self)
 
 def operators(kit: Any) -> dict[str, Callable[..., Any]]:
     """Returns the methods of the operators of the array class of a backend."""
-    made: dict[str, Callable[..., Any]] = {}
+    methods: dict[str, Callable[..., Any]] = {}
     for name, op in BINARY.items():
         for text in (_OPERATOR, _REFLECTED, _IN_PLACE):
-            made |= _methods(kit, text, name, op)
+            methods |= _methods(kit, text, name, op)
     for name, op in _COMPARISONS.items():
-        made |= _methods(kit, _OPERATOR, name, op)
+        methods |= _methods(kit, _OPERATOR, name, op)
     for name, op in _UNARY.items():
-        made |= _methods(kit, _ONE, name, op)
-    return made | _methods(kit, _GET, "getitem", "get_item")
+        methods |= _methods(kit, _ONE, name, op)
+    return methods | _methods(kit, _GET, "getitem", "get_item")
 
 
 def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
@@ -276,6 +276,6 @@ def define(kit: Any, text: str, **values: Any) -> dict[str, Callable[..., Any]]:
     """
     prefix = kit.backend.prefix
     text = re.sub(r"\$(\w)", rf"{prefix}_\1", re.sub(r"@(\w)", rf"{prefix}_xp_\1", text))
-    made: dict[str, Any] = dict(values)
-    exec(compile(text, _FILE.format(kit.name), "exec"), vars(op_globals), made)
-    return {name: function for name, function in made.items() if name not in values}
+    namespace: dict[str, Any] = dict(values)
+    exec(compile(text, _FILE.format(kit.name), "exec"), vars(op_globals), namespace)
+    return {name: function for name, function in namespace.items() if name not in values}

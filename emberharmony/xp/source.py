@@ -36,9 +36,9 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
     parameters = _in_standard_order(spec, passed) if passed else [(p, p.name, _kind(p)) for p in spec.parameters]
     kit.publish(spec.name)
     defaults = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
-    made: Callable[..., Any] = define(kit, _text(kit, spec, parameters, strict, name), **defaults)[name]
-    made.__doc__, made.__module__ = spec.function.__doc__, f"{kit.module}.{part}" if part else kit.module
-    return made
+    defined: Callable[..., Any] = define(kit, _text(kit, spec, parameters, strict, name), **defaults)[name]
+    defined.__doc__, defined.__module__ = spec.function.__doc__, f"{kit.module}.{part}" if part else kit.module
+    return defined
 
 
 def _kind(parameter: OpParameter) -> int:

@@ -25,13 +25,13 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
         given = [_lower_argument(kit, x) for x in args]
         named = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
         if selection.is_active(kit.bound):
-            made = function(*given, **named)
+            result = function(*given, **named)
         else:
             with selection.Override(kit.backend):
-                made = function(*given, **named)
-        if any(map(_is_function, made if type(made) is tuple else (made,))):  # it may keep the arguments
+                result = function(*given, **named)
+        if any(map(_is_function, result if type(result) is tuple else (result,))):  # it may keep the arguments
             kit.memory.keep(*args, *kwargs.values())
-        return _lift_result(kit, made)
+        return _lift_result(kit, result)
 
     return run
 

@@ -67,10 +67,10 @@ class Call:
 
 def alone(foreign: bool = False) -> Links:
     """Returns the links of an array without relatives."""
-    made = _new(Links)
-    made.parent = made.how = None
-    made.views, made.most, made.foreign = [], _FEW, foreign
-    return made
+    links = _new(Links)
+    links.parent = links.how = None
+    links.views, links.most, links.foreign = [], _FEW, foreign
+    return links
 
 
 def links_of(array: Any) -> Any:
@@ -224,8 +224,8 @@ class Memory:
         """Gives a snapshot memory of its own."""
         with LOCK:
             array._v = self.ops.copy(value(array))
-            array._links = made = alone()
-        return made
+            array._links = separate_links = alone()
+        return separate_links
 
     def link_result(self, tensor: Any, parent: Any, run: Callable[[Any], Any]) -> Any:
         """Returns the result of an op that only chooses elements of an array, as a view of it if it is one."""
@@ -235,11 +235,11 @@ class Memory:
             )
         if tensor.dtype != parent._v.dtype:  # as of `real`
             return self.kit.lift_shared(tensor)
-        made = self.kit.lift(tensor)
-        made._links = None
+        array = self.kit.lift(tensor)
+        array._links = None
         if not self.shares or self.kit.is_stand_in(tensor) or self.backend.aliases(tensor, value(parent)):
-            self.link(made, parent, Call(run))
-        return made
+            self.link(array, parent, Call(run))
+        return array
 
     def read(self, tensor: Any, how: Any) -> Any:
         """Returns a view of a tensor."""

@@ -33,8 +33,8 @@ def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], like: An
     """Returns tensors of these shapes with the dtypes, and in the class, of what the wrapped backend found."""
     if not isinstance(like, tuple):
         return backend.tensor_of(shapes[0], like.dtype)
-    made = [backend.tensor_of(shape, one.dtype) for shape, one in zip(shapes, like, strict=True)]
-    return type(like)(*made) if type(like) is not tuple else tuple(made)
+    results = [backend.tensor_of(shape, one.dtype) for shape, one in zip(shapes, like, strict=True)]
+    return type(like)(*results) if type(like) is not tuple else tuple(results)
 
 
 def _batch(x: AbstractTensor) -> tuple[int, ...]:

@@ -60,9 +60,9 @@ def from_array_api(
         >>> float(made.namespace.logsumexp(numpy.zeros(2)))
         0.6931471805599453
     """
-    made = array_api_type(name, xp, tensor_type=tensor_type, dtypes=dtypes, extras=extras, lazy=lazy)()
-    check(made)
-    return made
+    backend = array_api_type(name, xp, tensor_type=tensor_type, dtypes=dtypes, extras=extras, lazy=lazy)()
+    check(backend)
+    return backend
 
 
 def array_api_type(
@@ -98,17 +98,17 @@ def array_api_type(
         attributes |= {"random_get_state": None, "random_set_state": None}
     for extra, given in extras.items():
         attributes[extra] = _extra(name, extra, given)
-    made: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
-    reasons = dict.fromkeys(made.missing_ops(), f"the namespace {library.title} has no function for it")
+    backend_type: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
+    reasons = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:
         reads = "its body reads tensors on the host, which would compute what the library computes later"
-        undefined = {op for op in OPS if getattr(made, op, None) is None}
+        undefined = {op for op in OPS if getattr(backend_type, op, None) is None}
         reasons |= dict.fromkeys(undefined.intersection(reading()), reads)
     for op, reason in reasons.items():
         missing = unsupported(reason)
-        missing.__set_name__(made, op)
-        setattr(made, op, missing)
-    return made
+        missing.__set_name__(backend_type, op)
+        setattr(backend_type, op, missing)
+    return backend_type
 
 
 def standard_ops(library: Library, tensor_type: type) -> dict[str, Any]:

@@ -123,8 +123,8 @@ class DaskCreationOps:
             if length:
                 check_fits(max(ends, key=abs), int64)
                 return da.arange(*ends, step, dtype=_INT64, chunks=blocks_of((length,), _INT64))
-        made: da.Array = self.composed("arange")(start, stop, step, dtype, device)
-        return made
+        result: da.Array = self.composed("arange")(start, stop, step, dtype, device)
+        return result
 
     def eye(self, N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> da.Array:
         shape = as_shape((N, N if M is None else M))

@@ -205,10 +205,10 @@ class DaskIndexingOps:
         result_specs = shapes_of("unravel_index", indices, shape)
         at = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
         axes = [*range(at.ndim)]
-        made: tuple[da.Array, ...] = whole_axes(
+        coordinates: tuple[da.Array, ...] = whole_axes(
             "unravel_index", (at, shape), {}, [axes], result_specs, lambda place, ndim: axes
         )
-        return made
+        return coordinates
 
 
 def _exact(places: range) -> slice:

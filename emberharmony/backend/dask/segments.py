@@ -19,8 +19,8 @@ def _segment(name: str) -> Callable[..., da.Array]:
         axes = [None, *range(data.ndim - 1)] if data.ndim else []
         loops = [axes, [None] * ids.ndim] if isinstance(ids, da.Array) else [axes]
         args = (data, ids, num_segments, sorted)
-        made: da.Array = whole_axes(name, args, {}, loops, result_specs, lambda place, ndim: axes)
-        return made
+        reductions: da.Array = whole_axes(name, args, {}, loops, result_specs, lambda place, ndim: axes)
+        return reductions
 
     reduce_segments.__name__ = name
     return reduce_segments

@@ -69,16 +69,16 @@ def of_host(array: Any, dtype: Any = None, device: Any = None) -> jax.Array:
         DTypeError: if JAX narrows the dtype, because somebody has switched off `jax_enable_x64`.
     """
     copied = np.array(array, dtype)
-    made: jax.Array = jax.device_put(copied, device)
-    if isinstance(made, jax.core.Tracer):  # in a function that is compiled; as a constant a cell may keep it
+    tensor: jax.Array = jax.device_put(copied, device)
+    if isinstance(tensor, jax.core.Tracer):  # in a function that is compiled; as a constant a cell may keep it
         with jax.ensure_compile_time_eval():
-            made = jax.device_put(copied, device)
-    if made.dtype != copied.dtype:
+            tensor = jax.device_put(copied, device)
+    if tensor.dtype != copied.dtype:
         raise DTypeError(
-            f"JAX narrows {copied.dtype} to {made.dtype}, because jax_enable_x64 was switched off after the "
+            f"JAX narrows {copied.dtype} to {tensor.dtype}, because jax_enable_x64 was switched off after the "
             f"backend was loaded: call jax.config.update('jax_enable_x64', True)"
         )
-    return made
+    return tensor
 
 
 # JAX has one object per dtype of NumPy, so test `is`, which is faster than `==`.

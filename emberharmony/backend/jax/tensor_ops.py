@@ -91,9 +91,9 @@ class JAXTensorOps:
         except RuntimeError as error:
             if passing(error):
                 raise
-            made = jnp.from_dlpack(x, copy=True)  # NumPy does not import bfloat16
-            DTYPES.neutral[made.dtype]
-            return made if where is None else jax.device_put(made, where)
+            tensor = jnp.from_dlpack(x, copy=True)  # NumPy does not import bfloat16
+            DTYPES.neutral[tensor.dtype]
+            return tensor if where is None else jax.device_put(tensor, where)
         DTYPES.neutral[host.dtype]  # raises for a dtype that the backend does not have
         return of_host(host, None, where)
 

@@ -183,9 +183,9 @@ class MLXBackend(
         # MLX 0.32 raises for float64 on a GPU only when it computes with the tensor.
         if packed.dtype == "float64" and (place(device) or mx.default_device()).type == mx.gpu:
             raise errors.DTypeError("MLX has no float64 on a GPU; cast it to float32, or work on the CPU")
-        made: mx.array = super().unpack(packed, device)
-        mx.eval(made)  # so that other threads can read it
-        return made
+        tensor: mx.array = super().unpack(packed, device)
+        mx.eval(tensor)  # so that other threads can read it
+        return tensor
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one.

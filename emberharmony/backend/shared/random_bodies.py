@@ -18,8 +18,8 @@ def stream_of(backend: Any) -> DefaultStream[np.random.Generator]:
     known = backend.without_watchers.__dict__
     stream: DefaultStream[np.random.Generator] | None = known.get("_stream")
     if stream is None:
-        made = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
-        stream = known.setdefault("_stream", made)
+        random_stream = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
+        stream = known.setdefault("_stream", random_stream)
     return stream
 
 

@@ -232,8 +232,8 @@ class TorchBackend(
         """
         # A transform wraps the tensors that are made in it, and those made in inference mode have no gradient.
         with torch._C._DisableFuncTorch(), torch.inference_mode(False):
-            made: torch.Tensor = super().unpack(packed, device)
-        return made
+            tensor: torch.Tensor = super().unpack(packed, device)
+        return tensor
 
 
 BACKEND = TorchBackend

@@ -188,10 +188,10 @@ class Cell(TensorMethods, Substitute):
 
     def with_tensor(self: C, tensor: Any) -> C:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
-        made = self.holding(tensor)
+        cell = self.holding(tensor)
         if selection.active().backend.may_keep(tensor):
-            made._journey, made._held = Journey(), _without_record(made._held)
-        return made
+            cell._journey, cell._held = Journey(), _without_record(cell._held)
+        return cell
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that has this cell among its arguments again, with the tensors of the cells."""
@@ -229,9 +229,9 @@ class Cell(TensorMethods, Substitute):
 
         A transform gives it to the function in the place of this cell. What the function assigns to it stays in it.
         """
-        made = self._alike()
-        made._held = tensor, selection.current().home
-        return made
+        cell = self._alike()
+        cell._held = tensor, selection.current().home
+        return cell
 
     @property
     def is_passing(self) -> bool:
@@ -251,12 +251,12 @@ class Cell(TensorMethods, Substitute):
 
     def _alike(self: C) -> C:
         """Returns a cell of the same class and attributes that holds nothing yet."""
-        made: C = self.__class__.__new__(self.__class__)
-        made._grad = made._journey = None
-        made._restore(self._attributes())
+        cell: C = self.__class__.__new__(self.__class__)
+        cell._grad = cell._journey = None
+        cell._restore(self._attributes())
         for block in _OBSERVED:
-            block.note_new_cell(made)
-        return made
+            block.note_new_cell(cell)
+        return cell
 
     def _attributes(self) -> dict[str, Any]:
         """Returns the attributes other than the tensor and its gradient, with those of subclasses."""
@@ -339,13 +339,13 @@ class Cell(TensorMethods, Substitute):
         self._restore(state["attributes"])
 
     def __deepcopy__(self: C, memo: dict[int, Any]) -> C:
-        made = memo[id(self)] = self._alike()
-        made._journey = Journey()
-        made._journey.devices.update((self._journey or made._journey).devices)
-        made._held = _copy_of(self._held_after_writes())
-        made._grad = None if self._grad is None else _copy_of(self._grad)
-        made._restore(copy.deepcopy(self._attributes(), memo))
-        return made
+        cell = memo[id(self)] = self._alike()
+        cell._journey = Journey()
+        cell._journey.devices.update((self._journey or cell._journey).devices)
+        cell._held = _copy_of(self._held_after_writes())
+        cell._grad = None if self._grad is None else _copy_of(self._grad)
+        cell._restore(copy.deepcopy(self._attributes(), memo))
+        return cell
 
     def __repr__(self) -> str:
         tensor, home = self._held

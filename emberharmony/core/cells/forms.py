@@ -62,11 +62,11 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
         return
     tensors = [cell.value for cell in cells]
     before = [cell._held for cell in cells]
-    made = make(*tensors)
-    if made is None or any(held[0] is not tensor for held, tensor in zip(before, tensors, strict=True)):
+    form = make(*tensors)
+    if form is None or any(held[0] is not tensor for held, tensor in zip(before, tensors, strict=True)):
         return
     steps: list[Iterable[Step]] = []
-    for cell, held, new in zip(cells, before, made, strict=True):
+    for cell, held, new in zip(cells, before, form, strict=True):
         home = None if isinstance(new, Form) else held[1]
         steps.append(when(cell, "_held", held, [assignment(cell, "_held", (new, home))]))
     commit(*steps)

@@ -33,13 +33,13 @@ def deprecated(advice: str, *, since: str, name: str = "") -> Callable[[C], C]:
     def decorate(declared: Any) -> Any:
         text = f"{name or declared.__qualname__} is deprecated since version {since}: {advice}"
         if isinstance(declared, type):
-            made = declared.__init__  # type: ignore[misc]
+            initializer = declared.__init__  # type: ignore[misc]
 
-            @functools.wraps(made)
+            @functools.wraps(initializer)
             def warn_and_initialise(self: Any, *args: Any, **kwargs: Any) -> None:
                 if type(self) is declared:
                     warnings.warn(text, DeprecationWarning, stacklevel=2)
-                made(self, *args, **kwargs)
+                initializer(self, *args, **kwargs)
 
             declared.__init__ = warn_and_initialise  # type: ignore[misc]
             declared.__deprecated__ = text  # type: ignore[attr-defined]

@@ -119,6 +119,6 @@ def _execute_definition(tree: ast.Module, spec: OpSpec, name: str) -> FunctionTy
             place.lineno = decorator if isinstance(node, ast.FunctionDef) else decorator + 1
             place.end_lineno = decorator + 1
             place.col_offset = place.end_col_offset = -1  # no columns: those of the source are not those of the file
-    made: dict[str, FunctionType] = {}
-    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, made)
-    return made[name]
+    definitions: dict[str, FunctionType] = {}
+    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, definitions)
+    return definitions[name]

@@ -115,8 +115,8 @@ def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatte
     if cls in _CONTAINERS or cls is object or issubclass(cls, _NOT_NODES):
         raise ArgumentError(f"register_node() cannot make {cls.__name__} a node: register a class of your own")
     # One call, so that of two threads that register a class only one succeeds.
-    made = Registered(flatten, unflatten)
-    if _REGISTERED.setdefault(cls, made) is not made:
+    handler = Registered(flatten, unflatten)
+    if _REGISTERED.setdefault(cls, handler) is not handler:
         raise ArgumentError(f"register_node(): {cls.__qualname__} is registered already; register a class once")
     for known in [known for known in list(KINDS) if issubclass(known, cls)]:
         KINDS.pop(known, None)
@@ -152,12 +152,12 @@ def put_together(cls: type, names: tuple[Any, ...] | None, children: list[Any], 
     Raises:
         ArgumentTypeError: if its `unflatten` does not return an object of the class.
     """
-    made = _HANDLERS[cls].unflatten(static, children if names is None else dict(zip(names, children, strict=True)))
-    if not isinstance(made, cls):
+    node = _HANDLERS[cls].unflatten(static, children if names is None else dict(zip(names, children, strict=True)))
+    if not isinstance(node, cls):
         raise ArgumentTypeError(
-            f"the unflatten function of {cls.__qualname__} must return an object of that class, not {brief(made)}"
+            f"the unflatten function of {cls.__qualname__} must return an object of that class, not {brief(node)}"
         )
-    return made
+    return node
 
 
 def fields_of(node: Any) -> tuple[tuple[str, ...], list[Any], tuple[tuple[str, Any, Any], ...]]:

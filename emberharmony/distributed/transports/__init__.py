@@ -37,9 +37,9 @@ def connect(name: str, place: Place, timeout: float) -> Transport:
         LostError: if a rank does not come.
     """
     chosen, _, option = full_name(name).partition(":")
-    made = _load(chosen)(place, option, timeout)
-    made.name = full_name(name)
-    return made
+    transport = _load(chosen)(place, option, timeout)
+    transport.name = full_name(name)
+    return transport
 
 
 def full_name(name: str) -> str:

@@ -71,13 +71,13 @@ def _restore(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
         raise CaptureError(
             f"{WEIGHTS} does not belong to {PROGRAM}: {brief(sorted(set(tensors) ^ set(cells)))} is in one of them only"
         )
-    made: dict[int, Cell] = {}
+    new_cells: dict[int, Cell] = {}
     members: dict[str, Any] = {}
     for name, entry in cells.items():
         tensor = tensors[name]
-        if id(tensor) not in made:
-            made[id(tensor)] = _cell_of(name, entry, tensor)
-        members[name] = made[id(tensor)]
+        if id(tensor) not in new_cells:
+            new_cells[id(tensor)] = _cell_of(name, entry, tensor)
+        members[name] = new_cells[id(tensor)]
     for path, entry in layers.items():
         own = [name for name in members if name.startswith(f"{path}.")]
         members[path] = layer_of(path, entry, {name.removeprefix(f"{path}."): members.pop(name) for name in own})

@@ -32,19 +32,19 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     kind = KINDS.get(str(arguments.pop("class", "")))
     if kind is None:
         raise CaptureError(f"the program is damaged: layer {path} has {brief(options)}")
-    made = _without_values(path, kind, arguments)
-    places = cells_of(made)
+    layer = _without_values(path, kind, arguments)
+    places = cells_of(layer)
     shapes = {name: (type(cell), tuple(cell.shape)) for name, cell in places.items()}
     given = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
     if shapes != given:
         raise CaptureError(
             f"the program is damaged: {path}, a {kind.__name__}, has {brief(given)}, not {brief(shapes)}"
         )
-    modules = dict(made.named_modules())
+    modules = dict(layer.named_modules())
     for name, cell in cells.items():
         owner, _, last = name.rpartition(".")
         setattr(modules[owner], last, cell)
-    return made
+    return layer
 
 
 def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, Any]) -> nn.Module:
@@ -53,13 +53,13 @@ def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, An
     Raises:
         CaptureError: if the constructor refuses the arguments.
     """
-    made: list[Any] = []
+    layers: list[Any] = []
     rng = {"rng": ops.random.Generator(0)} if "rng" in inspect.signature(kind).parameters else {}
     try:
-        ops.eval_shape(lambda: made.append(kind(**arguments, **rng)))
+        ops.eval_shape(lambda: layers.append(kind(**arguments, **rng)))
     except (EmberError, TypeError) as error:
         raise CaptureError(f"the program is damaged: layer {path}, a {kind.__name__}: {error}") from error
-    layer: nn.Module = made[0]
+    layer: nn.Module = layers[0]
     if isinstance(layer, nn.LoRALinear):
         layer.dropout = nn.Dropout(layer.dropout.p)  # whose masks come from the default stream
     return layer

@@ -132,9 +132,9 @@ class Embedding(_Table):
         table = ops.convert_to_tensor(embeddings)
         if len(table.shape) != 2:
             raise ShapeError(f"expected a table (num_embeddings, embedding_dim), got shape {tuple(table.shape)}")
-        made = cls(*table.shape, padding_idx, scale_grad_by_freq=scale_grad_by_freq, rng=ops.random.Generator(0))
-        made.weight = Parameter(table, trainable=not freeze)
-        return made
+        embedding = cls(*table.shape, padding_idx, scale_grad_by_freq=scale_grad_by_freq, rng=ops.random.Generator(0))
+        embedding.weight = Parameter(table, trainable=not freeze)
+        return embedding
 
     def __call__(self, input: Any) -> Tensor:
         return self._look_up(input)

@@ -95,9 +95,9 @@ class LoRALinear(Linear):
         """
         outputs, inputs = linear.weight.shape
         has_bias = linear.bias is not None
-        made = cls(inputs, outputs, has_bias, rank, alpha, dropout, rng=rng, dtype=linear.weight.dtype)
-        made.weight, made.bias, made.training = linear.weight, linear.bias, linear.training
-        return made.freeze("weight", *["bias"] * has_bias).train(linear.training)
+        layer = cls(inputs, outputs, has_bias, rank, alpha, dropout, rng=rng, dtype=linear.weight.dtype)
+        layer.weight, layer.bias, layer.training = linear.weight, linear.bias, linear.training
+        return layer.freeze("weight", *["bias"] * has_bias).train(linear.training)
 
     def __call__(self, x: TensorLike) -> Tensor:
         lowered = self.lora_a(self.dropout(x))
@@ -111,7 +111,7 @@ class LoRALinear(Linear):
             >>> type(layer.merged()).__name__
             'Linear'
         """
-        made = Linear(
+        layer = Linear(
             self.in_features,
             self.out_features,
             self.bias is not None,
@@ -119,10 +119,10 @@ class LoRALinear(Linear):
             dtype=self.weight.dtype,
         )
         product = ops.matmul(self.lora_b.weight, self.lora_a.weight)
-        made.weight.value = ops.add(self.weight, ops.multiply(product, self.alpha / self.rank))
-        if made.bias is not None and self.bias is not None:
-            made.bias.value = ops.copy(self.bias)
-        return made.train(self.training)
+        layer.weight.value = ops.add(self.weight, ops.multiply(product, self.alpha / self.rank))
+        if layer.bias is not None and self.bias is not None:
+            layer.bias.value = ops.copy(self.bias)
+        return layer.train(self.training)
 
 
 def add_lora(

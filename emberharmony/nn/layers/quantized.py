@@ -143,9 +143,9 @@ class QuantizedLinear(_Quantized):
             >>> nn.QuantizedLinear.from_linear(base).bias is base.bias
             True
         """
-        made = cls.__new__(cls)
-        made._take(linear, group_size, bits)
-        return made.train(linear.training)
+        layer = cls.__new__(cls)
+        layer._take(linear, group_size, bits)
+        return layer.train(linear.training)
 
     def __call__(self, x: TensorLike) -> Tensor:
         product = self._product(x)
@@ -153,9 +153,9 @@ class QuantizedLinear(_Quantized):
 
     def dequantized(self) -> Linear:
         """Returns a linear layer that computes the same, with a trainable weight and this layer's bias itself."""
-        made = Linear(self.in_features, self.out_features, False, rng=ops.random.Generator(0))
-        made.weight, made.bias = Parameter(self._values()), self.bias
-        return made.train(self.training)
+        layer = Linear(self.in_features, self.out_features, False, rng=ops.random.Generator(0))
+        layer.weight, layer.bias = Parameter(self._values()), self.bias
+        return layer.train(self.training)
 
 
 class QuantizedEmbedding(_Quantized):
@@ -217,9 +217,9 @@ class QuantizedEmbedding(_Quantized):
             >>> nn.QuantizedEmbedding.from_embedding(base)(0).tolist() == base(0).tolist()
             True
         """
-        made = cls.__new__(cls)
-        made._take(embedding, group_size, bits)
-        return made.train(embedding.training)
+        layer = cls.__new__(cls)
+        layer._take(embedding, group_size, bits)
+        return layer.train(embedding.training)
 
     def __call__(self, input: Any) -> Tensor:
         scales, biases = ops.embedding(input, self.scales), ops.embedding(input, self.biases)
@@ -272,10 +272,10 @@ def quantize(model: Module, *, bits: int = 4, group_size: int = 64, where: Where
         >>> type(net[0]).__name__, type(net[2]).__name__
         ('QuantizedLinear', 'Linear')
     """
-    made: dict[int, Module] = {}
+    quantized_layers: dict[int, Module] = {}
     for name, layer in _layers_to_quantize(model, where):
-        made[id(layer)] = _quantize_layer(name, layer, group_size, bits)
-    return _replace_layers(model, made, "quantize")
+        quantized_layers[id(layer)] = _quantize_layer(name, layer, group_size, bits)
+    return _replace_layers(model, quantized_layers, "quantize")
 
 
 def dequantize(model: Module) -> dict[str, Module]:

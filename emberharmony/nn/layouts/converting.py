@@ -32,15 +32,15 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
         plan: the tensors in the layout.
         values: those of the model by name; a tensor that is made of one that is not given is left out.
     """
-    made: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
+    converted: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
     tensors = {}
     for name, placed in plan.placed.items():
         parts, steps = placed.weight.parts, placed.steps()
         if all(source in values for source in placed.weight.sources()):
             key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in parts])
-            if key not in made:
-                made[key] = _rearrange(_join([_rows_of_part(values, part) for part in parts]), steps)
-            tensors[name] = made[key]
+            if key not in converted:
+                converted[key] = _rearrange(_join([_rows_of_part(values, part) for part in parts]), steps)
+            tensors[name] = converted[key]
     return tensors
 
 
@@ -54,7 +54,7 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
     blocks: dict[str, dict[int, Any]] = {}
     wanted: dict[str, set[int]] = {}
     faults: dict[str, Any] = {}
-    made: dict[Any, Any] = {}
+    converted: dict[Any, Any] = {}
     for name, placed in plan.placed.items():
         _note(wanted, placed.weight.parts)
         if name not in values:
@@ -65,12 +65,12 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
             continue
         steps = placed.steps(backward=True)
         key = id(tensor), steps
-        if key not in made:
-            made[key] = _rearrange(tensor, steps)
+        if key not in converted:
+            converted[key] = _rearrange(tensor, steps)
         start = 0
         for part, rows in zip(placed.weight.parts, placed.rows, strict=True):
             whole = len(placed.weight.parts) == 1
-            block = made[key] if whole else made[key][start : start + rows]
+            block = converted[key] if whole else converted[key][start : start + rows]
             blocks.setdefault(part.source, {})[part.start or 0] = block
             if part.plus:
                 blocks.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)

@@ -200,8 +200,8 @@ def arange(
         >>> ops.arange(3).tolist(), ops.arange(1, 6, 2).tolist()
         ([0, 1, 2], [1, 3, 5])
     """
-    made: Tensor = host_made.MADE.arange(start, stop, step, dtype, device)
-    return made
+    tensor: Tensor = host_made.MADE.arange(start, stop, step, dtype, device)
+    return tensor
 
 
 @op
@@ -238,10 +238,10 @@ def linspace(
         >>> ops.linspace(0, 1, 3).tolist()
         [0.0, 0.5, 1.0]
     """
-    made: Tensor | tuple[Tensor, Tensor] = host_made.MADE.linspace(
+    tensor: Tensor | tuple[Tensor, Tensor] = host_made.MADE.linspace(
         start, stop, num, endpoint, retstep, dtype, axis, device
     )
-    return made
+    return tensor
 
 
 @op(finite="no")
@@ -272,8 +272,8 @@ def logspace(
         >>> ops.logspace(0, 3, 4, base=2).tolist()
         [1.0, 2.0, 4.0, 8.0]
     """
-    made: Tensor = host_made.MADE.logspace(start, stop, num, endpoint, base, dtype, axis, device)
-    return made
+    tensor: Tensor = host_made.MADE.logspace(start, stop, num, endpoint, base, dtype, axis, device)
+    return tensor
 
 
 @op(finite="no")
@@ -308,8 +308,8 @@ def geomspace(
         >>> ops.geomspace(1, 8, 4).tolist()
         [1.0, 2.0, 4.0, 8.0]
     """
-    made: Tensor = host_made.MADE.geomspace(start, stop, num, endpoint, dtype, axis, device)
-    return made
+    tensor: Tensor = host_made.MADE.geomspace(start, stop, num, endpoint, dtype, axis, device)
+    return tensor
 
 
 @op
@@ -494,8 +494,8 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
         >>> ops.vander([1, 2, 3]).tolist()
         [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
     """
-    made: Tensor = host_made.MADE.vander(x, N, increasing)
-    return made
+    tensor: Tensor = host_made.MADE.vander(x, N, increasing)
+    return tensor
 
 
 @op
@@ -508,8 +508,8 @@ def bartlett(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
         >>> ops.bartlett(5).tolist()
         [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    made: Tensor = host_made.MADE.bartlett(x, dtype, device)
-    return made
+    tensor: Tensor = host_made.MADE.bartlett(x, dtype, device)
+    return tensor
 
 
 @op
@@ -518,8 +518,8 @@ def blackman(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None =
 
     See also: `hanning`, narrower; `kaiser`, with a choice.
     """
-    made: Tensor = host_made.MADE.blackman(x, dtype, device)
-    return made
+    tensor: Tensor = host_made.MADE.blackman(x, dtype, device)
+    return tensor
 
 
 @op
@@ -528,8 +528,8 @@ def hamming(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = 
 
     See also: `hanning`, 0 at both ends; `kaiser`, with a choice.
     """
-    made: Tensor = host_made.MADE.hamming(x, dtype, device)
-    return made
+    tensor: Tensor = host_made.MADE.hamming(x, dtype, device)
+    return tensor
 
 
 @op
@@ -538,8 +538,8 @@ def hanning(x: int, dtype: DTypeLike | None = None, device: DeviceLike | None = 
 
     See also: `hamming`, not 0 at both ends; `blackman`, wider; `stft`, which uses it.
     """
-    made: Tensor = host_made.MADE.hanning(x, dtype, device)
-    return made
+    tensor: Tensor = host_made.MADE.hanning(x, dtype, device)
+    return tensor
 
 
 @op(finite="no")
@@ -553,8 +553,8 @@ def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLi
 
     See also: `hamming`, without a choice; `blackman`, without a choice.
     """
-    made: Tensor = host_made.MADE.kaiser(x, beta, dtype, device)
-    return made
+    tensor: Tensor = host_made.MADE.kaiser(x, beta, dtype, device)
+    return tensor
 
 
 def _like(x: Tensor, dtype: Any, device: Any) -> tuple[Any, Any]:

@@ -125,8 +125,12 @@ def while_loop(
     variables = tuple(loop_vars) if several else (loop_vars,)
     count = 0
     while (maximum_iterations is None or count < maximum_iterations) and _holds(cond(*variables)):
-        made = body(*variables)
-        following = tuple(made) if isinstance(made, (tuple, list)) and (several or len(made) == 1) else (made,)
+        new_variables = body(*variables)
+        following = (
+            tuple(new_variables)
+            if isinstance(new_variables, (tuple, list)) and (several or len(new_variables) == 1)
+            else (new_variables,)
+        )
         if len(following) != len(variables):
             raise ArgumentError(f"while_loop(): body must return {len(variables)} variables, not {len(following)}")
         variables = following
@@ -280,8 +284,8 @@ def _with_tensors(tree: Any) -> Any:
     ]
     if not any(foreign):
         return tree
-    made = [convert_to_tensor(x) if is_foreign else x for x, is_foreign in zip(leaves, foreign, strict=True)]
-    return tree_unflatten(structure, made)
+    tensors = [convert_to_tensor(x) if is_foreign else x for x, is_foreign in zip(leaves, foreign, strict=True)]
+    return tree_unflatten(structure, tensors)
 
 
 def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:

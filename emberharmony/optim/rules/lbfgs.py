@@ -281,9 +281,9 @@ class _Call:
     def _assigning(self, vector: Any) -> list[Step]:
         values = [cell.value for cell in self._cells]
         parts = selection.current().parts_of(vector, values)
-        made = [ops.cast(part, ops.dtype(value)) for part, value in zip(parts, values, strict=True)]
-        ops.eval(made)
-        return [cell.replacing(part) for cell, part in zip(self._cells, made, strict=True)]
+        new_values = [ops.cast(part, ops.dtype(value)) for part, value in zip(parts, values, strict=True)]
+        ops.eval(new_values)
+        return [cell.replacing(part) for cell, part in zip(self._cells, new_values, strict=True)]
 
 
 def _vector(tensors: list[Any]) -> Any:

@@ -48,9 +48,9 @@ class Average:
     def update(self) -> None:
         """Takes the current values of the parameters into the averages; the first values become the averages."""
         weight = self.weight() if self.count else 1.0
-        made = [_mix(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
-        ops.eval(made)
-        steps = [average.replacing(value) for average, value in zip(self.averages, made, strict=True)]
+        averages = [_mix(a.value, p.value, weight) for a, p in zip(self.averages, self.parameters, strict=True)]
+        ops.eval(averages)
+        steps = [average.replacing(value) for average, value in zip(self.averages, averages, strict=True)]
         commit(steps, [(setattr, self, "count", self.count + 1)])
 
     def swap(self) -> None:

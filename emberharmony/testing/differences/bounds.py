@@ -98,11 +98,11 @@ def length(record: Record) -> float:
 
     There are as many terms as inputs for each result, or as a product of two matrices with so many elements has.
     """
-    made = max(1, min((host.size for host in record.results()), default=1))
+    smallest = max(1, min((host.size for host in record.results()), default=1))
     floats = sorted((host.size for host in record.given() if host.dtype in EPSILON), reverse=True)
-    terms = max((host.size for host in record.given()), default=1) / made
+    terms = max((host.size for host in record.given()), default=1) / smallest
     if len(floats) > 1:
-        terms = max(terms, math.sqrt(floats[0] * floats[1] / made))
+        terms = max(terms, math.sqrt(floats[0] * floats[1] / smallest))
     return max(1.0, math.sqrt(terms) / 4)
 
 

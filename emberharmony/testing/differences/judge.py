@@ -191,13 +191,13 @@ class Judge:
         if _is_correctly_rounded(record):
             return Judged(0.0, "IEEE 754")
         wanted = self.reference(record)
-        made = record.results()
+        results = record.results()
         if record.error:
             return Judged(math.inf, "NumPy in float64", record.error)
-        if len(wanted) != len(made):
-            return Judged(math.inf, "NumPy in float64", f"{len(made)} results in the place of {len(wanted)}")
+        if len(wanted) != len(results):
+            return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(wanted)}")
         error, why, off = 0.0, "", []
-        for place, (got, want) in enumerate(zip(made, wanted, strict=True)):
+        for place, (got, want) in enumerate(zip(results, wanted, strict=True)):
             if got.shape != want.shape:
                 return Judged(math.inf, "NumPy in float64", f"its shape is {got.shape}, expected {want.shape}")
             units = self._units(record, got, want)
@@ -261,17 +261,17 @@ class Judge:
 
     def _kinds(self, record: Record) -> str:
         """Returns what is wrong with the dtypes of the result; "" if nothing is."""
-        made = [host.dtype for host in record.results()]
-        if all(name in ("bool", "float32", "int64") for name in made) and not record.given():
+        dtypes = [host.dtype for host in record.results()]
+        if all(name in ("bool", "float32", "int64") for name in dtypes) and not record.given():
             return ""
         try:
             want = self._results_of(record, lambda place: record.tensors[place].exact(), as_dtype)
         except NotJudgedError:
             return ""
         names = [np.asarray(x).dtype.name for x in want]
-        if names == made or any(name not in EPSILON and name not in _WHOLE for name in names):
+        if names == dtypes or any(name not in EPSILON and name not in _WHOLE for name in names):
             return ""
-        pairs = [(a, b) for a, b in zip(made, names, strict=False) if a != b]
+        pairs = [(a, b) for a, b in zip(dtypes, names, strict=False) if a != b]
         row = rows().get(record.op)
         if (row is not None and row.narrows) or all({a, b} == {"complex64", "complex128"} for a, b in pairs):
             return ""  # a backend without complex128 may compute in single precision
@@ -327,10 +327,10 @@ class Judge:
             given, named = _spare(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
                 wanted = [np.asarray(x) for x in _leaves(row.oracle(*given, **named))]
-            made = record.results()
-            if [x.shape for x in wanted] != [host.shape for host in made]:
+            results = record.results()
+            if [x.shape for x in wanted] != [host.shape for host in results]:
                 return None
-            return max(self._units(record, g, w) for g, w in zip(made, wanted, strict=True))
+            return max(self._units(record, g, w) for g, w in zip(results, wanted, strict=True))
         except Exception:  # noqa: BLE001  (an oracle may raise anything for arguments that its row does not have)
             return None
 
@@ -341,10 +341,10 @@ def _is_correctly_rounded(record: Record) -> bool:
     Differences of inputs grow most often where such an op cancels, and float64 would take more time and memory.
     """
     function = _ARITHMETIC.get(record.op)
-    made = record.results()
-    if function is None or record.error or len(made) != 1 or record.kwargs != NO_OPTIONS:
+    results = record.results()
+    if function is None or record.error or len(results) != 1 or record.kwargs != NO_OPTIONS:
         return False
-    dtype = made[0].dtype
+    dtype = results[0].dtype
     if dtype not in ("float32", "float64") or any(host.dtype != dtype for host in record.given()):
         return False
     args = decode(record.args, lambda place: record.tensors[place].bits)
@@ -352,7 +352,7 @@ def _is_correctly_rounded(record: Record) -> bool:
         return False
     with np.errstate(all="ignore"):
         wanted = function(*args)
-    return wanted.dtype == made[0].bits.dtype and np.array_equal(wanted, made[0].bits)
+    return wanted.dtype == results[0].bits.dtype and np.array_equal(wanted, results[0].bits)
 
 
 _WHOLE = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))

@@ -85,32 +85,32 @@ class Live(Record):
 
     def give(self, result: Any) -> None:
         """Takes the result."""
-        backend, made = self._call.backend, list[Host]()
+        backend, results = self._call.backend, list[Host]()
         if result.__class__ is backend.tensor_type and result.__class__ is not TensorProxy:  # the usual case
             self.result, self._made = reference(0), [self._watch.new(result, backend, self.number)]
             return
 
         def add(tensor: Any) -> int:
-            made.append(self._watch.new(tensor, backend, self.number))
-            return len(made) - 1
+            results.append(self._watch.new(tensor, backend, self.number))
+            return len(results) - 1
 
         self.result = encode(result, backend, add)
-        self._made = made
+        self._made = results
 
     def _read(self) -> None:
-        made, given, seen = self.results(), list[Host](), list[int]()
+        results, given, seen = self.results(), list[Host](), list[int]()
 
         def add(tensor: Any) -> int:
             host, last = self._watch.host_of(tensor, self._call.backend, self.number)
             given.append(host)
             seen.append(last)
-            return len(made) + len(given) - 1
+            return len(results) + len(given) - 1
 
         self.args = encode(self._call.args, self._call.backend, add)
         kwargs = self._call.kwargs
         self.kwargs = encode(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
         self._given, self.seen = given, seen
-        self.tensors = [*made, *given]
+        self.tensors = [*results, *given]
 
     def refresh(self, one: Record) -> None:
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""

@@ -179,9 +179,9 @@ class Lockstep:
 
     def _remember(self, one: Record, other: Record) -> None:
         """Remembers a result on which the program may decide: one number or boolean that differs."""
-        made = one.results(), other.results()
-        if len(made[0]) == len(made[1]) == made[0][0].size == made[1][0].size == 1:
-            values = [hosts[0].values().reshape(-1)[0] for hosts in made]
+        results = one.results(), other.results()
+        if len(results[0]) == len(results[1]) == results[0][0].size == results[1][0].size == 1:
+            values = [hosts[0].values().reshape(-1)[0] for hosts in results]
             if values[0] != values[1]:
                 first, second = self._report.sides
                 self._last = f"{one.op}() before it gives {values[0]} on {first} and {values[1]} on {second}"

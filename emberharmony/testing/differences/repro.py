@@ -95,10 +95,10 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         words = [text(value) for value in args] + [f"{name}={text(value)}" for name, value in kwargs.items()]
     except (LookupError, TypeError) as error:
         raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
-    made = record.results()
-    several = len(made) != 1
+    results = record.results()
+    several = len(results) != 1
     wide = any(host.dtype in EPSILON for host in hosts)
-    kind = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *made)) else "float64"
+    kind = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *results)) else "float64"
     call = f"{spell_op(record.op)}({', '.join(words)})"
     call = call if call.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(words)})"
     program = _PROGRAM.format(
@@ -111,7 +111,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         narrow=("float16", "bfloat16", "float32"),
         call=call,
         backend=record.backend,
-        cast='ops.cast(y, "float32")' if any(host.dtype == "bfloat16" for host in made) else "y",
+        cast='ops.cast(y, "float32")' if any(host.dtype == "bfloat16" for host in results) else "y",
         results="call(False)" if several else "[call(False)]",
         wanted=f"call({wide})" if several else f"[call({wide})]",
         kind=kind,

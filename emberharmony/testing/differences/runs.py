@@ -72,15 +72,15 @@ def portable(named: Any) -> Any:
         BackendUnavailableError: if its library is missing.
     """
     plain = (load(named) if isinstance(named, str) else named).without_watchers
-    made: Any = plain.__dict__.get("_portable")
-    if made is None:
+    backend: Any = plain.__dict__.get("_portable")
+    if backend is None:
         kind: Any = type(plain)
-        made = object.__new__(type(kind.__name__, (_Portable, kind), {"__module__": kind.__module__}))
-        vars(made).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
-        made.take_prefix()
-        made.bound = Bound(made)
-        plain.__dict__["_portable"] = made
-    return made
+        backend = object.__new__(type(kind.__name__, (_Portable, kind), {"__module__": kind.__module__}))
+        vars(backend).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
+        backend.take_prefix()
+        backend.bound = Bound(backend)
+        plain.__dict__["_portable"] = backend
+    return backend
 
 
 @contextlib.contextmanager
@@ -147,18 +147,18 @@ class Watch(Watcher):
         """Takes the result and tells the call."""
         record: Record | None = call.kept.pop(self, None)
         if record is not None:
-            made, tensors, writer, backend = list[Host](), record.tensors, self._writer, call.backend
+            results, tensors, writer, backend = list[Host](), record.tensors, self._writer, call.backend
 
             def add(tensor: Any) -> int:
                 host = to_host(tensor, backend)
                 if writer is not None:
                     host, _ = writer.keep(tensor, host, record.number)
-                made.append(host)
-                return len(tensors) + len(made) - 1
+                results.append(host)
+                return len(tensors) + len(results) - 1
 
             record.result = encode(result, backend, add)
-            record._made = made
-            record.tensors = [*tensors, *made]
+            record._made = results
+            record.tensors = [*tensors, *results]
             self._tell(record)
 
     def on_error(self, call: WatchedCall, error: Exception) -> None:

@@ -237,11 +237,11 @@ def threads(backend: Any) -> Result:
 )
 def lazy_tensors(backend: Any) -> Result:
     """Reads a tensor that another thread made and did not evaluate."""
-    made = _in_threads(lambda i: ops.add(ops.full((3,), 2.0), float(i)), 1)[0]
-    if isinstance(made, Exception):
-        raise made
+    tensor = _in_threads(lambda i: ops.add(ops.full((3,), 2.0), float(i)), 1)[0]
+    if isinstance(tensor, Exception):
+        raise tensor
     try:
-        found = _values(made)
+        found = _values(tensor)
     except (EmberError, RuntimeError) as error:
         evaluated = _in_threads(lambda i: _evaluated(ops.full((3,), 2.0)), 1)[0]
         assert _values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"

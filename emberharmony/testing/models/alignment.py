@@ -79,8 +79,8 @@ class Side:
 
     def tensors(self, path: str) -> tuple[Tensors, set[str]]:
         """Returns the tensors of a module in PyTorch's layout, and the names of the modules in it that hold some."""
-        made, used = tensors_of(self.adapter, self.modules[path], self.below(path))
-        return made, {f"{path}.{name}" if path else name for name in used}
+        results, used = tensors_of(self.adapter, self.modules[path], self.below(path))
+        return results, {f"{path}.{name}" if path else name for name in used}
 
     def sizes(self, path: str) -> Counter[int]:
         """Returns how many tensors of each size a module and those in it have; those of integers are no weights."""

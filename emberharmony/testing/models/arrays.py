@@ -115,10 +115,10 @@ def _splits(whole: Sequence[int], parts: Sequence[int]) -> bool:
     """Returns whether each axis of a shape is one of another shape, or the product of some that follow each other."""
     left = list(parts)
     for length in whole:
-        made = 1
-        while left and made < length:
-            made *= left.pop(0)
-        if made != length:
+        product = 1
+        while left and product < length:
+            product *= left.pop(0)
+        if product != length:
             return False
     return not left
 

@@ -119,12 +119,12 @@ def _differing(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple
 
 def _options(side: Side, path: str) -> dict[str, Any]:
     options = side.adapter.options(side.modules[path])
-    made: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, value in options.items():
-        made[_plain_name(name)] = value
+        by_name[_plain_name(name)] = value
     if not _BY_MODE.search(side.kind(path)):
-        made.pop("training", None)
-    return made
+        by_name.pop("training", None)
+    return by_name
 
 
 def _plain_name(name: str) -> str:

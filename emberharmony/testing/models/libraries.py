@@ -57,8 +57,8 @@ def adapter_for(package: str) -> Adapter:
         if isinstance(maker, str):
             place, _, name = maker.partition(":")
             maker = getattr(importlib.import_module(place), name)
-        made = maker()
-        _made[package] = made
+        adapter = maker()
+        _made[package] = adapter
     return _made[package]
 
 

@@ -71,22 +71,22 @@ class Model:
             hook: makes the hook, from whether the run is in float64.
         """
         if self.wide:
-            made = hook(True)
+            result = hook(True)
             try:
-                self.run(made, True)
+                self.run(result, True)
             except Stopped:
-                return made
+                return result
             except Exception as error:  # noqa: BLE001  (the report has it)
                 if self.error is None:  # it is float64 that the model cannot do
                     self.wide, self.error_of_wide = False, error
                 else:
-                    return made
+                    return result
             else:
-                return made
-        made = hook(False)
+                return result
+        result = hook(False)
         with contextlib.suppress(Exception, Stopped):
-            self.run(made, False)
-        return made
+            self.run(result, False)
+        return result
 
 
 class Seen:

@@ -44,8 +44,8 @@ def _loop_over_batch(function: Any) -> Any:
         if x.ndim == 2:
             return function(x, *args, **kwargs)
         if not len(x):
-            made = map_over_batch(np.ones(x.shape[1:], x.dtype), *args, **kwargs)
-            return tuple(np.stack([part])[:0] for part in made)
+            sample_result = map_over_batch(np.ones(x.shape[1:], x.dtype), *args, **kwargs)
+            return tuple(np.stack([part])[:0] for part in sample_result)
         parts = [map_over_batch(one, *args, **kwargs) for one in x]
         return tuple(np.stack(part) for part in zip(*parts, strict=True))
 

@@ -60,13 +60,13 @@ class DTypes(Drift):
         backend = call.backend
         if not isinstance(result, backend.tensor_type) or _names_a_dtype(call.spec, call):
             return
-        made = backend.dtype_of(result)
-        if made.kind not in (*_INEXACT, *_INTEGERS):
+        result_dtype = backend.dtype_of(result)
+        if result_dtype.kind not in (*_INEXACT, *_INTEGERS):
             return
         # The array that a tensor is made of is no argument that has a dtype by the program's choice.
         made_of = call.op in ("convert_to_tensor", "array")
         given = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
-        text = _drift(made, given, call.spec.category in _AT_POSITIONS)
+        text = _drift(result_dtype, given, call.spec.category in _AT_POSITIONS)
         if text:
             self._report(call, line, text)
 
@@ -155,9 +155,9 @@ class DeviceMixes(Drift):
             self._report(call, line, f"has arguments on several devices: {listed}; move them (ops.to_device)")
         elif where and isinstance(result, backend.tensor_type):
             device = next(iter(where.values()))
-            made = backend.bound.get_device(result)
-            if made != device:
-                self._report(call, line, f"has arguments on {device}, and its result is on {made}")
+            result_device = backend.bound.get_device(result)
+            if result_device != device:
+                self._report(call, line, f"has arguments on {device}, and its result is on {result_device}")
 
 
 class Graphs(Drift):

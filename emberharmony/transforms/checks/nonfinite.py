@@ -234,19 +234,19 @@ class NonFinite:
             NonFiniteError: if it is, and the policy says so.
         """
         contents = [case.backend.contents(result) for result in case.results]
-        made = next((x for x in contents if x.nan), None) or next((x for x in contents if x.infinite), None)
-        if made is None:  # the sum of finite numbers overflowed
+        nonfinite = next((x for x in contents if x.nan), None) or next((x for x in contents if x.infinite), None)
+        if nonfinite is None:  # the sum of finite numbers overflowed
             return
         operands = _operands(case)
         known = operands.values()
-        inherited = any(x.nan for x in known) or (not made.nan and any(x.infinite for x in known))
-        if inherited or not (made.nan or self._infinities):
+        inherited = any(x.nan for x in known) or (not nonfinite.nan and any(x.infinite for x in known))
+        if inherited or not (nonfinite.nan or self._infinities):
             if self._used:
                 self._inherit(case)
             return
         self.running_again = True
         try:
-            finding = _finding(case, made, operands)
+            finding = _finding(case, nonfinite, operands)
         finally:
             self.running_again = False
         if not self._used:

@@ -70,8 +70,8 @@ def _contraction(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
 @_counts("tensordot")
 def _tensordot(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # The sizes are m k, k n and m n.
-    made = _size(results[0])
-    return 2 * made * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // made) if made else 0
+    result_size = _size(results[0])
+    return 2 * result_size * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // result_size) if result_size else 0
 
 
 @_counts("outer")

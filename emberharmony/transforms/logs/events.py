@@ -94,8 +94,8 @@ class Event:
     def bytes(self) -> int:
         """The size of the tensors in the result."""
         names = self.where.dtypes.neutral
-        made = zip(self.made[::2], self.made[1::2], strict=True)
-        return sum(math.prod(shape) * names[dtype].itemsize for shape, dtype in made)
+        allocations = zip(self.made[::2], self.made[1::2], strict=True)
+        return sum(math.prod(shape) * names[dtype].itemsize for shape, dtype in allocations)
 
     @property
     def frame(self) -> str:
@@ -105,9 +105,11 @@ class Event:
 
     def __repr__(self) -> str:
         given = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True))
-        made = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.results, self.result_dtypes, strict=True))
+        results = ", ".join(
+            f"{dtype}{list(shape)}" for shape, dtype in zip(self.results, self.result_dtypes, strict=True)
+        )
         where = f" in {self.path}" if self.path else ""
-        return f"<{self.op}({given}) -> {made or self.error or None}{where}>"
+        return f"<{self.op}({given}) -> {results or self.error or None}{where}>"
 
 
 def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:

@@ -266,12 +266,12 @@ class LogWriter(Watcher):
             event.seconds = call.seconds
             kind = call.backend.tensor_type
             if result.__class__ is kind:
-                made = result.shape, result.dtype
+                result_facts = result.shape, result.dtype
             else:
                 facts: list[Any] = []
                 _describe(result, kind, facts)
-                made = tuple(facts)
-            event.made = self._known.setdefault(made, made)
+                result_facts = tuple(facts)
+            event.made = self._known.setdefault(result_facts, result_facts)
             if self._values and not event.error:
                 try:
                     event.values = statistics_of(result, call.backend)

@@ -30,8 +30,8 @@ def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any
     filling = promotion.filling(value, dtype)
     where = place(device)
     check_memory(shape, filling.dtype.itemsize)
-    made = jnp.broadcast_to(filling, shape)
-    return made if where is None else jax.device_put(made, where)
+    filled = jnp.broadcast_to(filling, shape)
+    return filled if where is None else jax.device_put(filled, where)
 
 
 class JAXCreationOps(HostMade):

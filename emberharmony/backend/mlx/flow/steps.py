@@ -77,14 +77,14 @@ class MLXSteps(Steps):
 
     def run_update(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
         """Returns what a program computes from lists of tensors."""
-        made = _run(update, columns)
+        results = _run(update, columns)
         # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
         large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
         if large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
             # The gradients first: they end the backward pass, whose memory the step can use.
             self.bound.eval(columns[0])
-            _evaluate_in_parts(made, self.bound.eval)
-        return made
+            _evaluate_in_parts(results, self.bound.eval)
+        return results
 
     def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
         """Returns the facts about lists of tensors; programs take one dtype."""

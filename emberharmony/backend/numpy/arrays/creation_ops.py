@@ -90,10 +90,10 @@ class NumpyCreationOps(HostMade):
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         rows, columns = as_shape((N, N if M is None else M))
-        made = _float(dtype)
+        matrix_dtype = _float(dtype)
         # np.tri (NumPy 2.4) makes an index of each row and column before it asks for the memory of the matrix.
-        check_memory((rows, columns), made.itemsize, memory_limit)
-        return np.tri(rows, columns, clip_offset(k, rows, columns), made)
+        check_memory((rows, columns), matrix_dtype.itemsize, memory_limit)
+        return np.tri(rows, columns, clip_offset(k, rows, columns), matrix_dtype)
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:

@@ -39,12 +39,12 @@ class Loops(Blocks):
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns new arrays."""
         first = arrays[0]
-        made = [np.empty_like(first) for _ in self._outputs]
+        results = [np.empty_like(first) for _ in self._outputs]
         if first.ndim == 1:
-            self._loop(*arrays, *made)
+            self._loop(*arrays, *results)
         else:
-            self._loop(*[x.reshape(-1) if x.ndim else x for x in arrays], *[x.reshape(-1) for x in made])
-        return made
+            self._loop(*[x.reshape(-1) if x.ndim else x for x in arrays], *[x.reshape(-1) for x in results])
+        return results
 
 
 def _source(program: Program, numbers: Sequence[Any]) -> str:

@@ -191,9 +191,9 @@ def promotes_alike(function: Any, args: Sequence[Any]) -> bool:
     if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin or any(x.__class__ is not np.ndarray for x in args):
         return False
     samples = [np.empty(0, x.dtype) for x in args]
-    made, common = function(*samples).dtype, promotion.common(*samples)[0].dtype
+    native_dtype, common = function(*samples).dtype, promotion.common(*samples)[0].dtype
     *taken, given = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
-    return given == made and all(dtype == common for dtype in taken)
+    return given == native_dtype and all(dtype == common for dtype in taken)
 
 
 _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)

@@ -66,13 +66,13 @@ def _of_arrays(
     """Returns a program with draws and constants in the place of further inputs, and the constants."""
     calls = [call._replace(**_portable(recorder, call)) for call in program.calls if not call.draws]
     constants = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
-    made = [x for call in calls for x in call.results]
+    registers = [x for call in calls for x in call.results]
     places: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
     for x in [*(call.results[0] for call in drawn)]:
         places[x] = Register(len(places))
     first = len(places)
     known = {key: Register(first + i) for i, key in enumerate(constants)}
-    places.update({x: Register(first + len(known) + i) for i, x in enumerate(made)})
+    places.update({x: Register(first + len(known) + i) for i, x in enumerate(registers)})
     moved = [
         call._replace(
             args=_filled(call.args, places, known),

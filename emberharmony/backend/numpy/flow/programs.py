@@ -48,9 +48,11 @@ def run_update(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[
         numbers = list(map(np.asarray, map(update.numbers.__getitem__, program.numbers), repeat(dtype)))
         rows = map(_function_of(program), zip(*columns, strict=True), repeat(numbers))
         return list(zip(*rows, strict=True))
-    made = {x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs}
-    deque(_rows(update, columns, made, _scratch(program, columns[0])), 0)
-    return [columns[x] if x < program.inputs else made[x] for x in program.outputs]
+    new_arrays = {
+        x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs
+    }
+    deque(_rows(update, columns, new_arrays, _scratch(program, columns[0])), 0)
+    return [columns[x] if x < program.inputs else new_arrays[x] for x in program.outputs]
 
 
 class NumpySource(FunctionSource):
@@ -177,8 +179,8 @@ class Blocks:
         program, scalars = self._program, iter(arrays[self._program.inputs :])
         numbers = [next(scalars) if x.__class__ is Register else x for x in self._numbers]
         update = Update(program=program, numbers=numbers)
-        made = [np.empty(arrays[0].shape, arrays[0].dtype) for _ in program.outputs]
-        outputs = {register: [array] for register, array in zip(program.outputs, made, strict=True)}
+        results = [np.empty(arrays[0].shape, arrays[0].dtype) for _ in program.outputs]
+        outputs = {register: [array] for register, array in zip(program.outputs, results, strict=True)}
         columns = [[array] for array in arrays[: program.inputs]]
         deque(_rows(update, columns, outputs, _scratch(program, arrays[:1])), 0)
-        return made
+        return results

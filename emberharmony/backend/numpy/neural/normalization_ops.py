@@ -83,9 +83,9 @@ class NumpyNormalizationOps:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         place = shared_normalization.check_channels(x.shape, axis, scale, offset)
         if x.ndim < 2 or not _is_plain(x, epsilon, offset, scale):
-            made: tuple[np.ndarray, np.ndarray, np.ndarray]
-            made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
-            return made
+            outputs: tuple[np.ndarray, np.ndarray, np.ndarray]
+            outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
+            return outputs
         result, center, variance = _centre(x, [a for a in range(x.ndim) if a != place])
         factor = variance + epsilon
         np.reciprocal(np.sqrt(factor, factor), factor)

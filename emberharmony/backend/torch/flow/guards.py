@@ -96,8 +96,8 @@ def _is_implied(guard: Any, known: set[str]) -> bool:
 
 def _argument(guard: Any, name: str) -> Any:
     """Returns an argument with which Dynamo makes a guard: an attribute's name, or the source of the same object."""
-    made = guard.orig_guard.create_fn
-    return made.keywords[name] if name in made.keywords else made.args[0]
+    create = guard.orig_guard.create_fn
+    return create.keywords[name] if name in create.keywords else create.args[0]
 
 
 def _is_own(module: str) -> bool:

@@ -53,9 +53,9 @@ def _run_kernel(update: Update, columns: Columns) -> list[Sequence[torch.Tensor]
     """Returns what an update makes of lists of tensors; None if PyTorch has no kernel for it."""
     if update.kernel not in KERNELS:
         return None
-    made = [list(map(torch.clone, column)) for column in columns[1:]]
-    KERNELS[update.kernel]([columns[0], *made], update)()
-    return list(made)
+    copies = [list(map(torch.clone, column)) for column in columns[1:]]
+    KERNELS[update.kernel]([columns[0], *copies], update)()
+    return list(copies)
 
 
 def _adam(columns: Columns, update: Update) -> Callable[[], Any]:
@@ -115,10 +115,10 @@ class TorchSteps(Steps):
 
     def parts_of(self, vector: torch.Tensor, likes: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        made = [torch.empty_like(like) for like in likes]
-        parts = _unflatten_dense_tensors(vector, made)  # type: ignore[no-untyped-call]
-        torch._foreach_copy_(made, list(parts))
-        return made
+        tensors = [torch.empty_like(like) for like in likes]
+        parts = _unflatten_dense_tensors(vector, tensors)  # type: ignore[no-untyped-call]
+        torch._foreach_copy_(tensors, list(parts))
+        return tensors
 
     def has_kernel(self, update: Update, like: torch.Tensor) -> bool:
         """Returns whether a kernel computes an update of tensors, if they are contiguous."""

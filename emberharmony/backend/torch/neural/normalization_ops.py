@@ -131,9 +131,9 @@ class TorchNormalizationOps:
         plain = kind.is_floating_point and all(t is None or t.dtype in (kind, wide) for t in (scale, offset))
         count = x.numel() // (channels or 1)
         if not plain or count < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
-            made: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-            made = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
-            return made
+            outputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+            outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
+            return outputs
         given = [t for t in (x, scale, offset) if t is not None]
         if x.numel() >= _MANY and x.is_cpu and is_unwatched(*given):
             return _constant(x, place, offset, scale, epsilon)

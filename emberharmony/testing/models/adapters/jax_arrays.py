@@ -44,10 +44,10 @@ class JaxArrays(Adapter):
         return Host(values.view(np.uint16) if name == "bfloat16" else values, name)
 
     def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
-        made = jnp.asarray(np.ascontiguousarray(array))
+        tensor = jnp.asarray(np.ascontiguousarray(array))
         if like is None:
-            return made
-        return _add_batch_axes(made.astype(like.dtype), like)
+            return tensor
+        return _add_batch_axes(tensor.astype(like.dtype), like)
 
     def to_float64(self, array: Any) -> Any:
         return array.astype(jnp.float64) if str(array.dtype) in _NARROW else array

@@ -51,8 +51,8 @@ class MlxModels(Adapter):
         return Host(np.array(array), str(array.dtype).removeprefix("mlx.core."))
 
     def native(self, array: np.ndarray[Any, Any], like: Any = None) -> Any:
-        made = mx.array(np.ascontiguousarray(array), dtype=mx.float64 if array.dtype == np.float64 else None)
-        return made if like is None else made.astype(like.dtype)
+        tensor = mx.array(np.ascontiguousarray(array), dtype=mx.float64 if array.dtype == np.float64 else None)
+        return tensor if like is None else tensor.astype(like.dtype)
 
     def to_float64(self, array: Any) -> Any:
         return to_float64(array)

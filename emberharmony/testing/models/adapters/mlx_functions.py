@@ -111,11 +111,11 @@ def _rope(
     turned, rest = x[..., :dims], x[..., dims:]
     if traditional:
         a, b = turned[..., 0::2], turned[..., 1::2]
-        made = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(turned.shape)
+        rotated = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(turned.shape)
     else:
         a, b = turned[..., :half], turned[..., half:]
-        made = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
-    return mx.concatenate([made, rest], axis=-1) if rest.shape[-1] else made
+        rotated = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+    return mx.concatenate([rotated, rest], axis=-1) if rest.shape[-1] else rotated
 
 
 def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks: Any = None, **_: Any) -> Any:

@@ -21,9 +21,9 @@ def _log1p(x: Any) -> Any:
 
 def _complex(real: Any, imag: Any) -> Any:
     """Returns complex numbers with these parts; `real + 1j * imag` would turn infinite parts into NaN."""
-    made = np.empty(np.shape(real), np.complex128)
-    made.real, made.imag = real, imag
-    return made
+    result = np.empty(np.shape(real), np.complex128)
+    result.real, result.imag = real, imag
+    return result
 
 
 def _expm1(x: Any) -> Any:
