@@ -115,7 +115,8 @@ class Judge:
             return "not compared"
         apart, noise = runs.apart.most(event), runs.noise.most(event)
         exact = all(model.wide for model in self._models)
-        limit = max(_EXACT, self._margin * noise) if exact else max(16 * HALF, _PRECISION * noise)
+        in_float64 = exact and not runs.narrows(event)
+        limit = max(_EXACT, self._margin * noise) if in_float64 else max(16 * HALF, _PRECISION * noise)
         off = [self._units(event, runs, side) for side in (0, 1)]
         calls, events = spans.suspects(event)
         wrong = [side for side in (0, 1) if off[side] > 1]

@@ -14,6 +14,7 @@ from emberharmony.testing.models.adapter import Adapter
 from emberharmony.testing.models.alignment import Side
 from emberharmony.testing.models.arrays import Pair
 from emberharmony.testing.models.watching import EXIT, Event, Following, Order, Spooling, Watching
+from emberharmony.testing.sample import EPSILON
 
 HALF = 2.0**-24
 """The share by which rounding to float32 changes a number at most."""
@@ -150,6 +151,14 @@ class Runs:
         for model, mapped, seen in ((first, same, self.own[0]), (second, back, self.own[1])):
             if model.error is None:
                 model.run(Following(model.adapter, False, self.events, mapped, seen.see))
+
+    def narrows(self, event: Event) -> bool:
+        """Returns whether a run in float64 met an array in a narrower floating dtype.
+
+        Functions of a library may round float64 to the library's default dtype; Keras on JAX does.
+        """
+        dtypes = [host.dtype for host in self.events[event]] + self.apart.dtypes.get(event, [])
+        return any(EPSILON.get(dtype, 0.0) > EPSILON["float64"] for dtype in dtypes)
 
 
 def sides(first: Model, second: Model) -> tuple[Side, Side]:

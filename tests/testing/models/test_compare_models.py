@@ -156,6 +156,25 @@ def test_a_cast_to_half_precision_is_wrong_on_its_side(pair: Any) -> None:
     assert (first.path, first.cause, first.wrong) == ("TorchNet.layers.0", "precision", "emberharmony")
 
 
+class Rounded(nn.Module):
+    """Computes tanh in float32 for every dtype, as functions of Keras do on JAX."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, x: Any) -> Any:
+        return np.tanh(x).astype(np.float32) * np.float32(self.factor)
+
+
+def test_a_module_that_rounds_float64_is_judged_by_the_tolerance_of_its_dtype() -> None:
+    with ops.use_backend("numpy"):
+        for pair in ((Rounded(1.0), torch.nn.Tanh()), (torch.nn.Tanh(), Rounded(1.0))):
+            report = emberharmony.compare(*pair, np.full((1, 3), 3, np.float32))
+            assert report.ok, report.table()
+        wrong = emberharmony.compare(torch.nn.Tanh(), Rounded(1.0 + 1e-4), X[0]).divergences
+    assert [divergence.wrong for divergence in wrong] == ["emberharmony"]
+
+
 def test_tensors_that_differ_are_named_with_what_differs(pair: Any) -> None:
     theirs, ours = pair
     with torch.no_grad():
