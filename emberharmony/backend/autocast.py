@@ -124,8 +124,8 @@ class autocast(selection.Override):  # noqa: N801  (a context manager that reads
         backend = selection.current()
         if not self._enabled:
             return backend
-        known = backend.dtypes[self._dtype]
-        half = backend.dtypes.neutral[known].name
+        native_dtype = backend.dtypes[self._dtype]
+        half = backend.dtypes.neutral[native_dtype].name
         if half not in ("float16", "bfloat16"):
             raise DTypeError(f"autocast() takes 'bfloat16' or 'float16', not {brief(self._dtype)}")
         return _Casting(backend.bound, half)

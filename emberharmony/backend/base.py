@@ -147,10 +147,10 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         left = {name for name, spec in OPS.items() if spec.facts.takes}
         for owner in cls.__mro__:
             for name in left & owner.__dict__.keys():
-                own = owner.__dict__[name]
-                function = own.__func__ if isinstance(own, staticmethod) else own
+                definition = owner.__dict__[name]
+                function = definition.__func__ if isinstance(definition, staticmethod) else definition
                 # Others are whole already, methods, or unsupported.
-                if isinstance(own, Direct) or (function is not own and not hasattr(function, "__fast__")):
+                if isinstance(definition, Direct) or (function is not definition and not hasattr(function, "__fast__")):
                     spec = OPS[name]
                     whole = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
                     setattr(owner, name, staticmethod(whole))
@@ -184,8 +184,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     @classmethod
     def overwritten_defaults(cls) -> list[str]:
         """Returns the ops that `Backend` defines, such as stop_gradient, but the class declares unsupported."""
-        own = [name for name in vars(Backend) if name in OPS]
-        return [name for name in own if isinstance(getattr(cls, name, None), Unsupported)]
+        own_names = [name for name in vars(Backend) if name in OPS]
+        return [name for name in own_names if isinstance(getattr(cls, name, None), Unsupported)]
 
     @property
     def namespace(self) -> "ArrayNamespace":

@@ -148,9 +148,9 @@ def owner(leaf: Any) -> Backend | None:
     Raises:
         ArgumentTypeError: if a tensor belongs to no loaded or built-in backend.
     """
-    known = OWNERS.get(leaf.__class__)
-    if known is not None:
-        return known
+    owning_backend = OWNERS.get(leaf.__class__)
+    if owning_backend is not None:
+        return owning_backend
     if isinstance(leaf, TensorProxy):  # every backend takes it for a tensor of its own
         traced: Backend = leaf.backend
         return traced
@@ -159,9 +159,9 @@ def owner(leaf: Any) -> Backend | None:
             if leaf.__class__ is backend.tensor_type:
                 OWNERS.setdefault(leaf.__class__, backend)
             return backend
-    own = getattr(leaf, "backend", None)
-    if isinstance(own, Backend):  # a tensor without values, inside of eval_shape
-        return own
+    backend_of_leaf = getattr(leaf, "backend", None)
+    if isinstance(backend_of_leaf, Backend):  # a tensor without values, inside of eval_shape
+        return backend_of_leaf
     root = type(leaf).__module__.partition(".")[0]
     root = "jax" if root == "jaxlib" else root
     if (root in BUILTIN or root in OPTIONAL) and hasattr(leaf, "dtype"):

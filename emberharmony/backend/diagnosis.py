@@ -65,13 +65,13 @@ def explain(
     if typed is None:
         typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-    given = describe(backend, spec, arguments)
+    description = describe(backend, spec, arguments)
     way_out = other_library_hint(spec, arguments) or _misfit(backend, spec, arguments)
     if way_out:
         typed = errors.ArgumentTypeError
     elif typed in _WAY_OUT:
         way_out = f"; {_WAY_OUT[typed]}"
-    return typed(f"{head}{message} (given {given}){way_out}")
+    return typed(f"{head}{message} (given {description}){way_out}")
 
 
 def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
@@ -132,8 +132,8 @@ def _brief(backend: Any, value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}"
     if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
-        shown = ", ".join(_brief(backend, item) for item in value[:4])
-        return f"[{shown}{', …' if len(value) > 4 else ''}]"
+        text = ", ".join(_brief(backend, item) for item in value[:4])
+        return f"[{text}{', …' if len(value) > 4 else ''}]"
     return brief(value)
 
 

@@ -173,8 +173,8 @@ class Promotion:
             # operands does not matter.
             strong = [own for own in strong if self.kinds[own] in ("float", "complex")] or strong
         dtype = None
-        for own in strong:
-            dtype = own if dtype is None else self._promote(dtype, own)
+        for strong_dtype in strong:
+            dtype = strong_dtype if dtype is None else self._promote(dtype, strong_dtype)
         for x in operands:
             if not _has_dtype(x):
                 dtype = self.dtypes[python_dtype(type(x))] if dtype is None else self._weak(dtype, type(x))

@@ -16,9 +16,9 @@ def _method(spec: OpSpec) -> Callable[..., Any]:
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any: ...
 
-    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    self_parameter = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     signature = inspect.signature(spec.declared)
-    method.__signature__ = signature.replace(parameters=[own, *signature.parameters.values()])  # type: ignore[attr-defined]
+    method.__signature__ = signature.replace(parameters=[self_parameter, *signature.parameters.values()])  # type: ignore[attr-defined]
     method.__name__, method.__qualname__ = spec.name, f"TensorBackend.{spec.name}"
     method.__doc__ = (spec.declared.__doc__ or "").strip().partition("\n")[0]
     return method

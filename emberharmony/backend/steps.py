@@ -51,9 +51,9 @@ class Steps:
             return [*same, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else same
 
         tensors = list(itertools.chain.from_iterable(columns))
-        known = looks(tensors)
+        tensor_looks = looks(tensors)
         # A program computes in the dtype to which its inputs are promoted; a rule keeps the dtype of each tensor.
-        return Likeness(lambda *others: looks(others) == known, len({tensor.dtype for tensor in tensors}) == 1)
+        return Likeness(lambda *others: looks(others) == tensor_looks, len({tensor.dtype for tensor in tensors}) == 1)
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""

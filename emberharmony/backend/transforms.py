@@ -90,10 +90,10 @@ class Transforms:
         places = [i for i, output in enumerate(outputs) if self.kind_of(output) in ("float", "complex")]
 
         def spread(*cotangents: Any) -> list[Any]:
-            given: list[Any] = [None] * len(outputs)
+            all_cotangents: list[Any] = [None] * len(outputs)
             for i, cotangent in zip(places, cotangents, strict=True):
-                given[i] = cotangent
-            return pull(given)
+                all_cotangents[i] = cotangent
+            return pull(all_cotangents)
 
         _, transpose = self.pullback(spread, [zeros[i] for i in places])
 

@@ -85,10 +85,10 @@ def compare(
     stop = "all" if every else "first"
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
         fns = [_program(program) for program in programs]
-        given = [] if inputs is None else comparing.inputs_of(inputs, fns[0])
+        input_values = [] if inputs is None else comparing.inputs_of(inputs, fns[0])
         pairs = dict(_pair(text) for text in match)
         report = compare_models(
-            *fns, *given, match=pairs, original=original, stop=stop, tolerance=tolerance, gradients=gradients
+            *fns, *input_values, match=pairs, original=original, stop=stop, tolerance=tolerance, gradients=gradients
         )
     elif len(programs) == 2 and save is None:
         try:
@@ -97,14 +97,14 @@ def compare(
             raise click.UsageError(str(error)) from error
     elif len(programs) == 1:
         fn = _program(programs[0])
-        given = [] if inputs is None else comparing.inputs_of(inputs, fn)
+        input_values = [] if inputs is None else comparing.inputs_of(inputs, fn)
         if save is not None:
-            comparing.record(fn, *given, path=save, backend=names[0], gradients=gradients, device=device)
+            comparing.record(fn, *input_values, path=save, backend=names[0], gradients=gradients, device=device)
             click.echo(f"wrote the calls on {names[0]} to {save}")
             return
         report = comparing.compare_backends(
             fn,
-            *given,
+            *input_values,
             backends=names,
             stop=stop,
             tolerance=tolerance,
@@ -121,8 +121,8 @@ def compare(
         report.html(html_file)
     if report_file:
         content = json.loads(report.to_json())
-        kept = {name: content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
-        result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **kept}
+        kept_items = {name: content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
+        result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **kept_items}
         write_report(report_file, "compare", names, device, time.perf_counter() - started, result)
     if repro_file and report.first is not None and report.first.is_wrong:
         try:

@@ -64,21 +64,21 @@ def _findings(names: Sequence[str], device: str | None, backends: dict[str, Any]
     yield from machine.findings(os.environ)
     lacking = []
     for name in names:
-        for told in of_backend(name, device):
-            if isinstance(told, Finding):
-                yield told
-            elif isinstance(told, str):
-                lacking.append(told)
+        for finding in of_backend(name, device):
+            if isinstance(finding, Finding):
+                yield finding
+            elif isinstance(finding, str):
+                lacking.append(finding)
             else:
-                backends[name] = told
+                backends[name] = finding
     if len(lacking) == len(names):
         raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(lacking)}")
 
 
 def _plain(finding: Finding) -> dict[str, Any]:
     """Returns what a finding says, without empty entries, and without the user's folder."""
-    said = {name: value for name, value in asdict(finding).items() if value}
-    return {name: machine.without_home(value) if isinstance(value, str) else value for name, value in said.items()}
+    fields = {name: value for name, value in asdict(finding).items() if value}
+    return {name: machine.without_home(value) if isinstance(value, str) else value for name, value in fields.items()}
 
 
 def _show_facts(facts: dict[str, Any]) -> None:

@@ -29,11 +29,11 @@ def progress(total: int, description: str = "") -> Iterator[Advance]:
         bars.MofNCompleteColumn(),
         bars.TimeElapsedColumn(),
     )
-    with bars.Progress(*columns, transient=True) as shown:
-        task = shown.add_task(description, total=total)
+    with bars.Progress(*columns, transient=True) as bar:
+        task = bar.add_task(description, total=total)
 
         def advance(steps: int = 1, description: str | None = None) -> None:
-            shown.update(task, advance=steps, description=description)
+            bar.update(task, advance=steps, description=description)
 
         yield advance
 

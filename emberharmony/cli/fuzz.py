@@ -85,14 +85,14 @@ def _matching(pattern: str) -> list[str]:
 def _show(tallies: Sequence[Any]) -> None:
     """Prints the findings, a program that shows the first finding of each kind for each op, and the totals."""
     for tally in tallies:
-        shown: set[tuple[str, str]] = set()
+        shown_items: set[tuple[str, str]] = set()
         for finding in tally.findings:
             once = "" if finding.alone in (True, None) else " (not when it is called alone)"
             place = f"{finding.backend} {finding.op}, call {finding.number}"
-            said = finding.detail.partition("\n")[0]
-            click.echo(f"FAIL {place}: {said}{once}")
-            if (finding.op, finding.kind) not in shown:
-                shown.add((finding.op, finding.kind))
+            text = finding.detail.partition("\n")[0]
+            click.echo(f"FAIL {place}: {text}{once}")
+            if (finding.op, finding.kind) not in shown_items:
+                shown_items.add((finding.op, finding.kind))
                 click.echo(f"\n{finding.snippet}")
         for op in tally.skipped:
             click.echo(f"{tally.backend} {op} was left out after several crashes or hangs")

@@ -147,8 +147,8 @@ def _row(spec: OpSpec) -> str:
 def _place(function: Any) -> str:
     code = function.__code__
     path = Path(code.co_filename)
-    shown = path.relative_to(PACKAGE.parent) if path.is_relative_to(PACKAGE.parent) else path
-    return f"{shown.as_posix()}:{code.co_firstlineno}"
+    path_text = path.relative_to(PACKAGE.parent) if path.is_relative_to(PACKAGE.parent) else path
+    return f"{path_text.as_posix()}:{code.co_firstlineno}"
 
 
 def _qualified_name(function: Any) -> str:

@@ -104,6 +104,6 @@ def _describe_backend(name: str, device: str | None) -> dict[str, Any]:
         with contextlib.suppress(DeviceError, UnsupportedOpError):  # the other side of a comparison may lack the device
             if device is not None:
                 stack.enter_context(backend.device_scope(device))
-        where = str(backend.bound.get_default_device())
-        about = {"version": str(backend.version), "device": where, "model": backend.device_model(where)}
+        device_name = str(backend.bound.get_default_device())
+        about = {"version": str(backend.version), "device": device_name, "model": backend.device_model(device_name)}
         return {**about, "precision": backend.product_precision()}

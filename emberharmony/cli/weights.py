@@ -45,26 +45,26 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
 
     Only headers are read, unless --stats is given.
     """
-    with closing(source(path)) as held:
-        names = _matching(held.tensors, pattern)
+    with closing(source(path)) as file:
+        names = _matching(file.tensors, pattern)
         by_name: dict[str, Statistics | None] = {}
         if stats:
-            with _bar(held, names) as advance:
+            with _bar(file, names) as advance:
                 for name in names:
-                    by_name[name] = statistics(held, name, advance)
-        total = _total(held, names)
+                    by_name[name] = statistics(file, name, advance)
+        total = _total(file, names)
     if as_json:
-        rows = [_as_json(held, name) | ({"statistics": _numbers(by_name[name])} if stats else {}) for name in names]
-        report = {"path": held.path, "metadata": held.metadata, "tensors": rows}
+        rows = [_as_json(file, name) | ({"statistics": _numbers(by_name[name])} if stats else {}) for name in names]
+        report = {"path": file.path, "metadata": file.metadata, "tensors": rows}
         click.echo(json.dumps(report | {"total": {"tensors": len(names), "nbytes": total}}, indent=1))
         return
-    lines = [[_printable(name), held.tensors[name].dtype, *_shape_and_size(held, name)] for name in names]
+    lines = [[_printable(name), file.tensors[name].dtype, *_shape_and_size(file, name)] for name in names]
     header = ["name", "dtype", "shape", "size"]
     if stats:
         header += ["min", "max", "mean", "std", "not finite"]
         lines = [[*line, *_cells(by_name[name])] for line, name in zip(lines, names, strict=True)]
     click.echo(columns(header, lines))
-    for name, text in held.metadata.items():
+    for name, text in file.metadata.items():
         click.echo(f"metadata {_printable(name)}: {_printable(text if len(text) < 80 else f'{text[:77]}...')}")
     click.echo(f"{len(names):,} tensors, {_size(total)}")
 
@@ -183,14 +183,14 @@ def convert(
         raise click.UsageError("--layout converts all tensors of a model, so --match does not go with it")
     if not force and (os.path.lexists(dst) or os.path.lexists(dst + INDEX)):
         raise click.UsageError(f"{dst} exists; give --force to replace it")
-    with closing(source(src)) as held:
-        names = new_names(_matching(held.tensors, pattern), [(_pattern(rule), new) for rule, new in rules])
+    with closing(source(src)) as opened:
+        names = new_names(_matching(opened.tensors, pattern), [(_pattern(rule), new) for rule, new in rules])
         added = dict(map(_pair, metadata))
-        texts = held.metadata | added
+        texts = opened.metadata | added
         options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}
         if layout is None:
-            with _bar(held, list(names)) as advance:
-                written = rewrite(held, dst, names, metadata=texts, advance=advance, **options)
+            with _bar(opened, list(names)) as advance:
+                written = rewrite(opened, dst, names, metadata=texts, advance=advance, **options)
         else:
             layers = None if model is None else model_of(model)
             options |= {"layout": layout, "model": layers, "source": before}
@@ -244,12 +244,12 @@ def _bar(held: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar in megabytes, and gives the block the function that advances it by bytes."""
     total = sum(held.tensors[name].nbytes for name in names)
     read = 0
-    with progress(total // 10**6 + 1, "MB read") as shown:
+    with progress(total // 10**6 + 1, "MB read") as bar:
 
         def advance(nbytes: int) -> None:
             nonlocal read
             before, read = read, read + nbytes
-            shown(read // 10**6 - before // 10**6)
+            bar(read // 10**6 - before // 10**6)
 
         yield advance
 
@@ -305,9 +305,9 @@ def _fault_entry(error: WeightFileError) -> dict[str, Any]:
 
 def _values(path: str) -> Iterator[dict[str, Any]]:
     """Yields a fault for each tensor with elements that are not finite."""
-    with closing(source(path)) as held, _bar(held, list(held.tensors)) as advance:
-        for name in held.tensors:
-            figures = statistics(held, name, advance)
+    with closing(source(path)) as file, _bar(file, list(file.tensors)) as advance:
+        for name in file.tensors:
+            figures = statistics(file, name, advance)
             if figures is not None and (figures.nans or figures.infinities):
                 yield _fault_entry(
                     WeightFileError("values", path, f"has elements that are {not_finite(figures)}", name)
@@ -328,13 +328,13 @@ def _row(each: Difference) -> tuple[str, ...]:
     """Returns a comparison for a table."""
     if each.first is None or each.second is None:
         return _printable(each.name), f"only in the {'first' if each.second is None else 'second'}", "", "", ""
-    told = "equal"
+    difference = "equal"
     if each.kind == "shape":
-        told = f"shape {each.first.shape} and {each.second.shape}"
+        difference = f"shape {each.first.shape} and {each.second.shape}"
     elif each.kind == "dtype":
-        told = f"dtype {each.first.dtype} and {each.second.dtype}"
+        difference = f"dtype {each.first.dtype} and {each.second.dtype}"
     elif each.kind == "values":
-        told = "values"
-    lost = f", {each.nans:,} NaN in one only" if each.nans else ""
-    count = "" if each.elements is None else f"{each.elements:,}{lost}"
-    return _printable(each.name), told, count, _number(each.absolute), _number(each.relative)
+        difference = "values"
+    nan_text = f", {each.nans:,} NaN in one only" if each.nans else ""
+    count = "" if each.elements is None else f"{each.elements:,}{nan_text}"
+    return _printable(each.name), difference, count, _number(each.absolute), _number(each.relative)

@@ -69,10 +69,10 @@ def nonnegative_axes(axis: Any, ndim: int) -> tuple[int, ...]:
         return (axis % ndim,)
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    if bool in map(type, given):
+    axis_tuple = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if bool in map(type, axis_tuple):
         raise ArgumentTypeError(f"an axis must be an integer, not a boolean: got {axis}")
-    axes = tuple(as_index(a) for a in given)
+    axes = tuple(as_index(a) for a in axis_tuple)
     for a in axes:
         if not -ndim <= a < ndim:
             raise AxisError(f"axis {a} is out of range for a tensor of {ndim} axes")

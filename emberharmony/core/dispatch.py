@@ -276,14 +276,14 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     if substitute is not None:  # the fast path does not test every parameter, and does not look into lists
         return substitute.run(backend, name, arguments)
     spec = OPS[name]
-    given = list(zip(spec.parameters, arguments, strict=False))
+    pairs = list(zip(spec.parameters, arguments, strict=False))
     # The native function may have read an option that is traced, which the full implementation differentiates.
-    if any(p.whole and hasattr(x, "dtype") for p, x in given) or (
+    if any(p.whole and hasattr(x, "dtype") for p, x in pairs) or (
         (not isinstance(error, EmberError) or isinstance(error, TracedTensorError))
         and (
             hasattr(backend.implementation(spec), "__fast__")
             or any(backend.option(x) is not x for x in arguments)
-            or any(_is_odd(p, x) for p, x in given)
+            or any(_is_odd(p, x) for p, x in pairs)
         )
     ):
         return slow(backend, name, arguments)
@@ -308,22 +308,22 @@ def convert_arguments(
     for parameter, value in zip(parameters, arguments, strict=False):
         if parameter.role == "Operand":
             operands.append(len(positional))
-        given = value
+        converted = value
         if value is not None or not parameter.optional:
             if parameter.cast:
                 names = [each.name for each in parameters]
                 dtype = dict(zip(names, arguments, strict=False)).get("dtype")
-                given = backend.convert(value) if dtype is None else backend.convert(value, dtype)
+                converted = backend.convert(value) if dtype is None else backend.convert(value, dtype)
             else:
-                given = _convert(backend, parameter, value)
+                converted = _convert(backend, parameter, value)
             if value is False and parameter.name == "copy" and parameter.optional:
                 backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
         if parameter.keyword_only:
-            keywords[parameter.name] = given
+            keywords[parameter.name] = converted
         else:
-            positional.append(given)
-    alone = operands[:1] == [0] and all(isinstance(positional[i], _NUMBERS) for i in operands)
-    if alone and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
+            positional.append(converted)
+    is_single = operands[:1] == [0] and all(isinstance(positional[i], _NUMBERS) for i in operands)
+    if is_single and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
         positional[0] = backend.convert(positional[0])
     return positional, keywords
 

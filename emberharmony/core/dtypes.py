@@ -60,9 +60,9 @@ class DType(str):
 
     def __new__(cls, name: str, kind: Kind = "float", bits: int = 0) -> "DType":
         """Returns the singleton with this name, or a new dtype if the name is not known yet."""
-        known = _BY_NAME.get(name)
-        if known is not None:
-            return known
+        existing = _BY_NAME.get(name)
+        if existing is not None:
+            return existing
         self = super().__new__(cls, name)
         self.name, self.kind, self.bits = str(name), kind, bits
         return self
@@ -285,11 +285,11 @@ class _Neutral(dict[Any, DType]):
         if name in self._dtypes.natives:
             # Trigger on_first_use for this dtype.
             self._dtypes[name]
-        for neutral, known in self._dtypes.natives.items():
-            if known is not None and known == native:
+        for neutral, native_dtype in self._dtypes.natives.items():
+            if native_dtype is not None and native_dtype == native:
                 self[native] = neutral
                 return neutral
-            if neutral == name and type(known) is type(native):
+            if neutral == name and type(native_dtype) is type(native):
                 return neutral  # in the other byte order; not cached, because the backend itself does not use it
         text = getattr(native, "kind", "") in ("U", "S", "T")
         way = "np.unique(x, return_inverse=True)[1] gives class ids of text" if text else f"cast to {', '.join(ALL)}"

@@ -233,8 +233,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
     import difflib  # imported here because it costs 2 ms and only misspelt names need it
 
     lowered = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
-    return f"; did you mean {lowered[near[0]]!r}?" if near else ""
+    closest = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
+    return f"; did you mean {lowered[closest[0]]!r}?" if closest else ""
 
 
 def brief(value: object) -> str:

@@ -29,9 +29,9 @@ else:
                 return tuple.__new__(cls, values)
             rest = cls._fields[len(values) :]
             if rest:
-                given = cls._field_defaults | named
+                values_by_name = cls._field_defaults | named
                 try:
-                    values += tuple([given[name] for name in rest])
+                    values += tuple([values_by_name[name] for name in rest])
                 except KeyError as error:
                     raise TypeError(f"{cls.__name__}() is missing the field {error}") from None
             if len(values) != len(cls._fields) or not named.keys() <= set(rest):

@@ -102,8 +102,8 @@ def set_flag_steps(name: str, value: bool) -> Iterable[Step]:
     steps: Iterator[Step] = iter([assignment(module, name, value)])
     for type_name, (tensor_type, flags) in _TYPES.items():
         if name in flags:
-            given: Iterable[Step] = [assignment(module, type_name, tensor_type)]
+            flag_steps: Iterable[Step] = [assignment(module, type_name, tensor_type)]
             for flag in flags:  # `when` reads the flag while the steps run, after the one that sets it
-                given = when(module, flag, True, given)
-            steps = chain(steps, [assignment(module, type_name, None)], given)
+                flag_steps = when(module, flag, True, flag_steps)
+            steps = chain(steps, [assignment(module, type_name, None)], flag_steps)
     return steps

@@ -105,8 +105,8 @@ def facts_of(name: str, said: dict[str, object]) -> Facts:
         ValueError: if it says an unknown fact, or something unknown of one.
     """
     key = tuple(said.items())
-    known = _KNOWN.get(key)
-    if known is None:
+    facts = _KNOWN.get(key)
+    if facts is None:
         for fact, word in key:
             if fact not in _WORDS:
                 raise ValueError(f"op {name!r} says the fact {fact!r}; the facts are {', '.join(_WORDS)}")
@@ -115,8 +115,8 @@ def facts_of(name: str, said: dict[str, object]) -> Facts:
                 raise ValueError(f"op {name!r} says {fact}={word!r}; it is {words}, or left out")
         if said.get("gives") == "bool" or said.get("takes", "") in ("integer", "integer or boolean"):
             said = said | {"gradient": "zero", "finite": "yes"}
-        known = _KNOWN[key] = Facts(**said)  # type: ignore[arg-type]
-    return known
+        facts = _KNOWN[key] = Facts(**said)  # type: ignore[arg-type]
+    return facts
 
 
 class OpParameter:
@@ -306,9 +306,9 @@ def register(name: str, declared: FunctionType, facts: Facts = NONE) -> OpSpec:
     Raises:
         ValueError: if another module declares the name already.
     """
-    known = OPS.get(name)
-    if known is not None and known.declared.__module__ != declared.__module__:
-        raise ValueError(f"op {name!r} is declared in {known.declared.__module__} and in {declared.__module__}")
+    registered = OPS.get(name)
+    if registered is not None and registered.declared.__module__ != declared.__module__:
+        raise ValueError(f"op {name!r} is declared in {registered.declared.__module__} and in {declared.__module__}")
     OPS[name] = spec = OpSpec(name, declared, facts)
     return spec
 

@@ -123,12 +123,12 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
             legs.append(_leg(switching, name, leg * steps, steps, advance))
         assert switching is not None
         ops.set_backend("numpy")
-        alone = Training(total, seed)
-        reference = _leg(alone, "numpy alone", 0, total, advance)
-        differences = compare_trainings(switching, alone)
+        single_run = Training(total, seed)
+        reference = _leg(single_run, "numpy alone", 0, total, advance)
+        differences = compare_trainings(switching, single_run)
     finally:
         ops.set_backend(before)
-    return Result(sum(x.size for x in alone.arrays()[0]), legs, reference, differences)
+    return Result(sum(x.size for x in single_run.arrays()[0]), legs, reference, differences)
 
 
 def _leg(training: Training, name: str, done: int, steps: int, advance: Callable[[], None]) -> Leg:

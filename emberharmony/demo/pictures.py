@@ -51,10 +51,10 @@ def draw(runs: Sequence[Curves], file: str) -> None:
     axes: Any
     for axes, run in zip(figure.subplots(1, len(runs), squeeze=False)[0], runs, strict=True):
         axes.plot(range(1, 1 + len(run.reference)), run.reference, "k:", label="numpy alone")
-        at = 1
+        offset = 1
         for name, losses in run.legs:
-            axes.plot(range(at, at + len(losses)), losses, label=name)
-            at += len(losses)
+            axes.plot(range(offset, offset + len(losses)), losses, label=name)
+            offset += len(losses)
         axes.set(title=run.title, xlabel="step", ylabel="mean cross-entropy (nats)", yscale="log")
         axes.legend()
     figure.savefig(file)

@@ -14,16 +14,16 @@ def example(name: str) -> ModuleType:
     Args:
         name: its path below `examples/`, without the ending.
     """
-    known = f"examples.{name.replace('/', '.')}"
-    if known in sys.modules:
-        return sys.modules[known]
+    module_name = f"examples.{name.replace('/', '.')}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
     package = Path(__file__).resolve().parents[1]
     places = [folder / "examples" / f"{name}.py" for folder in (package, package.parent)]
     path = next(place for place in places if place.exists())
-    spec = importlib.util.spec_from_file_location(known, path)
+    spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    sys.modules[known] = module
+    sys.modules[module_name] = module
     return module

@@ -57,7 +57,7 @@ def _difference(world: World, lines_of_ranks: list[list[str]]) -> DistributedErr
         if lines[0] != usual[0]:
             texts.append(f"rank {rank} calls {lines[0]}(), the others {usual[0]}()")
             continue
-        given = [line for line in lines[1:] if line not in usual] or ["nothing else"]
+        unusual_lines = [line for line in lines[1:] if line not in usual] or ["nothing else"]
         wanted = [line for line in usual[1:] if line not in lines] or ["nothing there"]
-        texts.append(f"rank {rank} gives {'; '.join(given[:3])} (the others: {'; '.join(wanted[:3])})")
+        texts.append(f"rank {rank} gives {'; '.join(unusual_lines[:3])} (the others: {'; '.join(wanted[:3])})")
     return DistributedError(f"{world.call}: the ranks differ: {'. '.join(texts)}", world.call, ranks)

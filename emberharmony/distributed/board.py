@@ -84,8 +84,8 @@ class Board:
 
     def beat(self) -> None:
         """Writes a sign of life."""
-        at = self._start + _ALIVE_AT
-        self._memory[at : at + _ALIVE.size] = _ALIVE.pack(time.monotonic())
+        offset = self._start + _ALIVE_AT
+        self._memory[offset : offset + _ALIVE.size] = _ALIVE.pack(time.monotonic())
 
     def read(self, rank: int) -> Entry:
         """Returns what a rank wrote."""
@@ -157,8 +157,8 @@ class Board:
             return f"{who} has ended its program; {last}"
         condition = _condition(entry.process)
         if condition == "gone":
-            where = "in" if entry.state == INSIDE else "after"
-            when = f"{where} {call_label(entry.call, entry.number)}" if entry.number else "before its first call"
+            location = "in" if entry.state == INSIDE else "after"
+            when = f"{location} {call_label(entry.call, entry.number)}" if entry.number else "before its first call"
             return f"{who} was killed or ended {when}"
         if condition == "stopped":
             return f"{who} is stopped; {last}"

@@ -82,12 +82,12 @@ def all_gather(tree: Any) -> Any:
         >>> ops.distributed.all_gather(ops.array([[1.0, 2.0]])).tolist()
         [[1.0, 2.0]]
     """
-    here = world()
+    ranks = world()
 
     def run(transport: Transport, given: Hosts) -> Hosts:
-        rows = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, transport.all_gather, (here.size,))
+        rows = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, transport.all_gather, (ranks.size,))
         return [
-            HostBits(row.view(bits.dtype).reshape((here.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
+            HostBits(row.view(bits.dtype).reshape((ranks.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
             for row, (bits, dtype) in zip(rows, given, strict=True)
         ]
 
@@ -95,7 +95,7 @@ def all_gather(tree: Any) -> Any:
         parts = reduce_scatter(list(cotangents))
         return [ops.reshape(part, tuple(x.shape)) for part, x in zip(parts, primals, strict=True)]
 
-    return _apply(here, "all_gather", tree, {}, run, back)
+    return _apply(ranks, "all_gather", tree, {}, run, back)
 
 
 def reduce_scatter(tree: Any) -> Any:
@@ -115,7 +115,7 @@ def reduce_scatter(tree: Any) -> Any:
         >>> ops.distributed.reduce_scatter(ops.array([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """
-    here = world()
+    ranks = world()
 
     def run(transport: Transport, given: Hosts) -> Hosts:
         def change(rows: Vector) -> Vector:
@@ -124,10 +124,10 @@ def reduce_scatter(tree: Any) -> Any:
 
         def rows_of(tensor: HostBits) -> Vector:
             vector = wire.vector_to_sum(tensor)
-            return vector.reshape(here.size, vector.size // here.size)
+            return vector.reshape(ranks.size, vector.size // ranks.size)
 
         sums = wire.by_dtype("reduce_scatter", given, rows_of, wire.BUCKET, change)
-        parts = [(x.bits.shape[0] // here.size, *x.bits.shape[1:]) for x in given]
+        parts = [(x.bits.shape[0] // ranks.size, *x.bits.shape[1:]) for x in given]
         return [wire.tensor_of_sums(total, x.dtype, part) for total, x, part in zip(sums, given, parts, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
@@ -136,13 +136,13 @@ def reduce_scatter(tree: Any) -> Any:
 
     def check(shape: tuple[int, ...], dtype: DType) -> None:
         wire.summable("reduce_scatter", dtype.name)
-        if not shape or shape[0] % here.size:
+        if not shape or shape[0] % ranks.size:
             raise ShapeError(
-                f"reduce_scatter(): a tensor has shape {shape}, expected a first axis that divides by the {here.size} "
+                f"reduce_scatter(): a tensor has shape {shape}, expected a first axis that divides by the {ranks.size} "
                 f"ranks"
             )
 
-    return _apply(here, "reduce_scatter", tree, {}, run, back, check)
+    return _apply(ranks, "reduce_scatter", tree, {}, run, back, check)
 
 
 def broadcast(tree: Any, root: int = 0) -> Any:
@@ -162,8 +162,8 @@ def broadcast(tree: Any, root: int = 0) -> Any:
         >>> ops.distributed.broadcast(ops.array([1.0, 2.0])).tolist()
         [1.0, 2.0]
     """
-    here = world()
-    _require_rank("broadcast", here, root)
+    ranks = world()
+    _require_rank("broadcast", ranks, root)
 
     def run(transport: Transport, given: Hosts) -> Hosts:
         def change(vector: Vector) -> Vector:
@@ -175,9 +175,9 @@ def broadcast(tree: Any, root: int = 0) -> Any:
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         total = all_sum(list(cotangents))
-        return [x if here.rank == root else ops.zeros_like(x) for x in total]
+        return [x if ranks.rank == root else ops.zeros_like(x) for x in total]
 
-    return _apply(here, "broadcast", tree, {"root": root}, run, back)
+    return _apply(ranks, "broadcast", tree, {"root": root}, run, back)
 
 
 def send(tree: Any, to: int) -> Any:
@@ -194,8 +194,8 @@ def send(tree: Any, to: int) -> Any:
         ArgumentError: if there is no such rank, or it is this one.
         DistributedError: if the rank is missing.
     """
-    here = world()
-    _require_rank("send", here, to, other=True)
+    ranks = world()
+    _require_rank("send", ranks, to, other=True)
 
     def run(transport: Transport, given: Hosts) -> Hosts:
         def change(vector: Vector) -> Vector:
@@ -209,7 +209,7 @@ def send(tree: Any, to: int) -> Any:
         returned = recv(list(cotangents), to)
         return [ops.add(x, y) for x, y in zip(cotangents, returned, strict=True)]
 
-    return _apply(here, "send", tree, {}, run, back, peer=to)
+    return _apply(ranks, "send", tree, {}, run, back, peer=to)
 
 
 def recv(like: Any, source: int) -> Any:
@@ -225,8 +225,8 @@ def recv(like: Any, source: int) -> Any:
         ArgumentError: if there is no such rank, or it is this one.
         DistributedError: if the rank is missing.
     """
-    here = world()
-    _require_rank("recv", here, source, other=True)
+    ranks = world()
+    _require_rank("recv", ranks, source, other=True)
 
     def run(transport: Transport, given: Hosts) -> Hosts:
         def change(vector: Vector) -> Vector:
@@ -240,8 +240,8 @@ def recv(like: Any, source: int) -> Any:
         send(list(cotangents), source)
         return [ops.zeros_like(x) for x in primals]
 
-    given = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
-    return _apply(here, "recv", given, {}, run, back, peer=source)
+    templates = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
+    return _apply(ranks, "recv", templates, {}, run, back, peer=source)
 
 
 def barrier() -> None:
@@ -253,15 +253,15 @@ def barrier() -> None:
     Example:
         >>> ops.distributed.barrier()
     """
-    here = world()
+    ranks = world()
     if checking():
-        require_agreement(here, "barrier", {}, [])
-    here.run("barrier", lambda transport: transport.all_gather(np.zeros(1, np.uint8)))
+        require_agreement(ranks, "barrier", {}, [])
+    ranks.run("barrier", lambda transport: transport.all_gather(np.zeros(1, np.uint8)))
 
 
 def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any]) -> Any:
     """Returns the sum of the trees of all ranks, divided by a number."""
-    here, bucket_bytes = world(), options["bucket_bytes"]
+    ranks, bucket_bytes = world(), options["bucket_bytes"]
     if not bucket_bytes > 0:
         raise ArgumentError(f"{call}(): bucket_bytes is {brief(bucket_bytes)}, expected a number above 0")
 
@@ -287,7 +287,7 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
         if call == "all_mean" and dtype.kind not in _INEXACT:
             raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
 
-    return _apply(here, call, tree, options, run, back, check)
+    return _apply(ranks, call, tree, options, run, back, check)
 
 
 def _apply(
@@ -315,17 +315,17 @@ def _apply(
     backend = selection.current()
     bound = backend.bound
     leaves, structure = ops.tree_flatten(tree)
-    given = [x.value if isinstance(x, Cell) else ops.convert_to_tensor(x) for x in leaves]
-    dtypes = [ops.dtype(x) for x in given]
-    for x, dtype in zip(given, dtypes, strict=True):
+    operands = [x.value if isinstance(x, Cell) else ops.convert_to_tensor(x) for x in leaves]
+    dtypes = [ops.dtype(x) for x in operands]
+    for x, dtype in zip(operands, dtypes, strict=True):
         if check is not None:
             check(tuple(x.shape), dtype)
     if checking() and peer is None:
         names = [str(path) for path in ops.tree_paths(tree)]
-        described = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, given, dtypes, strict=True)]
+        described = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, operands, dtypes, strict=True)]
         require_agreement(here, call, options, described)
-    devices = [bound.get_device(x) for x in given]
-    outputs: list[Any] = [None] * len(given)
+    devices = [bound.get_device(x) for x in operands]
+    outputs: list[Any] = [None] * len(operands)
     # Integers have no derivative. They are always carried apart, because one rank may differentiate and another not.
     for places in (
         [i for i, dtype in enumerate(dtypes) if dtype.kind not in _INEXACT],
@@ -339,7 +339,7 @@ def _apply(
 
         if not places:
             continue
-        tensors = [given[i] for i in places]
+        tensors = [operands[i] for i in places]
         if any(backend.is_traced(x) for x in tensors):
             results = bound.custom_vjp(forward, lambda primals, cotangents: back(primals, cotangents), tensors)
         else:

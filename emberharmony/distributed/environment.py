@@ -70,32 +70,32 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
     Raises:
         DistributedError: if a variable has no number, or the rank is not below the size.
     """
-    given = os.environ if environ is None else environ
+    variables = os.environ if environ is None else environ
     for rank, size, local_rank, local_size in _NAMES:
-        if rank in given and size in given:
-            local = 0 if local_size.startswith("SLURM") else number(given, local_size, 0)
-            tasks = given.get(local_size, "") if local_size.startswith("SLURM") else ""
-            count = number(given, size, 1)
+        if rank in variables and size in variables:
+            local = 0 if local_size.startswith("SLURM") else number(variables, local_size, 0)
+            tasks = variables.get(local_size, "") if local_size.startswith("SLURM") else ""
+            count = number(variables, size, 1)
             if tasks == str(count):
                 local = count
             return _valid_place(
                 Place(
-                    number(given, rank, 0),
+                    number(variables, rank, 0),
                     count,
-                    number(given, local_rank, 0),
+                    number(variables, local_rank, 0),
                     local,
-                    _address(given, local == count),
-                    _port(given),
+                    _address(variables, local == count),
+                    _port(variables),
                 )
             )
-    if "MLX_RANK" in given and "MLX_HOSTFILE" in given:
-        with open(given["MLX_HOSTFILE"], encoding="utf-8") as file:
+    if "MLX_RANK" in variables and "MLX_HOSTFILE" in variables:
+        with open(variables["MLX_HOSTFILE"], encoding="utf-8") as file:
             hosts = [addresses[0] for addresses in json.load(file)]
         names = [host.rpartition(":")[0] for host in hosts]
-        rank_here = number(given, "MLX_RANK", 0)
+        rank_here = number(variables, "MLX_RANK", 0)
         same = names.count(names[rank_here]) if rank_here < len(names) else 0
         before = names[:rank_here].count(names[rank_here]) if rank_here < len(names) else 0
-        return _valid_place(Place(rank_here, len(hosts), before, same, names[0], _port(given)))
+        return _valid_place(Place(rank_here, len(hosts), before, same, names[0], _port(variables)))
     return Place()
 
 

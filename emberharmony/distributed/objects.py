@@ -31,17 +31,17 @@ def gather(value: Any) -> list[Any]:
 
 def share(value: Any, root: int = 0) -> Any:
     """Returns the value of one rank, which JSON can write, on all ranks."""
-    here = world()
-    text = _bytes(value) if here.rank == root else np.zeros(0, np.uint8)
+    ranks = world()
+    text = _bytes(value) if ranks.rank == root else np.zeros(0, np.uint8)
 
     def run(transport: Transport) -> Any:
         length = np.asarray([len(text)], np.int64)
         transport.broadcast(length.view(np.uint8), root)
-        carried = text.copy() if here.rank == root else np.zeros(int(length[0]), np.uint8)
+        carried = text.copy() if ranks.rank == root else np.zeros(int(length[0]), np.uint8)
         transport.broadcast(carried, root)
         return json.loads(carried.tobytes())
 
-    return here.run("shared", run)
+    return ranks.run("shared", run)
 
 
 def _bytes(value: Any) -> Vector:

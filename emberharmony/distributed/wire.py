@@ -117,10 +117,10 @@ def by_buckets(
     most = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
     for bucket in pieces([x.shape[-1] for x in arrays], most):
         result = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))
-        at = 0
+        offset = 0
         for i, start, stop in bucket:
-            changed[i][..., start:stop] = result[..., at : at + stop - start]
-            at += stop - start
+            changed[i][..., start:stop] = result[..., offset : offset + stop - start]
+            offset += stop - start
     return changed
 
 

@@ -104,8 +104,8 @@ class Archive:
                     raise ValueError(
                         f"dtype {dtype} is no number; arrays of objects are pickles, which could run any program"
                     )
-                held = stream.tell() + math.prod(shape) * dtype.itemsize
-                if min(shape, default=0) < 0 or held != member.file_size:
+                end = stream.tell() + math.prod(shape) * dtype.itemsize
+                if min(shape, default=0) < 0 or end != member.file_size:
                     raise ValueError(f"shape {shape} of {dtype} does not fill its {member.file_size} bytes")
                 yield stream, shape, fortran, dtype
         except _FAULTS as error:

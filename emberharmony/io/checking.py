@@ -102,9 +102,9 @@ def check(path: str | os.PathLike[str]) -> Report:
             tensors = _arrays(place, collect_fault)
             nbytes = sum(info.nbytes for info in tensors.values())
         elif place.endswith(OF_TORCH):
-            held = source(place)
-            tensors = held.tensors
-            nbytes = sum({held.place(name): info.nbytes for name, info in tensors.items()}.values())
+            file = source(place)
+            tensors = file.tensors
+            nbytes = sum({file.place(name): info.nbytes for name, info in tensors.items()}.values())
         else:
             headers = [header_of(place, collect_fault)]
     except WeightFileError as error:
@@ -133,8 +133,8 @@ def _arrays(path: str, fault: Fault) -> dict[str, TensorInfo]:
 
 
 def _warnings(header: Header) -> list[str]:
-    known = set(NAMES.values())
-    foreign = sorted({info.dtype for info in header.tensors.values()} - known)
+    dtype_names = set(NAMES.values())
+    foreign = sorted({info.dtype for info in header.tensors.values()} - dtype_names)
     notes = [f"field {name} is unknown and ignored" for name in header.unknown[:20]]
     notes += [f"no backend has dtype {dtype}: only raw() reads it" for dtype in foreign]
     if any(info.start % 8 and info.nbytes for info in header.tensors.values() if info.dtype in ("float64", "int64")):

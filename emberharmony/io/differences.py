@@ -95,11 +95,13 @@ def _add_block(so_far: Difference, x: Array, y: Array, bits: int | None) -> Diff
         y: the same block of the second.
         bits: how many elements have different bits, or None if that is the number of those that are not equal.
     """
-    lost = np.isnan(x) != np.isnan(y)
+    nan_in_one = np.isnan(x) != np.isnan(y)
     differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
     elements = int(np.count_nonzero(differ)) if bits is None else bits
-    x, y = x[differ & ~lost], y[differ & ~lost]
-    so_far = so_far._replace(elements=(so_far.elements or 0) + elements, nans=so_far.nans + int(np.count_nonzero(lost)))
+    x, y = x[differ & ~nan_in_one], y[differ & ~nan_in_one]
+    so_far = so_far._replace(
+        elements=(so_far.elements or 0) + elements, nans=so_far.nans + int(np.count_nonzero(nan_in_one))
+    )
     if not x.size:
         return so_far
     if x.dtype == y.dtype and x.dtype.kind in "iu":

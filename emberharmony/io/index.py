@@ -32,8 +32,8 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
         raise WeightFileError(error.kind, path, error.reason, None, hint_of_other_format(raw[:512])) from None
     if "weight_map" not in fields:
         raise WeightFileError("index", path, "has no weight_map, the object from names to files", None)
-    held = fields.get("metadata")
-    metadata = {} if held is None else unique(held, path, "metadata", "index")
+    metadata_entry = fields.get("metadata")
+    metadata = {} if metadata_entry is None else unique(metadata_entry, path, "metadata", "index")
     try:
         files = strings(fields["weight_map"], path, "weight_map")
     except WeightFileError as error:
@@ -91,13 +91,13 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
             continue
         if len(faults) > before:
             continue
-        for lost in sorted(named[file] - header.tensors.keys()):
-            note_fault(WeightFileError("index", shard, "lacks a tensor that the index says it has", lost))
+        for missing_names in sorted(named[file] - header.tensors.keys()):
+            note_fault(WeightFileError("index", shard, "lacks a tensor that the index says it has", missing_names))
         for extra in sorted(header.tensors.keys() - named[file]):
             note_fault(WeightFileError("index", shard, "has a tensor that the index does not list for it", extra))
-    held = sum(held_bytes(header.tensors) for header in headers.values())
-    if total is not None and total != held and not faults:
-        fault(WeightFileError("index", path, f"says total_size {brief(total)}, its tensors have {held} bytes"))
+    total_bytes = sum(held_bytes(header.tensors) for header in headers.values())
+    if total is not None and total != total_bytes and not faults:
+        fault(WeightFileError("index", path, f"says total_size {brief(total)}, its tensors have {total_bytes} bytes"))
     return headers
 
 
@@ -115,5 +115,5 @@ def own_shards(path: str) -> list[str]:
     except WeightFileError:  # a damaged index is replaced, and the files around it may be anybody's
         return []
     folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
-    own = [file for file in sorted(set(files.values())) if SHARD.search(file) and SHARD.sub("", file) == stem]
-    return [os.path.join(folder, file) for file in own]
+    shard_files = [file for file in sorted(set(files.values())) if SHARD.search(file) and SHARD.sub("", file) == stem]
+    return [os.path.join(folder, file) for file in shard_files]

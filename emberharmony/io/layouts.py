@@ -127,12 +127,12 @@ def _save_checkpoint(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> 
     Raises:
         ArgumentError: if there is an unknown part.
     """
-    known = ("step", *KINDS, "extra")
+    allowed = ("step", *KINDS, "extra")
     for name in parts:
-        if name not in known:
-            hint = suggest(str(name), known)
+        if name not in allowed:
+            hint = suggest(str(name), allowed)
             raise ArgumentError(
-                f"save(): {brief(name)} is no part of a checkpoint{hint} (known: {', '.join(known)}); numbers and "
+                f"save(): {brief(name)} is no part of a checkpoint{hint} (known: {', '.join(allowed)}); numbers and "
                 f"texts go into 'extra'"
             )
     options = dict(parts)
@@ -253,9 +253,9 @@ def convert(
             tensors = tensors if before == layout else converted
         if dtype is not None:
             tensors = {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
-        kept = {name: text for name, text in texts.items() if name not in (TIED, TAG, "format")}
-        kept.update(metadata or {})
-        return save_tensors(tensors, dst, metadata=kept, max_shard_size=max_shard_size, layout=layout)
+        kept_metadata = {name: text for name, text in texts.items() if name not in (TIED, TAG, "format")}
+        kept_metadata.update(metadata or {})
+        return save_tensors(tensors, dst, metadata=kept_metadata, max_shard_size=max_shard_size, layout=layout)
 
 
 def _require_model(function: str, model: Any) -> None:

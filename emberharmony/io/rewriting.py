@@ -140,9 +140,9 @@ def _byte_parts(
             before, after = numbers(block, old), numbers(cast, dtype)
             assert before is not None
             assert after is not None
-            lost = int(np.count_nonzero(np.isinf(after))) - int(np.count_nonzero(np.isinf(before)))
-            if lost:
-                overflowed[name] = overflowed.get(name, 0) + lost
+            new_infinities = int(np.count_nonzero(np.isinf(after))) - int(np.count_nonzero(np.isinf(before)))
+            if new_infinities:
+                overflowed[name] = overflowed.get(name, 0) + new_infinities
             yield as_bytes(cast)
         advance(block.nbytes)
 

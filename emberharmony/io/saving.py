@@ -107,7 +107,7 @@ def _require_text(name: str) -> None:
 def _items(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns the tensors to save, each once."""
     items: dict[Any, Item] = {}
-    kept = []  # so that no other object gets the id of one
+    kept_items = []  # so that no other object gets the id of one
     for name, value in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
             raise ArgumentError(f"save(): {brief(name)} is no name of a tensor; use another string")
@@ -117,7 +117,7 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
         if backend is None:
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; use ops.convert_to_tensor")
         item, place = _item_and_place(name, tensor, backend)
-        kept.append(tensor)
+        kept_items.append(tensor)
         first = items.get(("same", id(tensor))) or (items.get(place) if place else None)
         if first is not None:
             first.ties.append(name)
@@ -137,9 +137,9 @@ def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any
         raise kind(f"save(): {name!r}: {error}") from error
     bits = packed.bits
     if packed.dtype not in TAGS:
-        known = ", ".join(name for name in map(str, ALL) if name in TAGS)
+        dtype_names = ", ".join(name for name in map(str, ALL) if name in TAGS)
         raise DTypeError(
-            f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {known}"
+            f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {dtype_names}"
         )
     item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_byte_parts, backend, tensor))
     # Two copies lie in different places, so what lies in one place is the memory of the tensor itself.
@@ -164,9 +164,9 @@ def _write(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> Non
     items = list(items)
     entries: dict[str, Any] = {}
     ties = {tie: item.name for item in items for tie in item.ties}
-    held = dict(metadata) | ({TIED: json.dumps(ties, ensure_ascii=False)} if ties else {})
-    if held:
-        entries["__metadata__"] = held
+    all_metadata = dict(metadata) | ({TIED: json.dumps(ties, ensure_ascii=False)} if ties else {})
+    if all_metadata:
+        entries["__metadata__"] = all_metadata
     end = 0
     for item in items:
         start, end = end, end + item.nbytes
@@ -195,13 +195,13 @@ def _size(size: int | str) -> int:
 def _groups(items: list[Item], limit: int) -> list[list[Item]]:
     """Returns the tensors of each shard."""
     groups: list[list[Item]] = [[]]
-    held = 0
+    group_bytes = 0
     for item in items:
-        if groups[-1] and held + item.nbytes > limit:
+        if groups[-1] and group_bytes + item.nbytes > limit:
             groups.append([])
-            held = 0
+            group_bytes = 0
         groups[-1].append(item)
-        held += item.nbytes
+        group_bytes += item.nbytes
     return groups
 
 

@@ -52,9 +52,9 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
         for block in source.blocks(name):
             values = numbers(block, dtype)
             assert values is not None
-            kept, so_far = _finite(values, so_far)
-            if kept.size:
-                size, centre, spread = _moments(kept)
+            finite_values, so_far = _finite(values, so_far)
+            if finite_values.size:
+                size, centre, spread = _moments(finite_values)
                 delta = centre - mean
                 total = count + size
                 mean = mean + delta * (size / total)
@@ -71,10 +71,10 @@ def _finite(values: Array, so_far: Statistics) -> tuple[Array, Statistics]:
     """Returns the finite elements of a block, and the statistics with its counts and extremes."""
     if values.dtype.kind in "fc":
         finite = np.isfinite(values)
-        lost = values.size - int(np.count_nonzero(finite))
-        if lost:
+        nonfinite_count = values.size - int(np.count_nonzero(finite))
+        if nonfinite_count:
             nans = int(np.count_nonzero(np.isnan(values)))
-            so_far = so_far._replace(nans=so_far.nans + nans, infinities=so_far.infinities + lost - nans)
+            so_far = so_far._replace(nans=so_far.nans + nans, infinities=so_far.infinities + nonfinite_count - nans)
             values = values[finite]
     if values.size and values.dtype.kind != "c":
         least, most = values.min().item(), values.max().item()

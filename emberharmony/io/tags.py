@@ -73,7 +73,7 @@ def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:
             raise WeightFileError("layout", path, reason, None, "convert it with io.convert, or load it as it is")
         return tag
     if given is None and tag is not None:
-        known = ", ".join(map(repr, LAYOUTS))
-        reason = f"has the tag of the layout {brief(tag)}, known are {known}"
+        layout_names = ", ".join(map(repr, LAYOUTS))
+        reason = f"has the tag of the layout {brief(tag)}, known are {layout_names}"
         raise WeightFileError("layout", path, reason, None, "say which of these it is")
     return given or _FORMATS.get(metadata.get("format", ""), "torch")

@@ -129,25 +129,28 @@ class KVCache(Module):
             return keys, values
         before, new = (cells[0].value, cells[1].value), (keys, values)
         for old, more in zip(before, new, strict=True):
-            have, given = old.shape, more.shape
-            if len(given) != 4 or have[0] != given[0] or have[2] != given[2] or have[3] != given[3]:
+            have, added = old.shape, more.shape
+            if len(added) != 4 or have[0] != added[0] or have[2] != added[2] or have[3] != added[3]:
                 raise fault(
                     ShapeError(
-                        f"the cache holds {tuple(have)} as (batch, time, heads, width), which {tuple(given)} does not "
+                        f"the cache holds {tuple(have)} as (batch, time, heads, width), which {tuple(added)} does not "
                         f"continue; use one cache for each layer and sequence"
                     )
                 )
         room = _ROOMS.pop(self, None)  # it is written to from here on, so an error must not leave it to a later call
         backend = selection.active().backend
         if keys.dtype != before[0].dtype or values.dtype != before[1].dtype or not backend.may_write(*before, *new):
-            shown = ops.concatenate([before[0], keys], 1), ops.concatenate([before[1], values], 1)
-            cells[0].value, cells[1].value = shown
-            return shown
+            all_keys_and_values = ops.concatenate([before[0], keys], 1), ops.concatenate([before[1], values], 1)
+            cells[0].value, cells[1].value = all_keys_and_values
+            return all_keys_and_values
         memory = _memory(backend, room, before, new)
-        shown = memory[0][:, : before[0].shape[1] + keys.shape[1]], memory[1][:, : before[1].shape[1] + values.shape[1]]
-        cells[0].value, cells[1].value = shown
-        _ROOMS[self] = _Room(memory, shown)
-        return shown
+        all_keys_and_values = (
+            memory[0][:, : before[0].shape[1] + keys.shape[1]],
+            memory[1][:, : before[1].shape[1] + values.shape[1]],
+        )
+        cells[0].value, cells[1].value = all_keys_and_values
+        _ROOMS[self] = _Room(memory, all_keys_and_values)
+        return all_keys_and_values
 
     def trim(self, length: int) -> None:
         """Forgets all time steps but the first ones.

@@ -58,12 +58,12 @@ class Calls:
         """Returns the path of a module: the class of the outermost module, then the name in it."""
         if module is root:
             return type(module).__name__
-        known = self._names.get(id(root))
-        if known is None or known[0] is not root or not _has(known[1], module):
+        root_and_names = self._names.get(id(root))
+        if root_and_names is None or root_and_names[0] is not root or not _has(root_and_names[1], module):
             if len(self._names) >= _ROOTS:
                 self._names.clear()
-            known = self._names[id(root)] = root, _names(root)
-        entry = known[1].get(id(module))
+            root_and_names = self._names[id(root)] = root, _names(root)
+        entry = root_and_names[1].get(id(module))
         if entry is None or entry[0] is not module:  # made by a call, or held by an object that is no module
             return f"{outer}.{type(module).__name__}"
         return f"{type(root).__name__}.{entry[1]}"

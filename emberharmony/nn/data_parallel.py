@@ -60,12 +60,14 @@ class DataParallel(Module):
         if size() == 1:
             return loss
         cells = self.module.parameters(trainable=True)
-        given = [cell.grad for cell in cells]
-        gradients = [ops.zeros_like(cell.value) if x is None else x for cell, x in zip(cells, given, strict=True)]
-        known = ops.array([0.0 if x is None else 1.0 for x in given], "float32")
-        tree = [gradients, known, ops.convert_to_tensor(0.0, "float32") if loss is None else loss]
+        own_gradients = [cell.grad for cell in cells]
+        gradients = [
+            ops.zeros_like(cell.value) if x is None else x for cell, x in zip(cells, own_gradients, strict=True)
+        ]
+        has_gradient = ops.array([0.0 if x is None else 1.0 for x in own_gradients], "float32")
+        tree = [gradients, has_gradient, ops.convert_to_tensor(0.0, "float32") if loss is None else loss]
         means, seen, mean = all_mean(tree, deterministic=self.deterministic, bucket_bytes=self.bucket_bytes)
-        anywhere = [x is not None for x in given]
+        anywhere = [x is not None for x in own_gradients]
         if not all(anywhere):
             # Only if a gradient is missing, which all ranks must know before they change a parameter.
             anywhere = ops.to_numpy(ops.greater(seen, 0.0)).tolist()

@@ -49,8 +49,8 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
             with Assignments({trained[key]: tensor for key, tensor in tensors.items()}) as assigned:
                 before = dict(assigned)
                 value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
-                own = set(trained.values())
-                new_values = newly_held(assigned, before, own)
+                own_ids = set(trained.values())
+                new_values = newly_held(assigned, before, own_ids)
                 changed[:] = new_values
                 return value, (aux, list(new_values.values()))
 
@@ -160,13 +160,13 @@ def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:
     Raises:
         ArgumentError: if tensors are missing or do not belong to the structure.
     """
-    given = {name: tensor for state in states for name, tensor in state.items()}
-    known = [name for names in structure.names for name in names]
-    missing = [name for name in known if name not in given]
-    unknown = [name for name in given if name not in known]
+    tensors_by_name = {name: tensor for state in states for name, tensor in state.items()}
+    expected_names = [name for names in structure.names for name in names]
+    missing = [name for name in expected_names if name not in tensors_by_name]
+    unknown = [name for name in tensors_by_name if name not in expected_names]
     if missing or unknown:
         raise ArgumentError(f"merge(): missing {missing}, unexpected {unknown}; pass all states that split() returned")
-    return structure.with_tensors(given)
+    return structure.with_tensors(tensors_by_name)
 
 
 if not TYPE_CHECKING:

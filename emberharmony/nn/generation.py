@@ -124,13 +124,13 @@ def generate(
         >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
         [[2, 3, 4], [4]]
     """
-    (given, single), ends = _texts(prompt), _ends(eos)
+    (prompts, single), ends = _texts(prompt), _ends(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     count = length("max_tokens", max_tokens, 0)
-    tokens = list(stream_generate(model, given[0] if single else given, count, **options))
+    tokens = list(stream_generate(model, prompts[0] if single else prompts, count, **options))
     if single:
         return tokens
-    texts = [[each[row] for each in tokens] for row in range(len(given))]
+    texts = [[each[row] for each in tokens] for row in range(len(prompts))]
     last = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
     return [text[: end + 1] for text, end in zip(texts, last, strict=True)]
 
@@ -161,11 +161,11 @@ def _ends(eos: int | Sequence[int]) -> frozenset[int]:
     Raises:
         ArgumentTypeError: if they are no integers.
     """
-    given = tuple(eos) if isinstance(eos, (tuple, list, set, frozenset)) else (eos,)
-    for token in given:
+    end_tokens = tuple(eos) if isinstance(eos, (tuple, list, set, frozenset)) else (eos,)
+    for token in end_tokens:
         if isinstance(token, bool) or not hasattr(token, "__index__"):
             raise ArgumentTypeError(f"eos must be an integer or a list of them, got {brief(eos)}")
-    return frozenset(int(token) for token in given)
+    return frozenset(int(token) for token in end_tokens)
 
 
 def _steps(

@@ -89,8 +89,8 @@ class Initializer:
         return self._factory, tuple(self._options.values())
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
-        return f"{self._factory.__name__}({shown})"
+        text = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        return f"{self._factory.__name__}({text})"
 
 
 def apply(parameter: C, initializer: Callable[..., Tensor], *, rng: "rngs.Generator | rngs.Rngs | None" = None) -> C:

@@ -54,11 +54,11 @@ class Module(walk.Holder):
         Raises:
             ArgumentTypeError: if a tensor would replace a parameter or buffer, so that none is trained or saved.
         """
-        held = self.__dict__.get(name)
-        if isinstance(held, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
+        attribute = self.__dict__.get(name)
+        if isinstance(attribute, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
             raise ArgumentTypeError(
-                f"{type(self).__name__}.{name} is a {type(held).__name__}, which a tensor would replace: assign "
-                f"{name}.value = tensor, or a new nn.{type(held).__name__}(tensor)"
+                f"{type(self).__name__}.{name} is a {type(attribute).__name__}, which a tensor would replace: assign "
+                f"{name}.value = tensor, or a new nn.{type(attribute).__name__}(tensor)"
             )
         object.__setattr__(self, name, value)
 
@@ -347,7 +347,7 @@ def _options(module: Module) -> list[str]:
     # Imported here, because only those who print a module need it.
     import inspect
 
-    shown: list[str] = []
+    shown_items: list[str] = []
     for parameter in list(inspect.signature(type(module)).parameters.values()):
         value = getattr(module, parameter.name, Cell)
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) or value is Cell:
@@ -357,10 +357,10 @@ def _options(module: Module) -> list[str]:
         if value is None and parameter.default is True:
             value = False
         if parameter.default is parameter.empty:
-            shown.append(getattr(value, "__name__", None) or repr(value))
+            shown_items.append(getattr(value, "__name__", None) or repr(value))
         elif value != parameter.default and value != (parameter.default,) * len(value if type(value) is tuple else ()):
-            shown.append(f"{parameter.name}={value!r}")
-    return shown
+            shown_items.append(f"{parameter.name}={value!r}")
+    return shown_items
 
 
 ops.register_node(Module, nodes.flatten_module, nodes.unflatten_module)

@@ -125,19 +125,19 @@ def register(module: M, name: str, parametrization: Module) -> M:
     """
     if not isinstance(parametrization, Module):
         raise ArgumentTypeError(f"register() takes a module that computes a parameter, not {brief(parametrization)}")
-    held = vars(module).get("parametrizations", {})
-    if name in held:
-        held[name].append(parametrization)
+    registered = vars(module).get("parametrizations", {})
+    if name in registered:
+        registered[name].append(parametrization)
         return module
     before = vars(module).get(name)
     if not isinstance(before, Parameter):
-        own = [key for key, value in vars(module).items() if isinstance(value, Parameter)]
-        raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}{suggest(name, own)}")
+        parameter_names = [key for key, value in vars(module).items() if isinstance(value, Parameter)]
+        raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}{suggest(name, parameter_names)}")
     parametrizations = ParametrizationList(parametrization, before)
     parametrization.train(module.training)
     del vars(module)[name]
-    vars(module)["parametrizations"] = {**held, name: parametrizations}
-    module.__class__ = _class_with(_plain_class(type(module)), (*held, name))
+    vars(module)["parametrizations"] = {**registered, name: parametrizations}
+    module.__class__ = _class_with(_plain_class(type(module)), (*registered, name))
     return module
 
 
@@ -156,16 +156,16 @@ def remove(module: M, name: str) -> M:
         >>> list(nn.parametrize.remove(layer, "weight").state_dict()), type(layer).__name__
         (['bias', 'weight'], 'Linear')
     """
-    held = dict(vars(module).get("parametrizations", {}))
-    if name not in held:
-        raise ArgumentError(f"{type(module).__name__} has no computed parameter {name!r}{suggest(name, held)}")
-    parametrizations = held.pop(name)
+    registered = dict(vars(module).get("parametrizations", {}))
+    if name not in registered:
+        raise ArgumentError(f"{type(module).__name__} has no computed parameter {name!r}{suggest(name, registered)}")
+    parametrizations = registered.pop(name)
     value = Parameter(parametrizations().value, parametrizations.originals()[0].trainable)
-    vars(module)["parametrizations"] = held
-    if not held:
+    vars(module)["parametrizations"] = registered
+    if not registered:
         del vars(module)["parametrizations"]
     plain = _plain_class(type(module))
-    module.__class__ = _class_with(plain, tuple(held)) if held else plain
+    module.__class__ = _class_with(plain, tuple(registered)) if registered else plain
     setattr(module, name, value)
     return module
 
@@ -181,8 +181,8 @@ def is_parametrized(module: Module, name: str | None = None) -> bool:
         >>> nn.parametrize.is_parametrized(nn.parametrize.weight_norm(nn.Linear(2, 2)), "weight")
         True
     """
-    held = vars(module).get("parametrizations", {})
-    return bool(held) if name is None else name in held
+    registered = vars(module).get("parametrizations", {})
+    return bool(registered) if name is None else name in registered
 
 
 class WeightNorm(Module):
@@ -209,8 +209,8 @@ class WeightNorm(Module):
     def _norm(self, x: Tensor) -> Tensor:
         if self.dim is None:
             return ops.sqrt(ops.sum(ops.square(x)))
-        kept = self.dim % len(x.shape)
-        over = [axis for axis in range(len(x.shape)) if axis != kept]
+        kept_axis = self.dim % len(x.shape)
+        over = [axis for axis in range(len(x.shape)) if axis != kept_axis]
         return ops.sqrt(ops.sum(ops.square(x), over, True))
 
 

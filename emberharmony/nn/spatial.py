@@ -32,9 +32,9 @@ class Spatial(Module):
             cls.axes = axes
             shared = next((base.__doc__ for base in cls.__mro__[1:] if "Args:" in (base.__doc__ or "")), None)
             if shared and cls.__doc__:  # without docstrings (python -OO) there is neither
-                own, mark, example = cls.__doc__.partition("Example:")
-                margin = own[len(own.rstrip()) :]
-                cls.__doc__ = f"{own}{shared.partition(margin)[2].strip()}{margin}{mark}{example}"
+                own_text, mark, example = cls.__doc__.partition("Example:")
+                margin = own_text[len(own_text.rstrip()) :]
+                cls.__doc__ = f"{own_text}{shared.partition(margin)[2].strip()}{margin}{mark}{example}"
         super().__init_subclass__(**options)
 
 

@@ -73,26 +73,26 @@ def loading(
         way = "; io.load_model(model, path) reads a file" if isinstance(values, (str, os.PathLike)) else ""
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{way}")
     require_layout(layout)
-    given = _rename_keys(values, rename)
+    renamed = _rename_keys(values, rename)
     named = saved_places(module, persistent_only=True)
     foreign: list[str] = []
     faults: list[str] = []
     if layout != "torch":
-        moved = {name: _active_tensor(name, value) for name, value in given.items()}
-        given, foreign, faults = _layouts().read(module, named, _shapes(module, named), moved, layout, strict)
-    known = {cell for name, cell in named.items() if name in given}
-    missing = [name for name, cell in named.items() if name not in given and cell not in known]
-    unexpected = [name for name in given if name not in named]
+        moved = {name: _active_tensor(name, value) for name, value in renamed.items()}
+        renamed, foreign, faults = _layouts().read(module, named, _shapes(module, named), moved, layout, strict)
+    loaded_cells = {cell for name, cell in named.items() if name in renamed}
+    missing = [name for name, cell in named.items() if name not in renamed and cell not in loaded_cells]
+    unexpected = [name for name in renamed if name not in named]
     if strict and layout == "torch":
         faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing]
         faults += [f"unexpected: {name}{suggest(name, named)}" for name in unexpected]
     new_tensors: dict[Cell, Any] = {}
     cast: list[str] = []
     for name, cell in named.items():
-        if name in given:
+        if name in renamed:
             before = _value(module, name, cell)
             try:
-                tensor = _own_tensor(given[name])
+                tensor = _own_tensor(renamed[name])
                 _require_like(tensor, before)
                 wanted = ops.dtype(before)
                 if keep_dtype and ops.dtype(tensor) != wanted:
@@ -108,7 +108,7 @@ def loading(
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
-    loaded = Loaded([name for name in named if name in given], missing, unexpected + foreign, cast)
+    loaded = Loaded([name for name in named if name in renamed], missing, unexpected + foreign, cast)
     return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
 
 
@@ -121,11 +121,11 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
     named = saved_places(module, persistent_only=True)
     shapes = _shapes(module, named)
     moved = {name: _active_tensor(name, value) for name, value in values.items()}
-    given, _, faults = _layouts().read(module, named, shapes, moved, source, True)
+    tensors, _, faults = _layouts().read(module, named, shapes, moved, source, True)
     if faults:
         hint = _hint(module, named, moved, source, "source")
         raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
-    by_cell = {cell: given[name] for name, cell in named.items() if name in given}
+    by_cell = {cell: tensors[name] for name, cell in named.items() if name in tensors}
     full = {name: by_cell[cell] for name, cell in named.items()}
     in_layout: dict[str, Any] = _layouts().to_layout(module, shapes, full, layout)
     return in_layout
@@ -247,9 +247,9 @@ def _require_like(tensor: Any, before: Any) -> None:
     """
     if tuple(tensor.shape) != tuple(before.shape):
         raise StateDictError(f"has shape {tuple(tensor.shape)}, expected {tuple(before.shape)}")
-    given, wanted = ops.dtype(tensor), ops.dtype(before)
-    if given.kind != wanted.kind and not (given.is_integer and wanted.is_integer):
-        raise StateDictError(f"has dtype {given.name}, which cannot become {wanted.name}")
+    new_dtype, wanted = ops.dtype(tensor), ops.dtype(before)
+    if new_dtype.kind != wanted.kind and not (new_dtype.is_integer and wanted.is_integer):
+        raise StateDictError(f"has dtype {new_dtype.name}, which cannot become {wanted.name}")
 
 
 def _is_equal(one: Any, other: Any) -> bool:
@@ -257,5 +257,5 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _list_faults(faults: list[str]) -> str:
-    shown = "".join(f"\n  {fault}" for fault in faults[:50])
-    return shown if len(faults) <= 50 else f"{shown}\n  and {len(faults) - 50} more"
+    text = "".join(f"\n  {fault}" for fault in faults[:50])
+    return text if len(faults) <= 50 else f"{text}\n  and {len(faults) - 50} more"

@@ -21,8 +21,8 @@ class Holder:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for told in MADE:
-            told(cls)
+        for listener in MADE:
+            listener(cls)
 
     def members(self) -> Iterator[tuple[str, Any]]:
         """Yields the name and the value of each attribute; containers replace it to give their parts other names."""
@@ -191,9 +191,9 @@ def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
     """
     saved_cells: set[Cell] = set()
     for name, _, contents in _modules_with_places(root):
-        for own, cell in contents.cells:
+        for own_name, cell in contents.cells:
             saved_cells.add(cell)
-            yield f"{name}.{own}" if name else own, cell
+            yield f"{name}.{own_name}" if name else own_name, cell
     if any(cell not in saved_cells for cell in instances_in(root, Parameter)):
         path, holder = next(
             (held.path, held.holder)

@@ -163,8 +163,10 @@ def random_binomial(
 
     See also: `random_bernoulli`, of one trial.
     """
-    known = checks.trials(counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape)
-    return _draw("binomial", shape, dtype, seed, generator, known, probabilities=(probabilities, checks.CHANCE))
+    host_counts = checks.trials(
+        counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape
+    )
+    return _draw("binomial", shape, dtype, seed, generator, host_counts, probabilities=(probabilities, checks.CHANCE))
 
 
 @op
@@ -383,7 +385,7 @@ def _draw(
 
 
 def _read(law: str, name: str, value: Any, shape: Shape, domain: checks.Domain) -> Any:
-    known = checks.number(name, value, domain)
-    if known is not None:
-        return known
+    host_number = checks.number(name, value, domain)
+    if host_number is not None:
+        return host_number
     return checks.on_host(name, to_numpy(constant(name, value, _REASONS.get(law, _IMPLICIT))), shape, domain)

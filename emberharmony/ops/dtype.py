@@ -109,12 +109,12 @@ def isdtype(dtype: DType, kind: object) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
-    own = as_dtype(dtype)
+    tested = as_dtype(dtype)
     if isinstance(kind, str) and not isinstance(kind, DType) and kind not in ALL:
         if kind not in KINDS:
             raise ArgumentError(f"expected kind to be a dtype or one of {', '.join(KINDS)}, got {kind!r}")
-        return own.kind in KINDS[kind]
-    return (own.kind == "bool") if kind == "bool" else own == as_dtype(kind)
+        return tested.kind in KINDS[kind]
+    return (tested.kind == "bool") if kind == "bool" else tested == as_dtype(kind)
 
 
 @op
@@ -169,9 +169,9 @@ def option(name: str, value: Any, x: Tensor) -> Any:
     if is_number(value):
         return float(value)
     tensor = convert_to_tensor(value)
-    own = dtype(tensor)
-    if own.is_complex:
-        raise DTypeError(f"{name} is real, not {own.name}")
+    tensor_dtype = dtype(tensor)
+    if tensor_dtype.is_complex:
+        raise DTypeError(f"{name} is real, not {tensor_dtype.name}")
     return cast(tensor, as_inexact(dtype(x)))
 
 
@@ -201,6 +201,6 @@ def refuse_complex(x: Tensor) -> None:
     Raises:
         DTypeError: if it is complex.
     """
-    own = dtype(x)
-    if own.is_complex:
-        raise DTypeError(f"the op is not defined for dtype {own.name}; cast the tensor first (ops.cast)")
+    x_dtype = dtype(x)
+    if x_dtype.is_complex:
+        raise DTypeError(f"the op is not defined for dtype {x_dtype.name}; cast the tensor first (ops.cast)")

@@ -166,8 +166,8 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
     if kind == "unsigned":
         return rest
     # The magnitude of the smallest integer does not fit the dtype, so correct the sign of the remainder instead.
-    off = logical_and(not_equal(rest, 0), not_equal(less(x1, 0), less(x2, 0)))
-    return indexing.where(off, subtract(rest, x2), rest)
+    has_wrong_sign = logical_and(not_equal(rest, 0), not_equal(less(x1, 0), less(x2, 0)))
+    return indexing.where(has_wrong_sign, subtract(rest, x2), rest)
 
 
 @op(elementwise=True, takes="numeric", autocast="float32")
@@ -254,15 +254,15 @@ def sign(x: TensorLike) -> Tensor:
         >>> ops.sign([-3, 0, 5]).tolist()
         [-1, 0, 1]
     """
-    known = dtype(x)
-    if known.kind == "bool":
+    x_dtype = dtype(x)
+    if x_dtype.kind == "bool":
         return x
     zero = equal(x, 0)
-    if known.is_complex:
-        return indexing.where(zero, 0, divide(x, cast(indexing.where(zero, 1, absolute(x)), known)))
+    if x_dtype.is_complex:
+        return indexing.where(zero, 0, divide(x, cast(indexing.where(zero, 1, absolute(x)), x_dtype)))
     # NaN is neither, and stays.
     result = indexing.where(greater(x, 0), 1, indexing.where(zero, 0, x))
-    return result if known.kind == "unsigned" else indexing.where(less(x, 0), -1, result)
+    return result if x_dtype.kind == "unsigned" else indexing.where(less(x, 0), -1, result)
 
 
 @op(elementwise=True, takes="all")
@@ -475,13 +475,13 @@ def gcd(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.gcd([12, -18, 0], 8).tolist()
         [4, 2, 8]
     """
-    known = dtype(x1)
-    a, b = (x1, x2) if known.kind == "unsigned" else (absolute(x1), absolute(x2))
+    x1_dtype = dtype(x1)
+    a, b = (x1, x2) if x1_dtype.kind == "unsigned" else (absolute(x1), absolute(x2))
     # Lamé: the Fibonacci numbers need the most of Euclid's steps, 1.44 for each bit.
-    for _ in range(ceil(1.45 * known.bits) + 2):
+    for _ in range(ceil(1.45 * x1_dtype.bits) + 2):
         none = equal(b, 0)
         a, b = indexing.where(none, a, b), indexing.where(none, 0, mod(a, indexing.where(none, 1, b)))
-    return absolute(a) if known.kind == "signed" else a
+    return absolute(a) if x1_dtype.kind == "signed" else a
 
 
 @op(elementwise=True)

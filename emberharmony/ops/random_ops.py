@@ -365,7 +365,7 @@ def dropout(
     dropped = checks.number("rate", rate)
     if dropped is not None and not 0.0 <= dropped <= 1.0:
         raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
-    kept = subtract(1.0, parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
+    keep_rate = subtract(1.0, parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
     shape: Any = inputs.shape if noise_shape is None else noise_shape
     if isinstance(shape, (list, tuple)) and None in shape and len(shape) == len(inputs.shape):
         shape = [own if length is None else length for length, own in zip(shape, inputs.shape, strict=True)]
@@ -373,8 +373,8 @@ def dropout(
     if noise_shape is not None:
         checks.check_fits_shape("noise_shape", noise.shape, inputs.shape)
     # At rate 1 every element is dropped; dividing by 1 - rate would give a gradient of NaN.
-    divisor = cast(kept, as_inexact(dtype_of(inputs))) if dropped is None else 1.0 if dropped == 1.0 else kept
-    return where(less(to_device(noise, get_device(inputs)), kept), divide(inputs, divisor), 0.0)
+    divisor = cast(keep_rate, as_inexact(dtype_of(inputs))) if dropped is None else 1.0 if dropped == 1.0 else keep_rate
+    return where(less(to_device(noise, get_device(inputs)), keep_rate), divide(inputs, divisor), 0.0)
 
 
 def _from(source: Generator, dtype: DType, draw: Callable[[Generator], Any]) -> Tensor:
@@ -395,9 +395,9 @@ def parameter(name: str, value: Any, shape: Any, dtype: DType | None = None) -> 
         ShapeError: if it does not broadcast to the shape.
     """
     tensor = convert_to_tensor(value)
-    own = dtype_of(tensor)
-    if own.is_complex:
-        raise DTypeError(f"{name} is real, not {own.name}")
+    tensor_dtype = dtype_of(tensor)
+    if tensor_dtype.is_complex:
+        raise DTypeError(f"{name} is real, not {tensor_dtype.name}")
     checks.check_fits_shape(name, tensor.shape, shape)
     return tensor if dtype is None else convert_to_tensor(value, dtype)
 
@@ -406,13 +406,13 @@ def scale_and_shift(values: Tensor, **parameters: Any) -> Tensor:
     """Returns `values` multiplied by the last parameter and, if there are two, shifted by the first."""
     shift_and_scale: list[Any] = []
     for name, value in parameters.items():
-        known = checks.number(name, value)
-        if known is None:
+        host_number = checks.number(name, value)
+        if host_number is None:
             tensor = parameter(name, value, values.shape, dtype_of(values))
             values = to_device(values, get_device(tensor))
             shift_and_scale.append(tensor)
         else:
-            shift_and_scale.append(known)
+            shift_and_scale.append(host_number)
     *shift, scale = shift_and_scale
     scaled = multiply(values, scale)
     return add(scaled, shift[0]) if shift else scaled
@@ -420,9 +420,11 @@ def scale_and_shift(values: Tensor, **parameters: Any) -> Tensor:
 
 def _map_to_range(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     """Returns numbers in [0, 1) mapped to the range between two bounds; NaN where the bounds are not a finite range."""
-    own = dtype_of(values)
-    low, high = (parameter(name, bound, values.shape, own) for name, bound in (("minval", minval), ("maxval", maxval)))
-    limits = FloatInfo.of(own)
+    values_dtype = dtype_of(values)
+    low, high = (
+        parameter(name, bound, values.shape, values_dtype) for name, bound in (("minval", minval), ("maxval", maxval))
+    )
+    limits = FloatInfo.of(values_dtype)
     largest = maximum(absolute(low), absolute(high))
     share = to_device(values, get_device(largest))
     # Two shares, because the width of a range may overflow the dtype, and would be rounded before it is shared.

@@ -460,17 +460,17 @@ def _pseudo_inverse(x: Tensor, share: Any) -> tuple[Tensor, Any]:
     Source: Golub and Pereyra, The differentiation of pseudo-inverses, 1973.
     """
     u, s, vh = svd(x, False)
-    kept = greater(s, _limit(s, x, share))
-    inverse = where(kept, divide(1.0, where(kept, s, 1.0)), 0.0)
+    is_kept = greater(s, _limit(s, x, share))
+    inverse = where(is_kept, divide(1.0, where(is_kept, s, 1.0)), 0.0)
     matmul = products.matmul
 
     def gradient(x: Tensor, share: Any, upstream: Tensor) -> tuple[Tensor, None]:
         y = pinv(x, share)
-        turned, cotangent = _adjoint(y), _adjoint(upstream)
+        transposed, cotangent = _adjoint(y), _adjoint(upstream)
         inner = matmul(cotangent, y)
-        across = matmul(inner, turned)
+        across = matmul(inner, transposed)
         result = subtract(subtract(across, matmul(matmul(x, y), across)), _adjoint(matmul(y, inner)))
-        return add(result, matmul(matmul(turned, y), subtract(cotangent, matmul(inner, x)))), None
+        return add(result, matmul(matmul(transposed, y), subtract(cotangent, matmul(inner, x)))), None
 
     return matmul(multiply(_adjoint(vh), expand_dims(inverse, -2)), _adjoint(u)), gradient
 

@@ -101,12 +101,12 @@ class ParameterGroups:
         """
         if not isinstance(group, Mapping) or "params" not in group:
             raise ArgumentTypeError(f"{self._head}a group is a dict with 'params', not {brief(group)}")
-        own = {name: value for name, value in group.items() if name not in ("params", "param_names")}
-        new_group = self.allowed_options({**self.defaults, **own})
+        own_options = {name: value for name, value in group.items() if name not in ("params", "param_names")}
+        new_group = self.allowed_options({**self.defaults, **own_options})
         parameters, names = self._parameters(group["params"])
-        known = [*self.parameters(), *parameters]
-        if len(set(known)) < len(known):
-            twice = next(cell for i, cell in enumerate(known) if cell in known[:i])
+        all_parameters = [*self.parameters(), *parameters]
+        if len(set(all_parameters)) < len(all_parameters):
+            twice = next(cell for i, cell in enumerate(all_parameters) if cell in all_parameters[:i])
             raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
         new_group["params"] = parameters
         if names is not None:
@@ -186,9 +186,9 @@ class ParameterGroups:
     def __repr__(self) -> str:
         lines = []
         for group in self.param_groups or [self.defaults]:
-            shown = [f"{name}={brief(x)}" for name, x in group.items() if name not in ("params", "param_names")]
+            option_texts = [f"{name}={brief(x)}" for name, x in group.items() if name not in ("params", "param_names")]
             parameters = [f"{len(group['params'])} parameters"] if "params" in group else []
-            lines.append(", ".join([*parameters, *shown]))
+            lines.append(", ".join([*parameters, *option_texts]))
         return f"{type(self).__name__}({'; '.join(lines)})"
 
     def allowed_options(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -196,11 +196,15 @@ class ParameterGroups:
         return require_allowed(self._head, options, self.limits)
 
     def _groups(self, params: Any) -> Iterator[Mapping[str, Any]]:
-        given = list(params) if isinstance(params, Iterator) else params
-        if isinstance(given, (list, tuple)) and given and all(isinstance(x, Mapping) and "params" in x for x in given):
-            yield from given
-        elif not isinstance(given, (list, tuple)) or given:
-            yield {"params": given}
+        listed = list(params) if isinstance(params, Iterator) else params
+        if (
+            isinstance(listed, (list, tuple))
+            and listed
+            and all(isinstance(x, Mapping) and "params" in x for x in listed)
+        ):
+            yield from listed
+        elif not isinstance(listed, (list, tuple)) or listed:
+            yield {"params": listed}
 
     def _parameters(self, given: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters in a group, and their names if each has one of its own."""

@@ -36,14 +36,14 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         ShapeError: if it has not the shape of its parameter.
         DTypeError: if the dtypes differ, or are not real and floating.
     """
-    cells, held, together = step.cells, step.held, is_elementwise(step.optimizer.rule)
+    cells, held_states, together = step.cells, step.held, is_elementwise(step.optimizer.rule)
     values = values_of(cells)
     shapes = [tuple(value.shape) for value in values]
     groups: dict[Any, list[int]] = {}
     states: list[State | None] = []
     for place, (cell, value, gradient) in enumerate(zip(cells, values, step.gradients, strict=True)):
         require_gradient(step.optimizer._head, gradient, value, cell)
-        entry = held.get(cell)
+        entry = held_states.get(cell)
         state: State | None = None
         if entry is not None:
             state = {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}

@@ -157,12 +157,12 @@ class Optimizer(ParameterGroups):
         """Returns the step with these gradients; without a list for it, nothing is written over."""
         plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
         for place, group in enumerate(self._param_groups):
-            cells, given = group["params"], list(gradients.values())
+            cells, tensors = group["params"], list(gradients.values())
             if not are_same(list(gradients), cells):
                 cells = [cell for cell in cells if cell in gradients]
-                given = [gradients[cell] for cell in cells]
+                tensors = [gradients[cell] for cell in cells]
             if cells:
-                self._add_group(plan, place, cells, given)
+                self._add_group(plan, place, cells, tensors)
             if clear:
                 plan.steps += without_grads(group["params"])
         plan.steps.append((setattr, self, "_count", self._count + 1))
@@ -210,10 +210,10 @@ class Optimizer(ParameterGroups):
                 "the order is update(gradients, state, parameters)"
             )
         leaves, structure = ops.tree_flatten(params)
-        gradients, given = ops.tree_flatten(grads)
-        if given != structure or len(state["parameters"]) != len(leaves):
+        gradients, wrong = ops.tree_flatten(grads)
+        if wrong != structure or len(state["parameters"]) != len(leaves):
             raise ArgumentError(
-                f"{self._head}the gradients ({given}) and the state ({len(state['parameters'])} leaves) must be those "
+                f"{self._head}the gradients ({wrong}) and the state ({len(state['parameters'])} leaves) must be those "
                 f"of the parameters ({structure})"
             )
         values = [_tensor(leaf) for leaf in leaves]
@@ -255,8 +255,8 @@ class Optimizer(ParameterGroups):
             plan.steps += [] if layout is None else layout.left(new, self._state)
             plan.steps.append((layouts.__setitem__, place, new))
             layout = new
-        for part, own in zip(layout.parts, work, strict=True):
-            part.add(step, own)
+        for part, part_work in zip(layout.parts, work, strict=True):
+            part.add(step, part_work)
 
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""

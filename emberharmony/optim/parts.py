@@ -57,16 +57,16 @@ class GroupPart:
     def is_as_before(self, held: Mapping[Parameter, State]) -> bool:
         """Returns whether the states have the very numbers and buffers that they had after the last step."""
         current: list[Any] = list(map(held.get, self.cells))
-        entries, known = self.entries, [*(self.entries or ())]
+        entries, entry_list = self.entries, [*(self.entries or ())]
         try:
             if entries is None or {*map(len, current)} != {len(self.state)}:
                 return False
             for name, x in self.state.items():
-                known += x if x.__class__ is list else repeat(x, len(entries))
+                entry_list += x if x.__class__ is list else repeat(x, len(entries))
                 current += map(operator.itemgetter(name), current[: len(entries)])
         except (KeyError, TypeError):  # a state is gone, or has other names
             return False
-        return are_same(current, known)
+        return are_same(current, entry_list)
 
     def fits(self, backend: Any, columns: Columns) -> bool:
         """Returns whether tensors are like those of the first step, of which it notes what a program can do with."""
@@ -299,9 +299,9 @@ class JoinedPart(GroupPart):
                 steps += self.noting(name, tensors.pop(name))
         if self._shares:
             vectors = Vectors(tensors=tensors, shapes=self.shapes, home=home)
-            held = list(zip(self._places, repeat(vectors)))
-            steps += zip(repeat(setattr), self._shares, repeat("_held"), held)
-            steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", held)]
+            place_vectors = list(zip(self._places, repeat(vectors)))
+            steps += zip(repeat(setattr), self._shares, repeat("_held"), place_vectors)
+            steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", place_vectors)]
         return steps
 
     def _beginning(self, state: State, held: dict[Parameter, State], home: Any, same: bool) -> list[Step]:
@@ -331,11 +331,11 @@ class JoinedPart(GroupPart):
                 steps.append((operator.setitem, entry, name, x))
             entries.append(entry)
         places = [(name, place) for name in columns for place in range(len(self.cells))]
-        shares, at = [*chain.from_iterable(columns.values())], [(place, vectors) for place in places]
-        steps += zip(repeat(setattr), shares, repeat("_held"), at)
+        shares, locations = [*chain.from_iterable(columns.values())], [(place, vectors) for place in places]
+        steps += zip(repeat(setattr), shares, repeat("_held"), locations)
         attributes = {"entries": entries if same else None, "state": {**state, **columns}, "vectors": vectors}
-        known = {"_places": places, "_shares": shares, "_held": at}
-        return [*steps, *(assignment(self, name, x) for name, x in {**attributes, **known}.items())]
+        layout_attributes = {"_places": places, "_shares": shares, "_held": locations}
+        return [*steps, *(assignment(self, name, x) for name, x in {**attributes, **layout_attributes}.items())]
 
 
 @dataclass(slots=True)

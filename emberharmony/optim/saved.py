@@ -30,9 +30,9 @@ class SavedState:
         self.groups, self.entries = list(state_dict["param_groups"]), dict(state_dict["state"])
         steps = [int(entry["step"]) for entry in self.entries.values() if "step" in entry]
         self.count = int(state_dict.get("count", max(steps, default=0)))
-        given, expected = len(self.groups), len(optimizer.param_groups)
-        if given != expected:
-            raise ArgumentError(f"{self.head}{given} groups of parameters were given, expected {expected}")
+        saved_count, expected = len(self.groups), len(optimizer.param_groups)
+        if saved_count != expected:
+            raise ArgumentError(f"{self.head}{saved_count} groups of parameters were given, expected {expected}")
         self.unread = set(self.entries)
 
     def match(self, position: int, group: dict[str, Any]) -> None:
@@ -62,11 +62,11 @@ class SavedState:
     def _options(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
         limits = self.optimizer.limits
         options = {name: value for name, value in saved.items() if name in limits}
-        own = {"params", "param_names", *limits}
+        other_keys = {"params", "param_names", *limits}
         # Older versions of torch lack some flags.
         missing = [name for name in limits if name not in saved and not isinstance(group[name], bool)]
         self.wrong += [f"missing option {name!r} of group {position}" for name in missing]
-        extra = [name for name in saved if name not in own and name not in FOREIGN]
+        extra = [name for name in saved if name not in other_keys and name not in FOREIGN]
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
         if callable(group["lr"]):
             options["lr"] = group["lr"]
@@ -77,18 +77,18 @@ class SavedState:
         """Returns each parameter of a group with the key of its state."""
         names, indices = saved.get("param_names"), list(saved["params"])
         if names is None or "param_names" not in group:
-            given, expected = len(indices), len(group["params"])
-            if given != expected:
-                self.wrong.append(f"group {position} has {given} parameters, expected {expected}")
+            saved_count, expected = len(indices), len(group["params"])
+            if saved_count != expected:
+                self.wrong.append(f"group {position} has {saved_count} parameters, expected {expected}")
                 self.unread -= set(indices)
             return list(zip(group["params"], indices, strict=False))
-        known = dict(zip(names, indices, strict=True))
-        self.wrong += [f"missing parameter {name!r}" for name in group["param_names"] if name not in known]
+        index_by_name = dict(zip(names, indices, strict=True))
+        self.wrong += [f"missing parameter {name!r}" for name in group["param_names"] if name not in index_by_name]
         extra = [name for name in names if name not in group["param_names"]]
         self.wrong += [f"unexpected parameter {name!r}" for name in extra]
-        self.unread -= {known[name] for name in extra}
+        self.unread -= {index_by_name[name] for name in extra}
         pairs = zip(group["param_names"], group["params"], strict=True)
-        return [(parameter, known[name]) for name, parameter in pairs if name in known]
+        return [(parameter, index_by_name[name]) for name, parameter in pairs if name in index_by_name]
 
     def entry(
         self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]
@@ -96,16 +96,16 @@ class SavedState:
         """Returns the state of one parameter in new buffers."""
         value = parameter.value
         expected = self.optimizer.initial(value, hyper)
-        given = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
-        if not expected or given.keys() <= self.optimizer.unsaved.keys():
-            extra = given.keys() - self.optimizer.unsaved.keys()
+        fields = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
+        if not expected or fields.keys() <= self.optimizer.unsaved.keys():
+            extra = fields.keys() - self.optimizer.unsaved.keys()
             self.wrong += [f"unexpected {name!r} of {what}" for name in sorted(extra)]
             return {}
-        self.wrong += [f"missing {name!r} of {what}" for name in expected if name not in given]
-        self.wrong += [f"unexpected {name!r} of {what}" for name in given if name not in expected]
+        self.wrong += [f"missing {name!r} of {what}" for name in expected if name not in fields]
+        self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in expected]
         state: dict[str, Any] = {}
-        for name in expected.keys() & given.keys():
-            wanted, x = expected[name], given[name]
+        for name in expected.keys() & fields.keys():
+            wanted, x = expected[name], fields[name]
             if numbers.is_python(wanted):
                 state[name] = type(wanted)(x)
                 continue

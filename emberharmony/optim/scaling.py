@@ -87,7 +87,7 @@ class LossScaler:
         """
         cells = [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
         gradients = [cell.grad for cell in cells]
-        held: list[Any] = [None] * len(cells)
+        tensors_and_homes: list[Any] = [None] * len(cells)
         finite = bool(ops.to_numpy(all_finite(gradients)))
         if finite:
             steps = self.steps + 1
@@ -95,10 +95,10 @@ class LossScaler:
             scale, steps = (self.scale * self.growth_factor, 0) if grown else (self.scale, steps)
             unscaled = [ops.cast(ops.multiply(wide(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
             ops.eval(unscaled)
-            held = [Cell(gradient).tensor_and_home() for gradient in unscaled]
+            tensors_and_homes = [Cell(gradient).tensor_and_home() for gradient in unscaled]
         else:
             scale, steps = self.scale * self.backoff_factor, 0
-        exchanged = [assignment(cell, "_grad", each) for cell, each in zip(cells, held, strict=True)]
+        exchanged = [assignment(cell, "_grad", each) for cell, each in zip(cells, tensors_and_homes, strict=True)]
         commit(exchanged, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
         return finite
 

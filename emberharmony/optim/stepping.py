@@ -150,8 +150,8 @@ class GroupStep(SimpleNamespace):
         if is_elementwise(self.optimizer.rule):
             apply = partial(self.backend.apply_rule, apply)  # one call that watchers see, if they want that
         for gradient, value, *tensors in zip(*columns, strict=True):
-            own = {**state, **dict(zip(names, tensors, strict=True))}
-            pairs.append(apply(gradient, value, own, self.hyper))
+            parameter_state = {**state, **dict(zip(names, tensors, strict=True))}
+            pairs.append(apply(gradient, value, parameter_state, self.hyper))
         return [after for after, _ in pairs], [new for _, new in pairs]
 
 
@@ -206,21 +206,21 @@ class Updates:
         if self._kernel is None or not isinstance(rate, _PYTHON):
             return None
         key = *state, *map(isinstance, state.values(), repeat(_PYTHON))
-        known = self._known.get(key)
-        names = [name for name, x in state.items() if isinstance(x, _PYTHON)] if known is None else known.names
-        given = [*map(state.__getitem__, names), rate]
-        if known is None or not known.fits(hyper, given):
+        program = self._known.get(key)
+        names = [name for name, x in state.items() if isinstance(x, _PYTHON)] if program is None else program.names
+        input_numbers = [*map(state.__getitem__, names), rate]
+        if program is None or not program.fits(hyper, input_numbers):
             chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
             recording = recorder.record_rule(self.rule, state, hyper)
             tensors = [] if recording is None else [name for name, x in recording.made.items() if x is None]
-            known = self._known[key] = _KnownProgram(
-                chosen, len(hyper), chosen(hyper), names, given, recording, tensors
+            program = self._known[key] = _KnownProgram(
+                chosen, len(hyper), chosen(hyper), names, input_numbers, recording, tensors
             )
-        recording = known.recording
+        recording = program.recording
         if recording is None:
             return None
         try:
-            hyper_numbers = recording.numbers(given)
+            hyper_numbers = recording.numbers(input_numbers)
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
         after = dict(recording.made)
@@ -234,5 +234,5 @@ class Updates:
             options=hyper,
             state=state,
             after=after,
-            tensors=known.tensors,
+            tensors=program.tensors,
         )

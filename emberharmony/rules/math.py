@@ -37,12 +37,12 @@ def _extremum_rule(wins: Callable[..., T]) -> Callable[..., T]:
 
 def _clip_rule(g: T, y: T, x: T, *bounds: T) -> list[Any]:
     """Returns the gradients of clip: `g` goes to `x` where it is within the bounds, else to the bound it exceeds."""
-    kept = equal(y, x)
-    gradients: list[Any] = [where(kept, g, 0.0)]
+    is_inside = equal(y, x)
+    gradients: list[Any] = [where(is_inside, g, 0.0)]
     for bound in bounds:
-        reached = None if bound is None else logical_and(equal(y, bound), logical_not(kept))
+        reached = None if bound is None else logical_and(equal(y, bound), logical_not(is_inside))
         gradients.append(None if reached is None else where(reached, g, 0.0))
-        kept = kept if reached is None else logical_or(kept, reached)
+        is_inside = is_inside if reached is None else logical_or(is_inside, reached)
     return gradients
 
 

@@ -56,8 +56,8 @@ def register_op(function: F) -> F:
             f"register_op: the name {name!r} is reserved, because backends use it or because it begins with an "
             f"underscore; choose another name"
         )
-    known = OPS.get(name)
-    if name in ALIASES or (known is not None and known.declared.__module__ != function.__module__):
+    declared = OPS.get(name)
+    if name in ALIASES or (declared is not None and declared.declared.__module__ != function.__module__):
         raise ArgumentError(f"register_op: an op is already named {name!r}; choose another name")
     registered = op(function)
     spec = OPS[name]
@@ -118,15 +118,15 @@ def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
         >>> ops.grad(through_steps)(1.2).tolist()
         1.0
     """
-    known = name if isinstance(name, str) else getattr(name, "__name__", None)
-    if known is None:
+    op_name = name if isinstance(name, str) else getattr(name, "__name__", None)
+    if op_name is None:
         raise ArgumentTypeError(f"register_vjp takes an op or its name, not {brief(name)}")
-    known = ALIASES.get(known, known)
-    if known not in OPS:
-        raise ArgumentError(f"register_vjp: no op is named {known!r}; declare it with register_op")
+    op_name = ALIASES.get(op_name, op_name)
+    if op_name not in OPS:
+        raise ArgumentError(f"register_vjp: no op is named {op_name!r}; declare it with register_op")
 
     def register(rule: F) -> F:
-        RULES[known] = rule
+        RULES[op_name] = rule
         return rule
 
     return register

@@ -55,8 +55,8 @@ def _scale_matrices(weight: T, matrices: T) -> T:
 
 
 def _inv(g: T, y: T, x: T) -> T:
-    turned = matrix_transpose(y)
-    return negative(matmul(matmul(turned, g), turned))
+    transposed = matrix_transpose(y)
+    return negative(matmul(matmul(transposed, g), transposed))
 
 
 def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callable[..., list[T]]:
@@ -103,10 +103,10 @@ def _hermitian(x: T) -> T:
 
 
 def _cholesky(g: T, y: T, x: T, upper: bool = False) -> T:
-    turned, cotangent = (y, _adjoint(g)) if upper else (_adjoint(y), g)
-    inner = _halve_diagonal(matmul(turned, tril(cotangent)))
-    left = solve_triangular(turned, inner, False)
-    return _hermitian(_adjoint(solve_triangular(turned, _adjoint(left), False)))
+    transposed, cotangent = (y, _adjoint(g)) if upper else (_adjoint(y), g)
+    inner = _halve_diagonal(matmul(transposed, tril(cotangent)))
+    left = solve_triangular(transposed, inner, False)
+    return _hermitian(_adjoint(solve_triangular(transposed, _adjoint(left), False)))
 
 
 def _inverse_gaps(values: T) -> T:
@@ -142,9 +142,9 @@ def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
 def _eigh(g: list[T], y: T, x: T) -> T:
     values, vectors = y
     cotangent = _with_phases(vectors, (g[1], vectors)) if dtype_of(x).is_complex else g[1]
-    turned = multiply(_inverse_gaps(values), matmul(_adjoint(vectors), cotangent))
+    weighted = multiply(_inverse_gaps(values), matmul(_adjoint(vectors), cotangent))
     n = x.shape[-1]
-    inner = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), turned)
+    inner = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), weighted)
     return _hermitian(matmul(matmul(vectors, inner), _adjoint(vectors)))
 
 
@@ -152,8 +152,8 @@ def _eig(g: list[T], y: T, x: T) -> T:
     values, vectors = y
     along = real(sum_(multiply(conj(g[1]), vectors), -2, True))
     cotangent = subtract(_with_phases(vectors, (g[1], vectors)), multiply(vectors, along))
-    turned = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
-    inner = add(turned, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2)))
+    weighted = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
+    inner = add(weighted, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2)))
     whole = matmul(solve(_adjoint(vectors), inner), _adjoint(vectors))
     return whole if dtype_of(x).is_complex else real(whole)
 

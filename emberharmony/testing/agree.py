@@ -55,10 +55,11 @@ def assert_agree(
     first: list[str] = []
     for name in names:
         with ops.use_backend(name):
-            results, own = _run(fn, args)
-        if own != structure:
+            results, own_structure = _run(fn, args)
+        if own_structure != structure:
             raise AssertionError(
-                f"the result on backend {name!r} has the structure {own}, but on NumPy in float64 it has {structure}"
+                f"the result on backend {name!r} has the structure {own_structure}, but on NumPy in float64 it has "
+                f"{structure}"
             )
         for path, got, want in zip(paths, results, wanted, strict=True):
             problem = _difference(got, want, rtol, atol)
@@ -122,8 +123,8 @@ def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: flo
     usual = TOLERANCES.get(name, 0.0)
     rtol, atol = usual if rtol is None else rtol, usual if atol is None else atol
     if want.dtype.kind not in "fc" or got.dtype.kind not in "fcV":
-        off = np.asarray(got != want)
-        return f"{_example(got, want, int(np.argmax(off)))} (must be equal)" if off.any() else ""
+        is_unequal = np.asarray(got != want)
+        return f"{_example(got, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
     wide = got.astype(want.dtype)
     with np.errstate(all="ignore"):
         same = (wide == want) | (np.isnan(wide) & np.isnan(want))
@@ -136,9 +137,9 @@ def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: flo
 
 
 def _example(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
-    at = tuple(map(int, np.unravel_index(place, want.shape)))
-    where = f"at index {at} " if at else ""
-    return f"{where}got {got.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
+    places = tuple(map(int, np.unravel_index(place, want.shape)))
+    location = f"at index {places} " if places else ""
+    return f"{location}got {got.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
 
 
 def _paths(structure: TreeDef, path: str) -> Iterator[str]:

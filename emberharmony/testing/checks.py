@@ -110,10 +110,10 @@ def errors(sample: Sample) -> Iterator[Call]:
     if not sample.cases:
         return
     first, roles = sample.cases[0], tensor_roles(sample)
-    at = next((at for at, role in roles.items() if role != "Tensors" and at < len(first.args)), None)
-    if at is not None:
-        yield _error_call(sample, BackendMismatchError, "a foreign tensor", _with(first, at, Stranger()))
-        yield _error_call(sample, DTypeError, "strings", _with(first, at, ["a", "b"]))
+    position = next((at for at, role in roles.items() if role != "Tensors" and at < len(first.args)), None)
+    if position is not None:
+        yield _error_call(sample, BackendMismatchError, "a foreign tensor", _with(first, position, Stranger()))
+        yield _error_call(sample, DTypeError, "strings", _with(first, position, ["a", "b"]))
     if sample.elementwise and list(roles.values()) == ["Operand", "Operand"]:
         a, b = (np.resize(value, shape) for value, shape in zip(first.args, ((2, 3), (4,)), strict=True))
         yield _error_call(sample, ShapeError, "shapes that do not broadcast", Case((a, b)))
@@ -125,11 +125,11 @@ def errors(sample: Sample) -> Iterator[Call]:
         refused = () if any(as_dtype(dtype).is_complex for dtype in sample.dtypes) else ("complex",)
     for word in refused:
         dtype = {"bool": "bool", "float": "float32", "complex": "complex64"}[word]
-        turned = tuple(
+        wrong_args = tuple(
             np.asarray(value * 1j if word == "complex" else value, dtype) if isinstance(value, np.ndarray) else value
             for value in first.args
         )
-        yield Call("error", dtype, f"{word} numbers", turned, raises=DTypeError)
+        yield Call("error", dtype, f"{word} numbers", wrong_args, raises=DTypeError)
     axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
     if axis is not None:
         beyond = _with(first, axis, 99) if axis < len(first.args) else Case(first.args, {**first.kwargs, "axis": 99})

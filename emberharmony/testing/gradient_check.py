@@ -43,8 +43,8 @@ class Check(NamedTuple):
     @property
     def error(self) -> float:
         """The difference relative to the scale."""
-        off = abs(self.derivative - self.expected)
-        return 0.0 if off == 0 else off / self.scale if self.scale else float("inf")
+        deviation = abs(self.derivative - self.expected)
+        return 0.0 if deviation == 0 else deviation / self.scale if self.scale else float("inf")
 
     def __str__(self) -> str:
         pair = f"derivatives give {self.derivative:.12g}, expected {self.expected:.12g}"
@@ -89,9 +89,9 @@ def gradcheck(
     admitted = problem.allowed_error(tolerance)
     for check in problem.checks(order):
         if not check.error <= admitted:
-            where = problem.worst() if check.name == FIRST else ""
+            location = problem.worst() if check.name == FIRST else ""
             raise GradientMismatchError(
-                f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {admitted:.2g}){where}"
+                f"{check.name} on backend {ops.get_backend()!r}: {check} (tolerance {admitted:.2g}){location}"
             )
 
 
@@ -176,15 +176,15 @@ class Problem:
             return ""
         errors: list[tuple[float, str]] = []
         for i, (x, gradient) in enumerate(zip(self.points, self.gradient(self.points), strict=True)):
-            for at in np.ndindex(x.shape):
+            for position in np.ndindex(x.shape):
                 direction = [np.zeros_like(other) for other in self.points]
-                direction[i][at] = max(min(abs(x[at]), 1.0), 1e-2)
+                direction[i][position] = max(min(abs(x[position]), 1.0), 1e-2)
                 with self._reference():
                     slope = self._difference(lambda points: _dot(self.v, self._values(points)), direction)
-                wanted = slope / float(direction[i][at].real)
-                off = abs(float(gradient[at].real) - wanted)
-                text = f"; worst at element {at} of argument {i}: {gradient[at]:.6g}, expected {wanted:.6g}"
-                errors.append((off, text))
+                wanted = slope / float(direction[i][position].real)
+                deviation = abs(float(gradient[position].real) - wanted)
+                text = f"; worst at element {position} of argument {i}: {gradient[position]:.6g}, expected {wanted:.6g}"
+                errors.append((deviation, text))
         return max(errors, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
 
     def gradient(self, points: Arrays, compiled: bool = False) -> Arrays:
@@ -302,8 +302,8 @@ def _wide(x: Any) -> Array:
 def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
     def tensor(array: Array, name: str) -> Any:
         # NumPy has no bfloat16 of its own, so the backend makes it.
-        given = ops.convert_to_tensor(array.astype("float32" if name == "bfloat16" else name))
-        return ops.cast(given, "bfloat16") if name == "bfloat16" else given
+        converted = ops.convert_to_tensor(array.astype("float32" if name == "bfloat16" else name))
+        return ops.cast(converted, "bfloat16") if name == "bfloat16" else converted
 
     return list(map(tensor, arrays, dtypes))
 

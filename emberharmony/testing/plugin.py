@@ -79,8 +79,8 @@ def _backends_of_option(given: str | None) -> list[str]:
 
 def _reasons(item: pytest.Item | pytest.Function, mark: str) -> dict[str, list[str]]:
     reasons: dict[str, list[str]] = {}
-    for given in item.iter_markers(mark):
-        backend, reason = _arguments(mark, *given.args, **given.kwargs)
+    for marker in item.iter_markers(mark):
+        backend, reason = _arguments(mark, *marker.args, **marker.kwargs)
         reasons.setdefault(backend, []).append(reason)
     return reasons
 
@@ -93,10 +93,10 @@ def _arguments(mark: str, backend: str = "", reason: str = "") -> tuple[str, str
         raise pytest.UsageError(f"{mark} needs a backend and a reason: @pytest.mark.{mark}('mlx', reason='…')")
     if backend in BUILTIN:  # a look for plugins takes 40 ms
         return backend, reason
-    known = backend_names()
-    if backend not in known:
+    names = backend_names()
+    if backend not in names:
         raise pytest.UsageError(
-            f"{mark}: no backend is named {backend!r}{suggest(str(backend), known)} (known: {', '.join(known)})"
+            f"{mark}: no backend is named {backend!r}{suggest(str(backend), names)} (known: {', '.join(names)})"
         )
     return backend, reason
 

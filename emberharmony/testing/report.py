@@ -23,11 +23,11 @@ def status(backend: Backend, spec: OpSpec) -> tuple[str, str]:
     The words are "native" (the backend defines a primitive), "override" (it replaces a composite), "composite" (the
     body of the declaration runs) and "unsupported".
     """
-    own = getattr(type(backend), spec.name, None)
-    if own is None:
+    definition = getattr(type(backend), spec.name, None)
+    if definition is None:
         return "composite", ""
-    if hasattr(own, "reason"):
-        return "unsupported", own.reason
+    if hasattr(definition, "reason"):
+        return "unsupported", definition.reason
     return ("override" if spec.composite else "native"), ""
 
 

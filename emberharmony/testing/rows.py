@@ -44,9 +44,9 @@ def _result(words: str, dtype: str) -> str:
 
 def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, index: int = 0) -> Call:
     """Returns a call of a row's op with its floating arrays cast to a dtype."""
-    turned = not sample.fixed
-    args = in_dtype(item.args, dtype, turned)
-    kwargs = {name: in_dtype(value, dtype, turned) for name, value in item.kwargs.items()}
+    casts_floats = not sample.fixed
+    args = in_dtype(item.args, dtype, casts_floats)
+    kwargs = {name: in_dtype(value, dtype, casts_floats) for name, value in item.kwargs.items()}
     single = sample.narrows and "complex128" not in current().dtypes.available
     result = result_dtype(sample, "float32" if single and dtype == "float64" else dtype)
     options = {"dtype": dtype} if sample.named else {}
@@ -62,7 +62,7 @@ def lacking(result: str | tuple[str, ...]) -> type[EmberError] | None:
 def tensor_roles(sample: Sample) -> dict[int, str]:
     """Returns the role ("TensorLike", "Operand" or "Tensors") by position of the arguments that are tensors."""
     roles: dict[int, str] = {}
-    for at, parameter in enumerate(OPS[sample.op].parameters):
+    for position, parameter in enumerate(OPS[sample.op].parameters):
         if parameter.role in ("TensorLike", "Operand", "Tensors"):
-            roles |= dict.fromkeys(range(at, 99) if parameter.variadic else (at,), parameter.role)
+            roles |= dict.fromkeys(range(position, 99) if parameter.variadic else (position,), parameter.role)
     return roles

@@ -257,6 +257,6 @@ def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> floa
             return float("inf")
         scale = EPSILON[dtype] * np.maximum(np.abs(wanted[finite]), max(floor, TINY.get(dtype, 2.0**-1022)))
         # A difference of 0 counts as no error even if the scale is 0.
-        off = np.abs(got[finite] - wanted[finite])
-        errors = np.where(off == 0, 0.0, off / scale)
+        deviation = np.abs(got[finite] - wanted[finite])
+        errors = np.where(deviation == 0, 0.0, deviation / scale)
     return float(errors.max()) if errors.size else 0.0

@@ -66,8 +66,8 @@ def _empty_axes(value: Any, length: int) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_empty_axes(item, length) for item in value)
     if isinstance(value, np.ndarray):
-        for axis, own in enumerate(value.shape):
-            value = np.take(value, [], axis) if own == length else value
+        for axis, axis_length in enumerate(value.shape):
+            value = np.take(value, [], axis) if axis_length == length else value
     return value
 
 
@@ -108,14 +108,14 @@ def read_as(sample: Sample) -> Iterator[Call]:
     arrays = [value for item in sample.cases for value in item.args[:1] if _is_floating(value)]
     if option is None or not option.optional or sample.named or sample.reference or not arrays:
         return
-    for given, wanted, numbers in _READ:
-        if not _offers(sample, given) or (sample.result == "float" and not as_dtype(wanted).is_floating):
+    for source_dtype, wanted, numbers in _READ:
+        if not _offers(sample, source_dtype) or (sample.result == "float" and not as_dtype(wanted).is_floating):
             continue
         for index, item in enumerate(sample.cases):
             if item.args and _is_floating(item.args[0]) and "dtype" not in item.kwargs:
                 first = np.resize(np.array(numbers), item.args[0].shape)
                 varied = Case((first, *item.args[1:]), item.kwargs)
-                call = call_of(sample, "dtype", given, f"case {index} as {wanted}", varied, index)
+                call = call_of(sample, "dtype", source_dtype, f"case {index} as {wanted}", varied, index)
                 if len(item.args) <= list(parameters).index("dtype"):
                     yield dataclasses.replace(
                         call,
@@ -177,8 +177,8 @@ def _ends(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
     """Returns the extremes of an integer dtype and numbers near them; if `exact`, only those that float32 can hold."""
     limits = np.iinfo(dtype)
     numbers = [limits.min, limits.min + 1, -1, 0, 1, 2, limits.max - 1, limits.max, 2**24, 2**53, 2**53 + 1, 2**62]
-    kept = {n for n in numbers if limits.min <= n <= limits.max and not (exact and int(np.float32(n)) != n)}
-    return np.array(sorted(kept), dtype)
+    exact_numbers = {n for n in numbers if limits.min <= n <= limits.max and not (exact and int(np.float32(n)) != n)}
+    return np.array(sorted(exact_numbers), dtype)
 
 
 def huge_numbers(sample: Sample) -> Iterator[Call]:
@@ -216,11 +216,13 @@ def _elements(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, A
         return
     expected = np.asarray(call.oracle_result(sample))
     with np.errstate(all="ignore"):
-        kept = ~np.isnan(expected)
+        is_kept = ~np.isnan(expected)
         if result and (as_dtype(result).is_floating or as_dtype(result).is_complex):
-            kept &= ~(np.isfinite(expected) & ~np.isfinite(as_reference(expected).astype(np.complex64)))
-    if kept.any():
-        yield dataclasses.replace(call, args=tuple(arg[kept] if isinstance(arg, np.ndarray) else arg for arg in args))
+            is_kept &= ~(np.isfinite(expected) & ~np.isfinite(as_reference(expected).astype(np.complex64)))
+    if is_kept.any():
+        yield dataclasses.replace(
+            call, args=tuple(arg[is_kept] if isinstance(arg, np.ndarray) else arg for arg in args)
+        )
 
 
 VARIATIONS = [widths, empty_axes, read_as, offsets, extremes, huge_numbers, infinities]

@@ -48,8 +48,8 @@ def _verify(result: Any, expected: Any, dtype: str, tolerance: float, floor: flo
     error = error_in_eps(host, expected, name, floor)
     units = error / tolerance if tolerance else error and np.inf
     if not error <= tolerance:
-        shown = f"got {host!r:.200}, expected {np.asarray(expected)!r:.200}"
-        raise DisagreementError(f"error {error:.3g} eps exceeds the tolerance of {tolerance:g} eps: {shown}", units)
+        text = f"got {host!r:.200}, expected {np.asarray(expected)!r:.200}"
+        raise DisagreementError(f"error {error:.3g} eps exceeds the tolerance of {tolerance:g} eps: {text}", units)
     return float(units)
 
 

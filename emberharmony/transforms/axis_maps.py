@@ -40,12 +40,12 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         else:
             leaves, structure = flatten(args)
             rebuilt = functools.partial(tree_unflatten, structure)
-            known = last
-            if known is None or known[0] != structure:
+            remembered = last
+            if remembered is None or remembered[0] != structure:
                 axes = spread(result_tree, "in_axes", in_axes, args)
-                known = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
-                last = known if fixed else None
-            _, axes, places = known
+                remembered = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
+                last = remembered if fixed else None
+            _, axes, places = remembered
             tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
         along = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
         require_one_length(result_tree, tensors, along)
@@ -99,9 +99,9 @@ def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any
     """
     if axes is None or isinstance(axes, int):
         return [axes] * len(flatten(tree)[0])
-    parts, given = tree_flatten(axes, lambda node: node is not axes)
+    parts, axes_structure = tree_flatten(axes, lambda node: node is not axes)
     children, wanted = tree_flatten(tree, lambda node: node is not tree)
-    if given != wanted or given.kind == "leaf":
+    if axes_structure != wanted or axes_structure.kind == "leaf":
         raise ArgumentError(
             f"{result_tree.head}{name} must be an int, None, or a tree of these with the structure of the tree that it "
             f"is for; {brief(axes)} does not fit"
@@ -158,7 +158,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
         raise ArgumentTypeError(
             f"{op}() takes excluded, the positions of unmapped arguments, as a list, not {type(excluded).__name__}"
         )
-    taken, given = _parse(op, signature) if signature is not None else (None, None)
+    taken, output_dimensions = _parse(op, signature) if signature is not None else (None, None)
 
     @functools.wraps(fn)
     def broadcasting(*args: Any) -> Any:
@@ -184,8 +184,8 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
             return result_tree.tensors(fn(*filled))
 
         results = _map_leading_axes(result_tree, one, tensors, leading, shape)
-        if given is not None:
-            _check_results(result_tree, results, given, lengths, len(shape))
+        if output_dimensions is not None:
+            _check_results(result_tree, results, output_dimensions, lengths, len(shape))
         return result_tree.result(results)
 
     return broadcasting
@@ -199,11 +199,11 @@ def _parse(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[s
         )
     if _SIGNATURE.fullmatch(signature.replace(" ", "")) is None:
         raise ArgumentError(f"{op}() takes a signature such as '(m,n),(n)->(m)', not {signature!r}")
-    taken, given = (
+    taken, output_dimensions = (
         [tuple(name for name in group.split(",") if name) for group in re.findall(r"\(([^()]*)\)", side)]
         for side in signature.replace(" ", "").split("->")
     )
-    return taken, given
+    return taken, output_dimensions
 
 
 def _leading(result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengths: dict[str, int]) -> tuple[int, ...]:
@@ -240,8 +240,8 @@ def _map_leading_axes(
         raise ShapeError(f"{result_tree.head}the leading axes {shape} are empty, so the shape of the result is unknown")
     flat = []
     for tensor, axes in zip(tensors, leading, strict=True):
-        own = tuple(tensor.shape)[len(axes) :]
-        flat.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *own)), (count, *own)))
+        own_shape = tuple(tensor.shape)[len(axes) :]
+        flat.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *own_shape)), (count, *own_shape)))
     stacked = result_tree.backend.map_slices(one, flat, [0] * len(flat))
     return [bound.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked]
 
@@ -254,7 +254,7 @@ def _check_results(
             f"{result_tree.head}the signature names {len(given)} results, the function returns {len(results)}"
         )
     for value, names in zip(results, given, strict=True):
-        own = tuple(value.shape)[leading:]
-        if len(own) != len(names):
-            raise ShapeError(f"{result_tree.head}a result has shape {own}, but the signature has {names}")
-        _note(result_tree, own, names, lengths)
+        own_shape = tuple(value.shape)[leading:]
+        if len(own_shape) != len(names):
+            raise ShapeError(f"{result_tree.head}a result has shape {own_shape}, but the signature has {names}")
+        _note(result_tree, own_shape, names, lengths)

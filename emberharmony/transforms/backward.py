@@ -93,9 +93,9 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     output = cotangent = None
     while True:
         for node, key, gradient in reached:
-            known = gradients.get(key)
-            if known is not None:
-                gradients[key] = active().add(known, gradient)
+            earlier_gradient = gradients.get(key)
+            if earlier_gradient is not None:
+                gradients[key] = active().add(earlier_gradient, gradient)
                 continue
             gradients[key] = gradient
             if node is not None and node[0] not in nodes:
@@ -103,7 +103,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
                 heappush(numbers, -node[0])
         if not numbers:
             break
-        reached = node = key = gradient = known = None  # type: ignore[assignment]  # so that their memory is freed
+        reached = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
         reached = pulled(gradients, nodes.pop(-heappop(numbers)))
     cotangents = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
     for place, gradient in enumerate(cotangents):
@@ -123,17 +123,17 @@ def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
         parts = [gradients.pop((number, i), None) for i in range(len(result))]
         cotangent = [active().zeros_like(y) if part is None else part for part, y in zip(parts, result, strict=True)]
     single = rule.__class__ is tuple
-    given: Any = None if single else rule(cotangent, result, *arguments)
+    gradient_list: Any = None if single else rule(cotangent, result, *arguments)
     pulled = []
     done = -1
     for i, j, parent, key in parents:
         if not single:
-            gradient = given[i]
+            gradient = gradient_list[i]
         else:
             if i != done:  # several parents in one list share the result of one rule
                 part = rule[i]
-                given, done = None if part is None else part(cotangent, result, *arguments), i
-            gradient = given
+                gradient_list, done = None if part is None else part(cotangent, result, *arguments), i
+            gradient = gradient_list
         if gradient is None:
             continue
         argument = arguments[i]

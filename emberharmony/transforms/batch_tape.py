@@ -158,17 +158,17 @@ class Batch(Tape):
                 rows = a.value
                 if len(rows.shape) == 1 and len(b.shape) == 2:  # all slices are the rows of one matrix
                     return self._box(backend.bound.matmul(rows.whole, b))
-        given: list[Any] = []
+        moved_arguments: list[Any] = []
         for argument in arguments:
             if argument.__class__ is TracedTensor:
                 if argument.tape is self:
                     argument = argument.value
                 elif argument.tape.level > self.level:
                     return argument.tape.run(backend, op, arguments)
-            elif argument.__class__ is not self.tensor_type and not is_plain(op, len(given), argument):
+            elif argument.__class__ is not self.tensor_type and not is_plain(op, len(moved_arguments), argument):
                 return self._run_general(backend, op, None, arguments)
-            given.append(argument)
-        return self._map(op, arguments, given)
+            moved_arguments.append(argument)
+        return self._map(op, arguments, moved_arguments)
 
     def _level(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Returns the arguments of an elementwise op as they broadcast for all slices; None if axes must be added."""
@@ -198,10 +198,10 @@ class Batch(Tape):
         latest = max((x.tape for x in traced_in(arguments)), key=lambda tape: tape.level, default=self)
         if latest is not self:
             return latest.run(backend, op, arguments)
-        given = [self._rows_in(argument) for argument in arguments]
-        if not any(map(has_rows, given)):
+        moved_arguments = [self._rows_in(argument) for argument in arguments]
+        if not any(map(has_rows, moved_arguments)):
             raise UnbatchableError(f"{op}() has a mapped tensor where it cannot be followed")
-        return self._map(op, arguments, given)
+        return self._map(op, arguments, moved_arguments)
 
     def _rows_in(self, argument: Any) -> Any:
         """Returns an argument with the rows of the tensors of this batch in it."""
@@ -284,8 +284,8 @@ class Batch(Tape):
             return inside(lambda given: forward(*given), list(zip(values, batched, strict=True)))
 
         def again(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            given = list(zip(values, batched, strict=True))
-            outputs = inside(backward, given, [(cotangent, True) for cotangent in cotangents])
+            value_pairs = list(zip(values, batched, strict=True))
+            outputs = inside(backward, value_pairs, [(cotangent, True) for cotangent in cotangents])
             pairs = zip(outputs, batched, strict=True)
             return [x if mapped else self.backend.bound.sum(x, axis=0) for x, mapped in pairs]
 
@@ -342,12 +342,12 @@ def map_at_once(
         importlib.import_module("emberharmony.rules.batching")
     bound = backend.bound
     batch = Batch(backend, tensors[0].shape[axes[0]])
-    given = [batch.rows(bound.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)]
+    rows = [batch.rows(bound.moveaxis(x, axis, 0) if axis else x) for x, axis in zip(tensors, axes, strict=True)]
     try:
         if same:
-            return [batch.whole(x) for x in fn(*given)]
+            return [batch.whole(x) for x in fn(*rows)]
         with WithoutDraws():
-            return [batch.whole(x) for x in fn(*given)]
+            return [batch.whole(x) for x in fn(*rows)]
     except Exception as error:
         if not says(error, (EmberError,)):
             raise

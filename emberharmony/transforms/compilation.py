@@ -39,9 +39,9 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Fu
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         nonlocal last
-        known, native = last
+        last_backend, native = last
         bound = selection.active()
-        if bound is not known:
+        if bound is not last_backend:
             variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
             native = compiled_by_backend.get(variant)
             if native is None:

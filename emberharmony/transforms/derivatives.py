@@ -186,11 +186,11 @@ def with_custom_gradient(op: str, fn: Function) -> Function:
             return call.tensors(call.pair(fn(*call.fill(leaves), **kwargs))[0])
 
         def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-            given = call.fill(primals)
-            result, gradient_function = call.pair(fn(*given, **kwargs))
+            arguments = call.fill(primals)
+            result, gradient_function = call.pair(fn(*arguments, **kwargs))
             call.tensors(result)  # for its side effect: call.result needs the structure of this result
             _require_upstream(call.head, gradient_function)
-            return call.gradients(gradient_function(*given, upstream=call.result(cotangents)), primals)
+            return call.gradients(gradient_function(*arguments, upstream=call.result(cotangents)), primals)
 
         return call.run_twice(forward, backward)
 
@@ -207,8 +207,8 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
     device = call.backend.bound.get_device(tensors[0]) if tensors else None
 
     def forward(*leaves: Any) -> list[Any]:
-        given = tree_map(lambda leaf: _read_only(call, leaf), call.fill(leaves))
-        returned, structure = flatten(fn(*given))
+        arrays = tree_map(lambda leaf: _read_only(call, leaf), call.fill(leaves))
+        returned, structure = flatten(fn(*arrays))
         tensors = [call.made_on_host(value, device) for value in returned]
         return call.tensors(tree_unflatten(structure, tensors))
 
@@ -219,8 +219,8 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
                 f"{call.head}a gradient reaches the result of {name!r}, and no derivative was given: pass vjp=..., or "
                 f"ops.stop_gradient of its arguments"
             )
-        given = call.fill(primals)
-        return call.gradients(vjp(*given, upstream=call.result(cotangents)), primals)
+        arrays = call.fill(primals)
+        return call.gradients(vjp(*arrays, upstream=call.result(cotangents)), primals)
 
     return call.run_twice(forward, backward)
 
@@ -367,8 +367,8 @@ class _CallWithGradient(ResultTree):
             DTypeError: if a gradient does not have the dtype of its primal.
         """
         arguments = self.structure.children
-        alone = len(arguments) == 1 and not (isinstance(given, (tuple, list)) and len(given) == 1)
-        trees = (given,) if alone else given
+        is_single = len(arguments) == 1 and not (isinstance(given, (tuple, list)) and len(given) == 1)
+        trees = (given,) if is_single else given
         if not isinstance(trees, (tuple, list)) or len(trees) != len(arguments):
             raise ArgumentError(
                 f"{self.head}the gradient function must return a tuple with one gradient for each argument"
@@ -389,8 +389,10 @@ class _CallWithGradient(ResultTree):
         """
         if tree is None:
             return [None] * structure.leaves
-        parts, own = flatten(tree) if structure == LEAF else tree_flatten(tree, lambda node: node is not tree)
-        if own[:2] != structure[:2] or len(own.children) != len(structure.children):
+        parts, parts_structure = (
+            flatten(tree) if structure == LEAF else tree_flatten(tree, lambda node: node is not tree)
+        )
+        if parts_structure[:2] != structure[:2] or len(parts_structure.children) != len(structure.children):
             raise ArgumentError(
                 f"{self.head}a gradient must have the same tree structure as its argument, or None in the place of a "
                 f"part that has none"

@@ -138,20 +138,20 @@ def module_called(
         args: the positional arguments.
         kwargs: the keyword arguments.
     """
-    here = THREADS.here
-    modules = here.modules
-    told = [] if here.telling or (modules and modules[-1][0] is module) else watchers()
-    if not told or not isinstance(selection.current(), Twin):
+    thread = THREADS.here
+    modules = thread.modules
+    watchers_told = [] if thread.telling or (modules and modules[-1][0] is module) else watchers()
+    if not watchers_told or not isinstance(selection.current(), Twin):
         return call(module, *args, **kwargs)
     outer = modules[-1][1] if modules else ""
     path = path_of(module, modules[0][0] if modules else module, outer)
     place = len(modules)
     modules.append((module, path))
-    before, here.path = here.path, path
+    before, thread.path = thread.path, path
     try:
         result = call(module, *args, **kwargs)
     finally:
         del modules[place:]
-        here.path = before
-    tell(told, "on_return", path, result)
+        thread.path = before
+    tell(watchers_told, "on_return", path, result)
     return result

@@ -64,15 +64,15 @@ class Profile(Log):
         """Returns the cost of each event of its own, so that their sum is that of the program."""
         by_event: dict[Event, Cost] = {}
         with_inner = {event.outer for event in self}
-        nothing = Cost(0, 0, False)
+        no_cost = Cost(0, 0, False)
         for event in self:  # outer events come first
             outer = event.outer
-            inside = outer is not None and by_event.get(outer, nothing).whole
+            inside = outer is not None and by_event.get(outer, no_cost).whole
             cost = cost_of(event.op, event.shapes, event.dtypes, event.results, event.result_dtypes)
             if inside:
                 by_event[event] = Cost(0, 0, True)
             else:
-                by_event[event] = nothing if event in with_inner and not cost.whole else cost
+                by_event[event] = no_cost if event in with_inner and not cost.whole else cost
         return by_event
 
     def rows(self, by: str = "op") -> list[ProfileRow]:
@@ -84,7 +84,7 @@ class Profile(Log):
         key = GROUPS.get(by)
         if key is None:
             raise ArgumentError(f"rows() groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
-        own, costs = self.own_seconds(), self.costs()
+        own_seconds, costs = self.own_seconds(), self.costs()
         best = self.rates
         groups: dict[str, list[Event]] = {}
         for event in self:
@@ -93,9 +93,11 @@ class Profile(Log):
         for name, events in groups.items():
             operations, moved = (sum(costs[event][i] for event in events) for i in (0, 1))
             seconds = sum(event.seconds for event in events if not _is_inside(event, key))
-            mine = sum(own[event] for event in events)
+            mine = sum(own_seconds[event] for event in events)
             # A cost that stands for a whole op is compared with its whole time.
-            compared = [event.seconds if costs[event].whole else own[event] for event in events if costs[event].bytes]
+            compared = [
+                event.seconds if costs[event].whole else own_seconds[event] for event in events if costs[event].bytes
+            ]
             least = [best.least_seconds(*costs[event][:2]) for event in events] if best else []
             share = sum(least) / sum(compared) if sum(least) and sum(compared) else None
             peaks = [event.peak for event in events if event.peak is not None]

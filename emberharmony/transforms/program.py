@@ -173,26 +173,26 @@ def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[Progr
     """
     places = [Register(i) for i in range(count)]
     seen: dict[Any, ProgramCall] = {}
-    kept: list[ProgramCall] = []
+    kept_calls: list[ProgramCall] = []
     for i, each in enumerate(calls):
-        call = each if len(kept) == i else each.with_registers(places)
+        call = each if len(kept_calls) == i else each.with_registers(places)
         first_call = seen.setdefault(call.key, call)
         if first_call is call:
-            kept.append(call)
+            kept_calls.append(call)
         for result, other in zip(call.results, first_call.results, strict=True):
             places[result] = other
-    return kept, places
+    return kept_calls, places
 
 
 def live_calls(calls: Sequence[ProgramCall], outputs: Collection[Any]) -> list[ProgramCall]:
     """Returns the calls on which outputs depend, and all draws, which move a stream on."""
     needed = {x for x in outputs if x.__class__ is Register}
-    kept = []
+    kept_calls = []
     for call in reversed(calls):
         if call.draws or needed.intersection(call.results):
             needed.update(call.operands)
-            kept.append(call)
-    return kept[::-1]
+            kept_calls.append(call)
+    return kept_calls[::-1]
 
 
 class ProgramMemory:
@@ -232,7 +232,7 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
         memory: tells who owns which memory.
     """
     calls, inputs = program.calls, program.inputs
-    held = {root for x in program.outputs if x.__class__ is Register for root in memory.roots(x)}
+    output_roots = {root for x in program.outputs if x.__class__ is Register for root in memory.roots(x)}
     ends: dict[int, int] = {}
     for i, call in enumerate(calls):
         for register in (*call.operands, *call.results):
@@ -240,14 +240,14 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
     targets: dict[int, int] = {}
     free: dict[Any, list[int]] = {}
     for i, call in enumerate(calls):
-        given = call.operands
-        ending = {root for x in (*given, *call.results) for root in memory.roots(x) if ends[root] == i}
-        dying = [x for x in sorted(ending) if x >= inputs and x not in held]
+        operands = call.operands
+        ending = {root for x in (*operands, *call.results) for root in memory.roots(x) if ends[root] == i}
+        dying = [x for x in sorted(ending) if x >= inputs and x not in output_roots]
         if memory.takes(call):
             layout = memory.layout(call.results[0])
-            fit = [x for x in dying if x in given and memory.overwrites(call) and memory.layout(x) == layout]
+            fit = [x for x in dying if x in operands and memory.overwrites(call) and memory.layout(x) == layout]
             # The library would copy an operand that is another view of the memory into which it writes.
-            fit = [x for x in fit if all(y == x or x not in memory.roots(y) for y in given)]
+            fit = [x for x in fit if all(y == x or x not in memory.roots(y) for y in operands)]
             if fit:
                 targets[i] = fit[0]
             elif free.get(layout):
@@ -338,8 +338,10 @@ class Program:
     def _only_for(self, register: Register, reader: ProgramCall) -> ProgramCall | None:
         """Returns the call that computes a register, if one other call alone reads it."""
         readers = [call for call in self.calls if register in call.operands]
-        alone = register >= self.inputs and register not in self.outputs and len(readers) == 1 and readers[0] is reader
-        return self.calls[register - self.inputs] if alone else None
+        has_one_reader = (
+            register >= self.inputs and register not in self.outputs and len(readers) == 1 and readers[0] is reader
+        )
+        return self.calls[register - self.inputs] if has_one_reader else None
 
     @cached_property
     def places(self) -> dict[int, int] | None:

@@ -126,8 +126,8 @@ class Recorder(Tape):
         if spec.composite and (spec.takes_callable or not backend.defines(spec)):
             return self._through_body(backend, spec, arguments)
         listed = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
-        given = prepare(backend, spec, arguments) if listed else arguments
-        values = self._strip(given)
+        native_arguments = prepare(backend, spec, arguments) if listed else arguments
+        values = self._strip(native_arguments)
         try:
             result = self.call_op(spec, values)
         except UnrecordableError:
@@ -173,10 +173,10 @@ class Recorder(Tape):
             if isinstance(result, (tuple, list)):
                 raise UnrecordableError(f"{function} returns {type(result).__name__} with something else than tensors")
             return result  # a dtype, a number of axes
-        known = [self._places.get(id(item)) for item in items]
-        if not several and known[0] is not None:
+        registers = [self._places.get(id(item)) for item in items]
+        if not several and registers[0] is not None:
             return result  # the function returns an argument as it is
-        if any(place is not None for place in known):
+        if any(place is not None for place in registers):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
         places = tuple(map(self._place, items))
         self.calls.append(ProgramCall(function, operands, places, options, several, result is not raw))
@@ -399,8 +399,8 @@ def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Map
         state: a state; its tensors are not read.
         options: the options, among them "lr".
     """
-    given = [name for name, x in state.items() if isinstance(x, _PYTHON)]
-    for numbers in ([*given, "lr"], []):
+    number_names = [name for name, x in state.items() if isinstance(x, _PYTHON)]
+    for numbers in ([*number_names, "lr"], []):
         try:
             program = _record(rule, state, options, numbers)
         except _REFUSED:  # if the rule is at fault, it raises the same again when it runs without a program

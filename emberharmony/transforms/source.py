@@ -40,8 +40,8 @@ class FunctionSource:
             outputs: the expression of each output.
             numbers: the places of the numbers that it takes.
         """
-        given = [(self.names[i] for i in range(self.program.inputs)), (f"n{i}" for i in numbers)]
-        heads = [(", ".join(names), name) for names, name in zip(given, ("inputs", "numbers"), strict=True)]
+        parameters = [(self.names[i] for i in range(self.program.inputs)), (f"n{i}" for i in numbers)]
+        heads = [(", ".join(names), name) for names, name in zip(parameters, ("inputs", "numbers"), strict=True)]
         lines = [f"{names}, = {name}" for names, name in heads if names]
         for i, call in enumerate(self.program.calls):
             lines += self.lines(i, call)

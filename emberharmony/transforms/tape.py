@@ -126,15 +126,15 @@ class Tape:
         result = call(function, OPS[op], values) if function.__kwdefaults__ else function(*values)
         if result is values[0] and rule[0] is same:
             return arguments[0]
-        kept = result
+        kept_result = result
         for place in unread:
             if place < 0:
-                if kept.__class__ is tensor_type:
-                    kept = _Shape(shape=kept.shape, dtype=kept.dtype)
+                if kept_result.__class__ is tensor_type:
+                    kept_result = _Shape(shape=kept_result.shape, dtype=kept_result.dtype)
             elif values[place].__class__ is tensor_type:
                 values[place] = _Shape(shape=values[place].shape, dtype=values[place].dtype)
         number = next(self.numbers)
-        node = (number, rule, values, kept, parents)
+        node = (number, rule, values, kept_result, parents)
         if result.__class__ is not tensor_type:
             return self.trace(result, node)
         return TracedTensor(result, self, node, number) if self.kinds[result.dtype] in _INEXACT else result
@@ -235,8 +235,8 @@ _PLANS: dict[type, dict[Any, _Plan]] = {}
 
 def _plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
     traced, options = ([i for i, kind in enumerate(kinds) if kind is wanted] for wanted in (TracedTensor, tuple))
-    known = _PLAIN | {TracedTensor, tensor_type, tuple}
-    if rule.__class__ is not tuple or not known.issuperset(kinds) or max(traced, default=0) >= len(rule):
+    accepted_types = _PLAIN | {TracedTensor, tensor_type, tuple}
+    if rule.__class__ is not tuple or not accepted_types.issuperset(kinds) or max(traced, default=0) >= len(rule):
         return _Plan(rule, False)
     functions = [rule[i] for i in traced if rule[i] is not None]
     unread = [i for i in range(-1, len(kinds)) if all(_ignores(function, i + 2) for function in functions)]
@@ -302,16 +302,16 @@ def traced_in(arguments: Sequence[Any]) -> list[Any]:
 
 def prepare(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
     """Returns an op's arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
-    given: list[Any] = replace_cells(backend.bound, list(arguments))
-    for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(given)), given, strict=True)):
+    prepared: list[Any] = replace_cells(backend.bound, list(arguments))
+    for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(prepared)), prepared, strict=True)):
         if argument is None or argument.__class__ is TracedTensor:
             continue
         role = parameter.role
         if role == "TensorLike" or (role == "Operand" and not isinstance(argument, _SCALARS)):
-            given[i] = _tensor(backend, argument)
+            prepared[i] = _tensor(backend, argument)
         elif role == "Tensors":
-            given[i] = [_tensor(backend, item) for item in argument]
-    return given
+            prepared[i] = [_tensor(backend, item) for item in argument]
+    return prepared
 
 
 def _tensor(backend: Any, value: Any) -> Any:
@@ -349,11 +349,11 @@ def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
 
 def run_body(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> Any:
     """Returns the result of a composite's body on arguments that contain traced tensors."""
-    given = prepare(backend, spec, arguments)
+    prepared = prepare(backend, spec, arguments)
     if is_active(backend.bound):
-        return call(backend.body_of(spec), spec, given)
+        return call(backend.body_of(spec), spec, prepared)
     with Override(backend):
-        return call(backend.body_of(spec), spec, given)
+        return call(backend.body_of(spec), spec, prepared)
 
 
 def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -> Any:

@@ -214,8 +214,8 @@ class ResultTree:
             ShapeError: if the shapes differ.
             DTypeError: if the dtypes differ.
         """
-        leaves, given = flatten(tree)
-        if given != structure:
+        leaves, tree_structure = flatten(tree)
+        if tree_structure != structure:
             raise ArgumentError(f"{self.head}the {what}s must form the same tree as the tensors that they belong to")
         return [self.match(leaf, tensor, what) for leaf, tensor in zip(leaves, tensors, strict=True)]
 
@@ -235,8 +235,8 @@ class ResultTree:
         if tuple(leaf.shape) != tuple(tensor.shape):
             raise ShapeError(f"{self.head}a {what} has shape {tuple(leaf.shape)}, expected {tuple(tensor.shape)}")
         if leaf.dtype != tensor.dtype:
-            given, wanted = self.backend.dtype_of(leaf).name, self.backend.dtype_of(tensor).name
-            raise DTypeError(f"{self.head}a {what} has dtype {given}, expected {wanted}; use ops.cast")
+            leaf_dtype, wanted = self.backend.dtype_of(leaf).name, self.backend.dtype_of(tensor).name
+            raise DTypeError(f"{self.head}a {what} has dtype {leaf_dtype}, expected {wanted}; use ops.cast")
         return leaf
 
 
@@ -256,9 +256,9 @@ class Argnums:
         self.given = given
         self.alone = not isinstance(given, Sequence)
         # A list may change between two calls, and a negative position depends on the number of arguments.
-        known = given if isinstance(given, tuple) else (given,) if type(given) is int else ()
-        sure = all(type(place) is int and place >= 0 for place in known) and len(set(known)) == len(known) > 0
-        self.places: tuple[int, ...] = known if sure else ()
+        numbers = given if isinstance(given, tuple) else (given,) if type(given) is int else ()
+        sure = all(type(place) is int and place >= 0 for place in numbers) and len(set(numbers)) == len(numbers) > 0
+        self.places: tuple[int, ...] = numbers if sure else ()
         self.last = max(self.places, default=sys.maxsize)
 
     def as_list(self) -> list[Any]:
@@ -298,22 +298,22 @@ class FlatFunction(ResultTree):
         super().__init__(op, has_aux)
         self.fn, self.args, self.kwargs, self.alone = fn, args, kwargs, argnums.alone
         self.positions = argnums.places if argnums.last < len(args) else self._positions(argnums.as_list())
-        given, tensor_type = [args[place] for place in self.positions], self.backend.tensor_type
+        chosen_arguments, tensor_type = [args[place] for place in self.positions], self.backend.tensor_type
         # Whether each argument is a tensor and no tree of tensors, so that its gradient needs no tree either.
         self.bare = True
-        for x in given:
+        for x in chosen_arguments:
             if x.__class__ is not tensor_type:
                 self.bare = False
-        self.leaves: Sequence[Any] = given
+        self.leaves: Sequence[Any] = chosen_arguments
         if not self.bare:
-            self.leaves, self._structure = flatten(tuple(given))
+            self.leaves, self._structure = flatten(tuple(chosen_arguments))
         # Whether each leaf is a tensor that can be differentiated, so that none has to be looked at.
         self.plain = {*map(type, self.leaves)} == {tensor_type} and self.are_inexact(self.leaves)
         if self.plain:
             self.primals = list(self.leaves)
             return
         if not self.bare:
-            self.constants = {i for i, leaf in enumerate(self.leaves) if _is_constant(leaf, given)}
+            self.constants = {i for i, leaf in enumerate(self.leaves) if _is_constant(leaf, chosen_arguments)}
             if self.constants and len(self.constants) == len(self.leaves):
                 raise ArgumentError(
                     f"{self.head}there is no trainable Parameter in the arguments to differentiate; unfreeze one, or "
@@ -335,8 +335,8 @@ class FlatFunction(ResultTree):
             values = tree_unflatten(self.structure, leaves)
         else:
             tensors = self._complete(leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)])
-            given = [refill(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
-            values = tree_unflatten(self.structure, given)
+            filled = [refill(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
+            values = tree_unflatten(self.structure, filled)
         for place, value in zip(self.positions, values, strict=True):
             args[place] = value
         return self.tensors(self.fn(*args, **self.kwargs))
@@ -396,8 +396,8 @@ class FlatFunction(ResultTree):
             ShapeError: if the shapes differ.
             DTypeError: if the dtypes differ.
         """
-        leaves, given = flatten(tuple(trees))
-        if self.constants and given == self.structure:
+        leaves, tangent_structure = flatten(tuple(trees))
+        if self.constants and tangent_structure == self.structure:
             trees = self._trees([leaf for i, leaf in enumerate(leaves) if i not in self.constants])
         structure = flatten(self._trees(self.primals))[1] if self.constants else self.structure
         return self.matching(tuple(trees), structure, self.primals, "tangent")
@@ -411,8 +411,8 @@ class FlatFunction(ResultTree):
         """Returns the leaves with the constants in their places."""
         if not self.constants:
             return leaves
-        own, others = iter(leaves), iter(constants)
-        return [next(others if i in self.constants else own) for i in range(len(self.leaves))]
+        next_leaves, others = iter(leaves), iter(constants)
+        return [next(others if i in self.constants else next_leaves) for i in range(len(self.leaves))]
 
 
 def require_callable(op: str, fn: Any) -> None:

@@ -73,33 +73,33 @@ def _telling_function(
 
     # A call of an op in a training step takes some microseconds, so this function calls as few others as it can.
     def call(*args: Any, **kwargs: Any) -> Any:
-        here = threads.here
-        if here.telling:
+        thread = threads.here
+        if thread.telling:
             return function(*args, **kwargs)
         entry = override()
-        told = entry[WATCHER:] if entry is not None and entry[1] is None else watchers_in(entry)
-        if not told:
+        watchers_told = entry[WATCHER:] if entry is not None and entry[1] is None else watchers_in(entry)
+        if not watchers_told:
             return function(*args, **kwargs)
-        calls = here.calls
+        calls = thread.calls
         watched = new(WatchedCall)
         watched.spec = spec
         watched.backend = backend
         watched.args, watched.kwargs = _values(args, kwargs) if traced else (args, kwargs)
-        watched.path = here.path
+        watched.path = thread.path
         watched.outer = calls[-1] if calls else None
         watched.depth = len(calls)
-        watched.gradient_of = here.gradient_of
+        watched.gradient_of = thread.gradient_of
         watched.seconds = watched.started = 0.0
         watched.kept = {}
-        here.telling = True
+        thread.telling = True
         try:
-            for watcher in told:
+            for watcher in watchers_told:
                 watcher.before(watched)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
             raise
         finally:
-            here.telling = False
+            thread.telling = False
         calls.append(watched)
         try:
             watched.started = perf_counter()
@@ -116,19 +116,19 @@ def _telling_function(
             watched.seconds = perf_counter() - watched.started
             del calls[watched.depth :]
             if isinstance(error, Exception):
-                tell(told, "on_error", watched, error)
+                tell(watchers_told, "on_error", watched, error)
             raise
         calls.pop()
-        here.last = name
-        here.telling = True
+        thread.last = name
+        thread.telling = True
         try:
-            for watcher in told:
+            for watcher in watchers_told:
                 watcher.after(watched, values_of(result) if traced else result)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
             raise
         finally:
-            here.telling = False
+            thread.telling = False
             watched.args, watched.kwargs = (), _NONE
         return result
 
@@ -147,33 +147,33 @@ class NodeNumbers:
         self._places: list[tuple[str, str, str, Any]] = []
 
     def __next__(self) -> int:
-        here = THREADS.here
+        thread = THREADS.here
         mark = None
         for watcher in watchers_in(_OVERRIDE.get()):
             if watcher.pulls:
                 mark = watcher.mark()
                 break
         places = self._places
-        places.append((here.last, here.path, here.calls[0].spec.name if here.calls else here.last, mark))
+        places.append((thread.last, thread.path, thread.calls[0].spec.name if thread.calls else thread.last, mark))
         return len(places) - 1
 
     def passing(self, pull: _Pull) -> _Pull:
         """Returns a function that computes the gradients of a node, for one backward pass."""
-        told = watchers()
-        asked = [watcher for watcher in told if watcher.pulls]
+        watchers_told = watchers()
+        asked = [watcher for watcher in watchers_told if watcher.pulls]
         if not asked:
             return partial(self._pull_in_place, pull)
-        return partial(self._pull_and_tell, pull, asked, len(asked) == len(told))
+        return partial(self._pull_and_tell, pull, asked, len(asked) == len(watchers_told))
 
     def _pull_in_place(self, pull: _Pull, gradients: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
-        here = THREADS.here
-        op, path = here.gradient_of, here.path
-        here.gradient_of, here.path, _, _ = self._places[node[0]]
+        thread = THREADS.here
+        op, path = thread.gradient_of, thread.path
+        thread.gradient_of, thread.path, _, _ = self._places[node[0]]
         try:
             return pull(gradients, node)
         finally:
-            here.gradient_of, here.path = op, path
+            thread.gradient_of, thread.path = op, path
 
     def _pull_and_tell(self, pull: _Pull, watching: Sequence[Any], quiet: bool, gradients: Any, node: Any) -> Any:
         """Returns the same, and tells watchers of gradients.
@@ -185,22 +185,22 @@ class NodeNumbers:
             gradients: the gradients of results, by the keys of these.
             node: the node.
         """
-        here = THREADS.here
+        thread = THREADS.here
         number = node[0]
         place = self._places[number]
-        asked = [] if here.telling else [watcher for watcher in watching if watcher.wants_pulled(place[0])]
+        asked = [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(place[0])]
         step = None
         if asked:
             keys = [number] if number in gradients else [(number, i) for i in range(len(node[3]))]
             step = Pulled(place, self._backend, node, [gradients[key] for key in keys if key in gradients])
-        telling = here.telling
+        telling = thread.telling
         # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
         # So does the graph of the library, if it differentiates what the tape computes.
-        here.telling = telling or (quiet and here.graph is None and not _is_nested(node, gradients))
+        thread.telling = telling or (quiet and thread.graph is None and not _is_nested(node, gradients))
         try:
             pulled = self._pull_in_place(pull, gradients, node)
         finally:
-            here.telling = telling
+            thread.telling = telling
         if step is not None:
             step.gradients = [gradient for _, _, gradient in pulled]
             tell(asked, "on_pull", step)
@@ -271,13 +271,13 @@ class Twin:
 
     def _telling(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an implementation that tells; where the native function alone may run, it alone runs."""
-        told = _telling_function(spec, self, function, self.wrap)
+        telling_function = _telling_function(spec, self, function, self.wrap)
         quick = getattr(function, "__fast__", None)
         if quick is not None:
             # The further options of the native function only save a conversion.
             native = _telling_function(spec, self, quick.native, self.wrap, otherwise=function)
-            told.__fast__ = Fast(native, quick.when, quick.weak, quick.plain)  # type: ignore[attr-defined]
-        return told
+            telling_function.__fast__ = Fast(native, quick.when, quick.weak, quick.plain)  # type: ignore[attr-defined]
+        return telling_function
 
     def body_of(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the body of a composite, which a tape opens, as a function that tells the watchers."""
@@ -316,23 +316,23 @@ class Twin:
 
     def _as_program(self, run: Callable[[], Any], columns: Sequence[Any]) -> Any:
         """Returns what a function computes, as one call; None if a watcher wants the calls of its ops instead."""
-        here = THREADS.here
+        thread = THREADS.here
 
         def quietly(_: Any) -> Any:
-            before, here.telling = here.telling, True
+            before, thread.telling = thread.telling, True
             try:
                 return run()
             finally:
-                here.telling = before
+                thread.telling = before
 
         results = _telling_function(PROGRAM, self, quietly, _identity)(columns)
-        if results is None or here.telling:
+        if results is None or thread.telling:
             return results
-        here.telling = True
+        thread.telling = True
         try:
             return results if all(watcher.accepts(results, self) for watcher in watchers()) else None
         finally:
-            here.telling = False
+            thread.telling = False
 
     def numbers(self) -> NodeNumbers:
         """Returns the numbers of the nodes of a new tape."""
@@ -340,12 +340,12 @@ class Twin:
 
     def taping(self, fn: Callable[..., Any], tensors: Sequence[Any]) -> Any:
         """Returns what a function of traced tensors returns while a tape records it."""
-        here = THREADS.here
-        here.taping += 1
+        thread = THREADS.here
+        thread.taping += 1
         try:
             return fn(*tensors)
         finally:
-            here.taping -= 1
+            thread.taping -= 1
 
     def compile_function(self, fn: Callable[..., Any], engine: str | None = None) -> Callable[..., Any]:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
@@ -408,21 +408,21 @@ def _graphing(name: str, by_tape: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def gradients(self: Any, fn: Any, primals: Any) -> Any:
-        here = THREADS.here
-        if here.taping or here.graph is not None or here.telling or not self.keeps_nodes(primals):
+        thread = THREADS.here
+        if thread.taping or thread.graph is not None or thread.telling or not self.keeps_nodes(primals):
             return by_tape(self, fn, primals)
-        told = [watcher for watcher in watchers() if watcher.graphs]
+        watchers_told = [watcher for watcher in watchers() if watcher.graphs]
 
         def run(*leaves: Any) -> Any:
             outputs = list(fn(*leaves))
-            tell(told, "on_graph", outputs[0], self)
+            tell(watchers_told, "on_graph", outputs[0], self)
             return outputs
 
-        here.graph = {}
+        thread.graph = {}
         try:
             return getattr(super(Twin, self), name)(run, primals)
         finally:
-            graph, here.graph = here.graph, None
+            graph, thread.graph = thread.graph, None
             for notes in graph.values():
                 for note in filter(None, notes.values()):  # nodes that stay refer to them
                     note.clear()

@@ -194,8 +194,8 @@ def watchers() -> Sequence[Watcher]:
 def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
     """Returns the watchers of a stack of overrides, the outermost first."""
     if entry is not None and entry[1] is None:  # the usual case: one block
-        alone: Sequence[Watcher] = entry[WATCHER:]
-        return alone
+        watchers: Sequence[Watcher] = entry[WATCHER:]
+        return watchers
     inner_first: list[Watcher] = []
     while entry is not None:
         inner_first.extend(entry[WATCHER:])
@@ -206,8 +206,8 @@ def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
 
 def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
     """Calls a method of each watcher, and marks an exception that it raises, so that it passes through unchanged."""
-    here = THREADS.here
-    telling, here.telling = here.telling, True
+    thread = THREADS.here
+    telling, thread.telling = thread.telling, True
     try:
         for watcher in told:
             getattr(watcher, method)(*arguments)
@@ -215,7 +215,7 @@ def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
         error.of_watcher = True  # type: ignore[attr-defined]
         raise
     finally:
-        here.telling = telling
+        thread.telling = telling
 
 
 def values_of(value: Any) -> Any:

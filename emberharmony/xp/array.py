@@ -314,14 +314,14 @@ class ArrayBase(SharedMethods, Standing):
         """
         self._read("DLPack")
         kit, tensor = self._kit, value(self)
-        given = {"max_version": max_version, "dl_device": dl_device}
+        dlpack_options = {"max_version": max_version, "dl_device": dl_device}
         if not kit.memory.shares and copy is not False and tensor.__dlpack_device__()[0] == _CPU:
             tensor = kit.ops.to_numpy(tensor).copy()
         else:
-            given["stream"] = stream
+            dlpack_options["stream"] = stream
             tensor = kit.ops.copy(tensor) if copy else self._given_out()
         try:
-            return tensor.__dlpack__(**{name: each for name, each in given.items() if each is not None})
+            return tensor.__dlpack__(**{name: each for name, each in dlpack_options.items() if each is not None})
         except TypeError:  # the library knows an older version of the protocol
             return tensor.__dlpack__()
 
@@ -338,8 +338,8 @@ class ArrayBase(SharedMethods, Standing):
         tensor = value(self)
         if not self._kit.is_native(tensor):
             return f"Array({tensor!r})"
-        shown = np.array2string(self._kit.ops.to_numpy(tensor), separator=", ", prefix="Array(")
-        return f"Array({shown}, dtype={self.dtype}, backend={self._kit.name!r})"
+        text = np.array2string(self._kit.ops.to_numpy(tensor), separator=", ", prefix="Array(")
+        return f"Array({text}, dtype={self.dtype}, backend={self._kit.name!r})"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.ndim else str(self)

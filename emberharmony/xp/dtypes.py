@@ -28,12 +28,12 @@ class Dtype:
 
     def __new__(cls, neutral: DType) -> "Dtype":
         """Returns the object of a dtype of `ops`."""
-        known = _KNOWN.get(neutral.name)
-        if known is None:
-            known = object.__new__(cls)
-            known.name, known.neutral = neutral.name, neutral
-            known = _KNOWN.setdefault(neutral.name, known)
-        return known
+        existing = _KNOWN.get(neutral.name)
+        if existing is None:
+            existing = object.__new__(cls)
+            existing.name, existing.neutral = neutral.name, neutral
+            existing = _KNOWN.setdefault(neutral.name, existing)
+        return existing
 
     @property
     def itemsize(self) -> int:

@@ -237,8 +237,8 @@ class Info(ArrayNamespaceInfo):
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the default dtypes, by the kinds of the standard."""
         defaults = super().default_dtypes(device=device)
-        own = {f"{word} floating": self._kit.default_of(kind) for word, kind in _KINDS.items()}
-        return defaults | {name: Dtype(dtype) for name, dtype in own.items() if dtype is not None}
+        defaults_by_kind = {f"{word} floating": self._kit.default_of(kind) for word, kind in _KINDS.items()}
+        return defaults | {name: Dtype(dtype) for name, dtype in defaults_by_kind.items() if dtype is not None}
 
     def _spell_dtypes(self, dtypes: dict[str, Any]) -> dict[str, Any]:
         return {name: Dtype(dtype) for name, dtype in dtypes.items()}

@@ -238,10 +238,10 @@ class Kit:
 
     def on_trees(self, spec: OpSpec, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that takes trees, in which arrays are nodes."""
-        given = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
-        given += arguments[len(given) :]
+        lowered = [self.low(x) if p.is_tensor else x for p, x in zip(spec.parameters, arguments, strict=False)]
+        lowered += arguments[len(lowered) :]
         with selection.Override(self.backend):
-            return call_op(selection.current().implementation(spec), spec.name, given)
+            return call_op(selection.current().implementation(spec), spec.name, lowered)
 
     def tensor_for(self, array: Any, bound: Any) -> Any:
         """Returns the tensor of an array for the ops of a backend.

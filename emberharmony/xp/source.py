@@ -76,15 +76,15 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
     views = spec.facts.view
     names = {p.name: name for p, name, _ in parameters}
     first = next((p for p in spec.parameters if p.is_tensor), None)
-    lines, given = _quick_lines(kit, spec, [names[p.name] for p in spec.parameters]), []
+    lines, passed_arguments = _quick_lines(kit, spec, [names[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
         lowered = _argument_expression(p, names[p.name])
         if p is first or (views and not p.variadic):
             local = "_a" if p is first else f"_a_{p.name}"
             lines.append(f"{local} = {lowered}")
             lowered = local
-        given.append(f"*{lowered}" if p.variadic else f"{p.name}={lowered}" if p.keyword_only else lowered)
-    call = f"@_{spec.name}({', '.join(given)})"
+        passed_arguments.append(f"*{lowered}" if p.variadic else f"{p.name}={lowered}" if p.keyword_only else lowered)
+    call = f"@_{spec.name}({', '.join(passed_arguments)})"
     if kit.backend.defines(spec) and not spec.takes_callable:
         lines.append(f"v = {call}")
     else:
@@ -94,7 +94,7 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
     if not views:
         lines += _kept_apart(kit, spec, first is not None)
     if views and first is not None:
-        rest = ", ".join(["_p", *given[1:]])
+        rest = ", ".join(["_p", *passed_arguments[1:]])
         lines.append(f"if {names[first.name]}.__class__ is @Array:")
         lines.append(f" return @linked(v, {names[first.name]}, lambda _p: @_{spec.name}({rest}))")
     # An op that a program calls by itself may also import memory, as from_dlpack does.
@@ -118,9 +118,9 @@ def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
     fresh = spec.facts.gives in ("float", "bool")
     result = [_RESULTS["Tensor"]]
     if not fresh:
-        apart = " and ".join(f"v is not {value}" for value in values)
+        condition = " and ".join(f"v is not {value}" for value in values)
         view = f" and not {kit.backend.view_test.format('v')}" if kit.backend.shares_memory else ""
-        result = [f"if {apart}{view}: {_RESULTS['Tensor']}"]
+        result = [f"if {condition}{view}: {_RESULTS['Tensor']}"]
     lines = [
         f"if {' and '.join(f'{name}.__class__ is @Array' for name in names)}:",
         " " + "; ".join(f"{value} = {name}._v" for value, name in zip(values, names, strict=True)),

@@ -22,13 +22,13 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
         kit.join()
-        given = [_lower_argument(kit, x) for x in args]
+        lowered = [_lower_argument(kit, x) for x in args]
         named = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
         if selection.is_active(kit.bound):
-            result = function(*given, **named)
+            result = function(*lowered, **named)
         else:
             with selection.Override(kit.backend):
-                result = function(*given, **named)
+                result = function(*lowered, **named)
         if any(map(_is_function, result if type(result) is tuple else (result,))):  # it may keep the arguments
             kit.memory.keep(*args, *kwargs.values())
         return _lift_result(kit, result)
@@ -45,8 +45,8 @@ def _lower_argument(kit: Any, argument: Any) -> Any:
 
     @functools.wraps(argument, updated=())
     def call_on_arrays(*args: Any, **kwargs: Any) -> Any:
-        given = [kit.lift_shared(x) for x in args]
-        return kit.low(argument(*given, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
+        lifted = [kit.lift_shared(x) for x in args]
+        return kit.low(argument(*lifted, **{name: kit.lift_shared(x) for name, x in kwargs.items()}))
 
     return call_on_arrays
 

@@ -89,8 +89,8 @@ def links_of(array: Any) -> Any:
 
 def value(array: Any) -> Any:
     """Returns the tensor of an array."""
-    held = array._v
-    return held.value() if held.__class__ is Stale else held
+    tensor = array._v
+    return tensor.value() if tensor.__class__ is Stale else tensor
 
 
 class Stale(Standing):

@@ -119,8 +119,8 @@ class AbstractBackend(
         """Returns a tensor of the wrapped backend as one of this backend, with its values; other values unchanged."""
         if isinstance(value, AbstractTensor) or not self.wrapped.is_tensor(value) or isinstance(value, np.ndarray):
             return value
-        known = None if isinstance(value, TensorProxy) else value
-        return self.tensor_of(value.shape, value.dtype, known)
+        native = None if isinstance(value, TensorProxy) else value
+        return self.tensor_of(value.shape, value.dtype, native)
 
     def adopting(self, values: Any) -> Any:
         """Returns values with the tensors of the wrapped backend, at any depth in lists and tuples, as ones of this."""

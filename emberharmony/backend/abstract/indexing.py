@@ -57,44 +57,44 @@ class AbstractIndexing:
     def take(self, x: AbstractTensor, indices: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
         (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
-        where = self.integers(indices)
-        if isinstance(where, np.ndarray):
-            nonnegative_indices(where, shape[place])
-        return self._with_shape(x, (*shape[:place], *where.shape, *shape[place + 1 :]))
+        places = self.integers(indices)
+        if isinstance(places, np.ndarray):
+            nonnegative_indices(places, shape[place])
+        return self._with_shape(x, (*shape[:place], *places.shape, *shape[place + 1 :]))
 
     def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
         (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
-        where = self.integers(indices)
-        if len(where.shape) != len(shape):
-            raise ShapeError(f"indices of shape {tuple(where.shape)} need as many axes as shape {shape}")
-        if isinstance(where, np.ndarray):
-            nonnegative_indices(where, shape[place])
-        others = broadcast([resized_shape(where.shape, place, 1), resized_shape(shape, place, 1)])
-        return self._with_shape(x, resized_shape(others, place, where.shape[place]))
+        places = self.integers(indices)
+        if len(places.shape) != len(shape):
+            raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {shape}")
+        if isinstance(places, np.ndarray):
+            nonnegative_indices(places, shape[place])
+        others = broadcast([resized_shape(places.shape, place, 1), resized_shape(shape, place, 1)])
+        return self._with_shape(x, resized_shape(others, place, places.shape[place]))
 
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
-        kept: list[int] = []
+        result_shape: list[int] = []
         joint: list[tuple[int, ...]] = []
-        first, followed, apart = 0, False, False  # as in `backend.shared.arrays.writing.selected`
+        first, followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
         parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
         ends = [axis for _, axis, _ in parts[1:]] + [x.ndim]
         for (part, axis, mask), end in zip(parts, ends, strict=True):
             if isinstance(part, slice):
-                kept += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : end]]
+                result_shape += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : end]]
                 followed = bool(joint)
             elif part is None or part is Ellipsis:
-                kept += [1] * (part is None) + [*x.shape[axis:end]]
+                result_shape += [1] * (part is None) + [*x.shape[axis:end]]
                 followed = bool(joint)
             else:
-                first, apart = (first, apart or followed) if joint else (len(kept), False)
+                first, is_split = (first, is_split or followed) if joint else (len(result_shape), False)
                 joint.append(self._read_by(part, mask))
                 width = part.ndim if mask else 0 if isinstance(part, bool) else 1
-                kept += x.shape[axis + width : end]
+                result_shape += x.shape[axis + width : end]
                 followed = followed or axis + width < end
-        at = 0 if apart else first
-        return self._with_shape(x, (*kept[:at], *broadcast(joint), *kept[at:]))
+        at = 0 if is_split else first
+        return self._with_shape(x, (*result_shape[:at], *broadcast(joint), *result_shape[at:]))
 
     def _mask_axes(self, part: Any) -> int | None:
         """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
@@ -147,16 +147,16 @@ class AbstractIndexing:
         updates: AbstractTensor,
         reduction: str | None = None,
     ) -> AbstractTensor:
-        at = self.integers(indices)
-        vectors(at.shape, inputs.shape)
-        if isinstance(at, np.ndarray):
-            for axis in range(at.shape[-1]):
-                nonnegative_indices(at[..., axis], inputs.shape[axis])
+        places = self.integers(indices)
+        vectors(places.shape, inputs.shape)
+        if isinstance(places, np.ndarray):
+            for axis in range(places.shape[-1]):
+                nonnegative_indices(places[..., axis], inputs.shape[axis])
         reduction_of(reduction, _REDUCTIONS)
-        whole = (*at.shape[:-1], *inputs.shape[at.shape[-1] :])
+        whole = (*places.shape[:-1], *inputs.shape[places.shape[-1] :])
         if broadcast([updates.shape, whole]) != whole:
             raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {whole}")
-        one = [[0] * at.shape[-1]]
+        one = [[0] * places.shape[-1]]
         return self.tensor_of(
             inputs.shape, dtype_from(self, name, inputs, one, self.tensor_of((1,), updates.dtype), reduction)
         )
@@ -180,10 +180,10 @@ class AbstractIndexing:
         return one, one
 
     def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
-        at, lengths = self.integers(indices), as_shape(shape)
-        if isinstance(at, np.ndarray):
-            unravel(at, lengths)
-        return (self.tensor_of(tuple(at.shape), self.dtypes["int64"]),) * len(lengths)
+        places, lengths = self.integers(indices), as_shape(shape)
+        if isinstance(places, np.ndarray):
+            unravel(places, lengths)
+        return (self.tensor_of(tuple(places.shape), self.dtypes["int64"]),) * len(lengths)
 
     @Rule
     def one_hot(

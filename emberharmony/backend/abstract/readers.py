@@ -37,14 +37,14 @@ def _of_composite(backend: AbstractBackend, name: str, *args: Any) -> Any:
 def _random(backend: AbstractBackend, name: str, shape: Any, *parameters: Any) -> AbstractTensor:
     """Returns random numbers of a shape; parameters that are tensors or lists must broadcast to it."""
     lengths = as_shape(shape)
-    given = list(parameters)
+    arguments = list(parameters)
     for i, value in enumerate(parameters):
         if isinstance(value, (list, tuple, np.ndarray)) or backend.is_tensor(value):
-            given[i] = backend.convert(value)
-            check_fits_shape(OPS[name].parameters[i + 1].name, given[i].shape, lengths)
-    if name == "random_randint" and any(isinstance(bound, AbstractTensor) for bound in given[:2]):
-        given[:2] = 0, 1
-    sample_result = _of_composite(backend, name, (1,) * len(lengths), *given)
+            arguments[i] = backend.convert(value)
+            check_fits_shape(OPS[name].parameters[i + 1].name, arguments[i].shape, lengths)
+    if name == "random_randint" and any(isinstance(bound, AbstractTensor) for bound in arguments[:2]):
+        arguments[:2] = 0, 1
+    sample_result = _of_composite(backend, name, (1,) * len(lengths), *arguments)
     return backend.tensor_of(lengths, sample_result.dtype)
 
 

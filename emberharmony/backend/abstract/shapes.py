@@ -39,18 +39,18 @@ class AbstractShapes:
 
     def reshape(self, x: AbstractTensor, shape: Any, copy: bool | None = None) -> AbstractTensor:
         check_copy(copy)
-        given = [as_length(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
-        unknown = [i for i, n in enumerate(given) if n == -1]
-        others = math.prod(n for n in given if n != -1)
-        if any(n < -1 for n in given) or len(unknown) > 1:
+        lengths = [as_length(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+        unknown = [i for i, n in enumerate(lengths) if n == -1]
+        others = math.prod(n for n in lengths if n != -1)
+        if any(n < -1 for n in lengths) or len(unknown) > 1:
             raise ShapeError(
                 f"shape {shape} has a negative length" if len(unknown) < 2 else f"shape {shape} has two -1"
             )
         if unknown and others and x.size % others == 0:
-            given[unknown[0]] = x.size // others
-        if -1 in given or math.prod(given) != x.size:
+            lengths[unknown[0]] = x.size // others
+        if -1 in lengths or math.prod(lengths) != x.size:
             raise ShapeError(f"a tensor of shape {x.shape} has {x.size} elements and cannot take shape {shape}")
-        return self._with_shape(x, given)
+        return self._with_shape(x, lengths)
 
     def transpose(self, x: AbstractTensor, axes: Any = None) -> AbstractTensor:
         order = range(x.ndim)[::-1] if axes is None else axis_order(axes, x.ndim)

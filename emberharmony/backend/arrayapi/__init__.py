@@ -96,8 +96,8 @@ def array_api_type(
     if {"standard_uniform", "standard_normal"} & extras.keys():
         # The streams of the library have a state of their own.
         attributes |= {"random_get_state": None, "random_set_state": None}
-    for extra, given in extras.items():
-        attributes[extra] = _extra(name, extra, given)
+    for extra, implementation in extras.items():
+        attributes[extra] = _extra(name, extra, implementation)
     backend_type: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
     reasons = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:
@@ -130,7 +130,7 @@ def _extra(backend: str, name: str, given: Any) -> Any:
         return given if isinstance(given, Unsupported) or method else staticmethod(given)
     if hasattr(Backend, name):
         return given
-    known = [*OPS, *(each for each in dir(Backend) if not each.startswith("_"))]
+    valid_names = [*OPS, *(each for each in dir(Backend) if not each.startswith("_"))]
     raise BackendProtocolError(
-        f"backend {backend!r}: {name!r} is neither an op nor a method of Backend{suggest(name, known)}"
+        f"backend {backend!r}: {name!r} is neither an op nor a method of Backend{suggest(name, valid_names)}"
     )

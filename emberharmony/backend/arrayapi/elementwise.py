@@ -181,12 +181,12 @@ class _Elementwise(_Bound):
         xp, library = self._xp, self._library
         # The standard leaves shifts by less than 0, or by the width or more, open.
         width = library.bits(a.dtype)
-        far = xp.logical_or(xp.less(b, library.number(0, b)), xp.greater(b, library.number(width - 1, b)))
+        is_far = xp.logical_or(xp.less(b, library.number(0, b)), xp.greater(b, library.number(width - 1, b)))
         zero = library.number(0, a)
-        shifted = native(a, xp.where(far, zero, b))
+        shifted = native(a, xp.where(is_far, zero, b))
         if left or library.kind(a) == "unsigned":
-            return xp.where(far, zero, shifted)
-        return xp.where(far, xp.where(xp.less(a, zero), library.number(-1, a), zero), shifted)
+            return xp.where(is_far, zero, shifted)
+        return xp.where(is_far, xp.where(xp.less(a, zero), library.number(-1, a), zero), shifted)
 
     @program()
     def bitwise_left_shift(self, x: Any, y: Any) -> Any:
@@ -232,12 +232,12 @@ class _Elementwise(_Bound):
     @for_floats
     def expm1(self, x: Any) -> Any:
         xp = self._xp
-        near = xp.expm1(x)
+        near_value = xp.expm1(x)
         if self._library.kind(x) != "complex":
-            return near
+            return near_value
         # NumPy 2.4's complex expm1, on which other libraries rest, gives NaN for some infinities.
         zero = self._library.number(0, x)
-        return xp.add(xp.where(xp.isfinite(x), near, xp.subtract(xp.exp(x), self._library.number(1, x))), zero)
+        return xp.add(xp.where(xp.isfinite(x), near_value, xp.subtract(xp.exp(x), self._library.number(1, x))), zero)
 
     @for_floats
     def log1p(self, x: Any) -> Any:
@@ -245,12 +245,12 @@ class _Elementwise(_Bound):
         if self._library.kind(x) != "complex":
             return xp.log1p(x)
         # log(1 + x) loses the digits of a small x.
-        far = xp.log1p(x)
+        far_value = xp.log1p(x)
         small = xp.less(xp.abs(x), self._library.number(0.5, xp.real(x)))
         real, imag = xp.real(x), xp.imag(x)
         two, one = self._library.number(2, real), self._library.number(1, real)
         size = xp.divide(xp.log1p(xp.add(xp.multiply(real, xp.add(real, two)), xp.multiply(imag, imag))), two)
         angle = self._library.function("arctan2")(imag, xp.add(real, one))
-        turned = xp.multiply(self._library.astype(angle, x.dtype), self._library.number(1j, x))
-        near = xp.add(self._library.astype(size, x.dtype), turned)
-        return xp.where(small, near, far)
+        imaginary_part = xp.multiply(self._library.astype(angle, x.dtype), self._library.number(1j, x))
+        value_near_0 = xp.add(self._library.astype(size, x.dtype), imaginary_part)
+        return xp.where(small, value_near_0, far_value)

@@ -92,8 +92,8 @@ class Factors(Definitions):
         return x
 
     def _adjoint(self, x: Any) -> Any:
-        turned = self._xp.matrix_transpose(x)
-        return self._library.function("conj")(turned) if self._library.kind(x) == "complex" else turned
+        transposed = self._xp.matrix_transpose(x)
+        return self._library.function("conj")(transposed) if self._library.kind(x) == "complex" else transposed
 
     def _signs(self, x: Any) -> Any:
         """Returns `x / abs(x)`, but 1 for zero and NaN."""
@@ -110,8 +110,8 @@ class Factors(Definitions):
             return xp.ones((*columns.shape[:-2], 1, columns.shape[-1]), dtype=columns.dtype)
         size = xp.abs(columns)
         most = xp.max(size, axis=-2, keepdims=True)
-        near = xp.greater_equal(size, xp.multiply(most, self._library.number(NEARLY, size)))
-        first = xp.argmax(self._library.astype(near, self._library.dtypes["uint8"]), axis=-2, keepdims=True)
+        is_near = xp.greater_equal(size, xp.multiply(most, self._library.number(NEARLY, size)))
+        first = xp.argmax(self._library.astype(is_near, self._library.dtypes["uint8"]), axis=-2, keepdims=True)
         signs = self._signs(xp.take_along_axis(columns, first, axis=-2))
         return self._library.function("conj")(signs) if self._library.kind(signs) == "complex" else signs
 
@@ -122,9 +122,9 @@ class Factors(Definitions):
     def slogdet(self, x: Any) -> SlogdetResult:
         (x,), back = self._given(x)
         sign, logarithm = self._linalg.slogdet(square(x))
-        lost = self._xp.isnan(logarithm)
+        is_lost = self._xp.isnan(logarithm)
         return SlogdetResult(
-            back(self._xp.where(lost, self._library.astype(logarithm, sign.dtype), sign)), back(logarithm)
+            back(self._xp.where(is_lost, self._library.astype(logarithm, sign.dtype), sign)), back(logarithm)
         )
 
     def inv(self, x: Any) -> Any:
@@ -155,10 +155,10 @@ class Factors(Definitions):
         q, r = self._linalg.qr(x, mode=mode)
         signs = self._signs(self._linalg.diagonal(r))
         rows = self._spread(signs, r.shape[-2])
-        turned = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows
+        conjugate_rows = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows
         q = xp.multiply(q, xp.expand_dims(self._spread(signs, q.shape[-1]), axis=-2))
         # A negative sign makes -0.0 of the zeros below the diagonal.
-        return q, xp.triu(xp.multiply(r, xp.expand_dims(turned, axis=-1)))
+        return q, xp.triu(xp.multiply(r, xp.expand_dims(conjugate_rows, axis=-1)))
 
     def _spread(self, factors: Any, length: int) -> Any:
         """Returns factors with ones behind, as many as are missing."""
@@ -181,8 +181,8 @@ class Factors(Definitions):
         k = s.shape[-1]
         phases = self._phases(u[..., :k])[..., 0, :]
         u = self._xp.multiply(u, self._xp.expand_dims(self._spread(phases, u.shape[-1]), axis=-2))
-        turned = self._library.function("conj")(phases) if self._library.kind(phases) == "complex" else phases
-        return u, s, self._xp.multiply(vh, self._xp.expand_dims(self._spread(turned, vh.shape[-2]), axis=-1))
+        conjugate_phases = self._library.function("conj")(phases) if self._library.kind(phases) == "complex" else phases
+        return u, s, self._xp.multiply(vh, self._xp.expand_dims(self._spread(conjugate_phases, vh.shape[-2]), axis=-1))
 
     def eigh(self, x: Any) -> EigResult:
         (x,), back = self._given(x)

@@ -185,8 +185,8 @@ class Definitions:
 
     def bound(self) -> dict[str, Callable[..., Any]]:
         """Returns the definitions of the ops that the namespace has functions for."""
-        own = {op: method for op, method in vars(type(self)).items() if op in OPS}
-        return {op: getattr(self, op) for op, method in own.items() if self.has(getattr(method, "needs", op))}
+        methods = {op: method for op, method in vars(type(self)).items() if op in OPS}
+        return {op: getattr(self, op) for op, method in methods.items() if self.has(getattr(method, "needs", op))}
 
     def has(self, op: str) -> bool:
         """Returns whether the namespace has the function of an op."""

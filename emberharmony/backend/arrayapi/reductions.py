@@ -85,8 +85,8 @@ class _Reductions(Definitions):
             extreme = native(self._truth(x), axis=axes, keepdims=keepdims)
             larger = getattr(self._xp, f"{name}imum")
             return self._library.astype(larger(extreme, self._truth(start)), x.dtype)
-        kept = remaining(x.shape, axes, keepdims)
-        return self._xp.broadcast_to(start, tuple(kept))
+        kept_shape = remaining(x.shape, axes, keepdims)
+        return self._xp.broadcast_to(start, tuple(kept_shape))
 
     def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
         return self._extreme("max", x, axis, keepdims, initial)

@@ -52,8 +52,8 @@ class _Shapes(Definitions):
         if axis is None:
             flat = self._xp.reshape(x, (-1,))
             return self._xp.reshape(self.roll(flat, shift, 0), tuple(x.shape))
-        given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        axes = tuple(single(a, len(x.shape)) for a in given)
+        axes_of_shifts = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = tuple(single(a, len(x.shape)) for a in axes_of_shifts)
         shifts, axes = shifts_of(shift, axes)
         shifts = tuple(n % max(x.shape[a], 1) for n, a in zip(shifts, axes, strict=True))
         return self._xp.roll(x, shifts, axis=axes) if axes else x

@@ -17,11 +17,11 @@ Function = Callable[..., Any]
 
 def bind(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
-    own = _Tensors(library, tensor_type)
-    definitions: dict[str, Any] = {op: staticmethod(definition) for op, definition in own.bound().items()}
+    own_tensors = _Tensors(library, tensor_type)
+    definitions: dict[str, Any] = {op: staticmethod(definition) for op, definition in own_tensors.bound().items()}
 
     def get_item(self: Any, x: Any, key: Any) -> Any:
-        return own.slice_of(self, x, key)
+        return own_tensors.slice_of(self, x, key)
 
     whole = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
     return definitions | whole
@@ -139,14 +139,14 @@ def _lengths(shape: Any, old: Sequence[int]) -> tuple[int, ...]:
     Raises:
         ShapeError: if another length is negative, or the shapes do not have the same number of elements.
     """
-    given = shape if isinstance(shape, (tuple, list)) else (shape,)
-    as_shape([n if n != -1 else 0 for n in given])
-    if sum(n == -1 for n in given) > 1:
-        raise ShapeError(f"shape {tuple(given)} leaves more than one length open")
-    lengths = tuple(int(n) for n in given)
+    new_shape = shape if isinstance(shape, (tuple, list)) else (shape,)
+    as_shape([n if n != -1 else 0 for n in new_shape])
+    if sum(n == -1 for n in new_shape) > 1:
+        raise ShapeError(f"shape {tuple(new_shape)} leaves more than one length open")
+    lengths = tuple(int(n) for n in new_shape)
     if all(isinstance(n, int) for n in old):
-        count, known = math.prod(old), math.prod(n for n in lengths if n != -1)
-        if (count != known) if -1 not in lengths else (not known or count % known):
+        count, known_size = math.prod(old), math.prod(n for n in lengths if n != -1)
+        if (count != known_size) if -1 not in lengths else (not known_size or count % known_size):
             raise ShapeError(f"a tensor of shape {tuple(old)} cannot be reshaped to {lengths}")
     return lengths
 

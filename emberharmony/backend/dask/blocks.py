@@ -138,8 +138,8 @@ def spread(x: da.Array, shape: Sequence[int], chunks: Any = None) -> da.Array:
     """
     if chunks is None:
         added = len(shape) - x.ndim
-        own = [*[(1,)] * added, *x.chunks]
-        cut = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own, strict=True))
+        own_chunks = [*[(1,)] * added, *x.chunks]
+        cut = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
         chunks = normalize_chunks(cut, tuple(shape), dtype=x.dtype)
     result = da.broadcast_to(x, shape, chunks=chunks)
     result.source = result.name, x
@@ -199,30 +199,30 @@ def whole_axes(
             block, together, *pairs, dtype=object, meta=_empty(len(together), object), concatenate=True
         )
         pairs = [packed, together]
-    made = []
+    gathered_results = []
     for place, result in enumerate(results):
-        own: list[int] = [next(symbols) if loop is None else loop for loop in axes(place, result.ndim)]
-        new = {symbol: result.shape[axis] for axis, symbol in enumerate(own) if symbol >= 1000}
+        result_symbols: list[int] = [next(symbols) if loop is None else loop for loop in axes(place, result.ndim)]
+        new = {symbol: result.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000}
         part = da.blockwise(
             block if single else Picked(place),
-            tuple(own),
+            tuple(result_symbols),
             *pairs,
             new_axes=new,
             dtype=result.dtype,
             meta=_empty(result.ndim, result.dtype),
             concatenate=True,
         )
-        made.append(part)
+        gathered_results.append(part)
     if single:
-        return made[0]
-    return tuple(made) if type(result_specs) is tuple else type(result_specs)(*made)
+        return gathered_results[0]
+    return tuple(gathered_results) if type(result_specs) is tuple else type(result_specs)(*gathered_results)
 
 
 def arguments_by_name(op: str, args: Sequence[Any], kwargs: Any) -> dict[str, Any]:
     """Returns the arguments of an op by name, with the declared defaults."""
     parameters = OPS[op].parameters
-    given = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
-    return {p.name: given.get(p.name, p.default) for p in parameters}
+    by_name = dict(zip((p.name for p in parameters), args, strict=False)) | kwargs
+    return {p.name: by_name.get(p.name, p.default) for p in parameters}
 
 
 def by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **kwargs: Any) -> Any:

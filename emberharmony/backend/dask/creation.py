@@ -58,10 +58,10 @@ def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:
 
 def _zero_outside(comparison: str, x: da.Array, k: int) -> da.Array:
     """Returns matrices with zeros where the comparison of column and row is False; `da.tril` warns of complex ones."""
-    kept = clip_offset(k, *matrices(with_known_lengths(x)).shape[-2:])
+    diagonal = clip_offset(k, *matrices(with_known_lengths(x)).shape[-2:])
     if not x.size:
         return x
-    return elementwise("where", _compare_columns(comparison, x.chunks[-2:], kept), x, np.zeros((), x.dtype))
+    return elementwise("where", _compare_columns(comparison, x.chunks[-2:], diagonal), x, np.zeros((), x.dtype))
 
 
 def _kind(dtype: Any) -> Any:

@@ -40,14 +40,14 @@ def _function(name: str, along: str) -> Callable[..., Any]:
 def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
     """Returns quantiles over axes, which each block holds whole."""
     result_specs = shapes_of(name, *args, **kwargs)
-    given = arguments_by_name(name, args, kwargs)
-    x, q = given["x"], given.get("q")
-    axes = nonnegative_axes(given["axis"], x.ndim)
-    own = [None if axis in axes else axis for axis in range(x.ndim)]
-    loops: list[Axes] = [own, [None] * q.ndim] if isinstance(q, da.Array) else [own]
-    kept = own if given["keepdims"] else [axis for axis in own if axis is not None]
+    by_name = arguments_by_name(name, args, kwargs)
+    x, q = by_name["x"], by_name.get("q")
+    axes = nonnegative_axes(by_name["axis"], x.ndim)
+    all_axes = [None if axis in axes else axis for axis in range(x.ndim)]
+    loops: list[Axes] = [all_axes, [None] * q.ndim] if isinstance(q, da.Array) else [all_axes]
+    result_axes = all_axes if by_name["keepdims"] else [axis for axis in all_axes if axis is not None]
     return whole_axes(
-        name, args, kwargs, loops, result_specs, lambda place, ndim: [*[None] * (ndim - len(kept)), *kept]
+        name, args, kwargs, loops, result_specs, lambda place, ndim: [*[None] * (ndim - len(result_axes)), *result_axes]
     )
 
 

@@ -127,17 +127,17 @@ class DaskIndexingOps:
         columns: list[tuple[int, Any]] = []
         axis = 0
         for (part, _, mask), end in zip(parts, [*(at for _, at, _ in parts[1:]), x.ndim], strict=True):
-            at = len(basic)
+            first_axis = len(basic)
             if isinstance(part, bool):
                 basic.append(None)
-                columns.append((at, np.zeros(int(part), np.int64)))
+                columns.append((first_axis, np.zeros(int(part), np.int64)))
             elif mask and part.ndim == 0:
                 basic.append(None)
-                columns.append((at, np.zeros(int(bool(part)), np.int64)))
+                columns.append((first_axis, np.zeros(int(bool(part)), np.int64)))
             elif mask:
                 columns_of_mask = np.nonzero(np.asarray(part))
                 basic += [slice(None)] * part.ndim
-                columns += [(at + i, column) for i, column in enumerate(columns_of_mask)]
+                columns += [(first_axis + i, column) for i, column in enumerate(columns_of_mask)]
                 axis += part.ndim
             elif part is Ellipsis:
                 basic += [slice(None)] * (end - axis)
@@ -150,14 +150,14 @@ class DaskIndexingOps:
             else:
                 basic.append(slice(None) if several else part)
                 if several:
-                    columns.append((at, _places(part, x.shape[axis])))
+                    columns.append((first_axis, _places(part, x.shape[axis])))
                 axis += 1
         y = x[tuple(basic)]
         if not columns:
             return y
-        where = [i for i, is_joint in enumerate(joint) if is_joint]
-        apart = where[-1] - where[0] + 1 > len(where)
-        return _joint(y, columns, apart)
+        joint_places = [i for i, is_joint in enumerate(joint) if is_joint]
+        is_split = joint_places[-1] - joint_places[0] + 1 > len(joint_places)
+        return _joint(y, columns, is_split)
 
     @staticmethod
     def nonzero(x: da.Array) -> tuple[da.Array, ...]:
@@ -203,10 +203,10 @@ class DaskIndexingOps:
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[da.Array, ...]:
         result_specs = shapes_of("unravel_index", indices, shape)
-        at = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
-        axes = [*range(at.ndim)]
+        places = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
+        axes = [*range(places.ndim)]
         coordinates: tuple[da.Array, ...] = whole_axes(
-            "unravel_index", (at, shape), {}, [axes], result_specs, lambda place, ndim: axes
+            "unravel_index", (places, shape), {}, [axes], result_specs, lambda place, ndim: axes
         )
         return coordinates
 

@@ -26,8 +26,8 @@ def _random(
     place = int(number.item())
     source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, place, 0]))
     wanted = as_dtype(name)
-    at = np.unravel_index(place, number_of(chunks)) if chunks else ()
-    lengths = tuple(each[i] for each, i in zip(chunks, at, strict=True))
+    block_position = np.unravel_index(place, number_of(chunks)) if chunks else ()
+    lengths = tuple(each[i] for each, i in zip(chunks, block_position, strict=True))
     values = getattr(source, distribution)(lengths, np.float64 if wanted is float64 else np.float32)
     if distribution == "random" and wanted.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.

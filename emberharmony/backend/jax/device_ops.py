@@ -96,8 +96,8 @@ class JAXDeviceOps:
     @staticmethod
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it."""
-        where = native(device)
-        return processor() if where.platform == "cpu" else str(where.device_kind)
+        target_device = native(device)
+        return processor() if target_device.platform == "cpu" else str(target_device.device_kind)
 
     @staticmethod
     def get_device(x: jax.Array) -> str:
@@ -123,15 +123,15 @@ class JAXDeviceOps:
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
-        where = place(device) or default()
+        target_device = place(device) or default()
         # A device runs what it is given in order, so that it is done with all of it when it is done with this.
-        jax.block_until_ready(jax.device_put(0.0, where))
+        jax.block_until_ready(jax.device_put(0.0, target_device))
         jax.effects_barrier()
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
-        where = place(device) or default()
-        stats = where.memory_stats()
+        target_device = place(device) or default()
+        stats = target_device.memory_stats()
         if not stats:
             return host_memory()
         used = int(stats.get("bytes_in_use", -1))

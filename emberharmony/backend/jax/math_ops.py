@@ -154,8 +154,8 @@ _complex_abs: Any = jax.jit(with_differential(jnp.abs, _abs_moved))
 
 @program()
 def _heaviside(x1: jax.Array, x2: jax.Array) -> jax.Array:
-    known = jnp.where(x1 < 0, jnp.zeros_like(x1), jnp.where(x1 > 0, jnp.ones_like(x1), lax.stop_gradient(x1)))
-    return jnp.where(x1 == 0, x2, known)
+    step_value = jnp.where(x1 < 0, jnp.zeros_like(x1), jnp.where(x1 > 0, jnp.ones_like(x1), lax.stop_gradient(x1)))
+    return jnp.where(x1 == 0, x2, step_value)
 
 
 def _square(x: jax.Array) -> jax.Array:

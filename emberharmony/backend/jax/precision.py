@@ -31,8 +31,8 @@ class JAXPrecision(ProductPrecision):
 
     def product_precision(self, device: Any = None) -> dict[str, str]:
         """Returns what was measured; on a CPU, where XLA has one precision, it is known without compiling programs."""
-        where = default() if device is None else native(device)
-        return dict.fromkeys(KINDS, STATES[0]) if where.platform == "cpu" else super().product_precision(device)
+        target_device = default() if device is None else native(device)
+        return dict.fromkeys(KINDS, STATES[0]) if target_device.platform == "cpu" else super().product_precision(device)
 
     def precision_setting(self, state: str) -> tuple[Setting, str]:
         """Returns the setting, and JAX's word for the precision."""

@@ -21,12 +21,12 @@ class JAXProbes(Probes):
 
     def probe(self, tensor: jax.Array) -> Any:
         """Returns a sum, by NumPy for tensors in the memory of the host, for which JAX would compile a program."""
-        known = concrete(tensor)
-        if known is None:
+        concrete_tensor = concrete(tensor)
+        if concrete_tensor is None:
             return 0.0  # the values are not at hand
-        host = at_hand(known)
+        host = at_hand(concrete_tensor)
         if host is None:
-            return super().probe(known)
+            return super().probe(concrete_tensor)
         wide = host if host.dtype.itemsize > 2 else host.astype(np.float32)
         with np.errstate(all="ignore"):
             return float(np.abs(wide).sum())

@@ -69,9 +69,9 @@ class JAXTensorOps:
         check_view(x.shape, x.dtype.itemsize, dtype.itemsize)
         if x.dtype == dtype:
             return x
-        known = concrete(x)
-        if known is not None:
-            return of_host(np.ascontiguousarray(np.asarray(known)).reshape(x.shape).view(dtype))
+        concrete_tensor = concrete(x)
+        if concrete_tensor is not None:
+            return of_host(np.ascontiguousarray(np.asarray(concrete_tensor)).reshape(x.shape).view(dtype))
         if x.dtype.itemsize == dtype.itemsize:
             return _bits(x, dtype)
         if x.dtype.itemsize > dtype.itemsize:
@@ -83,7 +83,7 @@ class JAXTensorOps:
     def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> jax.Array:
         if isinstance(x, jax.Array):
             return self.convert_to_tensor(x, device=device, copy=copy)
-        where = place(device)
+        target_device = place(device)
         x = exporter(x, copy)
         refuse_copy(copy)
         try:
@@ -93,9 +93,9 @@ class JAXTensorOps:
                 raise
             tensor = jnp.from_dlpack(x, copy=True)  # NumPy does not import bfloat16
             DTYPES.neutral[tensor.dtype]
-            return tensor if where is None else jax.device_put(tensor, where)
+            return tensor if target_device is None else jax.device_put(tensor, target_device)
         DTYPES.neutral[host.dtype]  # raises for a dtype that the backend does not have
-        return of_host(host, None, where)
+        return of_host(host, None, target_device)
 
     @staticmethod
     def to_numpy(x: jax.Array) -> np.ndarray:

@@ -44,10 +44,10 @@ def concrete(x: Any) -> jax.Array | None:
 
 def at_hand(x: Any) -> np.ndarray | None:
     """Returns the values of a tensor that is in the memory of the host; None for others."""
-    known = concrete(x)
-    if known is None or next(iter(known.devices())).platform != "cpu":
+    concrete_tensor = concrete(x)
+    if concrete_tensor is None or next(iter(concrete_tensor.devices())).platform != "cpu":
         return None
-    return np.asarray(known)
+    return np.asarray(concrete_tensor)
 
 
 def on_host(x: Any) -> np.ndarray:
@@ -56,14 +56,14 @@ def on_host(x: Any) -> np.ndarray:
     Raises:
         TypeError: one of `READS`, if the tensor has no values.
     """
-    known = concrete(x)
-    return np.asarray(x if known is None else known)
+    concrete_tensor = concrete(x)
+    return np.asarray(x if concrete_tensor is None else concrete_tensor)
 
 
 def wholly(test: Any, otherwise: bool) -> bool:
     """Returns the value of a boolean tensor without axes, or another value if it has none."""
-    known = concrete(test)
-    return otherwise if known is None else bool(known)
+    concrete_test = concrete(test)
+    return otherwise if concrete_test is None else bool(concrete_test)
 
 
 TELLERS[jax.Array] = is_traced

@@ -44,10 +44,10 @@ def ordering_op(native: Native, derived: Native | None = None) -> Any:
         native: an op of MLX that needs the order of its operands.
         derived: the same op with derivatives of its own, which replaces `native` while a transform is running.
     """
-    alone = "untransformed and " if derived else ""
+    condition = "untransformed and " if derived else ""
     first, second = REAL.format(0), REAL.format(1)
-    when = f"{alone}{promotion.same} and {first} and {second}"
-    return direct(native, derived, when=when, weak=f"{alone}({promotion.weak}) and {first}")
+    when = f"{condition}{promotion.same} and {first} and {second}"
+    return direct(native, derived, when=when, weak=f"{condition}({promotion.weak}) and {first}")
 
 
 def float32_first(native: Native, full: Native) -> Any:

@@ -52,22 +52,22 @@ def with_own_derivatives(
     """
 
     def transpose(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        known, still = [*primals, *outputs], [mx.zeros_like(x) for x in primals]
+        fixed_arrays, still = [*primals, *outputs], [mx.zeros_like(x) for x in primals]
         n = len(primals)
 
         def push_tangents(*xs: mx.array) -> list[mx.array]:
-            return list(differential(xs[:n], xs[n : len(known)], xs[len(known) :]))
+            return list(differential(xs[:n], xs[n : len(fixed_arrays)], xs[len(fixed_arrays) :]))
 
         # Inside a rule MLX may cut off arrays that a function closes over from outer transforms, so pass them as
         # arguments.
-        return pull_back(push_tangents, [*known, *still], cotangents)[len(known) :]
+        return pull_back(push_tangents, [*fixed_arrays, *still], cotangents)[len(fixed_arrays) :]
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
-        known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
+        all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         outputs = _several(custom(*primals))
         if hosted and any(map(_is_complex, (*primals, *outputs))):
             raise NotImplementedError("[jvp] Not implemented for complex matrices on the host; use ops.jvp")
-        return differential(primals, outputs, known)
+        return differential(primals, outputs, all_tangents)
 
     custom = (_custom if hosted else _opaque)(function, pull or transpose, push)
     return custom
@@ -87,10 +87,10 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
         return [partial(*primals, output) for partial in partials]
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
-        turned = [mx.conj(factor) if _is_complex(factor) else factor for factor in factors(primals, outputs[0])]
-        parts = [cotangents[0] * factor for factor in turned]
+        conjugates = [mx.conj(factor) if _is_complex(factor) else factor for factor in factors(primals, outputs[0])]
+        parts = [cotangents[0] * factor for factor in conjugates]
         if chooses:
-            parts = [mx.where(f == 0, mx.zeros_like(part), part) for f, part in zip(turned, parts, strict=True)]
+            parts = [mx.where(f == 0, mx.zeros_like(part), part) for f, part in zip(conjugates, parts, strict=True)]
         return [_summed_to(x, part) for x, part in zip(primals, parts, strict=True)]
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
@@ -147,8 +147,8 @@ def where_transformed(native: Function, derived: Function) -> Function:
 
 def _number(number: float, x: mx.array) -> mx.array:
     """Returns a Python number as an array: in the dtype of `x`, unless `x` holds integers and the number is not one."""
-    kept = type(number) is int or mx.issubdtype(x.dtype, mx.inexact)
-    return mx.array(number, x.dtype) if kept else mx.array(number)
+    keeps_dtype = type(number) is int or mx.issubdtype(x.dtype, mx.inexact)
+    return mx.array(number, x.dtype) if keeps_dtype else mx.array(number)
 
 
 def _is_complex(x: mx.array) -> bool:
@@ -179,9 +179,9 @@ def both_modes(native: Function) -> Function:
         return pull_back(lambda *xs: [native(*xs)], primals, cotangents)
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
-        known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
+        all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         still = mx.zeros_like(native(*primals))
-        return pull_back(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], known)[:1]
+        return pull_back(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], all_tangents)[:1]
 
     return _opaque(native, pull, push)
 
@@ -202,8 +202,8 @@ def differentiated_by(native: Function, right: Function) -> Function:
 
     def jvp(primals: Any, tangents: Any) -> mx.array:
         xs, moved = list(_several(primals)), _several(tangents)
-        known = [mx.zeros_like(x) if t is None else t for x, t in zip(xs, moved, strict=True)]
-        return mx.jvp(lambda *xs: [right(*xs)], xs, known)[1][0]
+        all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(xs, moved, strict=True)]
+        return mx.jvp(lambda *xs: [right(*xs)], xs, all_tangents)[1][0]
 
     def batch(inputs: Any, axes: Any) -> Any:
         xs, along = _several(inputs), _several(axes)
@@ -287,13 +287,13 @@ def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Func
 
     def push_all(primals: Arrays, tangents: Tangents) -> Arrays:
         count = len(primals)
-        given = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
+        tangents_by_place = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
 
         def one(*rows: mx.array) -> tuple[mx.array, ...]:
-            filled = dict(zip(given, rows[count:], strict=True))
+            filled = dict(zip(tangents_by_place, rows[count:], strict=True))
             return tuple(separate_arrays(push(rows[:count], [filled.get(i) for i in range(count)])))
 
-        return _several(mx.vmap(one)(*primals, *given.values()))
+        return _several(mx.vmap(one)(*primals, *tangents_by_place.values()))
 
     return _custom(mx.vmap(function), pull_all, push_all)
 

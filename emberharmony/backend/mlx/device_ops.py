@@ -163,8 +163,12 @@ class MLXDeviceOps:
     @staticmethod
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it."""
-        where = native(device)
-        return str(mx.device_info(where).get("device_name") or processor()) if where.type == mx.gpu else processor()
+        target_device = native(device)
+        return (
+            str(mx.device_info(target_device).get("device_name") or processor())
+            if target_device.type == mx.gpu
+            else processor()
+        )
 
     def no_precision(self, state: str) -> str:
         """Returns by what MLX chooses the precision; the CPU multiplies in float32 alone."""
@@ -198,11 +202,11 @@ class MLXDeviceOps:
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
-        where = place(device)
-        mx.synchronize(mx.default_stream(where or mx.default_device()))
+        target_device = place(device)
+        mx.synchronize(mx.default_stream(target_device or mx.default_device()))
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
-        where = place(device) or mx.default_device()
-        total = mx.device_info(where).get("memory_size", host_memory()["total"])
+        target_device = place(device) or mx.default_device()
+        total = mx.device_info(target_device).get("memory_size", host_memory()["total"])
         return {"used": mx.get_active_memory(), "reserved": mx.get_cache_memory(), "total": int(total)}

@@ -75,8 +75,8 @@ class _Later(threading.local):
 
     def evaluate(self, arrays: list[mx.array]) -> None:
         """Computes arrays, and the one that is kept."""
-        kept, self.array = self.array, None
-        further = None if kept is None else kept()
+        reference, self.array = self.array, None
+        further = None if reference is None else reference()
         if further is None:
             mx.eval(arrays)
             return

@@ -169,8 +169,8 @@ class NumpyBackend(
             EmberError: as `Backend.convert` does.
         """
         if isinstance(value, np.ndarray):
-            known = value.__class__ is np.ndarray and value.dtype in self.dtypes.neutral
-            return value if known else self.from_numpy(to_host(value))
+            is_native = value.__class__ is np.ndarray and value.dtype in self.dtypes.neutral
+            return value if is_native else self.from_numpy(to_host(value))
         if isinstance(value, _generic) and value.dtype in self.dtypes.neutral:
             return _asarray(value)
         array: np.ndarray = Backend.convert(self, value, dtype)  # `super()` looks into each class before that

@@ -109,8 +109,8 @@ class _Graph:
 
     def __call__(self, leaves: list[Any]) -> Any:
         arrays = self._compiled([leaves[i] for i in self._places])
-        given = iter(arrays)
-        return tree_unflatten(self._result, [next(given) if leaf is _ARRAY else leaf for leaf in self._others])
+        next_arrays = iter(arrays)
+        return tree_unflatten(self._result, [next(next_arrays) if leaf is _ARRAY else leaf for leaf in self._others])
 
     def _trace(self, arrays: list[Any]) -> list[Any]:
         filled = list(self._leaves)

@@ -218,8 +218,8 @@ class device:  # noqa: N801  (a context manager that reads as a function)
 
 def placement_of(backend: Any) -> Placement:
     """Returns the default device of a backend that has only the host's memory."""
-    known: Placement | None = backend._placement
-    return backend.__dict__.setdefault("_placement", Placement()) if known is None else known
+    placement: Placement | None = backend._placement
+    return backend.__dict__.setdefault("_placement", Placement()) if placement is None else placement
 
 
 def native_device(device: Any) -> str:

@@ -60,15 +60,15 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
     flat = array.reshape(-1)
     count, mean, deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
     with np.errstate(all="ignore"):
-        for at in range(0, flat.size, _PART):
-            part = flat[at : at + _PART]
+        for start in range(0, flat.size, _PART):
+            part = flat[start : start + _PART]
             part = np.abs(part) if part.dtype.kind == "c" else part
             part = part[np.isfinite(part)]
             if part.size:
                 # Source: Chan, Golub, LeVeque (1979), Updating formulae and a pairwise algorithm for variances.
-                own, more = float(part.mean()), part.size
-                gap, both = own - mean, count + more
-                deviations += float(np.square(part - own).sum()) + gap * gap * count * more / both
+                part_mean, more = float(part.mean()), part.size
+                gap, both = part_mean - mean, count + more
+                deviations += float(np.square(part - part_mean).sum()) + gap * gap * count * more / both
                 mean, count = mean + gap * more / both, both
                 low, high = min(low, float(part.min())), max(high, float(part.max()))
     if not count:

@@ -185,9 +185,9 @@ class ProductPrecision:
                 return self.product_precision()
         if backend._measured is None:
             backend._measured = {}
-        where = backend.bound.get_default_device(), backend.precision_key()
+        device_name = backend.bound.get_default_device(), backend.precision_key()
         for kind, measure in _MEASURES.items():
-            if (kind, where) not in backend._measured:
+            if (kind, device_name) not in backend._measured:
                 error = backend.plainly(measure, (backend.bound,), {})
-                backend._measured[kind, where] = state_of(error)
-        return {kind: backend._measured[kind, where] for kind in KINDS}
+                backend._measured[kind, device_name] = state_of(error)
+        return {kind: backend._measured[kind, device_name] for kind in KINDS}

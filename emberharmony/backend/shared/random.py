@@ -319,5 +319,5 @@ op_globals.publish(Generator=Generator)
 
 def generator_of(seed: Any, generator: Generator | None) -> Generator | None:
     """Returns `generator`, or a generator for `seed` (a seed or a generator); None stands for the default stream."""
-    given = generator if generator is not None else seed
-    return given if given is None or isinstance(given, Generator) else Generator(given)
+    source = generator if generator is not None else seed
+    return source if source is None or isinstance(source, Generator) else Generator(source)

@@ -15,11 +15,11 @@ from emberharmony.core.dtypes import DType, float64
 
 def stream_of(backend: Any) -> DefaultStream[np.random.Generator]:
     """Returns the default stream of a backend."""
-    known = backend.without_watchers.__dict__
-    stream: DefaultStream[np.random.Generator] | None = known.get("_stream")
+    attributes = backend.without_watchers.__dict__
+    stream: DefaultStream[np.random.Generator] | None = attributes.get("_stream")
     if stream is None:
         random_stream = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
-        stream = known.setdefault("_stream", random_stream)
+        stream = attributes.setdefault("_stream", random_stream)
     return stream
 
 

@@ -36,8 +36,8 @@ class StateReader:
 
     def damage_error(self, name: str, expected: str) -> ArgumentError:
         """Returns the error for an entry."""
-        given = brief(self.state[name]) if name in self.state else "nothing"
-        return ArgumentError(f"{self.where} is damaged: expected {expected} under {name!r}, got {given}")
+        value_text = brief(self.state[name]) if name in self.state else "nothing"
+        return ArgumentError(f"{self.where} is damaged: expected {expected} under {name!r}, got {value_text}")
 
     def check_version(self) -> None:
         """Checks that the state has a version that can be read.

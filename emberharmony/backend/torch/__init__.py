@@ -173,9 +173,9 @@ class TorchBackend(
                 return tensor if device is None else tensor.to(device)
             if isinstance(value, (int, float, complex, list, tuple)) and _is_plain(value):
                 if dtype is None:
-                    made = torch.tensor(value)
-                    default = default_complex() if made.is_complex() else default_float()
-                    dtype = default if made.is_complex() or made.is_floating_point() else made.dtype
+                    new_tensor = torch.tensor(value)
+                    default = default_complex() if new_tensor.is_complex() else default_float()
+                    dtype = default if new_tensor.is_complex() or new_tensor.is_floating_point() else new_tensor.dtype
                 return torch.tensor(value, dtype=self.dtypes[dtype], device=place(None))
         converted: torch.Tensor = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
         return converted
@@ -216,11 +216,11 @@ class TorchBackend(
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int] | None:
         """Returns the bytes in use on CUDA now, and the most since the last restart; None on other devices."""
-        where = place(None) or torch.get_default_device()
-        if where.type == "cuda":  # needs an accelerator
-            usage = torch.cuda.memory_allocated(where), torch.cuda.max_memory_allocated(where)
+        target_device = place(None) or torch.get_default_device()
+        if target_device.type == "cuda":  # needs an accelerator
+            usage = torch.cuda.memory_allocated(target_device), torch.cuda.max_memory_allocated(target_device)
             if restart:
-                torch.cuda.reset_peak_memory_stats(where)
+                torch.cuda.reset_peak_memory_stats(target_device)
             return usage
         return None
 

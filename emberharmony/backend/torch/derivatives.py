@@ -43,17 +43,17 @@ class _Multiplied(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
         """Returns the gradients."""
-        rows, at, updates = ctx.saved_tensors
-        whole, others = (slope.conj() for slope in _slopes(rows, at, updates))
-        return cotangent * whole, None, cotangent[at] * others
+        rows, places, updates = ctx.saved_tensors
+        whole, others = (slope.conj() for slope in _slopes(rows, places, updates))
+        return cotangent * whole, None, cotangent[places] * others
 
     @staticmethod
     def jvp(ctx: Any, by_rows: torch.Tensor | None, _: None, by_updates: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent of the products."""
-        rows, at, updates = ctx.saved_tensors
-        whole, others = _slopes(rows, at, updates)
+        rows, places, updates = ctx.saved_tensors
+        whole, others = _slopes(rows, places, updates)
         tangent = torch.zeros_like(rows) if by_rows is None else by_rows * whole
-        return tangent if by_updates is None else tangent.index_add(0, at, by_updates * others)
+        return tangent if by_updates is None else tangent.index_add(0, places, by_updates * others)
 
 
 def _scatter_product(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:

@@ -73,9 +73,9 @@ class TorchDeviceOps:
     @staticmethod
     def device_model(device: Any) -> str:
         """Returns what the maker of a device calls it; that of Apple's GPU is the name of the processor."""
-        where = native(device)
-        named_by = getattr(getattr(torch, where.type), "get_device_name", None)
-        return processor() if named_by is None else str(named_by(where))
+        target_device = native(device)
+        named_by = getattr(getattr(torch, target_device.type), "get_device_name", None)
+        return processor() if named_by is None else str(named_by(target_device))
 
     @staticmethod
     def get_device(x: torch.Tensor) -> str:
@@ -99,19 +99,19 @@ class TorchDeviceOps:
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
-        where = place(device) or torch.get_default_device()
-        if where.type not in ("cpu", "meta"):  # needs an accelerator
-            torch.accelerator.synchronize(where)
+        target_device = place(device) or torch.get_default_device()
+        if target_device.type not in ("cpu", "meta"):  # needs an accelerator
+            torch.accelerator.synchronize(target_device)
 
     @staticmethod
     def memory_info(device: Any = None) -> dict[str, int]:
-        where = place(device) or torch.get_default_device()
-        if where.type == "mps":  # needs Metal
+        target_device = place(device) or torch.get_default_device()
+        if target_device.type == "mps":  # needs Metal
             used, reserved = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
             return {"used": used, "reserved": reserved, "total": torch.mps.recommended_max_memory()}
-        if where.type in ("cpu", "meta"):
+        if target_device.type in ("cpu", "meta"):
             return host_memory()
-        used = torch.accelerator.memory_allocated(where)  # needs an accelerator
-        reserved = torch.accelerator.memory_reserved(where)  # needs an accelerator
-        total = torch.accelerator.get_memory_info(where)[1]  # needs an accelerator
+        used = torch.accelerator.memory_allocated(target_device)  # needs an accelerator
+        reserved = torch.accelerator.memory_reserved(target_device)  # needs an accelerator
+        total = torch.accelerator.get_memory_info(target_device)[1]  # needs an accelerator
         return {"used": used, "reserved": reserved, "total": total}  # needs an accelerator

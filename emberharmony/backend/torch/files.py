@@ -33,8 +33,8 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
         ) from error
     if entry is not None:
         if not isinstance(content, dict) or entry not in content:
-            known = f"; it has {brief(list(content))}" if isinstance(content, dict) else ""
-            raise WeightFileError("torch", path, f"has no entry {entry!r}{known}")
+            content_hint = f"; it has {brief(list(content))}" if isinstance(content, dict) else ""
+            raise WeightFileError("torch", path, f"has no entry {entry!r}{content_hint}")
         content = content[entry]
     if not isinstance(content, dict):
         raise WeightFileError("torch", path, f"holds a {type(content).__name__}, expected a dict from names to tensors")

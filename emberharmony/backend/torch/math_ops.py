@@ -143,8 +143,10 @@ def _sign_of_any(x: torch.Tensor) -> torch.Tensor:
 
 def _is_plain(bound: Any, dtype: torch.dtype) -> bool:
     """Returns whether torch.clamp accepts a number unchanged: it raises for those beyond the range of the dtype."""
-    known = bound.__class__ is float or bound.__class__ is int or (bound.__class__ is np.float64 and dtype is _FLOAT64)
-    return known and -_HELD <= bound <= _HELD
+    is_python_number = (
+        bound.__class__ is float or bound.__class__ is int or (bound.__class__ is np.float64 and dtype is _FLOAT64)
+    )
+    return is_python_number and -_HELD <= bound <= _HELD
 
 
 class TorchMathOps:

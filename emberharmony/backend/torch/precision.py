@@ -64,8 +64,8 @@ class TorchPrecision(ProductPrecision):
         Raises:
             UnsupportedOpError: on CUDA for bfloat16, which PyTorch has for the CPU only.
         """
-        where = place(None) or torch.get_default_device()
-        if where.type == "cuda" and state == "bfloat16":  # needs an accelerator
+        target_device = place(None) or torch.get_default_device()
+        if target_device.type == "cuda" and state == "bfloat16":  # needs an accelerator
             raise UnsupportedOpError(
                 "precision('bfloat16') on backend 'torch', device 'gpu': PyTorch has no such setting for CUDA; use "
                 "'tf32', or ops.autocast('bfloat16'), which rounds results too"

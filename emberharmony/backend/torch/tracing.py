@@ -142,16 +142,16 @@ def _has_tangent(x: torch.Tensor, below: bool) -> bool:
 
 def _depends(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
     """Returns whether `x`, which requires a gradient, was computed from one of `leaves`, or from any leaf if None."""
-    own = {id(leaf) for leaf in leaves or () if leaf.grad_fn is None}
+    own_ids = {id(leaf) for leaf in leaves or () if leaf.grad_fn is None}
     roots = {leaf.grad_fn for leaf in leaves or () if leaf.grad_fn is not None}
     if x.grad_fn is None:
-        return leaves is None or id(x) in own
+        return leaves is None or id(x) in own_ids
     waiting = [x.grad_fn]
     seen = set(waiting)
     while waiting:
         node = waiting.pop()
         variable = getattr(node, "variable", None)
-        if node in roots or (variable is not None and (leaves is None or id(variable) in own)):
+        if node in roots or (variable is not None and (leaves is None or id(variable) in own_ids)):
             return True
         if node.name() in _STEPS:
             continue

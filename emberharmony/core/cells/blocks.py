@@ -141,8 +141,10 @@ def newly_held(
     """Returns the tensors that cells other than `own` got in an `Assignments` block since its dict was `before`."""
     if len(assigned) == len(before) and all(map(is_, assigned.values(), before.values())):
         return {}
-    known = {*own}  # a list would compare the cells, whose `==` compares elements
-    return {cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in known}
+    known_cells = {*own}  # a list would compare the cells, whose `==` compares elements
+    return {
+        cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in known_cells
+    }
 
 
 def cells_of_open_blocks() -> "list[Cell]":

@@ -92,45 +92,45 @@ class Cell(TensorMethods, Substitute):
     @property
     def value(self) -> Any:
         """The current tensor, as one of the active backend."""
-        held = self._held
+        tensor_and_home = self._held
         if _WATCHES:
             if OVERWRITINGS:
                 await_end([self])
-            held = _THREAD.values.get(self, held)
+            tensor_and_home = _THREAD.values.get(self, tensor_and_home)
         if not _OBSERVED:
             if not _PROCESS.overridden:
-                if held[1] is _PROCESS.bound:
-                    return held[0]
+                if tensor_and_home[1] is _PROCESS.bound:
+                    return tensor_and_home[0]
             else:
                 entry = op_globals.override()
-                if held[1] is (_PROCESS.bound if entry is None else entry[0]):
-                    return held[0]
+                if tensor_and_home[1] is (_PROCESS.bound if entry is None else entry[0]):
+                    return tensor_and_home[0]
         return self.on(selection.active())
 
     @value.setter
     def value(self, value: Any) -> None:
-        held = _held_of(value)
+        tensor_and_home = _held_of(value)
         if self._journey is not None:
             entry = _THREAD.entry if _WATCHES else None
             if entry is not None:
                 if OPEN:
                     refuse_effect("a cell would be assigned", entry)
                     refuse_changing(self)
-                entry[0][self] = _THREAD.values[self] = held
+                entry[0][self] = _THREAD.values[self] = tensor_and_home
                 return
-            held = self._held_to_keep(held)
-        self._held = held
+            tensor_and_home = self._held_to_keep(tensor_and_home)
+        self._held = tensor_and_home
 
     @property
     def grad(self) -> Any:
         """The gradient that `ops.backward` has accumulated, on the active backend; None if there is none."""
         if _WATCHES and (block := recording()) is not None:
             return block.effects.gradient(self)
-        held = self._grad
-        if held is None:
+        gradient = self._grad
+        if gradient is None:
             return None
         bound = selection.active()
-        return held[0] if held[1] is bound.backend.home else self._following("_grad", held, bound)
+        return gradient[0] if gradient[1] is bound.backend.home else self._following("_grad", gradient, bound)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -138,14 +138,14 @@ class Cell(TensorMethods, Substitute):
 
     def of(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`: `on` without its costs in the usual case."""
-        held = self._held
+        tensor_and_home = self._held
         if _WATCHES:
             if OVERWRITINGS:
                 await_end([self])
             if _OBSERVED:  # which are in `_WATCHES` too
                 return self.on(bound)
-            held = _THREAD.values.get(self, held)
-        return held[0] if held[1] is bound else self.on(bound)
+            tensor_and_home = _THREAD.values.get(self, tensor_and_home)
+        return tensor_and_home[0] if tensor_and_home[1] is bound else self.on(bound)
 
     def on(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`, and moves the cell there.
@@ -154,13 +154,13 @@ class Cell(TensorMethods, Substitute):
             DTypeError: if the backend lacks the dtype; the cell stays where it was.
             TracedTensorError: if a running transform holds the tensor on another backend.
         """
-        held = _THREAD.values.get(self) if _WATCHES else None
-        if held is not None:
-            tensor = self.convert_held(held, bound.backend.home)
+        watched = _THREAD.values.get(self) if _WATCHES else None
+        if watched is not None:
+            tensor = self.convert_held(watched, bound.backend.home)
         else:
             tensor = self._following("_held", self._held_after_writes(), bound)
         for block in _OBSERVED:
-            block.add(self, held, tensor)
+            block.add(self, watched, tensor)
         return tensor
 
     def to(self: C, dtype: Any) -> C:
@@ -195,12 +195,12 @@ class Cell(TensorMethods, Substitute):
 
     def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
         """Calls an op that has this cell among its arguments again, with the tensors of the cells."""
-        given = replace_cells(backend.bound, arguments)
+        tensors = replace_cells(backend.bound, arguments)
         names = [p.name for p in OPS[op].parameters if p.keyword_only]
         if not names:
-            return getattr(backend.bound, op)(*given)
-        cut = len(given) - len(names)
-        return getattr(backend.bound, op)(*given[:cut], **dict(zip(names, given[cut:], strict=True)))
+            return getattr(backend.bound, op)(*tensors)
+        cut = len(tensors) - len(names)
+        return getattr(backend.bound, op)(*tensors[:cut], **dict(zip(names, tensors[cut:], strict=True)))
 
     def replacing(self, value: Any) -> Step:
         """Returns the step that assigns a tensor, for a caller that commits several assignments together.
@@ -244,10 +244,10 @@ class Cell(TensorMethods, Substitute):
 
     def _held_after_writes(self) -> "Held":
         """Returns what the cell holds, when no step is writing into the tensor."""
-        held = self._held
+        tensor_and_home = self._held
         if OVERWRITINGS:
             await_end([self])
-        return held
+        return tensor_and_home
 
     def _alike(self: C) -> C:
         """Returns a cell of the same class and attributes that holds nothing yet."""
@@ -431,10 +431,10 @@ def steps_of_move(cell: Cell, home: Any) -> list[Iterable[Step]]:
         raise TracedTensorError(f"{cell!r} cannot move, because a running transform holds its tensor; leave it first")
     steps: list[Iterable[Step]] = []
     for slot in ("_held", "_grad"):
-        held = cell._held_after_writes() if slot == "_held" else cell._grad
-        if held is not None and held[1] is not home:
-            tensor = cell.convert_held(held, home)
-            steps.append(when(cell, slot, held, [assignment(cell, slot, (tensor, home))]))
+        tensor_and_home = cell._held_after_writes() if slot == "_held" else cell._grad
+        if tensor_and_home is not None and tensor_and_home[1] is not home:
+            tensor = cell.convert_held(tensor_and_home, home)
+            steps.append(when(cell, slot, tensor_and_home, [assignment(cell, slot, (tensor, home))]))
     return steps
 
 

@@ -153,8 +153,8 @@ def perform(make: Made, gradients: dict[Any, Any], cells: Callable[[], Sequence[
     if block is not None:
         block.effects.postpone(_Step(make, gradients, clear), cells())
     else:
-        apart = selection.active().backend.run_uncompiled
-        make(gradients, clear) if apart is None else apart(make, gradients, clear)
+        run_uncompiled = selection.active().backend.run_uncompiled
+        make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)
 
 
 def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
@@ -164,7 +164,11 @@ def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
     home, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
     if None not in held_gradients and list(map(_HOME, held_gradients)).count(home) == len(held_gradients):
         return dict(zip(cells, map(_TENSOR, held_gradients), strict=True))
-    return {cell: held[0] if held[1] is home else cell.grad for cell in cells if (held := cell._grad) is not None}
+    return {
+        cell: gradient[0] if gradient[1] is home else cell.grad
+        for cell in cells
+        if (gradient := cell._grad) is not None
+    }
 
 
 def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:

@@ -66,9 +66,9 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
     if form is None or any(held[0] is not tensor for held, tensor in zip(before, tensors, strict=True)):
         return
     steps: list[Iterable[Step]] = []
-    for cell, held, new in zip(cells, before, form, strict=True):
-        home = None if isinstance(new, Form) else held[1]
-        steps.append(when(cell, "_held", held, [assignment(cell, "_held", (new, home))]))
+    for cell, tensor_and_home, new in zip(cells, before, form, strict=True):
+        home = None if isinstance(new, Form) else tensor_and_home[1]
+        steps.append(when(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new, home))]))
     commit(*steps)
 
 

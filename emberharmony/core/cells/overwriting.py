@@ -68,10 +68,10 @@ class Overwriting:
         with self._lock:
             commit([(WATCHES.append, self), (OVERWRITINGS.append, self)])
             try:
-                held = list(map(attrgetter("_held"), self._cells))
-                tensors, homes = zip(*held, strict=True)
-                alone = _most(held) <= _TWICE and homes.count(backend.home) == len(homes)
-                write_steps = writes(tensors) if alone and _most(tensors) <= _TWICE else None
+                tensor_and_home = list(map(attrgetter("_held"), self._cells))
+                tensors, homes = zip(*tensor_and_home, strict=True)
+                is_sole_owner = _most(tensor_and_home) <= _TWICE and homes.count(backend.home) == len(homes)
+                write_steps = writes(tensors) if is_sole_owner and _most(tensors) <= _TWICE else None
                 if write_steps is None:
                     return False
                 with backend.writing():

@@ -64,16 +64,16 @@ def _hint_for_attribute(error: AttributeError) -> str:
     if _is_tensor(error.obj):
         if name == "backward":
             return elsewhere.ATTRIBUTES["Module"]["backward"]
-        known = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
-        if name in known or name.removesuffix("_") in known:
+        candidates = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
+        if name in candidates or name.removesuffix("_") in candidates:
             return spellings.method_hint(name, "")
     return suggest_attribute(name, error.obj) if _is_ours(type(error.obj)) else ""
 
 
 def suggest_attribute(name: str, owner: Any) -> str:
     """Returns the nearest attribute as a hint; an empty string if Python itself shows one, or there is none."""
-    near = suggest(name, [each for each in dir(owner) if not each.startswith("_")])
-    return near.removeprefix("; ")
+    closest = suggest(name, [each for each in dir(owner) if not each.startswith("_")])
+    return closest.removeprefix("; ")
 
 
 def _is_tensor(value: Any) -> bool:

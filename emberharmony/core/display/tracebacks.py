@@ -38,8 +38,8 @@ def show_error(shown: Callable[..., Any], error: BaseException, trace: Traceback
         error: the error.
         trace: its traceback.
     """
-    with shortened(error, trace) as kept:
-        shown(type(error), error, kept)
+    with shortened(error, trace) as kept_frames:
+        shown(type(error), error, kept_frames)
 
 
 def lines_of_error(
@@ -57,8 +57,8 @@ def lines_of_error(
     """
     if not isinstance(trace, TracebackType) or not isinstance(error, BaseException):
         return shown(kind, error, trace, *given, **options)
-    with shortened(error, trace) as kept:
-        return shown(kind, error, kept, *given, **options)
+    with shortened(error, trace) as kept_frames:
+        return shown(kind, error, kept_frames, *given, **options)
 
 
 def show_warning(
@@ -92,7 +92,7 @@ def shortened(error: BaseException, trace: TracebackType | None) -> Iterator[Tra
     """
     before = error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__
     notes = list(getattr(error, "__notes__", ()))
-    kept, hidden = (trace, 0) if _is_full() or not _is_for_users(error, trace) else _without_library(trace)
+    kept_frames, hidden = (trace, 0) if _is_full() or not _is_for_users(error, trace) else _without_library(trace)
     frame = _frame_of_user(trace)
     hint = "" if frame is None else hint_for(error, frame)
     try:
@@ -101,10 +101,10 @@ def shortened(error: BaseException, trace: TracebackType | None) -> Iterator[Tra
         if hidden > _FEW:
             error.add_note(f"({hidden} frames of emberharmony are hidden; {VARIABLE}=full shows them)")
         if hidden:
-            error.__traceback__ = kept
+            error.__traceback__ = kept_frames
             if isinstance(error, EmberError) and _is_internal(error.__cause__ or error.__context__):
                 error.__cause__, error.__context__ = None, None
-        yield kept
+        yield kept_frames
     finally:
         error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__ = before
         if hint or hidden:
@@ -157,7 +157,7 @@ def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None,
 
     Functions of the user that the library calls stay. A traceback that would be empty is whole.
     """
-    kept: list[TracebackType] = []
+    kept_items: list[TracebackType] = []
     hidden, inside, entry = 0, False, trace
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
@@ -165,11 +165,11 @@ def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None,
         if inside:
             hidden += 1
         else:
-            kept.append(entry)
+            kept_items.append(entry)
         entry = entry.tb_next
-    if not kept or not hidden:
+    if not kept_items or not hidden:
         return trace, 0
     short: TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed(kept_items):
         short = TracebackType(short, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return short, hidden

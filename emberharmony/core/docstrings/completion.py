@@ -41,12 +41,12 @@ def completed(owner: Any) -> str:
 
 def descriptions(owner: Any) -> dict[str, str]:
     """Returns the description of each parameter that has one, in the order of the signature."""
-    said = [arguments(text) for text in _texts(owner)]
+    described = [arguments(text) for text in _texts(owner)]
     if isinstance(owner, type):
-        said.append(arguments(written(owner), "Attributes"))
+        described.append(arguments(written(owner), "Attributes"))
     found = {}
     for parameter in parameters(owner):
-        text = next((one[parameter.name] for one in said if parameter.name in one), None)
+        text = next((one[parameter.name] for one in described if parameter.name in one), None)
         if text is None:
             text = shared(owner, parameter) if isinstance(owner, OpSpec) else _of_methods(owner, parameter.name)
         if text is not None:

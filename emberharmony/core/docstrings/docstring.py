@@ -49,8 +49,8 @@ def document(value: Any) -> None:
     """
     if isinstance(value, ModuleType):
         # Not for the modules that it has imported: these import each other, and other packages.
-        own = () if hasattr(value, "__all__") else tuple(vars(value).values())
-        for member in own:
+        members = () if hasattr(value, "__all__") else tuple(vars(value).values())
+        for member in members:
             if not isinstance(member, ModuleType):
                 document(member)
         return

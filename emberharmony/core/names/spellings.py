@@ -216,28 +216,28 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         space: the namespace in which it was looked up.
         called: the name that stands for `ops` in the hint.
     """
-    own = elsewhere.NAMES.get(space, {}).get(name)
+    alternative = elsewhere.NAMES.get(space, {}).get(name)
     of_ops = space in NAMESPACES
     qualified_names = [
         f"{other}.{name}".removeprefix(".")
         for other in (NAMESPACES if of_ops else PUBLIC)
         if other != space and name in public_names(other)
     ]
-    if own:
-        hint = f"; {own}"
+    if alternative:
+        hint = f"; {alternative}"
     elif qualified_names:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
     elif name in NAMES and of_ops:
         hint = f"; use ops.{NAMES[name]}"
     else:
-        near = suggest(name, public_names(space))
+        closest = suggest(name, public_names(space))
         others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
-        if not near and others:
+        if not closest and others:
             hint = f"; {elsewhere.NAMES[others[0]][name]}"
-        elif not near and name in NAMES:
+        elif not closest and name in NAMES:
             hint = f"; use ops.{NAMES[name]}"
         else:
-            return near
+            return closest
     return hint.replace("ops.", f"{called}.") if of_ops else hint
 
 

@@ -183,11 +183,11 @@ def _arguments_with_tensors(shape: Shape, tensors: Sequence[int]) -> str:
     Not `p0.value`, which follows the active backend: a namespace may run the op of another one.
     """
     names = {f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensors}
-    given = []
+    expressions = []
     for part in handed_on(shape).split(", "):
         keyword, _, name = part.rpartition("=")
-        given.append(f"{keyword}={names.get(name, name)}" if keyword else names.get(name, name))
-    return ", ".join(given)
+        expressions.append(f"{keyword}={names.get(name, name)}" if keyword else names.get(name, name))
+    return ", ".join(expressions)
 
 
 def _arguments_tuple(shape: Shape) -> str:
@@ -265,8 +265,8 @@ def compiled_source(
     convert = []
     for i, (role, optional, _, variadic) in enumerate(shape):
         if role == "DTypeLike":
-            given = f"if p{i} is not None: " if optional else ""
-            convert.append(f"{given}p{i} = native_dtypes[p{i}]")
+            condition = f"if p{i} is not None: " if optional else ""
+            convert.append(f"{condition}p{i} = native_dtypes[p{i}]")
         elif role == "Tensors" or (variadic and role in ("TensorLike", "Operand")):
             convert.append(f"p{i} = native_tensors(p{i})")
     handler = f"return {'judge' if callback else 'rescue'}(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"

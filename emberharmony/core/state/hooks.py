@@ -33,8 +33,8 @@ def install() -> None:
 
 def _wrap(owner: Any, name: str, hook: Callable[[Any], Any]) -> None:
     """Replaces a function by `hook(function)`, unless that has been done."""
-    shown = getattr(owner, name)
-    if not hasattr(shown, _INSTALLED):
-        ours = hook(shown)
+    original = getattr(owner, name)
+    if not hasattr(original, _INSTALLED):
+        ours = hook(original)
         setattr(ours, _INSTALLED, True)
         setattr(owner, name, ours)

@@ -59,10 +59,10 @@ def edit_key(text: str, key: str, value: str | None) -> str:
         changed = text[: statement.value] + _quote(value) + text[statement.value_end :]
     # `_statements` only splits the text into tokens, so check the result with the parser of the standard library.
     try:
-        kept = _values(changed) == wanted
+        is_valid = _values(changed) == wanted
     except tomllib.TOMLDecodeError:
-        kept = False
-    if not kept:
+        is_valid = False
+    if not is_valid:
         raise CannotEditError(f"{key} is a table in it")
     return changed
 

@@ -118,8 +118,8 @@ def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatte
     handler = Registered(flatten, unflatten)
     if _REGISTERED.setdefault(cls, handler) is not handler:
         raise ArgumentError(f"register_node(): {cls.__qualname__} is registered already; register a class once")
-    for known in [known for known in list(KINDS) if issubclass(known, cls)]:
-        KINDS.pop(known, None)
+    for subclass in [known for known in list(KINDS) if issubclass(known, cls)]:
+        KINDS.pop(subclass, None)
     for cache in DERIVED:
         cache.clear()
 

@@ -120,12 +120,12 @@ def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
     inner: list[TreeDef] = []
     # A call of `_flatten` for each child would take a third more time.
     for child in children:
-        own = KINDS[child.__class__]
-        if own == "leaf":
+        child_kind = KINDS[child.__class__]
+        if child_kind == "leaf":
             leaves.append(child)
             inner.append(LEAF)
         else:
-            inner.append(NONE if own == "none" else _flatten_node(own, child, leaves))
+            inner.append(NONE if child_kind == "none" else _flatten_node(child_kind, child, leaves))
     return _made((kind, node, tuple(inner), len(leaves) - before))
 
 
@@ -152,10 +152,10 @@ def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
     Raises:
         ArgumentError: if the number of leaves is wrong.
     """
-    given = list(leaves)
-    if len(given) != treedef.leaves:
-        raise ArgumentError(f"tree_unflatten: the structure has {treedef.leaves} leaves, {len(given)} were given")
-    return _unflatten(treedef, iter(given))
+    leaf_list = list(leaves)
+    if len(leaf_list) != treedef.leaves:
+        raise ArgumentError(f"tree_unflatten: the structure has {treedef.leaves} leaves, {len(leaf_list)} were given")
+    return _unflatten(treedef, iter(leaf_list))
 
 
 def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:

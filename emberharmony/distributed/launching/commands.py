@@ -178,16 +178,16 @@ def command_of(
     if launcher == "mlx.launch":
         names = ",".join(name for host in hosts for name in [host.name] * host.slots)
         named = ["--hosts", names] if hosts else ["-n", str(machines.ranks)]
-        given = [word for name in carried if hosts for word in ("--env", f"{name}={variables[name]}")]
+        environment_words = [word for name in carried if hosts for word in ("--env", f"{name}={variables[name]}")]
         option = transport.partition(":")[2] or "ring"
-        return [sys.executable, path, "--backend", option, *named, *given, "--", *rank]
+        return [sys.executable, path, "--backend", option, *named, *environment_words, "--", *rank]
     if not _is_open_mpi(path):  # MPICH and Intel MPI, which carry all variables
         named = ["-f", machines.hostfile] if hosts else []
         return [path, *named, "-n", str(machines.ranks), *rank]
     root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     named = ["--hostfile", machines.hostfile] if hosts else []
-    given = [word for name in carried if hosts for word in ("-x", name)]
-    return [path, *root, "--oversubscribe", *named, *given, "-n", str(machines.ranks), *rank]
+    environment_words = [word for name in carried if hosts for word in ("-x", name)]
+    return [path, *root, "--oversubscribe", *named, *environment_words, "-n", str(machines.ranks), *rank]
 
 
 @functools.cache

@@ -190,17 +190,17 @@ def _cause(children: list[subprocess.Popen[bytes]], options: Options, folder: st
     while True:
         failed = [ending for ending in _endings(folder) if ending.status]
         # Launchers of other libraries send SIGTERM to all when one has failed.
-        own = [
+        outside_calls = [
             ending
             for i, ending in enumerate(failed)
             if _entry(ending.rank, options, folder).state != board.FAILED
             and (not i or ending.status != -signal.SIGTERM)
         ]
-        if own or len(failed) == options.ranks or time.monotonic() > until:
+        if outside_calls or len(failed) == options.ranks or time.monotonic() > until:
             break
         time.sleep(0.02)
     statuses = [child.returncode for child in children if child.returncode]
-    return (own or failed or [_Ending(0.0, None, status) for status in statuses])[0]
+    return (outside_calls or failed or [_Ending(0.0, None, status) for status in statuses])[0]
 
 
 def _entry(rank: int | None, options: Options, folder: str) -> board.Entry:
@@ -232,15 +232,15 @@ def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: 
             how = f"signal {signal.Signals(-ending.status).name}"
     if ending.rank is None:
         return f"{launcher} ended with {how}"
-    entry, where = _entry(ending.rank, options, folder), ""
+    entry, location = _entry(ending.rank, options, folder), ""
     if entry.number:
         when = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
-        where = f" {when} {board.call_label(entry.call, entry.number)}"
+        location = f" {when} {board.call_label(entry.call, entry.number)}"
     if entry.state == board.FAILED:
         others = board.Board(os.path.join(folder, "board"), None, options.ranks)
         missing = others.missing(entry.number, entry.call, wait=0.0)
-        where += "".join(f"; rank {rank} {text}" for rank, text in missing.items() if rank != ending.rank)
-    return f"rank {ending.rank} ended with {how}{where}; the others have {options.grace:g} s to end"
+        location += "".join(f"; rank {rank} {text}" for rank, text in missing.items() if rank != ending.rank)
+    return f"rank {ending.rank} ended with {how}{location}; the others have {options.grace:g} s to end"
 
 
 def _say(text: str) -> None:

@@ -99,8 +99,10 @@ def require_known(name: str) -> None:
         DistributedError: if not.
     """
     if name not in NEEDS and name not in _plugins():
-        known = [*NEEDS, *_plugins()]
-        raise DistributedError(f"there is no transport {name!r}; there are {', '.join(known)}{suggest(name, known)}")
+        transport_names = [*NEEDS, *_plugins()]
+        raise DistributedError(
+            f"there is no transport {name!r}; there are {', '.join(transport_names)}{suggest(name, transport_names)}"
+        )
 
 
 def _plugins() -> dict[str, EntryPoint]:

@@ -134,12 +134,12 @@ def _addresses(place: Place) -> Iterator[None]:
     with tempfile.NamedTemporaryFile("w", prefix="emberharmony-ring-", suffix=".json") as file:
         json.dump([[f"127.0.0.1:{place.port + 1 + rank}"] for rank in range(place.size)], file)
         file.flush()
-        own = {"MLX_HOSTFILE": file.name, "MLX_RANK": str(place.rank)}
-        os.environ.update(own)
+        variables = {"MLX_HOSTFILE": file.name, "MLX_RANK": str(place.rank)}
+        os.environ.update(variables)
         try:
             yield
         finally:
-            for name in own:
+            for name in variables:
                 del os.environ[name]
 
 

@@ -203,11 +203,11 @@ class Captured(nn.Module):
             members = {name: plain(each) if isinstance(each, nn.Module) else each for name, each in self.members()}
             whole = Captured(self.name, members, self._constants, self._modes, self.training)
             values = {name: ops.copy(cell.value) for name, cell in saved_places(whole, True).items()}
-        known = module.state_dict()
-        if set(known) - set(values):
-            missing = sorted(set(known) - set(values))
+        module_state = module.state_dict()
+        if set(module_state) - set(values):
+            missing = sorted(set(module_state) - set(values))
             raise StateDictError(f"to_torch(): {type(module).__name__} has {brief(missing)}, and the program has not")
-        module.load_state_dict({name: values[name] for name in known})
+        module.load_state_dict({name: values[name] for name in module_state})
         return module
 
     def __repr__(self) -> str:
@@ -230,15 +230,17 @@ def _argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]
     if len(shape) != len(slot.shape) or any(
         n != (lengths.setdefault(m, n) if isinstance(m, str) else m) for n, m in zip(shape, slot.shape, strict=True)
     ):
-        known = tuple(lengths.get(m, m) if isinstance(m, str) else m for m in slot.shape)
+        expected_shape = tuple(lengths.get(m, m) if isinstance(m, str) else m for m in slot.shape)
         raise ShapeError(
-            f"{path} must have the shape {known} that it had when the model was captured, not {shape}; "
+            f"{path} must have the shape {expected_shape} that it had when the model was captured, not {shape}; "
             f"from_torch(..., dynamic=...) says which axes vary"
         )
     wanted: Any = dtype if slot.dtype == FLOAT else slot.dtype
-    given = ops.dtype(x)
-    if given == wanted:
+    input_dtype = ops.dtype(x)
+    if input_dtype == wanted:
         return x
-    if ops.isdtype(given, "integral") and ops.isdtype(wanted, "integral"):
+    if ops.isdtype(input_dtype, "integral") and ops.isdtype(wanted, "integral"):
         return ops.cast(x, wanted)
-    raise DTypeError(f"{path} must have the dtype {wanted}, not {given}; ops.cast(x, {str(wanted)!r}) converts it")
+    raise DTypeError(
+        f"{path} must have the dtype {wanted}, not {input_dtype}; ops.cast(x, {str(wanted)!r}) converts it"
+    )

@@ -58,9 +58,9 @@ class Report:
     def __repr__(self) -> str:
         lines = [f"compared with PyTorch in {self.reference}", "backend    output  gradient"]
         for row in self.rows:
-            known = row.failure or (row.first and f"first: {row.first}")
-            said = known or ("differs" if self.differs(row) else "agrees")
-            lines.append(f"{row.backend:8} {row.output:8.1e}  {row.gradient:8.1e}  {said}")
+            why = row.failure or (row.first and f"first: {row.first}")
+            text = why or ("differs" if self.differs(row) else "agrees")
+            lines.append(f"{row.backend:8} {row.output:8.1e}  {row.gradient:8.1e}  {text}")
         return "\n".join(lines)
 
 
@@ -173,11 +173,11 @@ def _difference(
     function = runner.functions[step.place]
     flat, tree = ops.tree_flatten((step.args, step.keywords))
     dtype = inputs[0]
-    given = [ops.array(x, dtype if x.dtype.kind == "f" else None) if hasattr(x, "dtype") else x for x in flat]
-    places = [i for i, x in enumerate(given) if _is_floating(x)]
+    arrays = [ops.array(x, dtype if x.dtype.kind == "f" else None) if hasattr(x, "dtype") else x for x in flat]
+    places = [i for i, x in enumerate(arrays) if _is_floating(x)]
 
     def results(chosen: Sequence[Any]) -> list[Any]:
-        filled = list(given)
+        filled = list(arrays)
         for i, x in zip(places, chosen, strict=True):
             filled[i] = x
         args, keywords = ops.tree_unflatten(tree, filled)
@@ -186,16 +186,16 @@ def _difference(
         return list(value) if call.several else [value]
 
     try:
-        ours = results([given[i] for i in places])
-        for register, own, theirs in zip(call.results, ours, step.results, strict=False):
+        ours = results([arrays[i] for i in places])
+        for register, our_result, theirs in zip(call.results, ours, step.results, strict=False):
             if graph.dtypes[register] is not None and hasattr(theirs, "shape"):
-                error = _error(own, theirs)
+                error = _error(our_result, theirs)
                 if error > tolerance:
                     return f"result differs by {error:.1e}"
         if step.gradients:
             floating = [i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")]
             gradients = ops.grad(lambda chosen: _weighted_sum([results(chosen)[i] for i in floating]))(
-                [given[i] for i in places]
+                [arrays[i] for i in places]
             )
             error = max((_error(gradients[i], theirs) for i, theirs in enumerate(step.gradients)), default=0.0)
             if error > gradient_tolerance:

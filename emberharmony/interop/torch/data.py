@@ -88,17 +88,17 @@ class _Reader:
         return Graph(program, slots, dtypes, lines, written, signature, result, reference)
 
     def _call(self, place: int, entry: Mapping[str, Any]) -> ProgramCall:
-        where = f"call {place}"
-        name = _text(entry.get("op"), f"the operator of {where}")
-        args = self._value(_list(entry.get("args"), where), where)
-        keywords = _mapping(entry.get("keywords", {}), where)
+        location = f"call {place}"
+        name = _text(entry.get("op"), f"the operator of {location}")
+        args = self._value(_list(entry.get("args"), location), location)
+        keywords = _mapping(entry.get("keywords", {}), location)
         for key in keywords:  # they become source of Python
-            _require(isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key), where, key)
-        named = tuple((key, self._value(value, where)) for key, value in keywords.items())
-        results = [Register(_number(each, self.count, where)) for each in _list(entry.get("results"), where)]
+            _require(isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key), location, key)
+        named = tuple((key, self._value(value, location)) for key, value in keywords.items())
+        results = [Register(_number(each, self.count, location)) for each in _list(entry.get("results"), location)]
         several = entry.get("several", False)
-        _require(isinstance(several, bool) and (several or len(results) == 1), where, several)
-        _require(self.known.isdisjoint(results), where, results)
+        _require(isinstance(several, bool) and (several or len(results) == 1), location, several)
+        _require(self.known.isdisjoint(results), location, results)
         self.known.update(results)
         return ProgramCall(name, tuple(args), tuple(results), named, several)
 

@@ -79,8 +79,8 @@ def _restore(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
             new_cells[id(tensor)] = _cell_of(name, entry, tensor)
         members[name] = new_cells[id(tensor)]
     for path, entry in layers.items():
-        own = [name for name in members if name.startswith(f"{path}.")]
-        members[path] = layer_of(path, entry, {name.removeprefix(f"{path}."): members.pop(name) for name in own})
+        own_names = [name for name in members if name.startswith(f"{path}.")]
+        members[path] = layer_of(path, entry, {name.removeprefix(f"{path}."): members.pop(name) for name in own_names})
     _require_targets(graphs, members, constants)
     return Captured(str(data.get("name")), members, constants, Modes(graphs), bool(data.get("training")))
 
@@ -102,8 +102,8 @@ def _require_targets(graphs: Mapping[str, Any], members: Mapping[str, Any], cons
             names |= {f"{path}.{own}" for own in cells_of(member)}
     for graph in graphs.values():
         for slot in graph.slots:
-            known = {"cell": names, "layer": members, "constant": constants}.get(slot.kind)
-            if known is not None and slot.target not in known:
+            targets = {"cell": names, "layer": members, "constant": constants}.get(slot.kind)
+            if targets is not None and slot.target not in targets:
                 raise CaptureError(f"the program is damaged: it has no {slot.kind} {slot.target!r}")
         for name in [*graph.written, *([graph.reference] if graph.reference else [])]:
             if name not in names:

@@ -35,10 +35,10 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     layer = _without_values(path, kind, arguments)
     places = cells_of(layer)
     shapes = {name: (type(cell), tuple(cell.shape)) for name, cell in places.items()}
-    given = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
-    if shapes != given:
+    shapes_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
+    if shapes != shapes_by_name:
         raise CaptureError(
-            f"the program is damaged: {path}, a {kind.__name__}, has {brief(given)}, not {brief(shapes)}"
+            f"the program is damaged: {path}, a {kind.__name__}, has {brief(shapes_by_name)}, not {brief(shapes)}"
         )
     modules = dict(layer.named_modules())
     for name, cell in cells.items():

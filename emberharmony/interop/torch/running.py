@@ -191,10 +191,10 @@ def _ends(graph: Graph) -> list[list[int]]:
     last: dict[int, int] = {}
     for place, call in enumerate(program.calls):
         last.update(dict.fromkeys([*call.results, *call.operands], place))
-    kept = {x for x in program.outputs if x.__class__ is Register}
+    output_registers = {x for x in program.outputs if x.__class__ is Register}
     ends: list[list[int]] = [[] for _ in program.calls]
     for register, place in last.items():
-        if register >= program.inputs and register not in kept:
+        if register >= program.inputs and register not in output_registers:
             ends[place].append(register)
     return ends
 

@@ -110,12 +110,12 @@ class Signature:
             ArgumentError: if an argument is missing, was not given at the capture, or has another constant.
             ArgumentTypeError: if an argument has another structure.
         """
-        given = dict(zip(self._positional(len(args)), args, strict=True))
+        by_name = dict(zip(self._positional(len(args)), args, strict=True))
         for name in kwargs:
-            if name in given:
+            if name in by_name:
                 raise ArgumentError(f"argument {name!r} is given by place and by name")
-        given |= kwargs
-        for name, value in given.items():
+        by_name |= kwargs
+        for name, value in by_name.items():
             if name not in self.arguments and value is not None:
                 raise ArgumentError(
                     f"the model was captured without the argument {name!r}{suggest(name, self.arguments)}; its "
@@ -123,8 +123,8 @@ class Signature:
                 )
         tensors: list[tuple[int, Any, str]] = []
         for name, template in self.arguments.items():
-            if name in given:
-                tensors += leaves(template, given[name], name)
+            if name in by_name:
+                tensors += leaves(template, by_name[name], name)
             elif has_leaves(template):
                 raise ArgumentError(f"argument {name!r} is missing")
         return tensors

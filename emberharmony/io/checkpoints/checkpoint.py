@@ -112,10 +112,10 @@ class Checkpoint:
         """
         if type(step) is not int or step < 0:
             raise ArgumentError(f"save(): step is {brief(step)}, expected an integer >= 0")
-        given = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
-        collected = Collected(given)
-        held = self._extra(extra or {})
-        if not collected.parts and not held:
+        parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
+        collected = Collected(parts)
+        packed_extra = self._extra(extra or {})
+        if not collected.parts and not packed_extra:
             raise ArgumentError("save() was given nothing to save: pass model=, optimizer=, random=, data=")
         content = {
             "version": VERSION,
@@ -123,7 +123,7 @@ class Checkpoint:
             "written": versions_of_writer(),
             "parts": collected.parts,
             "streams": streams(),
-            "extra": held,
+            "extra": packed_extra,
         }
         try:
             records = self._records()
@@ -175,12 +175,12 @@ class Checkpoint:
             ArgumentTypeError: if a part has no state.
             CheckpointError: if there is no such checkpoint, it is damaged, or it does not fit; nothing is changed then.
         """
-        given = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
-        if all(part is None for part in given.values()):
+        parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
+        if all(part is None for part in parts.values()):
             raise ArgumentError("restore() was given nothing to restore into: pass model=, optimizer=, random=, data=")
         record = self._record(step)
         try:
-            restoring = Restoring(record, given)
+            restoring = Restoring(record, parts)
         except (WeightFileError, OSError) as error:
             raise CheckpointError("damaged", record.path, str(error)) from error
         restoring.require_all()
@@ -230,18 +230,18 @@ class Checkpoint:
         if type(extra) is not dict or not all(type(name) is str for name in extra):
             raise ArgumentTypeError(f"save(): extra is a dict with names as keys, not {brief(extra)}")
         if self.keep_best is not None and self.keep_best not in extra:
-            near = suggest(self.keep_best, extra)
+            hint = suggest(self.keep_best, extra)
             raise ArgumentError(
-                f"save(): extra lacks {self.keep_best!r}, the number for keep_best{near}; give None where there is none"
+                f"save(): extra lacks {self.keep_best!r}, the number for keep_best{hint}; give None where there is none"
             )
         tensors: dict[str, Any] = {}
-        held = {name: pack_state(_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
+        packed = {name: pack_state(_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
         if tensors:
             raise ArgumentTypeError(
                 f"save(): {next(iter(tensors))} is a tensor of several elements; keep it in a Buffer of the model, or "
                 f"write it with io.save"
             )
-        return held
+        return packed
 
     def _records(self) -> list[Record]:
         """Returns the whole checkpoints; of several of one step the one that was saved last."""
@@ -269,10 +269,10 @@ class Checkpoint:
             if step in (None, number):
                 read_record(path)  # says what is wrong
         wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
-        known = f"there are those of {sorted(record.step for record in records)}"
+        steps_text = f"there are those of {sorted(record.step for record in records)}"
         if not records:
-            known = "nothing was saved there; ask latest() first, which is None then, and begin without restore()"
-        raise CheckpointError("missing", self.folder, f"has not {wanted}: {known}")
+            steps_text = "nothing was saved there; ask latest() first, which is None then, and begin without restore()"
+        raise CheckpointError("missing", self.folder, f"has not {wanted}: {steps_text}")
 
     def _newer(self, record: Record) -> list[str]:
         """Returns notes on folders of later steps that are no whole checkpoints."""
@@ -282,23 +282,23 @@ class Checkpoint:
 
     def _best(self, records: list[Record]) -> Record | None:
         numbers = [(self._figure(record), -record.serial, record) for record in records]
-        known = [(number, serial, record) for number, serial, record in numbers if number is not None]
+        measured = [(number, serial, record) for number, serial, record in numbers if number is not None]
         sign = -1.0 if self.mode == "min" else 1.0
-        return max(known, key=lambda each: (sign * each[0], each[1]))[2] if known else None
+        return max(measured, key=lambda each: (sign * each[0], each[1]))[2] if measured else None
 
     def _figure(self, record: Record) -> float | None:
         """Returns the number of `keep_best`; None if it has none, or one that is NaN."""
         value = unpack_state(record.content["extra"], {}).get(self.keep_best)
-        known = isinstance(value, (int, float)) and not math.isnan(value)
-        return float(value) if known else None
+        is_comparable = isinstance(value, (int, float)) and not math.isnan(value)
+        return float(value) if is_comparable else None
 
     def _prune(self, records: list[Record]) -> None:
         """Removes the checkpoints that are not to be kept, and those that were replaced."""
         order = sorted(records, key=_serial, reverse=True)
         newest = {record.step: record for record in reversed(order)}
-        kept = [record for record in order if newest[record.step] is record]
-        stay = {record.path for record in (kept if self.keep is None else kept[: self.keep])}
-        if self.keep_best is not None and (best := self._best(kept)) is not None:
+        kept_records = [record for record in order if newest[record.step] is record]
+        stay = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
+        if self.keep_best is not None and (best := self._best(kept_records)) is not None:
             stay.add(best.path)
         for record in order:
             if record.path not in stay:

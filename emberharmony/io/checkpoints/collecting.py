@@ -109,8 +109,10 @@ def class_of(part: Any) -> str:
 def groups_of(optimizer: Any) -> list[dict[str, Any]]:
     """Returns the options of each group of parameters, as JSON; a schedule is described."""
     groups = getattr(optimizer, "param_groups", [])
-    own = ("params", "param_names")
-    return [{name: schedule_of(value) for name, value in group.items() if name not in own} for group in groups]
+    parameter_keys = ("params", "param_names")
+    return [
+        {name: schedule_of(value) for name, value in group.items() if name not in parameter_keys} for group in groups
+    ]
 
 
 def stateful_rates(optimizer: Any) -> list[Any]:
@@ -153,18 +155,18 @@ def _sources(part: Any) -> Iterator[tuple[str, Any]]:
     """Yields the place and the object of each generator, and of named streams in the place of theirs."""
     modules = {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
     owners: dict[tuple[Any, ...], Any] = {}
-    for held in held_in(part):
-        if isinstance(held.value, ops.random.Generator):
-            above = next((path for path in owners if held.path[: len(path)] == path), None)
+    for source in held_in(part):
+        if isinstance(source.value, ops.random.Generator):
+            above = next((path for path in owners if source.path[: len(path)] == path), None)
             if above is not None:
                 continue
             # Streams are made when they are first asked for, so only their owner knows all of them.
-            if held.holder is not part and hasattr(held.holder, "loading") and held.path[-1] == "_default":
-                owners[tuple(held.path[:-1])] = held.holder
-                yield ".".join(map(str, held.path[:-1])), held.holder
+            if source.holder is not part and hasattr(source.holder, "loading") and source.path[-1] == "_default":
+                owners[tuple(source.path[:-1])] = source.holder
+                yield ".".join(map(str, source.path[:-1])), source.holder
             else:
-                module = modules.get(id(held.holder))
-                yield (f"{module}.{held.path[-1]}" if module else str(held.path)), held.value
+                module = modules.get(id(source.holder))
+                yield (f"{module}.{source.path[-1]}" if module else str(source.path)), source.value
 
 
 def versions_of_writer() -> dict[str, Any]:

@@ -68,15 +68,15 @@ def unpack_state(state: Any, tensors: Mapping[str, Any]) -> Any:
     mark = next(iter(state), "")
     if not mark.startswith("$"):
         return {key: unpack_state(x, tensors) for key, x in state.items()}
-    (held,) = state.values()
+    (state_value,) = state.values()
     if mark == "$tensor":
-        return tensors[held]
+        return tensors[state_value]
     if mark == "$tuple":
-        return tuple(unpack_state(held, tensors))
+        return tuple(unpack_state(state_value, tensors))
     if mark == "$dict":
-        return {key: unpack_state(x, tensors) for key, x in held}
+        return {key: unpack_state(x, tensors) for key, x in state_value}
     if mark == "$float":
-        return float(held)
+        return float(state_value)
     raise ValueError(f"the mark {brief(mark)} is unknown")
 
 

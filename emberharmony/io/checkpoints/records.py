@@ -49,8 +49,8 @@ def write_record(folder: str, content: dict[str, Any]) -> None:
         path = os.path.join(folder, name)
         if os.path.exists(path):
             files[name] = {"sha256": digest(path), "bytes": os.path.getsize(path)}
-    held = {**content, "files": files}
-    replace_text(os.path.join(folder, NAME), json.dumps({"sha256": _digest_of(held), **held}, indent=1))
+    record = {**content, "files": files}
+    replace_text(os.path.join(folder, NAME), json.dumps({"sha256": _digest_of(record), **record}, indent=1))
 
 
 def read_record(folder: str) -> Record:
@@ -61,30 +61,30 @@ def read_record(folder: str) -> Record:
     """
     try:
         with open(os.path.join(folder, NAME), "rb") as stream:
-            held = json.load(stream)
+            content = json.load(stream)
     except FileNotFoundError as error:
         raise CheckpointError("damaged", folder, f"has no {NAME}, so it is no whole checkpoint") from error
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError("damaged", folder, f"{NAME} cannot be read: {brief(error)}") from error
-    if not isinstance(held, dict) or held.get("sha256") != _digest_of(held):
+    if not isinstance(content, dict) or content.get("sha256") != _digest_of(content):
         raise CheckpointError("damaged", folder, f"{NAME} has changed since it was written: its digest differs")
-    if type(held.get("version")) is int and held["version"] > VERSION:
+    if type(content.get("version")) is int and content["version"] > VERSION:
         raise CheckpointError(
             "damaged",
             folder,
-            f"has version {held['version']}, but this EmberHarmony reads versions up to {VERSION}; update it",
+            f"has version {content['version']}, but this EmberHarmony reads versions up to {VERSION}; update it",
         )
-    wrong = [name for name, kind in _FIELDS.items() if type(held.get(name)) is not kind]
-    if wrong or not held["files"].keys() <= set(FILES):
-        raise CheckpointError("damaged", folder, f"{NAME} has wrong fields: {wrong or list(held['files'])}")
-    for name, described in held["files"].items():
+    wrong = [name for name, kind in _FIELDS.items() if type(content.get(name)) is not kind]
+    if wrong or not content["files"].keys() <= set(FILES):
+        raise CheckpointError("damaged", folder, f"{NAME} has wrong fields: {wrong or list(content['files'])}")
+    for name, described in content["files"].items():
         try:
             size = os.path.getsize(os.path.join(folder, name))
         except OSError as error:
             raise CheckpointError("damaged", folder, f"{name} is missing") from error
         if size != described.get("bytes"):
             raise CheckpointError("damaged", folder, f"{name} has {size} bytes, expected {described.get('bytes')}")
-    return Record(folder, held)
+    return Record(folder, content)
 
 
 def check_digest(record: Record, name: str) -> str:
@@ -110,5 +110,5 @@ def digest(path: str) -> str:
 
 
 def _digest_of(content: dict[str, Any]) -> str:
-    held = {name: value for name, value in content.items() if name != "sha256"}
-    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()
+    digested = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(digested, sort_keys=True).encode()).hexdigest()

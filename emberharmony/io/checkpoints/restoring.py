@@ -97,13 +97,13 @@ class Restoring:
         return CheckpointError("different", self._record.path, reason, faults)
 
     def _match_kind(self, kind: str, saved: Mapping[str, Any]) -> None:
-        given = self._given[kind]
-        left = [label_of(kind, name) for name in saved if name not in given]
-        if given:
-            self.faults += [f"unexpected: {label}{suggest(label, given)}" for label in left]
+        parts = self._given[kind]
+        left = [label_of(kind, name) for name in saved if name not in parts]
+        if parts:
+            self.faults += [f"unexpected: {label}{suggest(label, parts)}" for label in left]
         elif left and self._given["optimizer"]:
             self.notes.append(f"the checkpoint has {', '.join(left)}, for which restore() was given nothing")
-        for name, part in given.items():
+        for name, part in parts.items():
             label = label_of(kind, name)
             if name not in saved:
                 self.faults.append(f"missing: {label}, which the checkpoint does not have")
@@ -150,8 +150,8 @@ class Restoring:
         """Returns the tensors of a file, on the active backend."""
         if kind not in self._files:
             name = f"{kind}.safetensors"
-            known = name in self._record.content["files"]
-            self._files[kind] = load(check_digest(self._record, name)) if known else {}
+            has_file = name in self._record.content["files"]
+            self._files[kind] = load(check_digest(self._record, name)) if has_file else {}
         return self._files[kind]
 
     def _compare_model(self, label: str, part: Any, saved: Mapping[str, Any], state: Any) -> None:
@@ -162,9 +162,9 @@ class Restoring:
                 f"none of the {len(state)} names in the checkpoint, {brief(list(state))}, is in "
                 f"{type(part).__name__}, which has {brief(list(here))}"
             )
-        own, ties = ties_of(here), saved["ties"]
-        for one, other, where in ((ties, own, "in the checkpoint"), (own, ties, "here")):
-            self.faults += [f"{label}: {', '.join(x)} are one tensor only {where}" for x in one if x not in other]
+        ties_here, ties = ties_of(here), saved["ties"]
+        for one, other, side_text in ((ties, ties_here, "in the checkpoint"), (ties_here, ties, "here")):
+            self.faults += [f"{label}: {', '.join(x)} are one tensor only {side_text}" for x in one if x not in other]
         cast: dict[str, list[str]] = {}
         for name in here.keys() & state.keys():
             old, new = ops.dtype(state[name]).name, ops.dtype(here[name]).name
@@ -175,24 +175,24 @@ class Restoring:
 
     def _match_generators(self, label: str, part: Any, saved: list[Any]) -> None:
         """Adds the states of the random generators in a model."""
-        known = {place: source for places, source in generators_of(part) for place in places}
+        generator_by_place = {place: source for places, source in generators_of(part) for place in places}
         wrong = self.faults if self.resumes else self.notes
-        left = dict(known)
+        left = dict(generator_by_place)
         for each in saved:
             places = each["places"]
             for place in places:
                 left.pop(place, None)
-            lost = [place for place in places if place not in known]
-            wrong += [f"{label}: missing random generator {place}, which the checkpoint has" for place in lost]
-            if len({id(known[place]) for place in places if place in known}) > 1:
+            missing_names = [place for place in places if place not in generator_by_place]
+            wrong += [f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_names]
+            if len({id(generator_by_place[place]) for place in places if place in generator_by_place}) > 1:
                 wrong.append(f"{label}: {_some(places)} share a random generator in the checkpoint and not here")
-            elif not lost:
-                self._steps += known[places[0]].loading(each["state"])
+            elif not missing_names:
+                self._steps += generator_by_place[places[0]].loading(each["state"])
         wrong += [f"{label}: the checkpoint lacks the random generator {place}" for place in left]
         shared = [places for places, _ in generators_of(part) if len(places) > 1]
         for places in shared:
-            apart = [each for each in saved if set(each["places"]) & set(places)]
-            if len(apart) > 1:
+            overlapping = [each for each in saved if set(each["places"]) & set(places)]
+            if len(overlapping) > 1:
                 wrong.append(f"{label}: {_some(places)} share a random generator here and not in the checkpoint")
 
     def _match_groups(self, label: str, part: Any, saved: Mapping[str, Any]) -> None:
@@ -235,8 +235,8 @@ class Restoring:
     def _streams_fit(self) -> bool:
         """Returns whether the default streams can be restored: only the backend and version that wrote them can."""
         old, backend = self._record.content["written"], selection.active().backend
-        known = "state" in self._record.content.get("streams", {})
-        return known and (old.get("backend"), old.get("version")) == (backend.name, backend.version)
+        has_state = "state" in self._record.content.get("streams", {})
+        return has_state and (old.get("backend"), old.get("version")) == (backend.name, backend.version)
 
 
 def _change_text(what: str, old: Any, new: Any, used: str) -> str:
@@ -252,5 +252,5 @@ def _option_text(value: Any) -> str:
 
 
 def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+    text = ", ".join(names[:5])
+    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"

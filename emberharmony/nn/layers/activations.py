@@ -48,9 +48,9 @@ def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[...
     signature = Signature(arguments)
 
     def construct(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        for name, value in given.arguments.items():
+        bound_arguments = signature.bind(*args, **kwargs)
+        bound_arguments.apply_defaults()
+        for name, value in bound_arguments.arguments.items():
             setattr(self, name, number(name, value) if kinds[name] is float else value)
         self.check()
 

@@ -242,9 +242,9 @@ class MultiheadAttention(Module):
         """Returns keys and values with the learned ones and the zeros at their end, as the options say."""
         row = (k.shape[0], 1, self.num_kv_heads, self.head_dim)
         if self.bias_k is not None and self.bias_v is not None:
-            own = (1, 1, self.num_kv_heads, self.head_dim)
-            k = ops.concatenate([k, ops.broadcast_to(ops.reshape(self.bias_k, own), row)], 1)
-            v = ops.concatenate([v, ops.broadcast_to(ops.reshape(self.bias_v, own), row)], 1)
+            shape = (1, 1, self.num_kv_heads, self.head_dim)
+            k = ops.concatenate([k, ops.broadcast_to(ops.reshape(self.bias_k, shape), row)], 1)
+            v = ops.concatenate([v, ops.broadcast_to(ops.reshape(self.bias_v, shape), row)], 1)
         if self.add_zero_attn:
             k, v = (ops.pad(x, ((0, 0), (0, 1), (0, 0), (0, 0))) for x in (k, v))
         return k, v
@@ -263,17 +263,17 @@ class MultiheadAttention(Module):
             ShapeError: if a mask has another shape than expected.
         """
         bias: Tensor | None = None
-        kept: Tensor | None = None
-        for name, given in (("key_padding_mask", padding), ("attn_mask", mask)):
-            if given is not None:
-                tensor = self._four_axes(name, ops.convert_to_tensor(given), sizes)
+        is_kept: Tensor | None = None
+        for name, mask_tensor in (("key_padding_mask", padding), ("attn_mask", mask)):
+            if mask_tensor is not None:
+                tensor = self._four_axes(name, ops.convert_to_tensor(mask_tensor), sizes)
                 if ops.dtype(tensor).is_floating:
                     tensor = ops.pad(tensor, (*((0, 0),) * 3, (0, more))) if more else tensor
                     bias = tensor if bias is None else ops.add(bias, tensor)
                 else:
                     tensor = _with_true(ops.logical_not(tensor), more)
-                    kept = tensor if kept is None else ops.logical_and(kept, tensor)
-        return bias, kept
+                    is_kept = tensor if is_kept is None else ops.logical_and(is_kept, tensor)
+        return bias, is_kept
 
     def _four_axes(self, name: str, mask: Tensor, sizes: tuple[int, int, int]) -> Tensor:
         batch, queries, keys = sizes

@@ -112,8 +112,8 @@ class ConvLSTM2d(Module):
             first = zeros(tuple(shape), self.conv_hh.weight)
             return first, first
         wanted, states = tuple(shape[1:] if single else shape), []
-        for name, given in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
-            state = spatial.tensor(given)
+        for name, initial in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
+            state = spatial.tensor(initial)
             if tuple(state.shape) != wanted:
                 raise fault(ShapeError(f"expected {name} of shape {wanted}, got {tuple(state.shape)}"))
             states.append(ops.expand_dims(state, 0) if single else state)

@@ -51,15 +51,17 @@ class _Table(Module):
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
         indices = spatial.tensor(given)
-        kept = ops.stop_gradient(rows)
+        constant = ops.stop_gradient(rows)
         counted = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
         if self.scale_grad_by_freq:
             flat = ops.reshape(counted, (-1,))
             times = ops.segment_sum(ops.ones_like(flat, dtype=rows.dtype), flat, self.num_embeddings)
             # The difference is 0, but its gradient is divided by how often the index occurs.
-            rows = ops.add(kept, ops.divide(ops.subtract(rows, kept), ops.expand_dims(ops.take(times, counted), -1)))
+            rows = ops.add(
+                constant, ops.divide(ops.subtract(rows, constant), ops.expand_dims(ops.take(times, counted), -1))
+            )
         if self.padding_idx is not None:
-            rows = ops.where(ops.expand_dims(ops.equal(counted, self.padding_idx), -1), kept, rows)
+            rows = ops.where(ops.expand_dims(ops.equal(counted, self.padding_idx), -1), constant, rows)
         return rows
 
 

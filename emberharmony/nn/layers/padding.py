@@ -32,8 +32,8 @@ class _Pad(spatial.Spatial):
         pairs = spatial.by_axis(self.padding)
         behind = self.data_format == "channels_last"
         self._added = [*((max(before, 0), max(after, 0)) for before, after in pairs), *[(0, 0)] * behind]
-        kept = [slice(max(-before, 0), min(after, 0) or None) for before, after in pairs]
-        self._kept = (..., *kept, *[slice(None)] * behind) if min(self.padding) < 0 else None
+        kept_slices = [slice(max(-before, 0), min(after, 0) or None) for before, after in pairs]
+        self._kept = (..., *kept_slices, *[slice(None)] * behind) if min(self.padding) < 0 else None
         self._cut = [0] * behind + [-min(before, 0) - min(after, 0) for before, after in reversed(pairs)]
 
     def __call__(self, x: TensorLike) -> Tensor:

@@ -225,9 +225,9 @@ def gru_step(by_input: Tensor, by_state: Tensor, h: Tensor) -> Tensor:
     """Returns the next state of a gated recurrent unit from the two products and the state before."""
     reset, update, new = ops.split(by_input, 3, -1)
     reset_h, update_h, new_h = ops.split(by_state, 3, -1)
-    kept = ops.sigmoid(ops.add(update, update_h))
+    update_gate = ops.sigmoid(ops.add(update, update_h))
     new = ops.tanh(ops.add(new, ops.multiply(ops.sigmoid(ops.add(reset, reset_h)), new_h)))
-    return ops.add(new, ops.multiply(kept, ops.subtract(h, new)))
+    return ops.add(new, ops.multiply(update_gate, ops.subtract(h, new)))
 
 
 def lstm_step(gates: Tensor, c: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:

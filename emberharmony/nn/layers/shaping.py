@@ -145,15 +145,15 @@ class PixelShuffle(Module):
         *batch, channels, height, width = _image(x, self.data_format)
         if channels % (r * r):
             raise fault(ShapeError(f"expected channels that {r} * {r} divides, got {channels} in {tuple(x.shape)}"))
-        n, kept = len(batch), channels // (r * r)
+        n, channels_left = len(batch), channels // (r * r)
         first = list(range(n))
         if self.data_format == "channels_last":
-            x = ops.reshape(x, (*batch, height, width, kept, r, r))
+            x = ops.reshape(x, (*batch, height, width, channels_left, r, r))
             x = ops.transpose(x, (*first, n, n + 3, n + 1, n + 4, n + 2))
-            return ops.reshape(x, (*batch, height * r, width * r, kept))
-        x = ops.reshape(x, (*batch, kept, r, r, height, width))
+            return ops.reshape(x, (*batch, height * r, width * r, channels_left))
+        x = ops.reshape(x, (*batch, channels_left, r, r, height, width))
         x = ops.transpose(x, (*first, n, n + 3, n + 1, n + 4, n + 2))
-        return ops.reshape(x, (*batch, kept, height * r, width * r))
+        return ops.reshape(x, (*batch, channels_left, height * r, width * r))
 
 
 class PixelUnshuffle(Module):
@@ -219,8 +219,8 @@ class ChannelShuffle(Module):
         axis = len(shape) - 1 if self.data_format == "channels_last" else 1
         if shape[axis] % self.groups:
             raise fault(ShapeError(f"expected channels that {self.groups} groups divide, got {shape[axis]} in {shape}"))
-        apart = ops.reshape(x, (*shape[:axis], self.groups, shape[axis] // self.groups, *shape[axis + 1 :]))
-        return ops.reshape(ops.swapaxes(apart, axis, axis + 1), shape)
+        grouped = ops.reshape(x, (*shape[:axis], self.groups, shape[axis] // self.groups, *shape[axis + 1 :]))
+        return ops.reshape(ops.swapaxes(grouped, axis, axis + 1), shape)
 
 
 class Unfold(Module):
@@ -327,12 +327,12 @@ def _complete_lengths(count: int, parts: tuple[int, ...], shape: tuple[int, ...]
     Raises:
         ShapeError: if their product is not the number of elements.
     """
-    known = 1
+    known_size = 1
     for part in parts:
-        known *= 1 if part == -1 else part
-    if -1 in parts and known and count % known == 0:
-        return tuple(count // known if part == -1 else part for part in parts)
-    if -1 in parts or known != count:
+        known_size *= 1 if part == -1 else part
+    if -1 in parts and known_size and count % known_size == 0:
+        return tuple(count // known_size if part == -1 else part for part in parts)
+    if -1 in parts or known_size != count:
         raise fault(ShapeError(f"{count} elements of shape {shape} do not fill {parts}"))
     return parts
 

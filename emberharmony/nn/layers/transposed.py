@@ -97,9 +97,9 @@ class _ConvTranspose(Convolution):
             kernel = ops.transpose(weight, self._order)
         else:
             outputs, inputs = self.out_channels // self.groups, weight.shape[0] // self.groups
-            apart = ops.reshape(weight, (self.groups, inputs, outputs, *self.kernel_size))
+            grouped = ops.reshape(weight, (self.groups, inputs, outputs, *self.kernel_size))
             kernel = ops.reshape(
-                ops.transpose(apart, self._grouped_order), (*self.kernel_size, self.out_channels, inputs)
+                ops.transpose(grouped, self._grouped_order), (*self.kernel_size, self.out_channels, inputs)
             )
         return ops.conv_transpose(
             x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation, self.bias

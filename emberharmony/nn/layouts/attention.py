@@ -13,8 +13,8 @@ def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
     width, narrow = layer.embed_dim, layer.head_dim * layer.num_kv_heads
     stops = (width, width + narrow, width + 2 * narrow)
     for role, start, stop in zip(_ROLES, (0, *stops), stops, strict=False):
-        alone = getattr(layer, f"{role[0]}_proj_weight") is not None
-        yield role, "weight", Part(f"{role[0]}_proj_weight") if alone else Part("in_proj_weight", start, stop)
+        is_separate = getattr(layer, f"{role[0]}_proj_weight") is not None
+        yield role, "weight", Part(f"{role[0]}_proj_weight") if is_separate else Part("in_proj_weight", start, stop)
         yield role, "bias", Part("in_proj_bias", start, stop)
 
 

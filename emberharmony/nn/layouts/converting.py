@@ -87,9 +87,9 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
 
 def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:
     """Returns a line for each name that is missing or unexpected, with the nearest name."""
-    lost, extra = list(missing), list(unexpected)
+    missing_names, extra = list(missing), list(unexpected)
     return [
-        *(f"missing: {name} of {plan.placed[name].layer}{suggest(name, extra)}" for name in lost),
+        *(f"missing: {name} of {plan.placed[name].layer}{suggest(name, extra)}" for name in missing_names),
         *(f"unexpected: {name}{suggest(name, plan.placed)}" for name in extra),
     ]
 

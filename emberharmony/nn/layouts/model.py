@@ -34,15 +34,17 @@ def read(
     reading = converting.read(planned, values)
     faults: list[str] = []
     if strict:
-        known = {named[name] for name in reading.values}
+        read_cells = {named[name] for name in reading.values}
         placed = {name: planned.placed[name].weight.sources() for name in reading.missing}
-        missing = [name for name, sources in placed.items() if not known.issuperset(named[each] for each in sources)]
+        missing = [
+            name for name, sources in placed.items() if not read_cells.issuperset(named[each] for each in sources)
+        ]
         faults += converting.hints(missing, reading.unexpected, planned)
     others = other_shapes(module, shapes, layout) if reading.faults else {}
     for name, tensor in reading.faults.items():
-        at, given = planned.placed[name], tuple(tensor.shape)
-        fault = f"has shape {given}, expected {at.shape} in the layout {layout!r} for {at.layer}"
-        faults.append(f"wrong: {name}: {fault}{_fitting(others, name, given)}")
+        position, shape = planned.placed[name], tuple(tensor.shape)
+        fault = f"has shape {shape}, expected {position.shape} in the layout {layout!r} for {position.layer}"
+        faults.append(f"wrong: {name}: {fault}{_fitting(others, name, shape)}")
     return reading.values, reading.unexpected, faults
 
 
@@ -56,18 +58,18 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
         layout: the layout in which they were expected.
         argument: that which says so.
     """
-    given = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
+    value_shapes = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
     others = other_shapes(module, shapes, layout)
     for other, theirs in others.items():
-        if theirs == given:
+        if theirs == value_shapes:
             return f"\nall names and shapes are those of the layout {other!r}: pass {argument}={other!r}"
     if layout != "torch":
         return ""  # the faults have it
     wrong = {
         name: fit
         for name in shapes
-        if given.get(name, shapes[name]) != shapes[name]
-        if (fit := _fitting(others, name, given[name]))
+        if value_shapes.get(name, shapes[name]) != shapes[name]
+        if (fit := _fitting(others, name, value_shapes[name]))
     }
     return "".join(f"\n  {name}{fit}" for name, fit in wrong.items())
 

@@ -110,22 +110,22 @@ def _weights(
     """
     row = row_of(layer, layout)
     title = f"{type(layer).__name__} at {ours[:-1]}" if ours else type(layer).__name__
-    own: set[str] = set()
+    own_sources: set[str] = set()
     for weight in row.weights:
         sources = {ours + name for name in weight.sources()}
         if sources <= shapes.keys() and not sources & taken:
-            own |= sources
+            own_sources |= sources
             yield weight.within_model(theirs, ours, layer), title
     for name, _ in walk.own_cells(layer):
         full = ours + name
-        if full in shapes and full not in taken | own:
+        if full in shapes and full not in taken | own_sources:
             if name in row.left_out:
                 left_out.append(full)
             else:
                 yield Weight(theirs + name, (Part(full),)), title
     for name, inner in walk.inner(layer):
         place = f"{theirs}{row.child(name)}."
-        yield from _weights(inner, layout, shapes, left_out, taken | own, f"{ours}{name}.", place)
+        yield from _weights(inner, layout, shapes, left_out, taken | own_sources, f"{ours}{name}.", place)
 
 
 def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:

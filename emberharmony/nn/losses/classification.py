@@ -124,9 +124,9 @@ def nll(
     (x,), kind = operands("nll", input)
     along = class_axis("nll", x, axis)
     weights = None if weight is None else class_weight("nll", weight, x.shape[along], x)
-    place, kept = class_ids("nll", target, tuple(x.shape), along, ignore_index)
-    lost, counted = _weighted_losses(_negative_log_of_class(x, place, along), place, kept, weights)
-    return _reduce_weighted("nll", lost, counted, reduction, kind)
+    place, is_kept = class_ids("nll", target, tuple(x.shape), along, ignore_index)
+    losses, counted = _weighted_losses(_negative_log_of_class(x, place, along), place, is_kept, weights)
+    return _reduce_weighted("nll", losses, counted, reduction, kind)
 
 
 def binary_cross_entropy(
@@ -160,12 +160,12 @@ def binary_cross_entropy(
     require_probabilities(name, "target", t)
     inside = ops.greater(ops.multiply(p, _rest(p)), _LEAST_PRODUCT)
     safe = ops.where(inside, p, 0.5)
-    near = _likelihood(t, ops.log(safe), ops.log1p(ops.negative(safe)))
+    likelihood_inside = _likelihood(t, ops.log(safe), ops.log1p(ops.negative(safe)))
     # At the ends the value is constant, and the gradient is that of a line.
-    held = ops.stop_gradient(p)
-    line = ops.multiply(ops.subtract(p, held), ops.divide(ops.subtract(held, t), _LEAST_PRODUCT))
-    logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (held, _rest(held))]
-    loss = ops.where(inside, near, ops.add(_likelihood(t, *logs), line))
+    constant_p = ops.stop_gradient(p)
+    line = ops.multiply(ops.subtract(p, constant_p), ops.divide(ops.subtract(constant_p, t), _LEAST_PRODUCT))
+    logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _rest(constant_p))]
+    loss = ops.where(inside, likelihood_inside, ops.add(_likelihood(t, *logs), line))
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, p))
     return reduce_losses(name, loss, reduction, kind)

@@ -34,9 +34,9 @@ def hinge_embedding(
     Source: `torch.nn.functional.hinge_embedding_loss`.
     """
     (x, t), kind = matching("hinge_embedding", input=input, target=target)
-    apart = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
+    loss_of_unlike = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
     together = ops.where(ops.equal(t, -1.0), 0.0, x)
-    return reduce_losses("hinge_embedding", ops.add(apart, together), reduction, kind)
+    return reduce_losses("hinge_embedding", ops.add(loss_of_unlike, together), reduction, kind)
 
 
 def cosine_embedding(
@@ -80,8 +80,8 @@ def cosine_embedding(
     norms = [ops.sqrt(ops.add(ops.sum(ops.square(each), -1), _EPSILON)) for each in (x, y)]
     cosine = ops.divide(ops.sum(ops.multiply(x, y), -1), ops.multiply(*norms))
     together = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
-    apart = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
-    return reduce_losses(name, ops.add(together, apart), reduction, kind)
+    loss_of_unlike = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
+    return reduce_losses(name, ops.add(together, loss_of_unlike), reduction, kind)
 
 
 def triplet_margin(
@@ -178,7 +178,7 @@ def _triplet(
     (a, p, n), kind = matching(name, anchor=anchor, positive=positive, negative=negative)
     if not a.shape:
         raise fault(ShapeError(f"{name}(): anchor has no axes, expected vectors (..., features)"))
-    near, far = distance(a, p), distance(a, n)
+    positive_distance, negative_distance = distance(a, p), distance(a, n)
     if swap:
-        far = ops.minimum(far, distance(p, n))
-    return reduce_losses(name, shortfall(ops.subtract(far, near), margin), reduction, kind)
+        negative_distance = ops.minimum(negative_distance, distance(p, n))
+    return reduce_losses(name, shortfall(ops.subtract(negative_distance, positive_distance), margin), reduction, kind)

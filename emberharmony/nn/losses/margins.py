@@ -129,12 +129,12 @@ def multi_margin(
     _require_classes(name, x)
     classes = x.shape[-1]
     place, _ = class_ids(name, target, tuple(x.shape), len(x.shape) - 1)
-    own = ops.take_along_axis(x, ops.expand_dims(place, -1), -1)
-    lost = shortfall(ops.subtract(own, x), margin)
+    target_score = ops.take_along_axis(x, ops.expand_dims(place, -1), -1)
+    losses = shortfall(ops.subtract(target_score, x), margin)
     if p == 2:
-        lost = ops.square(lost)
+        losses = ops.square(losses)
     other = ops.not_equal(ops.expand_dims(place, -1), ops.arange(classes))
-    loss = ops.divide(ops.sum(ops.where(other, lost, 0.0), -1), classes)
+    loss = ops.divide(ops.sum(ops.where(other, losses, 0.0), -1), classes)
     if weight is not None:
         loss = ops.multiply(loss, ops.take(class_weight(name, weight, classes, x), place, 0))
     return reduce_losses(name, loss, reduction, kind)
@@ -175,12 +175,12 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
     ids, classes = ops.cast(ids, "int64"), x.shape[-1]
     listed = ops.equal(ops.cumsum(ops.cast(ops.less(ids, 0), "int32"), -1), 0)
     place = ops.where(listed, ids, 0)
-    own = ops.expand_dims(ops.take_along_axis(x, place, -1), -1)
+    target_score = ops.expand_dims(ops.take_along_axis(x, place, -1), -1)
     hits = ops.equal(ops.expand_dims(place, -1), ops.arange(classes))
     named = ops.any(ops.logical_and(hits, ops.expand_dims(listed, -1)), -2, keepdims=True)
-    lost = shortfall(ops.subtract(own, ops.expand_dims(x, -2)), 1.0)
+    losses = shortfall(ops.subtract(target_score, ops.expand_dims(x, -2)), 1.0)
     counted = ops.logical_and(ops.expand_dims(listed, -1), ops.logical_not(named))
-    loss = ops.divide(ops.sum(ops.where(counted, lost, 0.0), (-2, -1)), classes)
+    loss = ops.divide(ops.sum(ops.where(counted, losses, 0.0), (-2, -1)), classes)
     return reduce_losses(name, loss, reduction, kind)
 
 

@@ -60,16 +60,16 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
         DTypeError: if an operand is complex.
     """
     # A tensor that is being differentiated would hand each call of an op to its tape.
-    given: list[Any] = [value if isinstance(value, TensorProxy) else ops.convert_to_tensor(value) for value in values]
-    kinds = [selection.current().dtype_of(x) for x in given]
-    kind = kinds[0] if kinds.count(kinds[0]) == len(kinds) else ops.result_type(*given)
+    tensors: list[Any] = [value if isinstance(value, TensorProxy) else ops.convert_to_tensor(value) for value in values]
+    kinds = [selection.current().dtype_of(x) for x in tensors]
+    kind = kinds[0] if kinds.count(kinds[0]) == len(kinds) else ops.result_type(*tensors)
     if kind.is_floating and kind.bits > 16 and all(each is kind for each in kinds):
-        return given, kind
+        return tensors, kind
     kind = as_inexact(kind)
     if kind.is_complex:
         raise fault(DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real(x) and ops.imag(x)"))
     wide = ops.float32 if kind.bits == 16 else kind
-    return [x if own == wide else ops.cast(x, wide) for x, own in zip(given, kinds, strict=True)], kind
+    return [x if own == wide else ops.cast(x, wide) for x, own in zip(tensors, kinds, strict=True)], kind
 
 
 def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
@@ -102,13 +102,13 @@ def require_probabilities(name: str, which: str, x: Any) -> None:
     Raises:
         ArgumentError: if one is not.
     """
-    known = None if isinstance(x, TensorProxy) or is_traced(x) else selection.current().at_hand(x)
-    if known is None or not known.size or not (known.min() < 0.0 or known.max() > 1.0):
+    array = None if isinstance(x, TensorProxy) or is_traced(x) else selection.current().at_hand(x)
+    if array is None or not array.size or not (array.min() < 0.0 or array.max() > 1.0):
         return
     hint = "logits go to binary_cross_entropy_with_logits" if which == "input" else "labels are 0 and 1, not -1 and 1"
     raise fault(
         ArgumentError(
-            f"{name}(): {which} has elements from {known.min():.4g} to {known.max():.4g}, expected probabilities from "
+            f"{name}(): {which} has elements from {array.min():.4g} to {array.max():.4g}, expected probabilities from "
             f"0 to 1; {hint}"
         )
     )
@@ -121,11 +121,11 @@ def option_tensor(name: str, option: str, value: Any, x: Tensor) -> Tensor:
         ShapeError: if it does not broadcast.
     """
     tensor = ops.cast(ops.convert_to_tensor(value), ops.dtype(x))
-    own, shape = tuple(tensor.shape), tuple(x.shape)
-    pairs = zip(reversed(own), reversed(shape), strict=False)
-    if len(own) > len(shape) or any(a not in (1, b) for a, b in pairs):
+    own_shape, shape = tuple(tensor.shape), tuple(x.shape)
+    pairs = zip(reversed(own_shape), reversed(shape), strict=False)
+    if len(own_shape) > len(shape) or any(a not in (1, b) for a, b in pairs):
         raise fault(
-            ShapeError(f"{name}(): {option} has shape {own}, which does not broadcast to that of input, {shape}")
+            ShapeError(f"{name}(): {option} has shape {own_shape}, which does not broadcast to that of input, {shape}")
         )
     return tensor
 
@@ -181,21 +181,21 @@ def class_ids(
         IndexOutOfBoundsError: if an id that the host has is not a class.
         ShapeError: if the shape is another.
     """
-    known = None if _is_typed(target) else host_indices(target)
-    ids = ops.convert_to_tensor(target if known is None else known)
+    host_ids = None if _is_typed(target) else host_indices(target)
+    ids = ops.convert_to_tensor(target if host_ids is None else host_ids)
     kind = ops.dtype(ids)
     require_ids_of(name, ids, of_input, along)
     classes = of_input[along]
     ids = ids if kind is ops.int64 else ops.cast(ids, "int64")
-    if known is None:
-        known = selection.current().at_hand(ids)
-    if known is not None and _counting(name, known, classes, ignored) is None:
+    if host_ids is None:
+        host_ids = selection.current().at_hand(ids)
+    if host_ids is not None and _counting(name, host_ids, classes, ignored) is None:
         return ids, None
-    kept = None if ignored is None else ops.not_equal(ids, ignored)
-    place = ids if kept is None else ops.where(kept, ids, 0)
-    if known is None:
+    is_kept = None if ignored is None else ops.not_equal(ids, ignored)
+    place = ids if is_kept is None else ops.where(is_kept, ids, 0)
+    if host_ids is None:
         place = ops.where(ops.less(place, 0), classes, place)  # a negative index would count from the last class
-    return place, kept
+    return place, is_kept
 
 
 def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], along: int) -> None:
@@ -214,9 +214,9 @@ def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any
     """
     if _is_typed(target):
         return target
-    known = host_indices(target)
-    _counting(name, known, classes, ignored)
-    return ops.convert_to_tensor(known)
+    host_ids = host_indices(target)
+    _counting(name, host_ids, classes, ignored)
+    return ops.convert_to_tensor(host_ids)
 
 
 def _counting(name: str, ids: Any, classes: int, ignored: int | None) -> Any:

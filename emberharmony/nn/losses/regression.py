@@ -119,9 +119,9 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
     (x, y), kind = matching("log_cosh", input=input, target=target)
     size = ops.absolute(ops.subtract(x, y))
     # log(cosh(x)) = log(1 + 2 sinh(x / 2)**2); the other form loses the digits of a small result.
-    near = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(size, None, 1.0), 0.5))), 2.0))
-    far = ops.subtract(ops.add(size, ops.log1p(ops.exp(ops.multiply(size, -2.0)))), math.log(2.0))
-    return reduce_losses("log_cosh", ops.where(ops.less(size, 1.0), near, far), reduction, kind)
+    near_value = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(size, None, 1.0), 0.5))), 2.0))
+    far_value = ops.subtract(ops.add(size, ops.log1p(ops.exp(ops.multiply(size, -2.0)))), math.log(2.0))
+    return reduce_losses("log_cosh", ops.where(ops.less(size, 1.0), near_value, far_value), reduction, kind)
 
 
 def gaussian_nll(
@@ -160,14 +160,18 @@ def gaussian_nll(
         require("gaussian_nll", "var", var, var >= 0, "a number >= 0")
     (x, y), _ = matching("gaussian_nll", input=input, target=target)
     (x, y, variance), kind = operands("gaussian_nll", input, target, var)
-    shape, own = tuple(x.shape), tuple(variance.shape)
-    if own == shape[:-1] and own != shape and shape:
+    shape, own_shape = tuple(x.shape), tuple(variance.shape)
+    if own_shape == shape[:-1] and own_shape != shape and shape:
         variance = ops.expand_dims(variance, -1)
-    elif own and own != shape and not (len(own) == len(shape) and _broadcast_axes(own, shape) == 1):
+    elif (
+        own_shape
+        and own_shape != shape
+        and not (len(own_shape) == len(shape) and _broadcast_axes(own_shape, shape) == 1)
+    ):
         raise fault(
             ShapeError(
-                f"gaussian_nll(): var has shape {own}, expected that of input, {shape}, without its last axis, or with "
-                f"one axis of length 1"
+                f"gaussian_nll(): var has shape {own_shape}, expected that of input, {shape}, without its last axis, "
+                f"or with one axis of length 1"
             )
         )
     variance = ops.add(variance, ops.stop_gradient(ops.subtract(ops.clip(variance, eps, None), variance)))
@@ -224,9 +228,9 @@ def poisson_nll(
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
     size = ops.absolute(ops.subtract(x, y))
-    near = ops.clip(size, None, delta)
-    far = ops.subtract(size, near)
-    return ops.add(ops.multiply(ops.square(near), 0.5), ops.multiply(far, delta))
+    quadratic_part = ops.clip(size, None, delta)
+    linear_part = ops.subtract(size, quadratic_part)
+    return ops.add(ops.multiply(ops.square(quadratic_part), 0.5), ops.multiply(linear_part, delta))
 
 
 def _broadcast_axes(own: tuple[int, ...], shape: tuple[int, ...]) -> int:

@@ -58,8 +58,8 @@ def ctc(
                 f"ctc(): log_probs has shape {tuple(x.shape)}, expected (steps, batch, classes) or (steps, classes)"
             )
         )
-    alone = len(x.shape) == 2
-    x = ops.expand_dims(x, 0) if alone else ops.swapaxes(x, 0, 1)
+    is_unbatched = len(x.shape) == 2
+    x = ops.expand_dims(x, 0) if is_unbatched else ops.swapaxes(x, 0, 1)
     require("ctc", "blank", blank, 0 <= blank < x.shape[2], f"a class from 0 to {x.shape[2] - 1}")
     steps, lengths = (_lengths(given, x.shape[0]) for given in (input_lengths, target_lengths))
     labels = _labels(targets, lengths, x.shape[0], x.shape[2])
@@ -68,7 +68,7 @@ def ctc(
     if reduction == "mean":
         share = ops.cast(ops.maximum(ops.convert_to_tensor(lengths), 1), ops.dtype(losses))
         losses = ops.divide(losses, share)
-    if alone:
+    if is_unbatched:
         return in_kind(ops.squeeze(losses, 0), kind)
     return reduce_losses("ctc", losses, reduction, kind)
 
@@ -101,15 +101,15 @@ def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
             raise fault(ShapeError(f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels)"))
         places, widest = None, tensor.shape[1]
     else:
-        known = [int(length) for length in ops.to_numpy(counts)]
-        if len(tensor.shape) != 1 or sum(known) > tensor.shape[0]:
+        numbers = [int(length) for length in ops.to_numpy(counts)]
+        if len(tensor.shape) != 1 or sum(numbers) > tensor.shape[0]:
             raise fault(
                 ShapeError(
-                    f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels) or ({sum(known)},), "
+                    f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels) or ({sum(numbers)},), "
                     f"with all labels one after the other"
                 )
             )
-        widest = max(known, default=0)
+        widest = max(numbers, default=0)
         starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
         places = ops.add(starts, ops.arange(widest))
     inside = ops.less(ops.arange(widest), ops.expand_dims(counts, -1))

@@ -51,8 +51,8 @@ class Accuracy(Metric):
         """
         expected = on_host("target", target)
         predicted = host.classes_of(on_host("predictions", predictions), expected, self.axis, self.threshold)
-        kept = expected == expected if self.ignore_index is None else expected != self.ignore_index
-        self.add({"right": int(((predicted == expected) & kept).sum()), "count": int(kept.sum())})
+        is_kept = expected == expected if self.ignore_index is None else expected != self.ignore_index
+        self.add({"right": int(((predicted == expected) & is_kept).sum()), "count": int(is_kept.sum())})
 
     def compute(self) -> float:
         return quotient(self._state["right"], self._state["count"])

@@ -86,10 +86,10 @@ class Metric:
 
     def _require_fitting(self, method: str, state: Mapping[str, Any]) -> None:
         for name, value in self._state.items():
-            given, expected = getattr(state[name], "shape", ()), getattr(value, "shape", ())
-            if given != expected and name not in self.growing:
+            saved, expected = getattr(state[name], "shape", ()), getattr(value, "shape", ())
+            if saved != expected and name not in self.growing:
                 raise ArgumentError(
-                    f"{type(self).__name__}.{method}(): {name!r} has shape {given}, expected {expected}; the options "
+                    f"{type(self).__name__}.{method}(): {name!r} has shape {saved}, expected {expected}; the options "
                     f"differ"
                 )
 

@@ -34,9 +34,9 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
     if how is None:
         source = plan.last()
     else:
-        rows, at = _combine_rows(plan, rows, _COMBINE[how])
-        source = plan.with_rows_at(at)
-        rows = _COMBINE[how](take(old, at, 0), rows)
+        rows, places = _combine_rows(plan, rows, _COMBINE[how])
+        source = plan.with_rows_at(places)
+        rows = _COMBINE[how](take(old, places, 0), rows)
     return reshape(take(concatenate([old, rows], 0), source, 0), inputs.shape)
 
 
@@ -48,5 +48,5 @@ def _combine_rows(
     for earlier, same in plan.steps():
         mask = convert_to_tensor(same.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows))
         rows = where(mask, combine(take(rows, earlier, 0), rows), rows)
-    ends, at = plan.ends()
-    return take(rows, ends, 0), at
+    ends, places = plan.ends()
+    return take(rows, ends, 0), places

@@ -486,8 +486,8 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
         >>> ops.tile([1, 2], 2).tolist()
         [1, 2, 1, 2]
     """
-    apart, whole, final = shared.tile_shapes(repeats, x.shape)
-    return reshape(broadcast_to(reshape(x, apart), whole), final)
+    split_shape, whole, final = shared.tile_shapes(repeats, x.shape)
+    return reshape(broadcast_to(reshape(x, split_shape), whole), final)
 
 
 @op

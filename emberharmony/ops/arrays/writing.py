@@ -141,9 +141,9 @@ def _value_like(value: Any, x: Tensor) -> Tensor:
     Raises:
         DTypeError: if that dtype cannot hold it.
     """
-    given, kind, weak = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
-    shared_writing.check_held(dtype_of(given), kind, weak)
-    return convert_to_tensor(value, kind) if weak else cast(given, kind)
+    tensor, kind, weak = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
+    shared_writing.check_held(dtype_of(tensor), kind, weak)
+    return convert_to_tensor(value, kind) if weak else cast(tensor, kind)
 
 
 def _mask_axes(part: Any) -> int | None:
@@ -189,14 +189,14 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
     updates = transpose(value, [*selection.lead, *whole])
     if not selection.axes:
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
-        at: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
-        return squeeze(scatter_update(expand_dims(x, 0), at, updates, _REDUCTIONS[mode]), 0)
-    at = shared_writing.stack_columns(selection.columns, selection.spans)
-    if at is None:
+        places: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
+        return squeeze(scatter_update(expand_dims(x, 0), places, updates, _REDUCTIONS[mode]), 0)
+    places = shared_writing.stack_columns(selection.columns, selection.spans)
+    if places is None:
         lead = [selection.shape[axis] for axis in selection.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
         spread = zip(columns, selection.spans, strict=True)
-        at = stack([broadcast_to(reshape(_as_int64(column), span), lead) for column, span in spread], -1)
+        places = stack([broadcast_to(reshape(_as_int64(column), span), lead) for column, span in spread], -1)
     order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
-    written = scatter_update(transpose(x, order), at, updates, _REDUCTIONS[mode])
+    written = scatter_update(transpose(x, order), places, updates, _REDUCTIONS[mode])
     return transpose(written, [order.index(axis) for axis in range(len(order))])

@@ -120,9 +120,9 @@ def log1p(x: TensorLike) -> Tensor:
         return where(small, _complex(divide(log1p(distance), 2.0), arctan2(imag, add(real, 1.0))), far)
     total = add(x, 1.0)
     # The logarithm of the rounded sum, corrected by what the rounding lost.
-    off = subtract(total, 1.0)
-    usual = logical_and(not_equal(off, 0.0), isfinite(total))
-    corrected = multiply(log(where(usual, total, 1.0)), divide(x, where(usual, off, 1.0)))
+    rounded_x = subtract(total, 1.0)
+    usual = logical_and(not_equal(rounded_x, 0.0), isfinite(total))
+    corrected = multiply(log(where(usual, total, 1.0)), divide(x, where(usual, rounded_x, 1.0)))
     return where(usual, corrected, where(isfinite(total), x, log(total)))
 
 
@@ -447,17 +447,17 @@ def sinc(x: TensorLike) -> Tensor:
         [1.0, 0.0]
     """
     # Use the Taylor series near 0: a constant there would have no derivatives.
-    near = less(fabs(x), 0.03)
-    small = square(multiply(where(near, x, 0.0), pi))
+    is_near_0 = less(fabs(x), 0.03)
+    small = square(multiply(where(is_near_0, x, 0.0), pi))
     series: Any = 1.0
     for divisor in (72.0, 42.0, 20.0, 6.0):
         series = subtract(1.0, multiply(divide(small, divisor), series))
-    x = where(near, 1.0, x)
+    x = where(is_near_0, 1.0, x)
     # Compute sin(pi x) from the distance to the nearest integer: the distance is exact, pi * x is not.
     nearest = round(x)
     wave = sin(multiply(subtract(x, nearest), pi))
     wave = where(equal(mod(nearest, 2.0), 0), wave, negative(wave))
-    return where(near, series, divide(wave, multiply(x, pi)))
+    return where(is_near_0, series, divide(wave, multiply(x, pi)))
 
 
 @op(elementwise=True, takes="real", gives="float", finite="yes")

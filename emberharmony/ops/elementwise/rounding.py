@@ -204,10 +204,10 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
         >>> ops.ldexp([0.75, 3.0], [2, -1]).tolist()
         [3.0, 1.5]
     """
-    known, exponent = dtype_of(x1), dtype_of(x2)
+    base_dtype, exponent = dtype_of(x1), dtype_of(x2)
     if exponent.is_floating or exponent.is_complex:
         raise DTypeError(f"the exponents x2 are integers, not {exponent.name}; cast them first (ops.cast)")
-    x = cast(x1, as_inexact(known))
+    x = cast(x1, as_inexact(base_dtype))
     wide = bodies.widest(x)
     if exponent.is_integer:
         limits = IntegerInfo.of(exponent)
@@ -244,8 +244,10 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
         return cast(clip(x, -largest, largest) if narrower else x, dtype)
     low, high = IntegerInfo.of(target).min, IntegerInfo.of(target).max
     if source.is_integer:
-        own = IntegerInfo.of(source)
-        return cast(clip(x, low if low > own.min else None, high if high < own.max else None), dtype)
+        source_limits = IntegerInfo.of(source)
+        return cast(
+            clip(x, low if low > source_limits.min else None, high if high < source_limits.max else None), dtype
+        )
     # A float may not represent `high` exactly, but it represents the powers of two `high + 1` and `low`.
     above, below = greater_equal(x, float(high + 1)), less_equal(x, float(low))
     inside = where(logical_or(logical_or(above, below), isnan(x)), 0.0, x)

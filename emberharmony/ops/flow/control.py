@@ -54,9 +54,9 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     """
     trees.require_callable("cond", true_fn)
     trees.require_callable("cond", false_fn)
-    known = _read("cond", pred, bool)
-    if known is not None:
-        return true_fn(*operands) if known else false_fn(*operands)
+    host_value = _read("cond", pred, bool)
+    if host_value is not None:
+        return true_fn(*operands) if host_value else false_fn(*operands)
     return _select_tree("cond", pred, true_fn(*operands), false_fn(*operands))
 
 
@@ -87,9 +87,9 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise ArgumentError("switch() takes at least one branch")
     for branch in branches:
         trees.require_callable("switch", branch)
-    known = _read("switch", index, int)
-    if known is not None:
-        return branches[min(max(known, 0), len(branches) - 1)](*operands)
+    host_index = _read("switch", index, int)
+    if host_index is not None:
+        return branches[min(max(host_index, 0), len(branches) - 1)](*operands)
     result = branches[0](*operands)
     for i, branch in enumerate(branches[1:], 1):
         result = _select_tree("switch", greater_equal(index, i), branch(*operands), result)
@@ -263,8 +263,8 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
         raise ShapeError(f"associative_scan(): the elements have lengths {sorted(lengths)} along axis {axis}")
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        leaves, given = trees.flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
-        if given != structure:
+        leaves, result_structure = trees.flatten(f(tree_unflatten(structure, a), tree_unflatten(structure, b)))
+        if result_structure != structure:
             raise ArgumentError("associative_scan(): f returns another tree structure than it is given")
         return [convert_to_tensor(leaf) for leaf in leaves]
 
@@ -341,8 +341,8 @@ def _stack_trees(name: str, results: list[Any]) -> Any:
     columns = []
     structure = trees.flatten(results[0])[1]
     for result in results:
-        leaves, given = trees.flatten(result)
-        if given != structure:
+        leaves, result_structure = trees.flatten(result)
+        if result_structure != structure:
             raise ArgumentError(f"{name}(): f returns different trees for different slices")
         columns.append(leaves)
     return tree_unflatten(structure, [stack(list(column)) for column in zip(*columns, strict=True)])

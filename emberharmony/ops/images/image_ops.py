@@ -214,8 +214,8 @@ def crop_images(
     left, right = shared_image.margins(
         left_cropping, right_cropping, target_width, width, -1, "left_cropping, right_cropping, target_width"
     )
-    kept = (..., slice(top, height - bottom), slice(left, width - right))
-    return get_item(images, (*kept, slice(None)) if across == -2 else kept)
+    kept_slices = (..., slice(top, height - bottom), slice(left, width - right))
+    return get_item(images, (*kept_slices, slice(None)) if across == -2 else kept_slices)
 
 
 @op

@@ -342,7 +342,7 @@ def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value:
             margin = max(fit - length, 0) // 2
             x = _pad_axis(x, axis, margin, margin, fill_value)
         else:
-            kept = max(min(length, fit), 1)
-            start = (length - kept) // 2
-            x = get_item(x, (..., slice(start, start + kept), *[slice(None)] * (-axis - 1)))
+            kept_length = max(min(length, fit), 1)
+            start = (length - kept_length) // 2
+            x = get_item(x, (..., slice(start, start + kept_length), *[slice(None)] * (-axis - 1)))
     return x

@@ -331,10 +331,10 @@ def _rows_at(
         index: Any = first
         inside: Any = None
         weight: Any = None
-        for n, (node, known, share) in zip(shape, corner, strict=True):
+        for n, (node, node_inside, share) in zip(shape, corner, strict=True):
             index = node if index is None else add(multiply(index, n), node)
-            if known is not None:
-                inside = known if inside is None else logical_and(inside, known)
+            if node_inside is not None:
+                inside = node_inside if inside is None else logical_and(inside, node_inside)
             if share is not None:
                 weight = share if weight is None else multiply(weight, share)
         part = take(table, index, 0)

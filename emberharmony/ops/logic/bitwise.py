@@ -59,8 +59,8 @@ def bitwise_not(x: TensorLike) -> Tensor:
         >>> ops.bitwise_not([0, 5]).tolist()
         [-1, -6]
     """
-    known = dtype(x)
-    ones = True if known.kind == "bool" else -1 if known.kind == "signed" else 2**known.bits - 1
+    x_dtype = dtype(x)
+    ones = True if x_dtype.kind == "bool" else -1 if x_dtype.kind == "signed" else 2**x_dtype.bits - 1
     return bitwise_xor(x, ones)
 
 

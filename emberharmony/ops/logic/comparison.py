@@ -183,11 +183,11 @@ def isinf(x: TensorLike) -> Tensor:
         >>> ops.isinf([1.0, float('inf')]).tolist()
         [False, True]
     """
-    known = dtype(x)
-    if known.is_complex:
+    x_dtype = dtype(x)
+    if x_dtype.is_complex:
         return logical_or(isinf(complex_numbers.real(x)), isinf(complex_numbers.imag(x)))
     # No integer is infinite, but one may be beyond the range of the default float.
-    return logical_or(equal(x, inf), equal(x, -inf)) if known.is_floating else not_equal(x, x)
+    return logical_or(equal(x, inf), equal(x, -inf)) if x_dtype.is_floating else not_equal(x, x)
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -247,13 +247,13 @@ def isclose(x1: Operand, x2: Operand, rtol: float = 1e-5, atol: float = 1e-8, eq
         [True, False]
     """
     a, b = bodies.common(x1, x2)
-    known = dtype(a)
-    if not known.is_floating and not known.is_complex:
+    a_dtype = dtype(a)
+    if not a_dtype.is_floating and not a_dtype.is_complex:
         a, b = bodies.widest(a), bodies.widest(b)  # the difference of two integers may wrap
     bound = math.add(math.multiply(math.absolute(b), rtol), atol)
-    near = logical_and(less_equal(math.absolute(math.subtract(a, b)), bound), isfinite(b))
-    near = logical_or(near, equal(a, b))
-    return logical_or(near, logical_and(isnan(a), isnan(b))) if equal_nan else near
+    is_near = logical_and(less_equal(math.absolute(math.subtract(a, b)), bound), isfinite(b))
+    is_near = logical_or(is_near, equal(a, b))
+    return logical_or(is_near, logical_and(isnan(a), isnan(b))) if equal_nan else is_near
 
 
 @op(gradient="zero")

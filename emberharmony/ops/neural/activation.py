@@ -398,8 +398,8 @@ def softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         >>> ops.softmax([0.0, 0.0]).tolist()
         [0.5, 0.5]
     """
-    own, floating = dtype(x), as_inexact(dtype(x))
-    x = x if own == floating else cast(x, floating)  # cast first, because the difference of two integers can wrap
+    x_dtype, floating = dtype(x), as_inexact(dtype(x))
+    x = x if x_dtype == floating else cast(x, floating)  # cast first, because the difference of two integers can wrap
     # The maximum of an empty tensor is undefined. The derivative by it is 0, which a sum of many terms would only miss.
     largest = sum(x, axis, True) if 0 in x.shape else stop_gradient(max(x, axis, True))
     terms = exp(subtract(x, largest))
@@ -416,9 +416,9 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         >>> ops.log_softmax([0.0]).tolist()
         [0.0]
     """
-    own, kind = dtype(x), as_inexact(dtype(x))
+    x_dtype, kind = dtype(x), as_inexact(dtype(x))
     wide = "float32" if kind.bits == 16 else kind
-    x = x if own == wide else cast(x, wide)
+    x = x if x_dtype == wide else cast(x, wide)
     if 0 in x.shape:
         nonnegative_axes(axis, len(x.shape))
     else:

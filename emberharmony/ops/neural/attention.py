@@ -155,8 +155,8 @@ def rope(
     wide = widen(x)
     kind, device = dtype(wide), get_device(wide)
     if frequencies is None and isinstance(offset, int):
-        known = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)
-        cosine, sine = (to_device(convert_to_tensor(table, kind), device) for table in known)
+        rotations = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)
+        cosine, sine = (to_device(convert_to_tensor(table, kind), device) for table in rotations)
         samples: tuple[int, ...] = ()
     else:
         step = shared_attention.steps_of_angles(pairs, start, factor) if frequencies is None else frequencies
@@ -173,18 +173,18 @@ def rope(
     cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
     rotated = get_item(wide, (..., slice(0, 2 * pairs)))
     if traditional:
-        apart = reshape(rotated, (*x.shape[:-1], pairs, 2))
-        one, other = get_item(apart, (..., 0)), get_item(apart, (..., 1))
+        grouped = reshape(rotated, (*x.shape[:-1], pairs, 2))
+        one, other = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
     else:
         one, other = get_item(rotated, (..., slice(0, pairs))), get_item(rotated, (..., slice(pairs, 2 * pairs)))
-    turned = (
+    rotated_pair = (
         subtract(multiply(one, cosine), multiply(other, sine)),
         add(multiply(one, sine), multiply(other, cosine)),
     )
     if traditional:
-        result = reshape(stack(turned, -1), tuple(rotated.shape))
+        result = reshape(stack(rotated_pair, -1), tuple(rotated.shape))
     else:
-        result = concatenate(turned, -1)
+        result = concatenate(rotated_pair, -1)
     if 2 * pairs < x.shape[-1]:
         result = concatenate([result, get_item(wide, (..., slice(2 * pairs, None)))], -1)
     return cast(result, as_inexact(dtype(x)))

@@ -320,8 +320,8 @@ def _patches(x: Tensor, plan: Windows) -> Tensor:
     """Returns the windows of (batch, *spatial, channels), which lie side by side, as (batch, *counts, elements)."""
     n = len(plan.counts)
     whole = [slice(count * size) for count, size in zip(plan.counts, plan.size, strict=True)]
-    apart = [length for pair in zip(plan.counts, plan.size, strict=True) for length in pair]
-    split = reshape(get_item(x, (slice(None), *whole)), (x.shape[0], *apart, x.shape[-1]))
+    split_shape = [length for pair in zip(plan.counts, plan.size, strict=True) for length in pair]
+    split = reshape(get_item(x, (slice(None), *whole)), (x.shape[0], *split_shape, x.shape[-1]))
     order = (0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1)
     return reshape(transpose(split, order), (x.shape[0], *plan.counts, math.prod(plan.size) * x.shape[-1]))
 
@@ -344,8 +344,8 @@ def _spread(x: Tensor, axis: int, step: int) -> Tensor:
     if step == 1:
         return x
     shape = tuple(x.shape)
-    apart = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
-    joined = reshape(apart, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
+    spread_out = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
+    joined = reshape(spread_out, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
     return get_item(joined, (*[slice(None)] * axis, slice(0, (shape[axis] - 1) * step + 1)))
 
 
@@ -354,6 +354,6 @@ def _fit_axis(x: Tensor, axis: int, before: int, after: int) -> Tensor:
     if before > 0 or after > 0:
         x = pad(x, [(max(before, 0), max(after, 0)) if a == axis else (0, 0) for a in range(x.ndim)])
     if before < 0 or after < 0:
-        kept = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
-        x = get_item(x, (*[slice(None)] * axis, kept))
+        kept_slice = slice(max(-before, 0), x.shape[axis] - max(-after, 0))
+        x = get_item(x, (*[slice(None)] * axis, kept_slice))
     return x

@@ -49,8 +49,8 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
     if from_logits:
         return subtract(softplus(output), multiply(target, inexact(output)))
     output = clip(output, EPSILON, 1.0 - EPSILON)
-    lost = multiply(subtract(1.0, target), log(subtract(1.0, output)))
-    return negative(add(multiply(target, log(output)), lost))
+    second_term = multiply(subtract(1.0, target), log(subtract(1.0, output)))
+    return negative(add(multiply(target, log(output)), second_term))
 
 
 @op(autocast="float32")
@@ -91,14 +91,14 @@ def sparse_categorical_crossentropy(
         >>> ops.sparse_categorical_crossentropy([1, -1], [[0.0, 1.0], [0.5, 0.5]]).tolist()[1]
         0.0
     """
-    known = logical_and(greater_equal(target, 0), less(target, output.shape[axis]))
-    place = expand_dims(cast(where(known, target, 0), "int64"), axis)
+    valid = logical_and(greater_equal(target, 0), less(target, output.shape[axis]))
+    place = expand_dims(cast(where(valid, target, 0), "int64"), axis)
     if from_logits:
-        lost = negative(take_along_axis(log_softmax(output, axis), place, axis))
+        losses = negative(take_along_axis(log_softmax(output, axis), place, axis))
     else:
         share = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
-        lost = negative(log(clip(share, EPSILON, 1.0 - EPSILON)))
-    return where(known, squeeze(lost, axis), 0)
+        losses = negative(log(clip(share, EPSILON, 1.0 - EPSILON)))
+    return where(valid, squeeze(losses, axis), 0)
 
 
 @op(autocast="float32", reads="checks")
@@ -145,26 +145,26 @@ def cross_entropy(
     """
     along = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
     classes, ids = input.shape[along], cast(target, "int64")
-    kept = counting(ids, classes, as_index(ignore_index))
-    place = ids if kept is None else where(kept, ids, 0)
+    is_kept = counting(ids, classes, as_index(ignore_index))
+    place = ids if is_kept is None else where(is_kept, ids, 0)
     logs = log_softmax(widen(input), along)
-    lost = negative(squeeze(take_along_axis(logs, expand_dims(place, along), along), along))
+    losses = negative(squeeze(take_along_axis(logs, expand_dims(place, along), along), along))
     counted = None
     if weight is not None:
         weight = cast(weight, dtype(logs))
         counted = take(weight, place, 0)
-        lost = multiply(lost, counted)
+        losses = multiply(losses, counted)
     if label_smoothing:
         spread = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, along)), along)
-        lost = subtract(multiply(lost, 1.0 - label_smoothing), multiply(spread, label_smoothing / classes))
-    if kept is not None:
-        lost = where(kept, lost, 0.0)
-        counted = cast(kept, dtype(lost)) if counted is None else where(kept, counted, 0.0)
+        losses = subtract(multiply(losses, 1.0 - label_smoothing), multiply(spread, label_smoothing / classes))
+    if is_kept is not None:
+        losses = where(is_kept, losses, 0.0)
+        counted = cast(is_kept, dtype(losses)) if counted is None else where(is_kept, counted, 0.0)
     if reduction == "mean":
-        lost = mean(lost) if counted is None else _mean_of_kept(sum(lost), sum(counted), kept)
+        losses = mean(losses) if counted is None else _mean_of_kept(sum(losses), sum(counted), is_kept)
     elif reduction == "sum":
-        lost = sum(lost)
-    return cast(lost, as_inexact(dtype(input)))
+        losses = sum(losses)
+    return cast(losses, as_inexact(dtype(input)))
 
 
 def _mean_of_kept(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
@@ -181,11 +181,11 @@ def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:
     Raises:
         IndexOutOfBoundsError: if the host has the ids, and one is neither a class nor ignored.
     """
-    known = selection.current().at_hand(ids)
-    if known is None:
-        kept = logical_and(greater_equal(ids, 0), less(ids, classes))
-        return logical_and(kept, not_equal(ids, ignored)) if 0 <= ignored < classes else kept
-    return None if shared_losses.counting_on_host(known, classes, ignored) is None else not_equal(ids, ignored)
+    host_ids = selection.current().at_hand(ids)
+    if host_ids is None:
+        is_kept = logical_and(greater_equal(ids, 0), less(ids, classes))
+        return logical_and(is_kept, not_equal(ids, ignored)) if 0 <= ignored < classes else is_kept
+    return None if shared_losses.counting_on_host(host_ids, classes, ignored) is None else not_equal(ids, ignored)
 
 
 def on_axis(weight: Tensor, x: Tensor, along: int) -> Tensor:

@@ -255,9 +255,9 @@ def local_response_normalization(
     squares = moveaxis(square(wide), place, -1)
     rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
     # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
-    near = min(width, 2 * squares.shape[-1] + 1)
-    zeros = [(near // 2, (near - 1) // 2)]
-    total = average_pool(rows, near, 1, zeros, count_include_pad=True, divisor_override=width)
+    window_width = min(width, 2 * squares.shape[-1] + 1)
+    zeros = [(window_width // 2, (window_width - 1) // 2)]
+    total = average_pool(rows, window_width, 1, zeros, count_include_pad=True, divisor_override=width)
     around = moveaxis(reshape(total, squares.shape), -1, place)
     base = add(multiply(around, option("alpha", alpha, wide)), option("k", k, wide))
     return narrow_like(divide(wide, power(base, option("beta", beta, wide))), x)

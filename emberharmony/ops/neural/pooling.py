@@ -123,11 +123,13 @@ def max_pool_indices(
         # Without an element, the first place that is not before the axis is chosen.
         best = argmax(add(cast(logical_and(largest, real), "int8"), cast(inside, "int8")), -1, True)
         x = squeeze(take_along_axis(elements, best, -1), -1)
-        own = multiply(add(multiply(squeeze(best, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :]))
+        index_on_axis = multiply(
+            add(multiply(squeeze(best, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :])
+        )
         if places is not None:
             others = stack([get_item(places, window) for window in windows], -1)
-            own = add(own, squeeze(take_along_axis(others, best, -1), -1))
-        places = own
+            index_on_axis = add(index_on_axis, squeeze(take_along_axis(others, best, -1), -1))
+        places = index_on_axis
     return places if last else moveaxis(places, -1, 1)
 
 
@@ -163,8 +165,8 @@ def max_unpool(
     """
     x, last = _channels_last(inputs, data_format)
     if not is_tensor(indices):
-        known, count = host_indices(indices), math.prod(output_size)
-        outside = known[(known < -count) | (known >= count)]
+        host_places, count = host_indices(indices), math.prod(output_size)
+        outside = host_places[(host_places < -count) | (host_places >= count)]
         if outside.size:
             raise IndexOutOfBoundsError(f"index {outside.flat[0]} is out of bounds for windows of {count} elements")
     places = convert_to_tensor(indices)
@@ -175,9 +177,9 @@ def max_unpool(
             f"{tuple(convert_to_tensor(indices).shape)} and {tuple(output_size)}"
         )
     batch, channels = x.shape[0], x.shape[-1]
-    nothing = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
+    blank = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
     rows = (batch, math.prod(x.shape[1:-1]), channels)
-    result = put_along_axis(nothing, reshape(places, rows), reshape(x, rows), 1)
+    result = put_along_axis(blank, reshape(places, rows), reshape(x, rows), 1)
     result = reshape(result, (batch, *output_size, channels))
     return result if last else moveaxis(result, -1, 1)
 
@@ -227,8 +229,8 @@ def average_pool(
         # Windows at the edges hold fewer elements, so count the elements of each window.
         zeros = [(0, 0), *pool.given, (0, 0)] if count_include_pad else [(0, 0)] * x.ndim
         lengths = [length + before + after for length, (before, after) in zip(x.shape, zeros, strict=True)]
-        held = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
-        count = _combine_windows(pad(held, pool.beyond() if count_include_pad else plan.pad_widths()), plan, add)
+        inside_mask = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
+        count = _combine_windows(pad(inside_mask, pool.beyond() if count_include_pad else plan.pad_widths()), plan, add)
     result = cast(divide(total, count), kind)
     return result if last else moveaxis(result, -1, 1)
 
@@ -276,8 +278,8 @@ def lp_pool(
     mean_power = average_pool(power(wide, exponent), pool_size, strides, "valid", data_format, ceil_mode)
     total = multiply(mean_power, size)
     # The derivative of a root is infinite at 0, so the root of another number is taken there.
-    nothing = equal(total, 0)
-    return cast(where(nothing, 0, power(where(nothing, 1, total), 1 / exponent)), kind)
+    is_zero = equal(total, 0)
+    return cast(where(is_zero, 0, power(where(is_zero, 1, total), 1 / exponent)), kind)
 
 
 @op

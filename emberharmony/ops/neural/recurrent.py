@@ -124,10 +124,10 @@ def gru(
     state = _first(h, batch, hidden, wide, x, layer_axis)
     states = []
     for given in inputs[::-1] if reverse else inputs:
-        own = matmul(state, across)
-        own = own if offset is None else add(own, offset)
+        state_part = matmul(state, across)
+        state_part = state_part if offset is None else add(state_part, offset)
         reset, update, new = split(given, 3, -1)
-        own_reset, own_update, own_new = split(own, 3, -1)
+        own_reset, own_update, own_new = split(state_part, 3, -1)
         new = tanh(add(new, multiply(sigmoid(add(reset, own_reset)), own_new)))
         state = add(new, multiply(sigmoid(add(update, own_update)), subtract(state, new)))
         states.append(state)

@@ -37,11 +37,11 @@ def _integers_within(numbers: Any, limit: int, what: str) -> Tensor:
     """Returns labels or lengths as a tensor; values that the host knows are checked."""
     if is_tensor(numbers):
         return numbers
-    known = host_indices(numbers)
-    outside = known[(known < 0) | (known >= limit)]
+    host_numbers = host_indices(numbers)
+    outside = host_numbers[(host_numbers < 0) | (host_numbers >= limit)]
     if outside.size:
         raise IndexOutOfBoundsError(f"{what} {outside.flat[0]} is out of bounds: expected 0 to {limit - 1}")
-    return convert_to_tensor(known)
+    return convert_to_tensor(host_numbers)
 
 
 @op(autocast="float32", reads="checks")
@@ -186,10 +186,10 @@ def ctc_decode(
         rest = get_item(labels, (slice(None), slice(1, None)))
         goes_on = equal(rest, get_item(labels, (slice(None), slice(0, -1))))
         labels = where(pad(goes_on, [(0, 0), (1, 0)]), blank, labels)
-    nothing = equal(labels, blank)
-    order = argsort(cast(nothing, "int32"), -1)
+    is_blank = equal(labels, blank)
+    order = argsort(cast(is_blank, "int32"), -1)
     scores = negative(sum(where(over, 0.0, max(logits, -1)), -1, keepdims=True))
-    return expand_dims(take_along_axis(where(nothing, -1, labels), order, -1), 0), scores
+    return expand_dims(take_along_axis(where(is_blank, -1, labels), order, -1), 0), scores
 
 
 def _delay(scores: Tensor, by: int) -> Tensor:

@@ -181,21 +181,21 @@ def _host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
     them to float32.
     """
     if q.__class__ is not float and holds_traced(q):
-        given = convert_to_tensor(q)
-        return (given if share == 1.0 else divide(given, share)), True
+        tensor = convert_to_tensor(q)
+        return (tensor if share == 1.0 else divide(tensor, share)), True
     return shared_quantiles.digits(q if isinstance(q, (int, float, list, tuple)) else to_numpy(q)) / share, False
 
 
 def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepdims: bool, skip: bool) -> Tensor:
     result = as_inexact(dtype_of(x))
     axes = nonnegative_axes(axis, len(x.shape))
-    kept = [a for a in range(len(x.shape)) if a not in axes]
+    kept_axes = [a for a in range(len(x.shape)) if a not in axes]
     shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
     length = math.prod([x.shape[a] for a in axes])  # a list, because torch.compile does not trace a generator here
     if not math.prod(x.shape):
         shared_quantiles.places(shared_quantiles.digits(0.5) if traced else q, 1, method)
         return full((*q.shape, *shape), float("nan"), dtype=result, device=get_device(x))
-    rows = reshape(transpose(widen(x), [*kept, *axes]), (-1, length))
+    rows = reshape(transpose(widen(x), [*kept_axes, *axes]), (-1, length))
     ordered = sort(rows)
     pick = take_along_axis if skip else take
     if traced:
@@ -230,13 +230,15 @@ def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any)
     fixed = stop_gradient(q)
     valid = logical_and(greater_equal(fixed, 0.0), less_equal(fixed, 1.0))
     last = maximum(subtract(counts, 1.0), 0.0)
-    at = multiply(where(valid, fixed, 0.0), last)
-    low, high = floor(at), ceil(at)
+    position = multiply(where(valid, fixed, 0.0), last)
+    low, high = floor(position), ceil(position)
     if method == "nearest":
-        low = high = round(at)
+        low = high = round(position)
     low, high = high if method == "higher" else low, low if method == "lower" else high
     share = (
-        where(greater(high, low), 0.5, 0.0) if method == "midpoint" else minimum(subtract(at, low), subtract(high, low))
+        where(greater(high, low), 0.5, 0.0)
+        if method == "midpoint"
+        else minimum(subtract(position, low), subtract(high, low))
     )
 
     def element(place: Tensor) -> Tensor:

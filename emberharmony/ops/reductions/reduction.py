@@ -461,8 +461,8 @@ def _count(x: Tensor, axis: Axis) -> int:
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
     """Returns the variance of `var`, half precision as float32."""
     wide, count = widen(x), _count(x, axis)
-    off = subtract(wide, mean(wide, axis, True))
-    squares = add(square(real(off)), square(imag(off))) if dtype_of(off).is_complex else square(off)
+    centred = subtract(wide, mean(wide, axis, True))
+    squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
     total = sum(squares, axis, keepdims)
     freedom = option("correction", without_axes("correction", correction), total)
     if isinstance(freedom, float):
@@ -487,10 +487,10 @@ def _first(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdi
 def _accumulate(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:
     """Returns cumulative sums or products; half precision is accumulated in float32."""
     x = x if dtype is None else cast(x, dtype)
-    own = dtype_of(x)
-    if own.is_floating or own.is_complex:
+    x_dtype = dtype_of(x)
+    if x_dtype.is_floating or x_dtype.is_complex:
         return narrow_like(_prefixes(combine, widen(x), axis), x)
-    wide = cast(x, "uint64" if own.kind == "unsigned" else "int64") if dtype is None else x
+    wide = cast(x, "uint64" if x_dtype.kind == "unsigned" else "int64") if dtype is None else x
     return _prefixes(combine, wide, axis)
 
 

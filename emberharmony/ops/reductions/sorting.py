@@ -185,9 +185,9 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
     """
     k = as_index(k)
     chosen = equal(arange(predictions.shape[-1], device=get_device(predictions)), expand_dims(targets, -1))
-    own = sum(where(chosen, predictions, 0), -1, True)
-    better = sum(greater(predictions, own), -1)
-    valid = logical_and(any(chosen, -1), logical_not(isnan(squeeze(own, -1))))
+    target_score = sum(where(chosen, predictions, 0), -1, True)
+    better = sum(greater(predictions, target_score), -1)
+    valid = logical_and(any(chosen, -1), logical_not(isnan(squeeze(target_score, -1))))
     return logical_and(less(better, k), valid)
 
 
@@ -315,8 +315,8 @@ def unique(
     values = take(rows, index, 0)
     if size is not None:
         missing = integer("size", size, 0) - index.shape[0]
-        kept = min(size, index.shape[0])
-        values, index, counts = values[:kept, ...], index[:kept], counts[:kept]
+        kept_count = min(size, index.shape[0])
+        values, index, counts = values[:kept_count, ...], index[:kept_count], counts[:kept_count]
         if missing > 0:
             values = pad(
                 values,

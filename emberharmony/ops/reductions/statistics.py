@@ -151,11 +151,11 @@ def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
     missing = isnan(x)
     centre, _ = _nanmean(x, axis, True)
     # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
-    off = where(missing, 0.0, subtract(_without_nan(x, 0), centre))
+    centred = where(missing, 0.0, subtract(_without_nan(x, 0), centre))
     count = cast(sum(logical_not(missing), axis, keepdims), dtype_of(x))
     freedom = subtract(count, option("correction", correction, x))
     divisor = where(greater(freedom, 0.0), freedom, math.nan)
-    return divide(sum(square(off), axis, keepdims), divisor)
+    return divide(sum(square(centred), axis, keepdims), divisor)
 
 
 @op
@@ -364,7 +364,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
         raise ShapeError(f"expected a vector or a matrix of variables, got shape {tuple(x.shape)}")
     result = as_inexact(dtype_of(x))
     rows = widen(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
-    off = subtract(rows, mean(rows, 1, True))
+    centred = subtract(rows, mean(rows, 1, True))
     divisor: Any
     if is_number(correction):
         freedom = rows.shape[1] - correction
@@ -372,7 +372,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     else:
         left = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
         divisor = where(greater(left, 0.0), left, 0.0)
-    covariance = divide(products.matmul(off, conj(matrix_transpose(off))), divisor)
+    covariance = divide(products.matmul(centred, conj(matrix_transpose(centred))), divisor)
     return cast(squeeze(covariance), result)
 
 

@@ -264,8 +264,8 @@ def _length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
     series: numbers.Number = 1 / 47900160
     for coefficient in (-1 / 1209600, 1 / 30240, -1 / 720, 1 / 12):
         series = numbers.add(coefficient, numbers.multiply(square, series))
-    near = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(square, series))
-    rest = numbers.where(numbers.less(x, 0.5), near, numbers.subtract(1.0, quotient))
+    value_near_0 = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(square, series))
+    rest = numbers.where(numbers.less(x, 0.5), value_near_0, numbers.subtract(1.0, quotient))
     return numbers.add(limit - scale, numbers.multiply(rest, scale))
 
 

@@ -164,10 +164,10 @@ def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     gradient = ascent_or_descent(gradient, hyper)
     (slower, faster), size = hyper["etas"], state["step_size"]
     agreement = ops.multiply(gradient, state["prev"])
-    turned = ops.less(agreement, 0.0)
+    sign_changed = ops.less(agreement, 0.0)
     grown = ops.where(ops.greater(agreement, 0.0), ops.multiply(size, faster), size)
-    size = ops.clip(ops.where(turned, ops.multiply(size, slower), grown), *hyper["step_sizes"])
-    gradient = ops.where(turned, ops.zeros_like(gradient), gradient)
+    size = ops.clip(ops.where(sign_changed, ops.multiply(size, slower), grown), *hyper["step_sizes"])
+    gradient = ops.where(sign_changed, ops.zeros_like(gradient), gradient)
     after = step_along(parameter, ops.sign(gradient), size)
     return after, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}
 
@@ -206,8 +206,8 @@ def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     """Returns a parameter and its state after one step of averaged gradient descent; the average is `ax`."""
     gradient = with_decay(gradient, parameter, hyper)
     step, rate = numbers.add(state["step"], 1), state["eta"]
-    kept = numbers.subtract(1.0, numbers.multiply(hyper["lambd"], rate))
-    after = step_along(ops.multiply(parameter, kept), gradient, rate)
+    decay_factor = numbers.subtract(1.0, numbers.multiply(hyper["lambd"], rate))
+    after = step_along(ops.multiply(parameter, decay_factor), gradient, rate)
     average = ops.add(state["ax"], ops.multiply(ops.subtract(after, state["ax"]), state["mu"]))
     decay = numbers.add(1.0, numbers.multiply(numbers.multiply(hyper["lambd"], hyper["lr"]), step))
     eta = numbers.divide(hyper["lr"], numbers.power(decay, hyper["alpha"]))

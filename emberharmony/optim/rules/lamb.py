@@ -24,9 +24,13 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     direction = ops.divide(ops.divide(mean, one_minus_power(beta1, step)), root)
     if hyper["weight_decay"]:
         direction = ops.add(direction, ops.multiply(parameter, hyper["weight_decay"]))
-    length, own = ops.norm(wide(ops.ravel(direction))), ops.norm(wide(ops.ravel(parameter)))
-    trusted = ops.logical_and(ops.greater(own, 0.0), ops.greater(length, 0.0))
-    ratio = ops.where(trusted, ops.divide(own, ops.where(trusted, length, ops.ones_like(length))), ops.ones_like(own))
+    length, parameter_norm = ops.norm(wide(ops.ravel(direction))), ops.norm(wide(ops.ravel(parameter)))
+    trusted = ops.logical_and(ops.greater(parameter_norm, 0.0), ops.greater(length, 0.0))
+    ratio = ops.where(
+        trusted,
+        ops.divide(parameter_norm, ops.where(trusted, length, ops.ones_like(length))),
+        ops.ones_like(parameter_norm),
+    )
     after = step_along(parameter, direction, ops.multiply(ratio, hyper["lr"]))
     return after, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
 

@@ -27,18 +27,18 @@ class SavedHistory(SavedState):
 
     def entry(self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]) -> State:
         """Returns the history in new buffers."""
-        known = {*_LISTS, *_TENSORS, *_NUMBERS}
-        given = {name: x for name, x in entry.items() if x is not None and name != "al"}
-        self.wrong += [f"unexpected {name!r} of {what}" for name in given if name not in known]
-        expected = known if given.keys() - set(_BEGUN) else _BEGUN
-        missing = [name for name in expected if name not in given]
+        field_names = {*_LISTS, *_TENSORS, *_NUMBERS}
+        fields = {name: x for name, x in entry.items() if x is not None and name != "al"}
+        self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in field_names]
+        expected = field_names if fields.keys() - set(_BEGUN) else _BEGUN
+        missing = [name for name in expected if name not in fields]
         self.wrong += [f"missing {name!r} of {what}" for name in sorted(missing)]
-        if missing or given.keys() - known:
+        if missing or fields.keys() - field_names:
             return {}
         cells = self.optimizer.param_groups[0]["params"]
         length = sum(int(ops.size(cell)) for cell in cells)
         history: State = {}
-        for name, x in given.items():
+        for name, x in fields.items():
             if name in _NUMBERS:
                 history[name] = _NUMBERS[name](x)
                 continue
@@ -168,8 +168,8 @@ class _Call:
         self._optimizer, self._closure, self._options = optimizer, closure, group
         self._cells: list[Parameter] = group["params"]
         self._rate = float(rate_at(group["lr"], optimizer.count))
-        held = optimizer.state.get(self._cells[0], {"func_evals": 0, "n_iter": 0})
-        self._state: State = {name: _read(x) for name, x in held.items()}
+        state = optimizer.state.get(self._cells[0], {"func_evals": 0, "n_iter": 0})
+        self._state: State = {name: _read(x) for name, x in state.items()}
         self._evaluations = 0
         self._at = _vector([cell.value for cell in self._cells])
 

@@ -87,10 +87,10 @@ class Line:
         while self._left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
             least, most = sorted(end.length for end in ends)
             length, margin = _cubic_minimum(ends[0], ends[1], least, most), 0.1 * (most - least)
-            near = min(most - length, length - least) < margin
-            if near and (stuck or length >= most or length <= least):
-                length, near = (most - margin if most - length < length - least else least + margin), False
-            stuck = near
+            is_near = min(most - length, length - least) < margin
+            if is_near and (stuck or length >= most or length <= least):
+                length, is_near = (most - margin if most - length < length - least else least + margin), False
+            stuck = is_near
             point = self._point_at(length)
             if not self._falls(point) or point.loss >= ends[low].loss:
                 ends[1 - low] = point

@@ -88,12 +88,12 @@ class Accumulate(Wrapper):
         after, inner = self.optimizer.update(ops.tree_unflatten(structure, means), state["optimizer"], params)
         passes = ops.add(state["passes"], 1)
         full = ops.equal(passes, self.n)
-        own = {
+        own_state = {
             "passes": ops.where(full, ops.zeros_like(passes), passes),
             "sums": [ops.where(full, ops.zeros_like(x), x) for x in sums],
         }
-        kept = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(full, after, kept), choose(full, inner, state["optimizer"]), own
+        old_values = ops.tree_map(ops.convert_to_tensor, params)
+        return choose(full, after, old_values), choose(full, inner, state["optimizer"]), own_state
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the sums by the index of the parameter, and the number of passes in them."""

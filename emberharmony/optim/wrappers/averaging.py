@@ -76,9 +76,9 @@ class Average:
         if state_dict.keys() != {"averages", "count"}:
             raise ArgumentError(f"{head}the state has {sorted(state_dict)}, expected ['averages', 'count']")
         averages = [on_active_backend(value) for value in state_dict["averages"]]
-        given, expected = ([tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages]))
-        if given != expected:
-            raise ArgumentError(f"{head}the averages have the shapes {given}, expected {expected}")
+        saved_shapes, expected = ([tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages]))
+        if saved_shapes != expected:
+            raise ArgumentError(f"{head}the averages have the shapes {saved_shapes}, expected {expected}")
         cast = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
         steps = [average.replacing(value) for average, value in zip(self.averages, cast, strict=True)]
         return [*steps, assignment(self, "count", int(state_dict["count"]))]

@@ -81,12 +81,12 @@ class SkipNonfinite(Wrapper):
         finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
         after, inner = self.optimizer.update(grads, state["optimizer"], params)
         skipped, row = (ops.add(state[name], 1) for name in _STATE)
-        own = {
+        own_state = {
             "skipped": ops.where(finite, state["skipped"], skipped),
             "in_a_row": ops.where(finite, ops.zeros_like(row), row),
         }
-        kept = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(finite, after, kept), choose(finite, inner, state["optimizer"]), own
+        old_values = ops.tree_map(ops.convert_to_tensor, params)
+        return choose(finite, after, old_values), choose(finite, inner, state["optimizer"]), own_state
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns how many steps have been left out."""

@@ -67,8 +67,8 @@ class Sharded(Wrapper):
             DistributedError: if a rank is missing.
         """
         owners, here = self.owners(), rank()
-        own = {cell: x for cell, x in gradients.items() if owners[cell] == here}
-        plan = self.optimizer.plan(own, clear=clear)
+        own_gradients = {cell: x for cell, x in gradients.items() if owners[cell] == here}
+        plan = self.optimizer.plan(own_gradients, clear=clear)
         for owner in range(size()):
             cells = [cell for cell in gradients if owners[cell] == owner]
             if not cells:
@@ -100,8 +100,8 @@ class Sharded(Wrapper):
         """
         whole, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
         for owner in range(size()):
-            own = {i: entry for i, entry in whole["state"].items() if owners[i] == owner}
-            state.update(_from(owner, own))
+            entries_of_owner = {i: entry for i, entry in whole["state"].items() if owners[i] == owner}
+            state.update(_from(owner, entries_of_owner))
         host_state = {
             i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in state[i].items()}
             for i in sorted(state)

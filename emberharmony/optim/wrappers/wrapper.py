@@ -105,8 +105,8 @@ class Wrapper:
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after the gradients were taken; see `Optimizer.update`."""
-        after, inner, own = self.step_parts(grads, state, params)
-        return after, {"count": inner["count"], "optimizer": inner, **own}
+        after, inner, own_state = self.step_parts(grads, state, params)
+        return after, {"count": inner["count"], "optimizer": inner, **own_state}
 
     def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters.
@@ -146,9 +146,9 @@ class Wrapper:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
         expected = {"optimizer", *self.own_state(False)}
         if not isinstance(state_dict, Mapping) or state_dict.keys() != expected:
-            given = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
+            text = sorted(state_dict) if isinstance(state_dict, Mapping) else brief(state_dict)
             raise ArgumentError(
-                f"{type(self).__name__}.load_state_dict(): the state has {given}, expected {sorted(expected)}"
+                f"{type(self).__name__}.load_state_dict(): the state has {text}, expected {sorted(expected)}"
             )
         return [*self.optimizer.loading(state_dict["optimizer"]), *self.loading_own(state_dict)]
 
@@ -176,8 +176,8 @@ class Wrapper:
         """
         cells, by_parameter = self.parameters(), {}
         for i, x in values.items():
-            known = isinstance(i, int) and 0 <= i < len(cells)
-            expected = tuple(cells[i].value.shape) if known else "no such entry"
+            is_place = isinstance(i, int) and 0 <= i < len(cells)
+            expected = tuple(cells[i].value.shape) if is_place else "no such entry"
             if tuple(x.shape) != expected:
                 raise ArgumentError(
                     f"{type(self).__name__}.load_state_dict(): {what}[{i!r}] has shape {tuple(x.shape)}, expected "

@@ -72,12 +72,12 @@ def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
     gradients: list[T | None] = [None]
     for i, (term, x) in enumerate(zip(terms, operands, strict=True)):
         others = [(t, o) for j, (t, o) in enumerate(zip(terms, operands, strict=True)) if j != i]
-        known = set(result).union(*(t for t, _ in others))
+        needed_letters = set(result).union(*(t for t, _ in others))
         lengths = dict(zip(term, x.shape, strict=True))
         # A label that only this operand has was summed away: the gradient is constant along it, so multiply by ones.
-        alone = "".join(c for c in lengths if c not in known)
-        if alone:
-            others = [*others, (alone, ones([lengths[c] for c in alone], dtype=dtype_of(g)))]
+        summed_letters = "".join(c for c in lengths if c not in needed_letters)
+        if summed_letters:
+            others = [*others, (summed_letters, ones([lengths[c] for c in summed_letters], dtype=dtype_of(g)))]
         once = "".join(lengths)
         gradient = einsum(",".join([result, *(t for t, _ in others)]) + "->" + once, g, *(o for _, o in others))
         gradients.append(gradient if once == term else _on_diagonals(gradient, once, term, lengths))

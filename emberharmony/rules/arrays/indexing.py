@@ -130,8 +130,8 @@ def _other_factors(x: T, indices: T, updates: T) -> T:
 
 def _winners(x: T, y: T, indices: T, updates: T) -> T:
     """Returns for each element of the result how many candidates (of `x` and of the updates) equal the extreme."""
-    own = where(equal(x, y), 1.0, 0.0)
-    return scatter_update(own, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
+    is_extreme = where(equal(x, y), 1.0, 0.0)
+    return scatter_update(is_extreme, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
 
 
 RULES: dict[str, Any] = {

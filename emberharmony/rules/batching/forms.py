@@ -47,9 +47,9 @@ def along(m: Mapped, x: Any, *options: Any) -> T:
     axis = options[place]
     if x.__class__ is not Rows or (axis is not None and not x.shape) or any(map(has_rows, options)):
         return NotImplemented
-    given = list(options)
-    given[place] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
-    return m(flat(m, x) if axis is None else x.whole, *given)
+    new_options = list(options)
+    new_options[place] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
+    return m(flat(m, x) if axis is None else x.whole, *new_options)
 
 
 def over(m: Mapped, x: Any, axis: Any, keepdims: Any = False, *options: Any) -> T:

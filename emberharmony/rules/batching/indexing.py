@@ -98,11 +98,11 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     if not index_tensor.shape:
         return NotImplemented
     bound, (*counts, depth) = m.bound, index_tensor.shape
-    index, given, each = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
-    if given.shape[1:] != each:
-        given = bound.broadcast_to(with_rank(m, Rows(given), len(each)), (m.size, *each))
+    index, rows, each = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
+    if rows.shape[1:] != each:
+        rows = bound.broadcast_to(with_rank(m, Rows(rows), len(each)), (m.size, *each))
     numbers = bound.cast(bound.broadcast_to(_numbers(m, len(counts) + 1), (m.size, *counts, 1)), index.dtype)
-    return m(m.whole(x), bound.concatenate([numbers, index], -1), given, reduction)
+    return m(m.whole(x), bound.concatenate([numbers, index], -1), rows, reduction)
 
 
 @batches("one_hot")

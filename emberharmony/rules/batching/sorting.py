@@ -13,8 +13,8 @@ T = Any
 
 @batches("searchsorted")
 def _searchsorted(m: Mapped, sequence: Any, values: Any, side: Any, sorter: Any) -> T:
-    alone = values.__class__ is Rows and sequence.__class__ is not Rows and sorter.__class__ is not Rows
-    return m(sequence, values.whole, side, sorter) if alone else NotImplemented
+    only_values_mapped = values.__class__ is Rows and sequence.__class__ is not Rows and sorter.__class__ is not Rows
+    return m(sequence, values.whole, side, sorter) if only_values_mapped else NotImplemented
 
 
 batches("top_k")(last(1))

@@ -17,8 +17,8 @@ T = Any
 
 def _copysign(g: T, y: T, a: T, b: T) -> T:
     """Returns the gradient of the first argument; it is 0 at 0, as that of `absolute` is."""
-    turned = where(equal(signbit(a), signbit(b)), g, negative(g))
-    return where(equal(a, 0), 0.0, turned)
+    signed_gradient = where(equal(signbit(a), signbit(b)), g, negative(g))
+    return where(equal(a, 0), 0.0, signed_gradient)
 
 
 RULES: dict[str, Any] = {

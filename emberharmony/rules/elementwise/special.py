@@ -45,9 +45,9 @@ def _inner(name: str, *arguments: T) -> T:
 def _with_slopes(name: str) -> Callable[..., T]:
     def value_and_slopes(*arguments: T) -> tuple[T, Callable[..., Any]]:
         backend = op_globals.active().backend
-        own = getattr(backend, "_inner_special", None)
-        if own is not None and all(isinstance(x, backend.tensor_type) for x in arguments):
-            y = own(name, *arguments)
+        native_function = getattr(backend, "_inner_special", None)
+        if native_function is not None and all(isinstance(x, backend.tensor_type) for x in arguments):
+            y = native_function(name, *arguments)
         else:
             y = series.by_series(special_binding.function(name), *arguments)
 

@@ -37,8 +37,8 @@ def _transform(function: Any) -> Any:
 def _rfft(
     g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
 ) -> T:
-    given = fft_length if n is None else n
-    length = x.shape[axis] if given is None else given
+    asked_length = fft_length if n is None else n
+    length = x.shape[axis] if asked_length is None else asked_length
     # The result lacks the second half of the spectrum, so the cotangent has zeros there.
     whole = fft(_fit_length(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
     return _fit_length(real(whole), x.shape[axis], axis)

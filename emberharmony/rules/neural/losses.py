@@ -23,11 +23,11 @@ T = Any
 
 def _sparse(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: int = -1) -> T:
     count = output.shape[axis]
-    known = logical_and(greater_equal(target, 0), less(target, count))
+    valid = logical_and(greater_equal(target, 0), less(target, count))
     labels = target if dtype(target).is_integer else cast(target, "int64")
     chosen = one_hot(labels, count, axis, dtype(output))
     if from_logits:
-        lost = subtract(softmax(output, axis), chosen)
+        gradient = subtract(softmax(output, axis), chosen)
     else:
         # The loss is -log(p / s), with the sum s of the outputs; clipped shares have no gradient.
         total = sum_(output, axis, True)
@@ -35,24 +35,24 @@ def _sparse(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: 
         share = divide(at, total)
         inside = logical_and(greater_equal(share, EPSILON), less_equal(share, 1.0 - EPSILON))
         safe = where(inside, at, 1.0)
-        lost = where(inside, subtract(divide(1.0, total), divide(chosen, safe)), 0.0)
-    return multiply(expand_dims(where(known, g, 0.0), axis), lost)
+        gradient = where(inside, subtract(divide(1.0, total), divide(chosen, safe)), 0.0)
+    return multiply(expand_dims(where(valid, g, 0.0), axis), gradient)
 
 
 def _at_positions(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: int, along: int) -> T:
     """Returns the gradient of the loss at each position, with the axis of the classes at length 1."""
     shape = (*x.shape[:along], 1, *x.shape[along + 1 :])
-    kept, g = counting(ids, x.shape[along], ignore_index), cast(g, dtype(x))
+    is_kept, g = counting(ids, x.shape[along], ignore_index), cast(g, dtype(x))
     if reduction == "mean":
         count: Any = math.prod(shape)
         if weight is not None:
-            each = take(weight, ids if kept is None else where(kept, ids, 0), 0)
-            count = sum_(each if kept is None else where(kept, each, 0.0))
-        elif kept is not None:
-            count = sum_(cast(kept, dtype(x)))
+            each = take(weight, ids if is_kept is None else where(is_kept, ids, 0), 0)
+            count = sum_(each if is_kept is None else where(is_kept, each, 0.0))
+        elif is_kept is not None:
+            count = sum_(cast(is_kept, dtype(x)))
         g = divide(g, count)
     g = reshape(g, shape) if g.shape else g
-    return g if kept is None else where(reshape(kept, shape), g, 0.0)
+    return g if is_kept is None else where(reshape(is_kept, shape), g, 0.0)
 
 
 def _target_probabilities(x: T, ids: T, label_smoothing: float, along: int) -> T:
@@ -96,10 +96,10 @@ def _by_class_weight(
 ) -> T:
     x, ids, along = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = cast(weight, dtype(x))
-    lost = negative(multiply(log_softmax(x, along), _target_probabilities(x, ids, label_smoothing, along)))
+    losses = negative(multiply(log_softmax(x, along), _target_probabilities(x, ids, label_smoothing, along)))
     if reduction == "mean":  # it is divided by the sum of the weights
-        lost = subtract(lost, multiply(_target_probabilities(x, ids, 0.0, along), cast(y, dtype(x))))
-    each = multiply(lost, _at_positions(g, x, ids, weight, reduction, ignore_index, along))
+        losses = subtract(losses, multiply(_target_probabilities(x, ids, 0.0, along), cast(y, dtype(x))))
+    each = multiply(losses, _at_positions(g, x, ids, weight, reduction, ignore_index, along))
     return sum_(each, tuple(i for i in range(len(x.shape)) if i != along))
 
 

@@ -69,17 +69,17 @@ def _lstm(
     if layer_axis:
         g, h, c = [g[0], _states_of_layer(g[1]), _states_of_layer(g[2])], _states_of_layer(h), _states_of_layer(c)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
-    given = [
+    wide_tensors = [
         t if t is None or dtype(t) == wide else cast(t, wide)
         for t in (x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     ]
-    x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr = given
+    x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr = wide_tensors
     # Results in half precision are rounded, so the outputs are computed again.
     outputs = y[0]
     if kind != wide:
         outputs = lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr, time_major, reverse)[0]
-    turned = [t if time_major else swapaxes(t, 0, 1) for t in (x, outputs, cast(g[0], wide))]
-    x, outputs, of_outputs = (flip(t, 0) for t in turned) if reverse else turned
+    time_major_tensors = [t if time_major else swapaxes(t, 0, 1) for t in (x, outputs, cast(g[0], wide))]
+    x, outputs, of_outputs = (flip(t, 0) for t in time_major_tensors) if reverse else time_major_tensors
     batch, hidden = x.shape[1], weight_ih.shape[0] // 4
     h = zeros((batch, weight_hh.shape[1]), wide, get_device(x)) if h is None else h
     c = zeros((batch, hidden), wide, get_device(x)) if c is None else c
@@ -89,26 +89,26 @@ def _lstm(
         gates = gates if bias is None else add(gates, bias)
     enter, forget, new, leave = split(gates, 4, -1)
     enter, forget, new, leave = sigmoid(enter), sigmoid(forget), tanh(new), sigmoid(leave)
-    cell, cells, kept = c, [], unstack(forget)
-    for share, change in zip(kept, unstack(multiply(enter, new)), strict=True):
+    cell, cells, forget_gates = c, [], unstack(forget)
+    for share, change in zip(forget_gates, unstack(multiply(enter, new)), strict=True):
         cell = add(multiply(share, cell), change)
         cells.append(cell)
     after = stack(cells, 0)
-    shown = tanh(after)
+    cell_output = tanh(after)
     # The derivatives of the cell state by the output, and of the gates by both.
-    inward = multiply(leave, subtract(1, square(shown)))
+    inward = multiply(leave, subtract(1, square(cell_output)))
     factors = concatenate(
         [
             multiply(multiply(new, enter), subtract(1, enter)),
             multiply(multiply(_before(c, after), forget), subtract(1, forget)),
             multiply(enter, subtract(1, square(new))),
-            multiply(multiply(shown, leave), subtract(1, leave)),
+            multiply(multiply(cell_output, leave), subtract(1, leave)),
         ],
         -1,
     )
     of_h, of_c = cast(g[1], wide), cast(g[2], wide)
     of_gates, of_projected = [], []
-    steps = zip(unstack(of_outputs), unstack(inward), unstack(factors), kept, strict=True)
+    steps = zip(unstack(of_outputs), unstack(inward), unstack(factors), forget_gates, strict=True)
     for of_output, slope, factor, share in reversed([*steps]):
         of_h = add(of_h, of_output)
         of_projected.append(of_h)
@@ -121,7 +121,7 @@ def _lstm(
     of_x = product(backward, weight_ih)
     of_x = flip(of_x, 0) if reverse else of_x
     of_bias = sum_(backward, (0, 1))
-    of_hr = None if weight_hr is None else _product(stack(of_projected[::-1], 0), multiply(leave, shown))
+    of_hr = None if weight_hr is None else _product(stack(of_projected[::-1], 0), multiply(leave, cell_output))
     if layer_axis:
         of_h, of_c = expand_dims(of_h, 0), expand_dims(of_c, 0)
     return [

@@ -76,8 +76,8 @@ def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
         return False
 
     def call(part: Any) -> Any:
-        given = [part(x) if isinstance(x, np.ndarray) else x for x in args]
-        return row.oracle(*given, **kwargs)
+        parts = [part(x) if isinstance(x, np.ndarray) else x for x in args]
+        return row.oracle(*parts, **kwargs)
 
     def some(x: Array) -> Array:
         return x.reshape(-1)[::-2][1:].copy()
@@ -188,11 +188,11 @@ class Bounds:
             low = min(bound.floor, max(most, reached))
             unit = self._share * bound.eps * (1.0 if bound.each else of) * EPSILON[got.dtype]
             tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest(got.dtype)
-            worst, at = 0.0, 0
+            worst, start = 0.0, 0
             spare = spare.reshape(-1) if np.ndim(spare) else spare
             for values, wanted in zip(got.parts(PART), want.parts(PART), strict=True):
-                more = spare[at : at + PART] if np.ndim(spare) else spare
-                at += PART
+                more = spare[start : start + PART] if np.ndim(spare) else spare
+                start += PART
                 units = _units(values, wanted, bound.each, most, low, unit, tiny + more)
                 if not math.isfinite(units) or most > limit:
                     units = _careful(values, wanted, bound.each, most, low, unit, tiny + more, limit)
@@ -202,11 +202,11 @@ class Bounds:
 
 def _units(values: Array, wanted: Array, each: bool, most: float, low: float, unit: float, spare: Any) -> float:
     """Returns the error of finite numbers; infinite or NaN if they may be not."""
-    off = np.abs(values - wanted)
+    deviation = np.abs(values - wanted)
     if each or np.ndim(spare):
         scale = np.maximum(np.abs(wanted), low) if each else max(most, low)
-        return float(np.max(off / (unit * scale + spare)))
-    return float(np.max(off)) / (unit * max(most, low) + float(spare))
+        return float(np.max(deviation / (unit * scale + spare)))
+    return float(np.max(deviation)) / (unit * max(most, low) + float(spare))
 
 
 def _careful(
@@ -219,11 +219,11 @@ def _careful(
     same = (values == wanted) | (np.isnan(values) & np.isnan(wanted))
     if same.all():
         return 0.0
-    off = np.where(same, 0.0, np.abs(values - wanted))
+    deviation = np.where(same, 0.0, np.abs(values - wanted))
     over = (np.abs(wanted) > limit) & ~np.isfinite(values)  # the result is too large for the dtype on every side
     if wanted.dtype.kind == values.dtype.kind == "f":
         over &= np.signbit(wanted) == np.signbit(values)
-    off = np.where(over & ~np.isnan(values) & ~np.isnan(wanted), 0.0, off)
+    deviation = np.where(over & ~np.isnan(values) & ~np.isnan(wanted), 0.0, deviation)
     size = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
-    units = off / (unit * np.maximum(size if each else most, low) + spare)
-    return float(np.where(np.isnan(off) | np.isinf(off), math.inf, units).max())
+    units = deviation / (unit * np.maximum(size if each else most, low) + spare)
+    return float(np.where(np.isnan(deviation) | np.isinf(deviation), math.inf, units).max())

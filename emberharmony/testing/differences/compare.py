@@ -41,7 +41,7 @@ def compare_backends(
     one, other = map(portable, backends)
     report = _report(backends, one, other, tolerance)
     program = _with_gradients(fn) if gradients else fn
-    given = tree_map(on_host, inputs)
+    host_inputs = tree_map(on_host, inputs)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writers = [Writer(os.path.join(folder, name), MEMORY) for name in ("first", "second")]
         for writer in writers:
@@ -52,7 +52,7 @@ def compare_backends(
         lockstep = Lockstep(report, calls, (one, other), Judge(tolerance), keep, stop, thorough)
         watches = Watch(calls.add, writers[0]), Following(lockstep.feed)
         errors = [
-            run(*copy_program(program, given), side, watch, device or "")
+            run(*copy_program(program, host_inputs), side, watch, device or "")
             for side, watch in zip((one, other), watches, strict=True)
         ]
         lockstep.finish(errors)
@@ -167,9 +167,9 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
             # An op adds a constant and a traced tensor; MLX's operator refuses the latter.
             return functools.reduce(ops.add, map(ops.sum, leaves))
 
-        held = trained_parameters(fn)
-        if held:
-            return ops.backward(lambda: total(*given), held)
+        parameters = trained_parameters(fn)
+        if parameters:
+            return ops.backward(lambda: total(*given), parameters)
         places = [i for i, x in enumerate(given) if ops.is_tensor(x) and ops.dtype(x).is_floating]
         if not places:
             raise ArgumentError("compare(gradients=True) finds neither parameters nor floating inputs")

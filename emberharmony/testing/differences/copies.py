@@ -49,9 +49,9 @@ class Copies:
 
     def _function(self, fn: FunctionType) -> Any:
         """Returns a function whose closure and global names refer to copies."""
-        known = self._functions.get(id(fn))
-        if known is not None:
-            return known
+        earlier_copy = self._functions.get(id(fn))
+        if earlier_copy is not None:
+            return earlier_copy
         names = [name for name in _names(fn.__code__) if name in fn.__globals__]
         touched = _touches(fn, set())
         if not touched:
@@ -107,10 +107,10 @@ def _has_state(value: Any, depth: int = 0) -> bool:
         return False
     if callable(getattr(kind, "state_dict", None)):
         return True
-    held = getattr(value, "__dict__", None)
-    if not isinstance(held, dict) or depth >= _DEEPEST or kind.__name__ == "module":
+    attributes = getattr(value, "__dict__", None)
+    if not isinstance(attributes, dict) or depth >= _DEEPEST or kind.__name__ == "module":
         return False
-    return any(_has_state(item, depth + 1) or _holds(item, depth + 1) for item in list(held.values()))
+    return any(_has_state(item, depth + 1) or _holds(item, depth + 1) for item in list(attributes.values()))
 
 
 def _holds(value: Any, depth: int) -> bool:

@@ -92,8 +92,8 @@ def explains(one: Record, other: Record, share: float) -> bool:
     bound = allowance(one.op)
     if bound.exact or not bound.each:
         return True
-    off = max(_relative(one.results(), other.results()), default=0.0)
-    return off <= _GROWTH * sum(_relative(first, second))
+    deviation = max(_relative(one.results(), other.results()), default=0.0)
+    return deviation <= _GROWTH * sum(_relative(first, second))
 
 
 def _distance_moved(one: Record, other: Record, made: Host) -> Distance | None:
@@ -196,19 +196,19 @@ class Judge:
             return Judged(math.inf, "NumPy in float64", record.error)
         if len(wanted) != len(results):
             return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(wanted)}")
-        error, why, off = 0.0, "", []
+        error, why, deviations = 0.0, "", []
         for place, (got, want) in enumerate(zip(results, wanted, strict=True)):
             if got.shape != want.shape:
                 return Judged(math.inf, "NumPy in float64", f"its shape is {got.shape}, expected {want.shape}")
             units = self._units(record, got, want)
             if not units <= 1:
-                off.append(place)
+                deviations.append(place)
             error = max(error, units)
         unlikely = self._kinds(record) if kinds else ""
         if unlikely:
             return Judged(math.inf, "NumPy", unlikely)
         by = "NumPy in float64"
-        if off:
+        if deviations:
             error = min(error, self._beyond_rounding(record, wanted))
         if not error <= 1:
             oracle = self._by_oracle(record)
@@ -291,8 +291,10 @@ class Judge:
                 return math.inf
             for place, (want, other) in enumerate(zip(wanted, moved, strict=True)):
                 with np.errstate(all="ignore"):
-                    off: Any = np.abs(np.subtract(want, other, dtype=None if want.dtype.kind == "c" else np.float64))
-                    spares[place] = np.fmax(spares[place], off)
+                    deviation: Any = np.abs(
+                        np.subtract(want, other, dtype=None if want.dtype.kind == "c" else np.float64)
+                    )
+                    spares[place] = np.fmax(spares[place], deviation)
         error = 0.0
         for got, want, spare in zip(record.results(), wanted, spares, strict=True):
             if not allowance(record.op).each and spare.size and got.dtype in EPSILON:
@@ -324,9 +326,9 @@ class Judge:
         try:
             args = decode(record.args, lambda place: record.tensors[place].wide())
             kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide())
-            given, named = _spare(OPS[record.op], args, kwargs)
+            oracle_args, named = _spare(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
-                wanted = [np.asarray(x) for x in _leaves(row.oracle(*given, **named))]
+                wanted = [np.asarray(x) for x in _leaves(row.oracle(*oracle_args, **named))]
             results = record.results()
             if [x.shape for x in wanted] != [host.shape for host in results]:
                 return None
@@ -372,7 +374,7 @@ def _spare(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[l
     if any(p.variadic for p in spec.parameters):
         return list(args), kwargs
     named: dict[str, Any] = {}
-    given: list[Any] = []
+    spared: list[Any] = []
     by_name = {p.name: p for p in spec.parameters}
     skipped = False
     for parameter, value in zip(spec.parameters, args, strict=False):
@@ -381,9 +383,9 @@ def _spare(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[l
         elif skipped:
             named[parameter.name] = value
         else:
-            given.append(value)
+            spared.append(value)
     named |= {n: v for n, v in kwargs.items() if n not in by_name or not _is(v, by_name[n].default)}
-    return given, named
+    return spared, named
 
 
 def _is(value: Any, default: Any) -> bool:

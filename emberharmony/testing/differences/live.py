@@ -98,19 +98,19 @@ class Live(Record):
         self._made = results
 
     def _read(self) -> None:
-        results, given, seen = self.results(), list[Host](), list[int]()
+        results, arguments, seen = self.results(), list[Host](), list[int]()
 
         def add(tensor: Any) -> int:
             host, last = self._watch.host_of(tensor, self._call.backend, self.number)
-            given.append(host)
+            arguments.append(host)
             seen.append(last)
-            return len(results) + len(given) - 1
+            return len(results) + len(arguments) - 1
 
         self.args = encode(self._call.args, self._call.backend, add)
         kwargs = self._call.kwargs
         self.kwargs = encode(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
-        self._given, self.seen = given, seen
-        self.tensors = [*results, *given]
+        self._given, self.seen = arguments, seen
+        self.tensors = [*results, *arguments]
 
     def refresh(self, one: Record) -> None:
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
@@ -167,9 +167,9 @@ class Following(Watch):
             for host in self._read:
                 host.release()
             self._read.clear()
-            known = self._known.seen
+            seen_tensors = self._known.seen
             for value in call.args:
-                seen = known.get(id(value))
+                seen = seen_tensors.get(id(value))
                 if seen is not None:
                     seen.call = number
 
@@ -182,10 +182,10 @@ class Following(Watch):
 
     def host_of(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         """Returns a tensor that a call is given, and the number of the call that had it last; -1 if none had."""
-        known = self._known.of(tensor)
-        if known is None or known.host.shape != tuple(tensor.shape):
+        near_tensor = self._known.of(tensor)
+        if near_tensor is None or near_tensor.host.shape != tuple(tensor.shape):
             return self.new(tensor, backend, number), -1
-        near: Near = known.host
+        near: Near = near_tensor.host
         near.point(tensor)
         self._read.add(near)
-        return near, known.call
+        return near, near_tensor.call

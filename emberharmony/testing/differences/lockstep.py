@@ -112,13 +112,13 @@ class Lockstep:
     def _part(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
         """Notes that the runs call other ops from here on, and which comparison differed last."""
         here = [keys[0][1] if keys else None for keys in (first, second)]
-        said = [
+        text = [
             f"{key[0]}() on {side}" if key else f"the end on {side}"
             for key, side in zip(here, self._report.sides, strict=True)
         ]
         why = self._last or "no result before it differs by more than rounding"
         ended = "".join(f"; {side} raised {e}" for side, e in zip(self._report.sides, errors, strict=True) if e)
-        message = f"control flow parts at call {self._count}: {said[0]}, {said[1]}; {why}{ended}"
+        message = f"control flow parts at call {self._count}: {text[0]}, {text[1]}; {why}{ended}"
         op, path, of = here[0] or here[1] or ("", "", "")
         self._report.divergences.append(
             Divergence(op, path, self._count, "control flow", gradient_of=of, message=message)
@@ -187,7 +187,7 @@ class Lockstep:
                 self._last = f"{one.op}() before it gives {values[0]} on {first} and {values[1]} on {second}"
 
     def _divergence(self, call: int, record: Record, cause: str, share: float) -> Divergence:
-        given = record.given()
+        arguments = record.given()
         return Divergence(
             record.op,
             record.path,
@@ -195,8 +195,8 @@ class Lockstep:
             cause,
             line=record.line,
             carried=share,
-            shapes=tuple(host.shape for host in given),
-            dtypes=tuple(host.dtype for host in given),
+            shapes=tuple(host.shape for host in arguments),
+            dtypes=tuple(host.dtype for host in arguments),
             gradient_of=record.gradient_of,
         )
 
@@ -218,19 +218,19 @@ class Lockstep:
         inner = None
         if self._backends[side] is not None and not record.error:
             inner = fault_inside(record, self._backends[side], self._judge)
-        kept = record
+        inner_record = record
         if inner is not None:
             divergence.inside = inner.calls
             if inner.record is not None:
-                kept = inner.record
-                divergence.outer, divergence.op = (record.op, *inner.outer), kept.op
-                divergence.shapes = tuple(host.shape for host in kept.given())
-                divergence.dtypes = tuple(host.dtype for host in kept.given())
+                inner_record = inner.record
+                divergence.outer, divergence.op = (record.op, *inner.outer), inner_record.op
+                divergence.shapes = tuple(host.shape for host in inner_record.given())
+                divergence.dtypes = tuple(host.dtype for host in inner_record.given())
         divergence.message = _message(divergence, verdict)
         self._report.divergences.append(divergence)
         if self._report._kept is None:
-            kept = kept.made_of([host.in_memory() for host in kept.tensors])
-            self._report._kept = divergence, kept, self._backends[side]
+            inner_record = inner_record.made_of([host.in_memory() for host in inner_record.tensors])
+            self._report._kept = divergence, inner_record, self._backends[side]
 
     def _add_unknown(self, call: int, one: Record, share: float) -> None:
         divergence = self._divergence(call, one, "unknown", share)
@@ -242,9 +242,9 @@ class Lockstep:
 
     def _outside(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
         """Notes an argument whose values no op gave, if it differs by much more than all results before."""
-        known = max((eps for host in one.given() if (eps := EPSILON.get(host.dtype))), default=0.0)
+        coarsest = max((eps for host in one.given() if (eps := EPSILON.get(host.dtype))), default=0.0)
         for share, a, b in zip(before, _last_calls(one), _last_calls(other), strict=False):
-            if share > _AMPLIFIED * max(self._noise, known) and min(a, b) < 0:
+            if share > _AMPLIFIED * max(self._noise, coarsest) and min(a, b) < 0:
                 self._noise = share
                 divergence = self._divergence(call, one, "outside", share)
                 first, second = self._report.sides
@@ -291,8 +291,8 @@ def _message(divergence: Divergence, verdict: Judged | None) -> str:
 
 
 def _where(divergence: Divergence) -> str:
-    where = f" in {divergence.path}" if divergence.path else ""
-    return f"{where} ({divergence.line})" if divergence.line else where
+    location = f" in {divergence.path}" if divergence.path else ""
+    return f"{location} ({divergence.line})" if divergence.line else location
 
 
 def _alike(one: Record, other: Record) -> bool:

@@ -57,9 +57,9 @@ def distance(a: Host, b: Host, each: bool = False, source: Distance | None = Non
         source: how far apart two tensors are that may have the same elements in another order. It is the answer if
             the largest differences are equal.
     """
-    known = b.measured
-    if known is not None and known[0] is a:
-        return known[1]  # type: ignore[no-any-return]
+    measured_distance = b.measured
+    if measured_distance is not None and measured_distance[0] is a:
+        return measured_distance[1]  # type: ignore[no-any-return]
     if a.shape != b.shape:
         return Distance(math.inf, math.inf)
     if source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
@@ -85,13 +85,13 @@ def _gap(a: Host, b: Host, each: bool) -> Distance:
             unequal += int(np.count_nonzero(x != y))
             continue
         if kind == "f" and (size := _magnitude(x)) < _CALM:
-            off = x - y
-            gap = _magnitude(off)
+            deviation = x - y
+            gap = _magnitude(deviation)
         else:
             size = gap = math.inf
         if not gap < math.inf:  # or NaN
             with np.errstate(all="ignore"):
-                gap, size, off = _careful(x, y)
+                gap, size, deviation = _careful(x, y)
             if not math.isfinite(gap):
                 return Distance(math.inf, math.inf, math.inf)
         if gap > largest_gap:
@@ -99,7 +99,7 @@ def _gap(a: Host, b: Host, each: bool) -> Distance:
         if size > most:
             most = size
         if each and gap:
-            relative = max(relative, _largest_relative_difference(x, y, off))
+            relative = max(relative, _largest_relative_difference(x, y, deviation))
     if unequal:
         return Distance(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
@@ -121,14 +121,14 @@ def _largest_gap(a: Host, b: Host) -> float:
 
 def _careful(x: Array, y: Array) -> tuple[float, float, Array]:
     """Returns the largest difference, the largest magnitude and the differences of vectors of any numbers."""
-    off = x - y
+    deviation = x - y
     size = np.abs(x)
-    gap, most = float(np.abs(off).max()), float(size.max())
+    gap, most = float(np.abs(deviation).max()), float(size.max())
     if not (gap < math.inf and most < math.inf):  # or NaN
         same = (x == y) | (np.isnan(x) & np.isnan(y))
-        gap = float(np.where(same, 0.0, np.abs(off)).max())
+        gap = float(np.where(same, 0.0, np.abs(deviation)).max())
         most = float(np.where(np.isfinite(x), size, 0.0).max())
-    return gap, most, off
+    return gap, most, deviation
 
 
 def _magnitude(x: Array) -> float:

@@ -99,7 +99,7 @@ def page(report: "Report") -> str:
     ]
     notes = "".join(f"<li>{html.escape(note)}" for note in report.notes)
     divergence = "".join(_divergence(x, report.sides, x is report.first) for x in report.divergences)
-    said = report.environment.items()
+    fact = report.environment.items()
     return _PAGE.format(
         title=html.escape(f"{' and '.join(report.sides)}: a comparison"),
         sides=html.escape(" and ".join(report.sides)),
@@ -108,7 +108,7 @@ def page(report: "Report") -> str:
         notes=f"<ul class=note>{notes}</ul>" if notes else "",
         divergences=divergence or "<p>None.</p>",
         count=len(report.rows),
-        environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in said),
+        environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in fact),
         heads=_script(heads),
         names=_script(list(numbers)),
         rows=_script(rows),
@@ -133,9 +133,9 @@ def _divergence(divergence: "Divergence", sides: tuple[str, ...], is_open: bool)
         if side in divergence.error
     )
     kinds = divergence.dtypes or ("",) * len(divergence.shapes)
-    given = ", ".join(f"{kind}{list(shape)}" for shape, kind in zip(divergence.shapes, kinds, strict=False))
+    arguments = ", ".join(f"{kind}{list(shape)}" for shape, kind in zip(divergence.shapes, kinds, strict=False))
     facts = [
-        ("inputs", given),
+        ("inputs", arguments),
         ("difference", f"{divergence.carried:.2g} of the largest element"),
         ("judge", divergence.judge),
     ]

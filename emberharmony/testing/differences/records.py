@@ -51,8 +51,8 @@ class Host:
     def _cut(self, most: int) -> Iterator[Array]:
         bits = self.bits
         flat: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat  # a vector of the latter is a copy
-        for at in range(0, self.size, most):
-            yield _values(flat[at : at + most], self.dtype, True)
+        for start in range(0, self.size, most):
+            yield _values(flat[start : start + most], self.dtype, True)
 
     def values(self) -> Array:
         """Returns the tensor as an array of its dtype; bfloat16 as float32, which holds the same values."""
@@ -195,12 +195,12 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:
-        own, items = backend.tensor_type, []
+        tensor_type, items = backend.tensor_type, []
         for item in value:  # without a call for most items
             of = item.__class__
             if of in _PLAIN:
                 items.append(item)
-            elif of is own and own is not TensorProxy:
+            elif of is tensor_type and tensor_type is not TensorProxy:
                 items.append(reference(add(item)))
             else:
                 items.append(encode(item, backend, add))
@@ -273,38 +273,38 @@ def decode(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any]
     """
     if not isinstance(value, dict):
         return value
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind in ("t", "h"):
-        return tensor(held)
+        return tensor(content)
     if kind in ("l", "u"):
-        items = [decode(item, tensor, dtype) for item in held]
+        items = [decode(item, tensor, dtype) for item in content]
         return items if kind == "l" else tuple(items)
     if kind == "s":
-        return slice(*[decode(part, tensor, dtype) for part in held])
+        return slice(*[decode(part, tensor, dtype) for part in content])
     if kind == "d":
-        return {decode(k, tensor, dtype): decode(v, tensor, dtype) for k, v in held}
+        return {decode(k, tensor, dtype): decode(v, tensor, dtype) for k, v in content}
     if kind == "g":
         generator = Generator(0)
-        generator.load_state_dict(held)
+        generator.load_state_dict(content)
         return generator
     if kind == "o":
-        raise LookupError(f"an argument is a {held}, which cannot be made again")
+        raise LookupError(f"an argument is a {content}, which cannot be made again")
     if kind == "k":
-        return dtype(held)
-    return Ellipsis if kind == "e" else complex(*held)
+        return dtype(content)
+    return Ellipsis if kind == "e" else complex(*content)
 
 
 def places(value: Any) -> Iterator[int]:
     """Yields the numbers of the tensors in the JSON of a value."""
     if isinstance(value, dict):
-        ((kind, held),) = value.items()
+        ((kind, content),) = value.items()
         if kind in ("t", "h"):
-            yield held
+            yield content
         elif kind in ("l", "u", "s"):
-            for item in held:
+            for item in content:
                 yield from places(item)
         elif kind == "d":
-            for _, item in held:
+            for _, item in content:
                 yield from places(item)
 
 
@@ -312,15 +312,15 @@ def _numbers(value: Any) -> Iterator[Any]:
     if not isinstance(value, dict):
         yield value
         return
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind in ("l", "u", "s"):
-        for item in held:
+        for item in content:
             yield from _numbers(item)
     elif kind == "d":
-        for _, item in held:
+        for _, item in content:
             yield from _numbers(item)
     elif kind in ("c", "k"):
-        yield str(held)
+        yield str(content)
 
 
 def native(host: Host, backend: Any) -> Any:

@@ -166,11 +166,11 @@ class Report:
     def _cells(self, divergence: Divergence) -> tuple[str, ...]:
         op = f"{divergence.outer[0]}: {divergence.op}" if divergence.outer else divergence.op
         errors = (f"{divergence.error[side]:.3g}" if side in divergence.error else "-" for side in self.sides)
-        where = divergence.path or (divergence.line.rpartition("/")[2] or "-")
+        location = divergence.path or (divergence.line.rpartition("/")[2] or "-")
         return (
             str(divergence.call),
             op,
-            where,
+            location,
             divergence.cause,
             divergence.wrong or "-",
             f"{divergence.carried:.2g}",

@@ -126,13 +126,13 @@ def _bound(record: Record, judge: Judge) -> float:
         wanted, error = judge.reference(record), judge.judge(record).error
     except NotJudgedError:
         return 0.0
-    off = 0.0
+    deviation = 0.0
     for got, want in zip(record.results(), wanted, strict=False):
         if got.shape == want.shape and got.size:
             with np.errstate(all="ignore"):
                 gap = np.abs(got.wide() - (want.astype(np.float64) if want.dtype.kind == "b" else want))
-                off = max(off, float(np.max(np.where(np.isfinite(gap), gap, 0.0))))
-    return off / error**0.5 if 1 < error < float("inf") else off / 2
+                deviation = max(deviation, float(np.max(np.where(np.isfinite(gap), gap, 0.0))))
+    return deviation / error**0.5 if 1 < error < float("inf") else deviation / 2
 
 
 def minimize(record: Record, backend: Any, judge: Judge) -> Record:
@@ -158,9 +158,9 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
 
 def _cuts(record: Record) -> Iterator[list[Host]]:
     used = {*places(record.args), *places(record.kwargs)}
-    given = [record.tensors[i] for i in sorted(used)]
-    lengths = sorted({n for host in given for n in host.shape if n > 1}, reverse=True)
-    axes = sorted({i for host in given for i in range(len(host.shape))})
+    tensors = [record.tensors[i] for i in sorted(used)]
+    lengths = sorted({n for host in tensors for n in host.shape if n > 1}, reverse=True)
+    axes = sorted({i for host in tensors for i in range(len(host.shape))})
     choices: list[tuple[int, int | None]] = [(n, None) for n in lengths] + [(n, axis) for n in lengths for axis in axes]
     for length, axis in choices:
         for part in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):

@@ -137,9 +137,9 @@ class Watch(Watcher):
         kwargs = encode(call.kwargs, backend, add) if call.kwargs else NO_OPTIONS
         name = call.spec.name
         file, line = line_of(name)
-        where = f"{file}:{line}" if file else ""
+        location = f"{file}:{line}" if file else ""
         path = path_of(call, sys._getframe(2), file)
-        record = Record(name, path, where, call.gradient_of, backend.name, args, kwargs, tensors, seen, number)
+        record = Record(name, path, location, call.gradient_of, backend.name, args, kwargs, tensors, seen, number)
         record._given, record.streams = tensors, states(call)
         call.kept[self] = record
 
@@ -236,10 +236,10 @@ def run(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device:
         stack.enter_context(selection.Override(backend))
         if device and backend.name != "numpy":
             stack.enter_context(ops.device(device))
-        given = tree_map(_to_active, tuple(inputs))
+        tensors = tree_map(_to_active, tuple(inputs))
         stack.enter_context(Observation(watch))
         try:
-            fn(*given)
+            fn(*tensors)
         except Stopped:
             return ""
         except Exception as error:

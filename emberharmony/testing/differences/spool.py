@@ -115,17 +115,17 @@ class Stored(Host):
     def bits(self) -> Array:
         """The bits, as an array of the shape."""
         if self._held is not None:
-            held: Array = self._held.view(self._kind)
-            return held.reshape(self.shape)
+            array: Array = self._held.view(self._kind)
+            return array.reshape(self.shape)
         read: Array = self._file.array(self._place, self.size, self._kind)
         return read.reshape(self.shape)
 
     def vector(self) -> Array:
         """Returns the elements as a vector; half precisions as float32."""
-        held = self._held
-        if held is None or self.dtype in _HALVES:
+        array = self._held
+        if array is None or self.dtype in _HALVES:
             return super().vector()
-        whole: Array = held.view(self._kind)
+        whole: Array = array.view(self._kind)
         return whole
 
     def _cut(self, most: int) -> Iterator[Array]:
@@ -133,8 +133,8 @@ class Stored(Host):
             yield from super()._cut(most)
             return
         width = self._kind.itemsize
-        for at in range(0, self.size, most):
-            array = self._file.array(self._place + at * width, min(most, self.size - at), self._kind)
+        for start in range(0, self.size, most):
+            array = self._file.array(self._place + start * width, min(most, self.size - start), self._kind)
             yield from Host(array, self.dtype).parts(most)
 
     def row(self) -> Any:
@@ -210,33 +210,33 @@ class Writer:
         """
         bits = host.bits
         flat = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
-        known = self._known.of(tensor)
-        if known is None:
+        kept_tensor = self._known.of(tensor)
+        if kept_tensor is None:
             stored = self._store(host, flat)
             self._known.add(tensor, stored, call)
             return stored, -1
-        stored, seen = known.host, known.call
-        known.call = call
+        stored, seen = kept_tensor.host, kept_tensor.call
+        kept_tensor.call = call
         if stored.shape == host.shape and stored.dtype == host.dtype and self._holds(stored, flat):
             return stored, seen
-        known.host = stored = self._store(host, flat)
+        kept_tensor.host = stored = self._store(host, flat)
         return stored, -2 - seen
 
     def _holds(self, stored: Stored, flat: Array) -> bool:
         """Returns whether a tensor that was written has these bytes."""
-        held = stored._held
-        if held is not None:
+        stored_part = stored._held
+        if stored_part is not None:
             if not len(flat):
                 return True
             kind = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
-            same = held.view(kind) == flat.view(kind)
+            same = stored_part.view(kind) == flat.view(kind)
             return bool(same[same.argmin()])  # `all` begins later
         place = stored._place
-        for at in range(0, len(flat), _BLOCK):
-            part = flat[at : at + _BLOCK] if len(flat) > _BLOCK else flat
-            held = self._block[: len(part)]
-            self._file.read(place + at, held)
-            if not (held == part).all():
+        for start in range(0, len(flat), _BLOCK):
+            part = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat
+            stored_part = self._block[: len(part)]
+            self._file.read(place + start, stored_part)
+            if not (stored_part == part).all():
                 return False
         return True
 
@@ -245,9 +245,9 @@ class Writer:
             if flat.size > len(self._free):
                 self._room = self._free = np.empty(max(flat.size, min(2 * len(self._room), _ROOM)), np.uint8)
             self._memory -= flat.size
-            held, self._free = self._free[: flat.size], self._free[-(-flat.size // _ALIGNED) * _ALIGNED :]
-            held[:] = flat
-            return Stored(self._file, 0, host.dtype, host.bits.dtype, host.shape, host.size, held)
+            memory, self._free = self._free[: flat.size], self._free[-(-flat.size // _ALIGNED) * _ALIGNED :]
+            memory[:] = flat
+            return Stored(self._file, 0, host.dtype, host.bits.dtype, host.shape, host.size, memory)
         place = self._file.append(flat.data) if flat.size else self._file.size
         return Stored(self._file, place, host.dtype, host.bits.dtype, host.shape, host.size)
 
@@ -301,8 +301,8 @@ class Calls:
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each call from one on."""
-        for at in range(number, len(self._records)):
-            yield at, self.at(at).key
+        for start in range(number, len(self._records)):
+            yield start, self.at(start).key
 
     def tell(self) -> int:
         """Returns the number of the next call."""
@@ -375,9 +375,9 @@ class Reader:
 
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each call from one on."""
-        for at in range(number, len(self._heads)):
-            head = self._head(at)
-            yield at, (head["op"], head["path"], head["gradient_of"])
+        for start in range(number, len(self._heads)):
+            head = self._head(start)
+            yield start, (head["op"], head["path"], head["gradient_of"])
 
     def tell(self) -> int:
         """Returns the number of the next call."""

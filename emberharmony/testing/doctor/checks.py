@@ -72,9 +72,9 @@ def _precision(backend: Any, kind: str, error: float) -> Result:
     found = state_of(error)
     assert error < _WRONG, f"{kind} of float32 are off by {error:.2g}, and float32 is by 5e-7"
     detail = f"{found}, off by {error:.1e}"
-    where = ops.get_default_device()
-    told = any(word in str(backend.precision_key()) for word in ("tf32", "tensorfloat32", "bf16", "bfloat16"))
-    assert found == STATES[0] or where != "cpu" or told, (
+    device_name = ops.get_default_device()
+    is_reduced = any(word in str(backend.precision_key()) for word in ("tf32", "tensorfloat32", "bf16", "bfloat16"))
+    assert found == STATES[0] or device_name != "cpu" or is_reduced, (
         f"{kind} of float32 are off by {error:.2g} on a processor, and no setting asks for it: is another BLAS loaded?"
     )
     return Result(detail, "" if found == STATES[0] else ROWS["precision"], {"relative error": error})
@@ -113,10 +113,10 @@ def _values(tensor: Any) -> list[Any]:
 def subnormal(backend: Any) -> Result:
     """Multiplies two float32 whose product is subnormal."""
     x = ops.multiply(ops.array([1e-20, 1e-30], dtype="float32"), ops.array([1e-20, 1e-10], dtype="float32"))
-    kept = [value > 0 for value in _values(x)]
+    survived = [value > 0 for value in _values(x)]
     read = _values(ops.array([1e-40], dtype="float32"))[0]
     assert read == np.float32(1e-40), f"1e-40 is read back as {read}"
-    return Result("kept") if all(kept) else Result("results below 1.2e-38 are 0", ROWS["remaining"])
+    return Result("kept") if all(survived) else Result("results below 1.2e-38 are 0", ROWS["remaining"])
 
 
 @check(

@@ -68,14 +68,14 @@ def requirements() -> Iterator[tuple[str, str | None, str, str]]:
         lines = metadata.requires("emberharmony") or []
     except metadata.PackageNotFoundError:  # a checkout on the path
         lines = []
-    known: set[str] = set()
+    seen_names: set[str] = set()
     for line in lines:
         match, floor = re.match(r"[\w.-]+", line), _FLOOR.search(line.partition(";")[0])
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         kind = extra[1] if extra else ""
-        if match is None or match[0] in known or match[0].startswith("ember") or kind not in _EXTRAS:
+        if match is None or match[0] in seen_names or match[0].startswith("ember") or kind not in _EXTRAS:
             continue
-        known.add(match[0])
+        seen_names.add(match[0])
         try:
             version = metadata.version(match[0])
         except metadata.PackageNotFoundError:
@@ -111,8 +111,8 @@ def loaded_libraries() -> list[str]:
 def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns what tells the libraries how to compute: environment variables, and the settings file if there is one."""
     names = [name for name in (*_OWN, *_OTHERS) if name in environ]
-    own = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in names]
-    in_use = {name: without_home(environ[name]) for name in (*names, *own)}
+    own_names = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in names]
+    in_use = {name: without_home(environ[name]) for name in (*names, *own_names)}
     return in_use | ({"settings file": without_home(settings.path())} if settings.exists() else {})
 
 

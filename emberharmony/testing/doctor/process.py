@@ -43,17 +43,17 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
     ended = False
     try:
         for line in _lines(process, seconds):
-            told = json.loads(line)
-            if "begins" in told:
-                current = told["begins"]
-            elif "ends" in told:
+            finding = json.loads(line)
+            if "begins" in finding:
+                current = finding["begins"]
+            elif "ends" in finding:
                 ended = True
-            elif "facts" in told:
-                yield told["facts"]
-            elif "lacks" in told:
-                yield told["lacks"]
+            elif "facts" in finding:
+                yield finding["facts"]
+            elif "lacks" in finding:
+                yield finding["lacks"]
             else:
-                yield Finding(**told)
+                yield Finding(**finding)
     except TimeoutError:
         yield Finding(name, current, BROKEN, f"has not ended after {seconds:g} s", repro=repro_of(name, current))
         ended = True
@@ -159,12 +159,12 @@ def main(name: str, device: str | None = None) -> None:
             _tell({"lacks": f"{name}: {error}"})
             _tell({"ends": True})
             return
-        where = ops.get_default_device()
+        device_name = ops.get_default_device()
         facts = {
             "version": str(backend.version),
             "devices": ops.get_available_devices(),
-            "device": where,
-            "model": backend.device_model(where),
+            "device": device_name,
+            "model": backend.device_model(device_name),
             "memory": ops.memory_info(),
             "precision": ops.precision(),
         }
@@ -172,7 +172,7 @@ def main(name: str, device: str | None = None) -> None:
             _tell({"begins": check})
             _tell(asdict(run_check(backend, check)))
         _tell({"facts": {**facts, "loaded libraries": machine.loaded_libraries()}})
-        if where == "cpu":
+        if device_name == "cpu":
             _tell({"begins": "fork"})
             _tell(asdict(fork(name)))
     _tell({"ends": True})

@@ -123,8 +123,8 @@ def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
     row = all_samples()[spec.name]
     dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
     bound: Bound = {}
-    for name, given in _bind(spec, item.args, item.kwargs).items():
-        bound[name] = [_argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in given]
+    for name, argument in _bind(spec, item.args, item.kwargs).items():
+        bound[name] = [_argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in argument]
     return bound
 
 
@@ -153,14 +153,14 @@ def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
         return
     for _ in range(values.rng.choice((0, 1, 1, 1, 2, 3))):
         parameter = values.rng.choice(spec.parameters)
-        known = bound.get(parameter.name)
-        if known and _STRING.fullmatch(known[0]) and values.rng.random() < 0.6:
-            known[0] = values.misspell(known[0])
-        elif known and parameter.variadic and values.rng.random() < 0.3:
-            del known[values.rng.randrange(len(known))]
+        argument = bound.get(parameter.name)
+        if argument and _STRING.fullmatch(argument[0]) and values.rng.random() < 0.6:
+            argument[0] = values.misspell(argument[0])
+        elif argument and parameter.variadic and values.rng.random() < 0.3:
+            del argument[values.rng.randrange(len(argument))]
         else:
             fresh = values.argument(spec.name, parameter, wrong=0.15)
-            bound[parameter.name] = [*known[:-1], fresh] if known and parameter.variadic else [fresh]
+            bound[parameter.name] = [*argument[:-1], fresh] if argument and parameter.variadic else [fresh]
 
 
 def _draw_arguments(values: Values, spec: OpSpec) -> Bound:
@@ -182,14 +182,14 @@ def _spread(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], d
     by_position = True
     starred = any(parameter.variadic for parameter in spec.parameters)
     for parameter in spec.parameters:
-        given = bound.get(parameter.name)
-        by_position = by_position and given is not None and (starred or rng.random() < 0.9)
-        if given is None:
+        argument = bound.get(parameter.name)
+        by_position = by_position and argument is not None and (starred or rng.random() < 0.9)
+        if argument is None:
             continue
         if parameter.variadic or (by_position and not parameter.keyword_only):
-            positional += given
+            positional += argument
         else:
-            keywords[parameter.name] = given[0]
+            keywords[parameter.name] = argument[0]
     return tuple(positional), keywords
 
 

@@ -36,8 +36,8 @@ def verdict(error: BaseException) -> str:
         return "native" if type(error) is BackendExecutionError else "typed"
     if isinstance(error, MemoryError):
         return "admitted"
-    said = _SIGNATURE.search(str(error)) if isinstance(error, TypeError) else None
-    if said and (said["name"] in OPS or said["name"] in ("<lambda>", "Below")):
+    signature_match = _SIGNATURE.search(str(error)) if isinstance(error, TypeError) else None
+    if signature_match and (signature_match["name"] in OPS or signature_match["name"] in ("<lambda>", "Below")):
         return "admitted"
     return "admitted" if _raised_in(error) in (PROGRAM, scope.__file__) else "untyped"
 

@@ -45,14 +45,14 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
         watched: whether the program must end with an error if the call changes an argument.
         checked: whether the program must make the call in checked mode.
     """
-    given = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
+    argument_text = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
     then = case.then
     if watched:
         start = [f"args, kwargs, then = {arguments(case)}", "before = digest((args, kwargs, then))"]
-        given, then = "*args, **kwargs", then and ("*then",)
+        argument_text, then = "*args, **kwargs", then and ("*then",)
     else:
         start = []
-    lines = [f"result = {spell_op(case.op)}({given})"]
+    lines = [f"result = {spell_op(case.op)}({argument_text})"]
     if then:
         lines.append(f"result = result({', '.join(then)}) if callable(result) else result")
     lines.append("ops.eval(result)")

@@ -115,8 +115,8 @@ def _batch(
     """
     begun, ended = None, task.first - 1
     status: list[int] = []
-    with tempfile.TemporaryFile() as said:
-        for message in _messages(task, said, status):
+    with tempfile.TemporaryFile() as output:
+        for message in _messages(task, output, status):
             if message[0] == "begin":
                 begun = message[1]
                 continue
@@ -129,8 +129,8 @@ def _batch(
             tally.counts[kind] += 1
             if kind == "native":
                 tally.native.setdefault(case_of(task.seed, number, task.names).op, detail)
-        said.seek(0)
-        printed = said.read().decode(errors="replace")
+        output.seek(0)
+        printed = output.read().decode(errors="replace")
     words = printed[-300:].strip()
     code = status[0]
     if code == 0:

@@ -69,29 +69,29 @@ class Values(Arrays):
             return self.rng.choice(odd.BOUNDS)
         if self.rng.random() < wrong:
             return self.rng.choice(odd.WRONG)
-        known = self.pool.get(parameter.name)
-        if known and self.rng.random() < 0.25:
-            return self.rng.choice(known)
+        candidates = self.pool.get(parameter.name)
+        if candidates and self.rng.random() < 0.25:
+            return self.rng.choice(candidates)
         if parameter.optional and self.rng.random() < 0.2:
             return "None"
         return self.rng.choice(self._kinds(parameter))()
 
     def _kinds(self, parameter: OpParameter) -> Sequence[Draw]:
         """Returns functions that draw arguments which suit a parameter's name and annotation."""
-        said, name = parameter.annotation, parameter.name
+        annotation, name = parameter.annotation, parameter.name
         if name == "key":
             return [functools.partial(self.rng.choice, odd.KEYS)]
-        if ("axis" in name and "int" in said) or "Axis" in said:
+        if ("axis" in name and "int" in annotation) or "Axis" in annotation:
             return [self._axis]
         if name in ("axes", "spatial_dims"):
             return [self._axes]
-        if "Literal" in said:
+        if "Literal" in annotation:
             return [
-                lambda: repr(self.rng.choice(_LITERAL.findall(said))),
+                lambda: repr(self.rng.choice(_LITERAL.findall(annotation))),
                 functools.partial(self.rng.choice, odd.STRINGS),
             ]
-        draws = [draw for mark, draw in self._draws if re.search(mark, said)]
-        draws += [functools.partial(self.rng.choice, table) for mark, table in _TABLES if re.search(mark, said)]
+        draws = [draw for mark, draw in self._draws if re.search(mark, annotation)]
+        draws += [functools.partial(self.rng.choice, table) for mark, table in _TABLES if re.search(mark, annotation)]
         return draws or [self._anything]
 
     def _integer(self) -> str:

@@ -131,8 +131,8 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     Raises:
         ArgumentError: if a name of `match` is unknown.
     """
-    for side, given in ((first, list(match)), (second, list(match.values()))):
-        for name in given:
+    for side, matched_paths in ((first, list(match)), (second, list(match.values()))):
+        for name in matched_paths:
             if name not in side.modules:
                 raise ArgumentError(
                     f"match: the model of {side.adapter.name} has no module {name!r}{suggest(name, list(side.modules))}"
@@ -193,8 +193,8 @@ def _count(side: Side, path: str | None) -> int:
 
 def _open(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
     """Returns modules with one replaced by those in it."""
-    at = paths.index(path or "")
-    return [*paths[:at], *side.children(paths[at]), *paths[at + 1 :]]
+    place = paths.index(path or "")
+    return [*paths[:place], *side.children(paths[place]), *paths[place + 1 :]]
 
 
 def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:

@@ -54,22 +54,22 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         module: the layer.
         below: the modules below it, by their names in it.
     """
-    own = adapter.own(module)
-    row, layer = _row(adapter, module, own)
+    own_tensors = adapter.own(module)
+    row, layer = _row(adapter, module, own_tensors)
     if row is None:
-        return Tensors({name: adapter.host(array) for name, array in own.items()}), set()
+        return Tensors({name: adapter.host(array) for name, array in own_tensors.items()}), set()
     hosts: dict[str, Host] = {}
     pieces: dict[str, list[tuple[int, Host]]] = {}
     sums: list[Part] = []
     used: set[str] = set()
     for weight in row.weights:
         holder, _, name = weight.name.rpartition(".")
-        held = own if not holder else adapter.own(below[holder]) if holder in below else {}
-        if name not in held:
+        holder_tensors = own_tensors if not holder else adapter.own(below[holder]) if holder in below else {}
+        if name not in holder_tensors:
             continue
         used.add(holder)
-        own = {key: array for key, array in own.items() if holder or key != name}
-        host = adapter.host(held[name])
+        own_tensors = {key: array for key, array in own_tensors.items() if holder or key != name}
+        host = adapter.host(holder_tensors[name])
         joined = _back(host.bits, weight.pattern, weight.lengths, layer)
         start = 0
         for part in weight.parts:
@@ -82,7 +82,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         parts.sort(key=lambda pair: pair[0])
         whole = parts[0][1].bits if len(parts) == 1 else np.concatenate([host.bits for _, host in parts])
         hosts[source] = Host(whole, parts[0][1].dtype)
-    hosts |= {name: adapter.host(array) for name, array in own.items()}
+    hosts |= {name: adapter.host(array) for name, array in own_tensors.items()}
     return Tensors(hosts, tuple(sums)), used - {""}
 
 

@@ -150,17 +150,17 @@ def _beside(side: Side, path: str) -> Iterator[str]:
 
 def _odd_option(side: Side, path: str, differing: Mapping[str, Any]) -> str | None:
     """Returns an option in which a module differs from all others of its class, which agree; or None."""
-    own = _options(side, path)
+    own_options = _options(side, path)
     others = [_options(side, name) for name in _beside(side, path)]
     if not others:
         return None
-    names = [*differing, *(name for name in own if name not in differing)]
+    names = [*differing, *(name for name in own_options if name not in differing)]
     for name in names:
         values = [options[name] for options in others if name in options]
-        if name not in own or len(values) != len(others):
+        if name not in own_options or len(values) != len(others):
             continue
         agree = all(_equal(value, values[0]) for value in values)
-        if not agree or _equal(own[name], values[0]):
+        if not agree or _equal(own_options[name], values[0]):
             continue
         if name in differing or len(values) > 1 or _is_default(side.modules[path], name, values[0]):
             return name
@@ -193,10 +193,10 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
             if captured.arguments is None:
                 return ""
         try:
-            own, other = _results(model, captured.arguments, side.modules[event.path], others, tensors)
+            own_results, other = _results(model, captured.arguments, side.modules[event.path], others, tensors)
         except Exception:  # noqa: BLE001  (a module that cannot be called alone, or takes no other sizes, tells nothing)
             continue
-        if _are_equal(own, other):
+        if _are_equal(own_results, other):
             return "equal"
         found.append(other)
         if len(found) == _MATES:

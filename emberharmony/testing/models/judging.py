@@ -75,8 +75,8 @@ class Judge:
 
     def _is_right(self, each: Unequal) -> bool:
         """Returns whether modules give equal results although a tensor differs."""
-        at = each.within or each.path
-        return each.may_be_right and at in self._agreed and at not in self._wrong
+        path = each.within or each.path
+        return each.may_be_right and path in self._agreed and path not in self._wrong
 
     def _form(self, each: Unequal) -> Any:
         """Returns what is equal for the tensors of a class of layers that another library has in another layout."""
@@ -86,15 +86,15 @@ class Judge:
     def calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
         spans = Spans()
-        given: dict[tuple[str, int], Any] = {}
+        shapes: dict[tuple[str, int], Any] = {}
         for event, stored in runs.events.items():
             if event.place == ENTER:
-                given[event.path, event.call] = tuple(host.shape for host in stored)
+                shapes[event.path, event.call] = tuple(host.shape for host in stored)
             spans.step(event)
             ends = stop == "first" and bool(self._wrong)
             verdict = self._judge(event, spans, runs, ends)
             if event.place == EXIT and not ends:
-                self._row(event, given.get((event.path, event.call), ()), runs, verdict)
+                self._row(event, shapes.get((event.path, event.call), ()), runs, verdict)
         calls, events = spans.rest(False)
         if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
             self._formula(events, calls, runs, math.inf, (0.0, 0.0))
@@ -113,37 +113,37 @@ class Judge:
         if event in runs.apart.alone:
             spans.skip(event)
             return "not compared"
-        apart, noise = runs.apart.most(event), runs.noise.most(event)
+        distance, noise = runs.apart.most(event), runs.noise.most(event)
         exact = all(model.wide for model in self._models)
         in_float64 = exact and not runs.narrows(event)
         limit = max(_EXACT, self._margin * noise) if in_float64 else max(16 * HALF, _PRECISION * noise)
-        off = [self._units(event, runs, side) for side in (0, 1)]
+        deviations = [self._units(event, runs, side) for side in (0, 1)]
         calls, events = spans.suspects(event)
-        wrong = [side for side in (0, 1) if off[side] > 1]
-        if apart <= limit and event in runs.apart.shares:
+        wrong = [side for side in (0, 1) if deviations[side] > 1]
+        if distance <= limit and event in runs.apart.shares:
             spans.agree(event)
             self._agreed.update([event.path] if event.place == EXIT else [])
         if any(call.path in self._wrong for call in calls):
             return ""
-        if apart > limit:
+        if distance > limit:
             self._wrong.update(call.path for call in calls)
             tensors = {each.within or each.path for each in self._tensors}
             if not ends and not any(call.path in tensors for call in calls):
-                self._formula(events, calls, runs, apart, off)
+                self._formula(events, calls, runs, distance, deviations)
             return "wrong"
         if wrong and exact and not ends:
             self._wrong.add(calls[0].path)
-            self._precision(event, calls[0], wrong, off)
+            self._precision(event, calls[0], wrong, deviations)
             return "wrong"
         return ""
 
     def _units(self, event: Event, runs: Runs, side: int) -> float:
         """Returns the error of a model as it is, in units of what rounding allows."""
-        own = runs.own[side]
-        kinds = [EPSILON[kind] for kind in own.dtypes.get(event, []) if kind in EPSILON]
+        own_errors = runs.own[side]
+        kinds = [EPSILON[kind] for kind in own_errors.dtypes.get(event, []) if kind in EPSILON]
         scale = max(kinds, default=2 * HALF) / (2 * HALF)
         allowed = _PRECISION * max(runs.noise.most(event), HALF) * scale
-        return own.most(event) / allowed
+        return own_errors.most(event) / allowed
 
     def _formula(
         self, events: Sequence[Event], calls: Sequence[Event], runs: Runs, apart: float, off: Sequence[float]
@@ -253,10 +253,10 @@ class Judge:
     def _row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
         share = runs.apart.most(event)
         errors = tuple(self._units(event, runs, side) for side in (0, 1))
-        said = verdict or ("rounding" if share else "equal")
+        text = verdict or ("rounding" if share else "equal")
         call = len(self._report.rows)
         kind, path = self._pair[0].kind(event.path), self._full(0, event.path)
-        self._report.rows.append(Row(call, kind, path, "", shapes, share, errors, said))
+        self._report.rows.append(Row(call, kind, path, "", shapes, share, errors, text))
 
     def _divergence(
         self, path: str, call: int, cause: str, side: int | None, why: str, other: str | None = None

@@ -140,10 +140,12 @@ class Comparing(Watching):
         host = self._adapter.host(arrays[0]) if arrays else None
         if event.place == EXIT:
             call = event._replace(place=ENTER)
-            given = self._given.pop(call, None)
-            if host is None or given is None or distance(given, host).share:
+            arguments = self._given.pop(call, None)
+            if host is None or arguments is None or distance(arguments, host).share:
                 self._strangers.append(event.path)
-                whole = call in self._running or (given and self._latest and not distance(given, self._latest).share)
+                whole = call in self._running or (
+                    arguments and self._latest and not distance(arguments, self._latest).share
+                )
                 self._whole = (event.path, host) if whole and host else None
         elif host is not None:
             self._given[event] = host

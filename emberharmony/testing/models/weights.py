@@ -263,8 +263,8 @@ def _order(a: Array, b: Array) -> tuple[int, ...] | None:
         return None
     limit = _NEAR * float(np.abs(a).max(initial=0.0))
     for order in itertools.permutations(range(a.ndim)):
-        turned = b.transpose(order)
-        if turned.shape == a.shape and float(np.quantile(np.abs(a - turned), 0.9)) <= limit:
+        transposed = b.transpose(order)
+        if transposed.shape == a.shape and float(np.quantile(np.abs(a - transposed), 0.9)) <= limit:
             return None if order == tuple(range(a.ndim)) else order
     return None
 
@@ -297,8 +297,8 @@ def _reordering(a: Array, b: Array) -> str:
             return f"in another order on axis {axis}"
     whole = float(np.vdot(a, a).real)
     ratio = float(np.vdot(a, b).real) / whole if whole else 0.0
-    off = float(np.abs(a * ratio - b).max())
-    return f"{ratio:.6g} times the other" if ratio and off <= limit * max(abs(ratio), 1) else ""
+    deviation = float(np.abs(a * ratio - b).max())
+    return f"{ratio:.6g} times the other" if ratio and deviation <= limit * max(abs(ratio), 1) else ""
 
 
 def _name_swaps(first: Side, second: Side, differing: list[Unequal]) -> list[Unequal]:

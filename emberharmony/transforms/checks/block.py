@@ -64,8 +64,8 @@ class Checker(Watcher):
     def after(self, call: WatchedCall, result: Any) -> None:
         """Tells the checks the result of an op of the program, and the node of the library's graph that it made."""
         graph = THREADS.here.graph
-        off, finite = self._is_off(), False
-        if call.outer is None and not call.gradient_of and not off:
+        is_off, finite = self._is_off(), False
+        if call.outer is None and not call.gradient_of and not is_off:
             if self._nonfinite is not None:
                 finite = self._nonfinite.after(call, result)
             if self._drifts and self in call.kept:
@@ -73,7 +73,7 @@ class Checker(Watcher):
                     drift.after(call, result, call.kept[self])
         if graph is not None and self._nonfinite is not None:
             notes = graph.setdefault(self, {})
-            self._nonfinite.note(notes, call, result, finite, None if off else line_of(call.spec.name))
+            self._nonfinite.note(notes, call, result, finite, None if is_off else line_of(call.spec.name))
 
     def on_graph(self, loss: Any, backend: Any) -> None:
         """Tells the check of numbers the graph by which the library is about to compute gradients."""

@@ -78,12 +78,12 @@ def _overflow(operands: Operands, dtype: str, growing: bool = False) -> str:
 
 
 def _infinities(operands: Operands) -> str:
-    held = [
+    texts = [
         f"{name} holds {operand.infinite} infinit{'y' if operand.infinite == 1 else 'ies'}"
         for name, operand in operands.items()
         if operand.infinite
     ]
-    return " and ".join(held)
+    return " and ".join(texts)
 
 
 @_cause_of("mean", "var", "std", "average", "moments", "median", "quantile")
@@ -128,10 +128,10 @@ def _below_one(call: Faulty) -> str:
 
 @_cause_of("arcsin", "arccos", "arctanh", "erfinv")
 def _beyond_one(call: Faulty) -> str:
-    where = "beyond 1" if call.op in ("arcsin", "arccos") else "of 1 and beyond"
+    range_text = "beyond 1" if call.op in ("arcsin", "arccos") else "of 1 and beyond"
     for name, operand in call.operands.items():
         if operand.largest >= 1:
-            return f"{name} holds magnitudes {where}, up to {operand.largest:.4g}"
+            return f"{name} holds magnitudes {range_text}, up to {operand.largest:.4g}"
     return ""
 
 
@@ -163,13 +163,13 @@ def _growing(call: Faulty) -> str:
 
 def _by_infinity(call: Faulty) -> str:
     """Returns the cause where arguments hold infinities, which are no NaN."""
-    held = _infinities(call.operands)
-    if not held:
+    texts = _infinities(call.operands)
+    if not texts:
         return ""
     if call.op in ("softmax", "log_softmax", "sparsemax", "dot_product_attention", "cross_entropy"):
-        return f"{held}, and a row of nothing but -inf has no softmax"
+        return f"{texts}, and a row of nothing but -inf has no softmax"
     zero = _zeros(call.operands, call.operands)
-    return f"{held}, and {zero} (0 * inf)" if zero else f"{held} (inf - inf)"
+    return f"{texts}, and {zero} (0 * inf)" if zero else f"{texts} (inf - inf)"
 
 
 def _of_any(call: Faulty) -> str:

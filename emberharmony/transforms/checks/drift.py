@@ -40,10 +40,12 @@ class Drift:
         """Is told that an op of the program has ended."""
 
     def _report(self, call: WatchedCall, line: Any, text: str) -> None:
-        where = f"{line[0]}:{line[1]}" if line[0] else ""
+        location = f"{line[0]}:{line[1]}" if line[0] else ""
         head = f"{call.op}() on backend {call.backend.name!r}"
         self._findings.add(
-            Finding(self.name, call.op, f"{head} {text}{place(call.path, where)}", call.path, where, call.backend.name)
+            Finding(
+                self.name, call.op, f"{head} {text}{place(call.path, location)}", call.path, location, call.backend.name
+            )
         )
 
 
@@ -65,8 +67,8 @@ class DTypes(Drift):
             return
         # The array that a tensor is made of is no argument that has a dtype by the program's choice.
         made_of = call.op in ("convert_to_tensor", "array")
-        given = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
-        text = _drift(result_dtype, given, call.spec.category in _AT_POSITIONS)
+        dtypes_by_name = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
+        text = _drift(result_dtype, dtypes_by_name, call.spec.category in _AT_POSITIONS)
         if text:
             self._report(call, line, text)
 
@@ -128,8 +130,8 @@ def _tensors_by_name(call: WatchedCall, roles: Collection[str] = ()) -> list[tup
     kind, tensors = call.backend.tensor_type, []
     role_of = {parameter.name: parameter.role for parameter in call.spec.parameters}
     names = list(role_of)
-    given = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
-    for name, value in given:
+    arguments = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
+    for name, value in arguments:
         if roles and role_of.get(name) not in roles:
             continue
         if isinstance(value, kind):
@@ -149,12 +151,12 @@ class DeviceMixes(Drift):
         backend = call.backend
         if call.op in _MOVING or call.spec.category == "device":
             return
-        where = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
-        if len(set(where.values())) > 1:
-            listed = ", ".join(f"{name} is on {device}" for name, device in where.items())
+        devices = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
+        if len(set(devices.values())) > 1:
+            listed = ", ".join(f"{name} is on {device}" for name, device in devices.items())
             self._report(call, line, f"has arguments on several devices: {listed}; move them (ops.to_device)")
-        elif where and isinstance(result, backend.tensor_type):
-            device = next(iter(where.values()))
+        elif devices and isinstance(result, backend.tensor_type):
+            device = next(iter(devices.values()))
             result_device = backend.bound.get_device(result)
             if result_device != device:
                 self._report(call, line, f"has arguments on {device}, and its result is on {result_device}")

@@ -148,16 +148,16 @@ class NonFinite:
         tensors = [gradient for gradient in gradients if gradient is not None]
         if _are_finite(tensors, backend):
             return
-        given = [cotangent for cotangent in cotangents if cotangent is not None]
-        arguments = noted.arguments, noted.results, given
+        present_cotangents = [cotangent for cotangent in cotangents if cotangent is not None]
+        arguments = noted.arguments, noted.results, present_cotangents
         case = _Case(noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact(tensors, backend))
         case.keywords, case.backward = noted.keywords, True
-        here = THREADS.here
-        telling, here.telling = here.telling, True
+        thread = THREADS.here
+        telling, thread.telling = thread.telling, True
         try:
             self._judge(case)
         finally:
-            here.telling = telling
+            thread.telling = telling
 
     def _is_later(self, backend: Any) -> bool:
         """Returns whether results wait for one evaluation of a step."""
@@ -238,8 +238,8 @@ class NonFinite:
         if nonfinite is None:  # the sum of finite numbers overflowed
             return
         operands = _operands(case)
-        known = operands.values()
-        inherited = any(x.nan for x in known) or (not nonfinite.nan and any(x.infinite for x in known))
+        inputs = operands.values()
+        inherited = any(x.nan for x in inputs) or (not nonfinite.nan and any(x.infinite for x in inputs))
         if inherited or not (nonfinite.nan or self._infinities):
             if self._used:
                 self._inherit(case)
@@ -258,8 +258,8 @@ class NonFinite:
 
     def _inherit(self, case: _Case) -> None:
         """Notes of which birth the results of an op are."""
-        given = _tensors((case.arguments, *case.keywords.values()), case.backend.tensor_type)
-        birth = next((self._births[id(x)] for x in given if id(x) in self._births), None)
+        tensors = _tensors((case.arguments, *case.keywords.values()), case.backend.tensor_type)
+        birth = next((self._births[id(x)] for x in tensors if id(x) in self._births), None)
         if birth is not None:
             for result in case.results:
                 self._births[id(result)] = birth[0], result
@@ -298,16 +298,16 @@ def _inside(case: _Case) -> str:
     spec = OPS[case.op]
     if case.backward or not spec.composite or "random" in spec.category or spec.takes_callable:
         return ""
-    here, first = THREADS.here, _First()
-    kept = here.telling, here.calls
-    here.telling, here.calls = False, []
+    thread, first = THREADS.here, _First()
+    thread_before = thread.telling, thread.calls
+    thread.telling, thread.calls = False, []
     try:
         with Override(case.backend.without_watchers), Observation(first):
             case.backend.body_of(spec)(*case.arguments, **case.keywords)
     except Exception:  # noqa: BLE001  (the op itself has run; only a part of the message is missing)
         return ""
     finally:
-        here.telling, here.calls = kept
+        thread.telling, thread.calls = thread_before
     return first.op
 
 
@@ -316,20 +316,20 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     backend, spec = case.backend, OPS[case.op]
     first, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
     what = "NaN" if made.nan else "infinity" if count == 1 else "infinities"
-    where = f", first at {first}" if first else ""
+    location = f", first at {first}" if first else ""
     dtype = backend.dtype_of(case.results[0]).name
     cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
     inner = _inside(case)
     inside = f"; {inner}() made it inside" if inner else ""
     op = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
     op += f" inside of {case.outer}()" if case.outer != case.op else ""
-    at = case.line or user_line(sys._getframe(3))
-    line = f"{at[0]}:{at[1]}" if at[0] else ""
+    user_line_of_case = case.line or user_line(sys._getframe(3))
+    line = f"{user_line_of_case[0]}:{user_line_of_case[1]}" if user_line_of_case[0] else ""
     infinite = any(x.infinite for x in operands.values())
-    held = "its inputs hold infinities and no NaN" if infinite else "inputs are finite"
+    inputs_text = "its inputs hold infinities and no NaN" if infinite else "inputs are finite"
     text = (
-        f"{op} on backend {backend.name!r} made {count} {what} of {made.size}{where}"
-        f"{': ' + cause if cause else ''}{inside}{place(case.path, line)}; {held}"
+        f"{op} on backend {backend.name!r} made {count} {what} of {made.size}{location}"
+        f"{': ' + cause if cause else ''}{inside}{place(case.path, line)}; {inputs_text}"
     )
     return Finding(
         "nan",

@@ -19,8 +19,8 @@ def is_safe(spec: OpSpec) -> bool:
     """Returns whether an op makes only finite numbers of finite numbers, or only numbers that were given."""
     safe = _SAFE.get(spec)
     if safe is None:
-        told = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
-        safe = _SAFE[spec] = told or (spec.category in _CATEGORIES and not spec.facts.finite)
+        is_exempt = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
+        safe = _SAFE[spec] = is_exempt or (spec.category in _CATEGORIES and not spec.facts.finite)
     return safe
 
 

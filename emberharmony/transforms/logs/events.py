@@ -104,12 +104,12 @@ class Event:
         return f"{file}:{line}" if file else ""
 
     def __repr__(self) -> str:
-        given = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True))
+        arguments = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True))
         results = ", ".join(
             f"{dtype}{list(shape)}" for shape, dtype in zip(self.results, self.result_dtypes, strict=True)
         )
-        where = f" in {self.path}" if self.path else ""
-        return f"<{self.op}({given}) -> {results or self.error or None}{where}>"
+        location = f" in {self.path}" if self.path else ""
+        return f"<{self.op}({arguments}) -> {results or self.error or None}{location}>"
 
 
 def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
@@ -118,8 +118,8 @@ def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
     for name in ("op", "path", "depth", "gradient_of", "seconds", "started", "error", "peak"):
         setattr(event, name, row[name])
     file, _, line = row["frame"].rpartition(":")
-    known = row.get("values")  # files of earlier versions have none
-    event.values = None if known is None else tuple(ValueStatistics(*each) for each in known)
+    values_row = row.get("values")  # files of earlier versions have none
+    event.values = None if values_row is None else tuple(ValueStatistics(*each) for each in values_row)
     event.outer, event.line = outer, (file, int(line or 0))
     event.where = SimpleNamespace(name=row["backend"], dtypes=_NEUTRAL)
     event.given, event.made = _flat(row["shapes"], row["dtypes"]), _flat(row["results"], row["result_dtypes"])

@@ -34,9 +34,9 @@ def line_of(op: str) -> tuple[str, int]:
         distance, caller = 5, sys._getframe(5)
     code = caller.f_code
     place = id(code), caller.f_lasti
-    known = _DISTANCES.get(place)
-    if known is not None:
-        further, outer, last, line, _ = known
+    same_distance = _DISTANCES.get(place)
+    if same_distance is not None:
+        further, outer, last, line, _ = same_distance
         try:
             frame: Any = sys._getframe(distance + further) if further else caller
         except ValueError:  # the stack is not so deep

@@ -97,11 +97,11 @@ class Log(Sequence[Event]):
 
     def own_seconds(self) -> dict[Event, float]:
         """Returns for each event its time without that of the calls inside of it."""
-        own = {event: event.seconds for event in self._events}
+        seconds_by_event = {event: event.seconds for event in self._events}
         for event in self._events:
-            if event.outer is not None and event.outer in own:
-                own[event.outer] -= event.seconds
-        return own
+            if event.outer is not None and event.outer in seconds_by_event:
+                seconds_by_event[event.outer] -= event.seconds
+        return seconds_by_event
 
     def cells(self, by: str = "op", most: int | None = None) -> tuple[list[str], list[list[str]]]:
         """Returns the header and the cells of a table of calls, times and bytes as texts, the longest calls first.
@@ -116,7 +116,7 @@ class Log(Sequence[Event]):
         key = GROUPS.get(by)
         if key is None:
             raise ArgumentError(f"a table groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
-        own, rows = self.own_seconds(), dict[str, list[float]]()
+        own_seconds, rows = self.own_seconds(), dict[str, list[float]]()
         for event in self._events:
             name = key(event)
             row = rows.setdefault(name, [0, 0.0, 0.0, 0])
@@ -125,7 +125,7 @@ class Log(Sequence[Event]):
             while outer is not None and key(outer) != name:
                 outer = outer.outer
             row[1] += event.seconds if outer is None else 0.0  # else it is in the time of an outer call already
-            row[2] += own[event]
+            row[2] += own_seconds[event]
             row[3] += event.bytes
         ordered = sorted(rows.items(), key=lambda row: -row[1][2])
         cells = [
@@ -244,15 +244,15 @@ class LogWriter(Watcher):
         event.where = call.backend
         event.line = line_of(event.op) if around is None else around.line
         kind = call.backend.tensor_type
-        given: list[Any] = []
+        argument_facts: list[Any] = []
         for x in call.args:
             if x.__class__ is kind:
-                given += (x.shape, x.dtype)
+                argument_facts += (x.shape, x.dtype)
             elif x.__class__ not in _PLAIN:
-                _describe(x, kind, given)
+                _describe(x, kind, argument_facts)
         if call.kwargs:
-            _describe(call.kwargs, kind, given)
-        described = tuple(given)
+            _describe(call.kwargs, kind, argument_facts)
+        described = tuple(argument_facts)
         event.given = self._known.setdefault(described, described)
         event.made, event.error, event.peak, event.values, event.started, event.seconds = (), "", None, None, 0.0, 0.0
         call.kept[self] = event
@@ -290,8 +290,8 @@ class LogWriter(Watcher):
         patterns, name = self._patterns, path.partition(".")[2]
         if patterns is None or any(fnmatchcase(path, each) or fnmatchcase(name, each) for each in patterns):
             # Most modules return one tensor; a tree is opened.
-            alone = result.__class__ is TracedTensor or hasattr(result, "dtype")
-            self.log._returned[path] = _constant(result) if alone else tree_map(_constant, result)
+            is_tensor = result.__class__ is TracedTensor or hasattr(result, "dtype")
+            self.log._returned[path] = _constant(result) if is_tensor else tree_map(_constant, result)
 
     def takes_programs(self, backend: Any) -> bool:
         """Returns True: a log shows which calls took the time."""

@@ -83,14 +83,14 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
             rows.append({"type": "O", "frame": entry[0], "at": now})
             running.append(entry)
     end(0, math.inf)
-    shown = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in frames]
+    shown_items = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in frames]
     profile = {"type": "evented", "name": name, "unit": "seconds", "startValue": 0, "endValue": now, "events": rows}
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": name,
         "exporter": f"emberharmony {__version__}",
         "activeProfileIndex": 0,
-        "shared": {"frames": shown},
+        "shared": {"frames": shown_items},
         "profiles": [profile],
     }
 
@@ -104,12 +104,12 @@ def _entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Ent
     """
     outer = event.outer
     entries = [] if outer is None else _entries(outer, frames)
-    known = "" if outer is None else outer.path
+    outer_path = "" if outer is None else outer.path
     path = event.path
     titles = []
-    if path != known:
+    if path != outer_path:
         modules = path.split(".")
-        start = known.count(".") + 1 if known and path.startswith(known + ".") else 0
+        start = outer_path.count(".") + 1 if outer_path and path.startswith(outer_path + ".") else 0
         titles = [".".join(modules[: i + 1]) for i in range(start, len(modules))] if path else []
     if event.gradient_of and event.gradient_of != (outer.gradient_of if outer is not None else ""):
         titles.append(f"gradient of {event.gradient_of}")

@@ -125,7 +125,7 @@ MUTANTS = [
         name="numpy-loss-of-ignored-ids",
         module="emberharmony/backend/numpy/neural/losses_ops.py",
         function="NumpyLossesOps.cross_entropy",
-        original="lost[~kept] = 0.0",
+        original="losses[~is_kept] = 0.0",
         replacement="pass",
         tests=(f"{LAYERS} -k cross_entropy",),
         why="cross_entropy counts the ignored positions as those of class 0",

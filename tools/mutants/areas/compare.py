@@ -136,7 +136,7 @@ MUTANTS = [
         name="compare-gradients-of-parameters",
         module="emberharmony/testing/differences/compare.py",
         function="_with_gradients.program",
-        original="if held: return ops.backward(lambda: total(*given), held)",
+        original="if parameters: return ops.backward(lambda: total(*given), parameters)",
         replacement="pass",
         tests=(
             "tests/testing/differences/test_kinds.py -k faults_are_named",
@@ -223,7 +223,7 @@ MUTANTS = [
         name="agree-structure",
         module="emberharmony/testing/agree.py",
         function="assert_agree",
-        original="own != structure",
+        original="own_structure != structure",
         replacement="False",
         tests=("tests/testing/test_agree.py",),
         why="assert_agree takes a list for a dictionary",

@@ -19,19 +19,19 @@ _FEW = 2**16
 
 
 def _full(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
-    kind, where = DTYPES[default_float()] if dtype is None else dtype, place(device)
+    kind, target_device = DTYPES[default_float()] if dtype is None else dtype, place(device)
     check_memory(shape, kind.itemsize)
     if np.prod(shape, dtype=object) <= _FEW:
-        return of_host(np.full(shape, number, kind), None, where)
-    return jnp.full(shape, number, kind, device=where)
+        return of_host(np.full(shape, number, kind), None, target_device)
+    return jnp.full(shape, number, kind, device=target_device)
 
 
 def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
     filling = promotion.filling(value, dtype)
-    where = place(device)
+    target_device = place(device)
     check_memory(shape, filling.dtype.itemsize)
     filled = jnp.broadcast_to(filling, shape)
-    return filled if where is None else jax.device_put(filled, where)
+    return filled if target_device is None else jax.device_put(filled, target_device)
 
 
 class JAXCreationOps(HostMade):
@@ -46,10 +46,10 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> jax.Array:
-        where = place(device)
+        target_device = place(device)
         with np.errstate(all="ignore"):
             real = array.real if array.dtype.kind == "c" and dtype.kind not in "bc" else array
-            return of_host(real.astype(dtype), None, where)
+            return of_host(real.astype(dtype), None, target_device)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
@@ -87,10 +87,10 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> jax.Array:
-        where, (rows, columns) = place(device), as_shape((N, N if M is None else M))
+        target_device, (rows, columns) = place(device), as_shape((N, N if M is None else M))
         kind = DTYPES[default_float()] if dtype is None else dtype
         check_memory((rows, columns), kind.itemsize)
-        return of_host(np.eye(rows, columns, clip_offset(k, rows, columns), kind), None, where)
+        return of_host(np.eye(rows, columns, clip_offset(k, rows, columns), kind), None, target_device)
 
     @staticmethod
     def diag(x: jax.Array, k: int = 0) -> jax.Array:

@@ -108,10 +108,10 @@ class JAXIndexingOps:
 
     @staticmethod
     def scatter_update(inputs: jax.Array, indices: Any, updates: jax.Array, reduction: str | None = None) -> jax.Array:
-        at = rows_at(indices, inputs.shape)
+        places = rows_at(indices, inputs.shape)
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
-        return ON_ROWS[reduction](inputs, at, cast(updates, inputs.dtype))
+        return ON_ROWS[reduction](inputs, places, cast(updates, inputs.dtype))
 
     @staticmethod
     def diagonal(x: jax.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:

@@ -47,8 +47,8 @@ def indices_for(indices: Any, length: int) -> Any:
     """
     indices = read_if_at_hand(indices)
     if isinstance(indices, jax.Array):
-        at = indices.astype(np.int64)
-        return jnp.where(at < 0, at + length, at)
+        places = indices.astype(np.int64)
+        return jnp.where(places < 0, places + length, places)
     return nonnegative_indices(host_indices(indices), length)
 
 
@@ -119,8 +119,8 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
         return getattr(rows.at[at], name)(new, mode="drop")
 
     def push_tangents(primals: Any, outputs: Any, tangents: Any) -> Any:
-        (rows, new, *at), (y,) = primals, outputs
-        place = tuple(at)
+        (rows, new, *places), (y,) = primals, outputs
+        place = tuple(places)
         before, after = (rows == y).astype(y.dtype), (new == y.at[place].get(mode="clip")).astype(y.dtype)
         count = jnp.maximum(before.at[place].add(after, mode="drop"), 1)
         return ((before * tangents[0]).at[place].add(after * tangents[1], mode="drop") / count,)
@@ -157,9 +157,9 @@ def _slopes(rows: jax.Array, new: jax.Array, at: At) -> tuple[jax.Array, jax.Arr
 
 
 def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
-    rows, new, *at = primals
-    whole, others = _slopes(rows, new, tuple(at))
-    return ((tangents[0] * whole).at[tuple(at)].add(tangents[1] * others, mode="drop"),)
+    rows, new, *places = primals
+    whole, others = _slopes(rows, new, tuple(places))
+    return ((tangents[0] * whole).at[tuple(places)].add(tangents[1] * others, mode="drop"),)
 
 
 _scattered = jax.jit(_whole(with_differential(_product, _product_moved)))

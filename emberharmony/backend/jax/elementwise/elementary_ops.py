@@ -69,9 +69,9 @@ def _with_ends(native: Any, at_the_ends: Any) -> Any:
     def compute(x: jax.Array) -> jax.Array:
         if not is_complex(x):
             return native(x)
-        finite, known = jnp.isfinite(x), lax.stop_gradient(x)
-        far = lax.complex(*at_the_ends(known.real, known.imag))
-        return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far)
+        finite, constant = jnp.isfinite(x), lax.stop_gradient(x)
+        far_value = lax.complex(*at_the_ends(constant.real, constant.imag))
+        return jnp.where(finite, native(jnp.where(finite, x, 0.5)), far_value)
 
     return jax.jit(compute)
 
@@ -117,8 +117,10 @@ _without_sign: Any = elementwise(lambda x: jnp.where(x == 0, jnp.zeros_like(x), 
 def _expm1(x: jax.Array) -> jax.Array:
     if not is_complex(x):
         return jnp.expm1(x)
-    near = mirror_below_cut(jnp.expm1)(x)
-    return lax.complex(_without_sign(near.real), near.imag)  # the real part is +0.0 where that of `x` is -0.0
+    near_value = mirror_below_cut(jnp.expm1)(x)
+    return lax.complex(
+        _without_sign(near_value.real), near_value.imag
+    )  # the real part is +0.0 where that of `x` is -0.0
 
 
 def _exp2_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -180,11 +182,11 @@ _double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))
 
 def _exp2(x: jax.Array) -> jax.Array:
     """Returns `2 ** x`, of small tensors by NumPy: programs of JAX 0.10 on a CPU make 0 of subnormal numbers."""
-    known = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(x)
-    if known is None:
+    host_value = None if isinstance(x, Tracer) or x.size > _FEW or is_complex(x) else at_hand(x)
+    if host_value is None:
         return _any_exp2(x)
     with np.errstate(all="ignore"):
-        return of_host(np.exp2(known))
+        return of_host(np.exp2(host_value))
 
 
 def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:

@@ -73,8 +73,8 @@ class _Fused:
 
 def _run(body: Callable[..., Any], structure: Any, leaves: list[Any], kinds: list[Any], tensors: list[Any]) -> Any:
     """Returns the result of a composite whose tensors take their places among the other arguments."""
-    given = iter(tensors)
-    filled = [next(given) if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]
+    next_tensors = iter(tensors)
+    filled = [next(next_tensors) if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]
     args, kwargs = jax.tree.unflatten(structure, filled)
     return body(*args, **kwargs)
 
@@ -92,8 +92,8 @@ def _as_method(name: str) -> Callable[..., Any]:
 def fuses(spec: OpSpec) -> bool:
     """Returns whether an op of the package is a composite that computes something of tensors and of nothing else."""
     facts, parameters = spec.facts, spec.parameters
-    own = spec.composite and spec.declared.__module__.startswith("emberharmony.")
-    if not own or facts.reads or facts.view or spec.name in _ROUNDED or spec.takes_callable:
+    is_own = spec.composite and spec.declared.__module__.startswith("emberharmony.")
+    if not is_own or facts.reads or facts.view or spec.name in _ROUNDED or spec.takes_callable:
         return False
     of_tensors = any(p.role in ("TensorLike", "Operand", "Tensors") and not p.cast for p in parameters)
     return of_tensors and _OUTSIDE.isdisjoint(p.name for p in parameters)

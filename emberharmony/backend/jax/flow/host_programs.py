@@ -71,8 +71,8 @@ def _may_refuse(call: ProgramCall) -> bool:
     """Returns whether an op may raise an error for values, as one of a matrix may, or one with indices."""
     spec = OPS[call.function]
     indices = [x for x, parameter in zip(call.args, spec.parameters, strict=False) if parameter.role == "Value"]
-    given = call._replace(args=tuple(indices), keywords=())
-    return spec.facts.along == "matrix" or bool(given.operands)
+    template = call._replace(args=tuple(indices), keywords=())
+    return spec.facts.along == "matrix" or bool(template.operands)
 
 
 def _keep_on_disk() -> None:

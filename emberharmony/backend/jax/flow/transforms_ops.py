@@ -74,8 +74,8 @@ class JAXTransformsOps:
             outputs[i] = output
 
         def pull_some(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
-            given = [cotangents[i] for i in places]
-            pairs = zip(differentiable, given, strict=True)
+            inexact_cotangents = [cotangents[i] for i in places]
+            pairs = zip(differentiable, inexact_cotangents, strict=True)
             gradients = iter(
                 pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_like(ct, y)) for y, ct in pairs))
             )
@@ -97,12 +97,12 @@ class JAXTransformsOps:
             return self.transpose_pullback(fn, primals)
 
         def push(tangents: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
-            given = tuple(
+            jax_tangents = tuple(
                 t if kind_of(x) in _INEXACT else np.zeros(x.shape, jax.dtypes.float0)
                 for x, t in zip(primals, tangents, strict=True)
             )
             try:
-                outputs, pushed = jax.jvp(lambda *leaves: tuple(as_native(fn(*leaves))), tuple(primals), given)
+                outputs, pushed = jax.jvp(lambda *leaves: tuple(as_native(fn(*leaves))), tuple(primals), jax_tangents)
             except Exception as error:
                 if not says(error, (TypeError, NotImplementedError), _NO_FORWARD):
                     raise
@@ -184,13 +184,14 @@ def _link(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[
 
     def pull(known: Any, cotangents: list[Any]) -> Any:
         primals, outputs = known
-        given = [
+        jax_cotangents = [
             conjugate(ct) if kind_of(y) in _INEXACT else jnp.zeros_like(y)
             for y, ct in zip(outputs, cotangents, strict=True)
         ]
-        own = backward(primals, given)
+        own_gradients = backward(primals, jax_cotangents)
         gradients = [
-            conjugate(_like(g, x)) if kind_of(x) in _INEXACT else None for g, x in zip(own, primals, strict=True)
+            conjugate(_like(g, x)) if kind_of(x) in _INEXACT else None
+            for g, x in zip(own_gradients, primals, strict=True)
         ]
         return gradients, None
 

@@ -36,9 +36,9 @@ def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any)
         return _variance(x.real, axes, keepdims, freedom) + _variance(x.imag, axes, keepdims, freedom)
     wide = x.astype(jnp.float64) if x.size else widen(x)
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-    off = wide - jnp.sum(wide, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else wide
+    centred = wide - jnp.sum(wide, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else wide
     divisor = jnp.where(freedom > 0, freedom, jnp.nan)
-    return jnp.sum(off * off, axes, keepdims=keepdims) / divisor.astype(wide.dtype)
+    return jnp.sum(centred * centred, axes, keepdims=keepdims) / divisor.astype(wide.dtype)
 
 
 def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:

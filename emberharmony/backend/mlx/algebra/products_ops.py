@@ -97,8 +97,8 @@ def _in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
     if not n:
         return None
     length = x1.shape[-1] // n
-    apart = mx.swapaxes(mx.unflatten(x1.astype(mx.float32), -1, (n, length)), -2, -3)
-    parts = apart @ mx.unflatten(x2.astype(mx.float32), -2, (n, length))
+    grouped = mx.swapaxes(mx.unflatten(x1.astype(mx.float32), -1, (n, length)), -2, -3)
+    parts = grouped @ mx.unflatten(x2.astype(mx.float32), -2, (n, length))
     if parts.size > 2 * (x1.size + x2.size):
         return None
     return wide_sum(parts, (parts.ndim - 3,), False).astype(x1.dtype)

@@ -134,15 +134,17 @@ class MLXIndexingOps:
         if unread:
             vectors(indices.shape, inputs.shape)
             lengths = inputs.shape[: indices.shape[-1]]
-            at = linear(indices, lengths)
+            places = linear(indices, lengths)
         else:
-            known = columns(indices, inputs.shape)
-            lengths = inputs.shape[: len(known)]
-            at = of_host(np.asarray(np.ravel_multi_index(known, lengths)) if known[0].size else known[0])
+            index_columns = columns(indices, inputs.shape)
+            lengths = inputs.shape[: len(index_columns)]
+            places = of_host(
+                np.asarray(np.ravel_multi_index(index_columns, lengths)) if index_columns[0].size else index_columns[0]
+            )
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         rows = inputs.reshape(math.prod(lengths), *inputs.shape[len(lengths) :])
-        return write_rows(rows, at, cast(updates, inputs.dtype), reduction, unread).reshape(inputs.shape)
+        return write_rows(rows, places, cast(updates, inputs.dtype), reduction, unread).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:

@@ -74,10 +74,10 @@ def _extreme(native: Written) -> Written:
     """
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        rows, at, updates = primals[0], mx.stop_gradient(primals[1]), primals[2]
-        before, new = (rows == outputs[0]).astype(rows.dtype), (updates == outputs[0][at]).astype(rows.dtype)
-        count = mx.maximum(_add_rows(before, at, new), 1)
-        return (_add_rows(before * tangents[0], at, new * tangents[2]) / count,)
+        rows, places, updates = primals[0], mx.stop_gradient(primals[1]), primals[2]
+        before, new = (rows == outputs[0]).astype(rows.dtype), (updates == outputs[0][places]).astype(rows.dtype)
+        count = mx.maximum(_add_rows(before, places, new), 1)
+        return (_add_rows(before * tangents[0], places, new * tangents[2]) / count,)
 
     # The places are an argument, and not closed over, so that vmap can map over them.
     derived = with_own_derivatives(native, push_tangents)
@@ -303,10 +303,10 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
     """
     if len(lengths) == 1:
         return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)
-    at, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
+    places, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
         column = integers(indices)[..., axis].astype(mx.int64)
         column = mx.where(column < 0, column + length, column)
         outside = mx.logical_or(outside, (column < 0) | (column >= length))
-        at = at * length + column
-    return mx.where(outside, math.prod(lengths), at)
+        places = places * length + column
+    return mx.where(outside, math.prod(lengths), places)

@@ -73,17 +73,19 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     if new is None:
         return None
     new = new if new.shape == whole else mx.broadcast_to(new, whole)
-    at = past_the_end(indices, length)
+    places = past_the_end(indices, length)
     if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
         widths = [(0, 0)] * x.ndim
         widths[axis] = (0, 1)
-        return mx.put_along_axis(mx.pad(x, widths), at, new, axis)[(*(slice(None),) * axis, slice(length))]
+        return mx.put_along_axis(mx.pad(x, widths), places, new, axis)[(*(slice(None),) * axis, slice(length))]
     # Written as a vector, `x` needs one more element in all, and not one for each position on the other axes.
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    at = at.reshape(outer, -1, inner)
-    start = mx.arange(0, x.size, length * inner, at.dtype).reshape(-1, 1, 1)
-    start = start if inner == 1 else start + mx.arange(inner, dtype=at.dtype)
-    place = mx.where(at < length, (at if inner == 1 else at * inner) + start, mx.array(x.size, at.dtype))
+    places = places.reshape(outer, -1, inner)
+    start = mx.arange(0, x.size, length * inner, places.dtype).reshape(-1, 1, 1)
+    start = start if inner == 1 else start + mx.arange(inner, dtype=places.dtype)
+    place = mx.where(
+        places < length, (places if inner == 1 else places * inner) + start, mx.array(x.size, places.dtype)
+    )
     return write_rows(x.reshape(-1), place.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
 
 

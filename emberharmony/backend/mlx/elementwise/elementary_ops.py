@@ -203,8 +203,8 @@ def _expm1(x: mx.array) -> mx.array:
     # + 0.0 turns a real part of -0.0 into +0.0, which is that of exp(x) - 1.
     near = above * mx.cos(imag) - 2 * half * half + 0.0, (above + 1) * mx.where(imag == 0, imag, mx.sin(imag))
     # Infinities and NaN follow the rules of the exponential.
-    far = mx.real(power) - 1, mx.imag(power)
-    return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far, strict=True)], axis=-1))
+    far_value = mx.real(power) - 1, mx.imag(power)
+    return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far_value, strict=True)], axis=-1))
 
 
 _erf_single = _with_derivative(

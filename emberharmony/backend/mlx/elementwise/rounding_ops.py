@@ -103,8 +103,8 @@ class MLXRoundingOps(Decimals):
         reach = _REACH[x.dtype]
         # 2 ** x2 alone may overflow where the product does not, so multiply in three steps. Limit an exponent too large
         # for int64 first, because a cast would change its sign.
-        far = mx.array(min(3 * reach, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype)
-        rest = mx.maximum(mx.minimum(x2, far).astype(mx.int64), -3 * reach)
+        largest_shift = mx.array(min(3 * reach, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype)
+        rest = mx.maximum(mx.minimum(x2, largest_shift).astype(mx.int64), -3 * reach)
         for _ in range(3):
             step = mx.clip(rest, -reach, reach)
             x, rest = x * mx.power(mx.array(2, x.dtype), step.astype(x.dtype)), rest - step

@@ -89,10 +89,10 @@ class MLXSteps(Steps):
     def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
         """Returns the facts about lists of tensors; programs take one dtype."""
         tensors = [*chain.from_iterable(columns)]
-        known, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
+        looks, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
 
         def holds(*others: mx.array) -> bool:
-            return {*map(type, others)} == kinds and list(map(_LOOKS, others)) == known
+            return {*map(type, others)} == kinds and list(map(_LOOKS, others)) == looks
 
         return Likeness(holds, kinds == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
 

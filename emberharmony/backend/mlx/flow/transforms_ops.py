@@ -81,8 +81,8 @@ class MLXTransformsOps:
             outputs = list(fn(*primals))
 
         def pull(cotangents: Sequence[mx.array | None]) -> list[mx.array]:
-            given = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
-            tensors, count = [*primals, *given.values()], len(primals)
+            cotangents_by_place = {i: cotangent for i, cotangent in enumerate(cotangents) if cotangent is not None}
+            tensors, count = [*primals, *cotangents_by_place.values()], len(primals)
 
             def by_tape() -> Pair:
                 _, pull_recorded = Backend.pullback(cast(Backend, self), fn, primals)
@@ -90,7 +90,9 @@ class MLXTransformsOps:
 
             def natively(*tensors: mx.array) -> Pair:
                 with Transforming():
-                    return [], list(pull_back(_some_outputs(fn, list(given)), tensors[:count], tensors[count:]))
+                    return [], list(
+                        pull_back(_some_outputs(fn, list(cotangents_by_place)), tensors[:count], tensors[count:])
+                    )
 
             def later(run: Callable[[], Pair]) -> Pair:
                 with draws.later_run():
@@ -239,12 +241,12 @@ def _retry(refused: Exception, unread: Callable[[], T], draws: Draws | None = No
     Raises:
         TracedTensorError: if the function reads a value that MLX would then treat as a constant.
     """
-    told = watchers()
-    if told:
-        tell(told, "on_unseen", _UNSEEN)
-    here, telling = THREADS.here, THREADS.here.telling
+    watchers_told = watchers()
+    if watchers_told:
+        tell(watchers_told, "on_unseen", _UNSEEN)
+    thread, telling = THREADS.here, THREADS.here.telling
     try:
-        here.telling = True
+        thread.telling = True
         with contextlib.nullcontext() if draws is None else draws.later_run():
             return unread()
     except Exception as error:
@@ -252,7 +254,7 @@ def _retry(refused: Exception, unread: Callable[[], T], draws: Draws | None = No
             raise
         raise TracedTensorError(f"{str(refused).partition('. The')[0].rstrip('.')}. {_NO_OPERATOR}") from error
     finally:
-        here.telling = telling
+        thread.telling = telling
 
 
 def _unread(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
@@ -299,9 +301,11 @@ def _link(
     @function.jvp
     def push(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
         primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
-        known = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
+        all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
         # Watched, so that `backward` knows its cotangents for traced ones: it may hand them to a `custom_vjp` itself.
-        return list(pull_back(lambda *cts: run_watched(lambda *each: backward(primals, each), list(cts)), zeros, known))
+        return list(
+            pull_back(lambda *cts: run_watched(lambda *each: backward(primals, each), list(cts)), zeros, all_tangents)
+        )
 
     @function.vmap
     def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:

@@ -102,10 +102,10 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
         A tensor of shape (batch, *(spatial / strides), product of strides * channels).
     """
     n = len(strides)
-    apart = [part for length, step in zip(x.shape[1:-1], strides, strict=True) for part in (length // step, step)]
+    split_shape = [part for length, step in zip(x.shape[1:-1], strides, strict=True) for part in (length // step, step)]
     order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
-    short = apart[::2]
-    return x.reshape(x.shape[0], *apart, x.shape[-1]).transpose(order).reshape(x.shape[0], *short, -1)
+    short = split_shape[::2]
+    return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(order).reshape(x.shape[0], *short, -1)
 
 
 def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
@@ -190,8 +190,8 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
     result = mx.unflatten(result, n + 1, plan.strides)
     result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
     cuts = zip(plan.excess(size), plan.lengths(x.shape[1:-1], size), strict=True)
-    kept = [slice(before, before + length) for (before, _), length in cuts]
-    return result.reshape(len(x), *lengths, -1)[:, *kept]
+    kept_slices = [slice(before, before + length) for (before, _), length in cuts]
+    return result.reshape(len(x), *lengths, -1)[:, *kept_slices]
 
 
 @functools.lru_cache(maxsize=256)

@@ -33,8 +33,8 @@ class MLXLossesOps:
         # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
         # negative labels are too large.
         places, last = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
-        lost = _lost(output, mx.expand_dims(mx.minimum(places, last), -1))
-        return mx.where(places <= last, lost, mx.array(0, output.dtype))
+        losses = _lost(output, mx.expand_dims(mx.minimum(places, last), -1))
+        return mx.where(places <= last, losses, mx.array(0, output.dtype))
 
     def cross_entropy(
         self,
@@ -60,17 +60,17 @@ class MLXLossesOps:
         classes = input.shape[-1]
         ids = target if target.dtype == mx.int64 else target.astype(mx.int64)
         places = ids.view(mx.uint64)
-        known = places < classes
+        valid = places < classes
         if 0 <= ignore_index < classes:
-            known = mx.logical_and(known, ids != ignore_index)
+            valid = mx.logical_and(valid, ids != ignore_index)
         # Elsewhere the loss is 0: the id selects the last class here, and is masked below.
         place = mx.expand_dims(mx.minimum(places, classes - 1), -1)
-        lost = mx.where(known, _lost(input, place), mx.array(0, input.dtype))
+        losses = mx.where(valid, _lost(input, place), mx.array(0, input.dtype))
         if reduction != "mean":
-            return lost if reduction == "none" else mx.sum(lost)
+            return losses if reduction == "none" else mx.sum(losses)
         # If no position counts, the mean is NaN, and its gradient 0.
-        count = mx.sum(known)
-        return mx.where(count, mx.sum(lost) / mx.maximum(count, 1), math.nan)
+        count = mx.sum(valid)
+        return mx.where(count, mx.sum(losses) / mx.maximum(count, 1), math.nan)
 
 
 def _lost(x: mx.array, place: mx.array) -> mx.array:

@@ -293,8 +293,8 @@ def _squares(axes: tuple[int, ...]) -> Function:
     def plain(x: mx.array) -> mx.array:
         # Two passes, because the mean of the squares minus the square of the mean would lose digits.
         wide, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
-        off = wide - reduce_or_identity(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
-        return reduce_or_identity(mx.sum, _of_blocks(mx.square(off), axes), axes, True, 0)
+        centred = wide - reduce_or_identity(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
+        return reduce_or_identity(mx.sum, _of_blocks(mx.square(centred), axes), axes, True, 0)
 
     def slopes(x: mx.array) -> mx.array:
         return 2 * (x - _mean(x, axes, True))

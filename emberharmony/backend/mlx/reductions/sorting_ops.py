@@ -97,6 +97,6 @@ class MLXSortingOps(WithUnique):
         if not a.size or not b.size:
             return mx.full(a.shape, invert)
         ordered = _sort(b, None)
-        near = mx.minimum(_search(ordered, a, "left"), b.size - 1)
-        contained = mx.take(ordered, near) == a
+        places = mx.minimum(_search(ordered, a, "left"), b.size - 1)
+        contained = mx.take(ordered, places) == a
         return mx.logical_not(contained) if invert else contained

@@ -93,17 +93,17 @@ class NumpyIndexingOps:
     @staticmethod
     def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
         check_axis(axis, x.ndim)
-        where = host_indices(indices)
+        places = host_indices(indices)
         if not x.size and axis is not None:
             # NumPy 2.4 does not check the indices if the result is empty.
-            nonnegative_indices(where, x.shape[axis])
+            nonnegative_indices(places, x.shape[axis])
         if axis is None or x.flags.c_contiguous:
-            return x.take(where, axis)
+            return x.take(places, axis)
         # `take` would first copy a tensor that is not contiguous as a whole.
         (axis,) = nonnegative_axes(axis, x.ndim)
-        key: Any = (*(slice(None),) * axis, where)
+        key: Any = (*(slice(None),) * axis, places)
         elements = x[key]
-        return elements if where.ndim else elements.copy()
+        return elements if places.ndim else elements.copy()
 
     @staticmethod
     @fast(
@@ -143,10 +143,10 @@ class NumpyIndexingOps:
     def scatter_update(
         inputs: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None
     ) -> np.ndarray:
-        result, at, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
-        vectors(at.shape, inputs.shape)
+        result, places, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
+        vectors(places.shape, inputs.shape)
         # NumPy checks the indices when it uses them.
-        columns = tuple([at[..., axis] for axis in range(at.shape[-1])])
+        columns = tuple([places[..., axis] for axis in range(places.shape[-1])])
         how = reduction_of(reduction, UFUNCS)
         if how is None:
             result[columns] = values

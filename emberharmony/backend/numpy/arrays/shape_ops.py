@@ -98,10 +98,10 @@ class NumpyShapeOps:
         # numpy.broadcast_to (NumPy 2.4) takes 9 µs; a view of zero strides takes 2.
         if extra >= 0 and x.size and x.flags.c_contiguous:
             strides = [0] * extra
-            for given, wanted, stride in zip(x.shape, lengths[extra:], x.strides, strict=True):
-                if given == wanted:
+            for old_length, wanted, stride in zip(x.shape, lengths[extra:], x.strides, strict=True):
+                if old_length == wanted:
                     strides.append(stride)
-                elif given == 1 and wanted > 1:
+                elif old_length == 1 and wanted > 1:
                     strides.append(0)
                 else:
                     return np.broadcast_to(x, lengths)

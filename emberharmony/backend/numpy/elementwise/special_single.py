@@ -72,8 +72,8 @@ def digamma(x: Vector) -> Vector | None:
     """Returns the derivative of `gammaln` of positive numbers."""
     if not _least(x) > 0.0:
         return None
-    far = x + _SHIFT
-    inverse = np.reciprocal(far)
+    shifted = x + _SHIFT
+    inverse = np.reciprocal(shifted)
     square = inverse * inverse
     rest = square * _SERIES[0]
     for coefficient in _SERIES[1:]:
@@ -83,7 +83,7 @@ def digamma(x: Vector) -> Vector | None:
     rest += inverse
     steps = _EIGHT + x
     rest += np.add.reduce(np.reciprocal(steps, steps), 0)
-    return np.subtract(np.log(far, far), rest, rest)
+    return np.subtract(np.log(shifted, shifted), rest, rest)
 
 
 def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
@@ -104,9 +104,9 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     result = np.empty(x.shape)
     places = close.nonzero()[0]
     if places.size:
-        near = _series(a[places], x[places], _STEPS)
-        near *= density[places]
-        result[places] = 1.0 - near if upper else near
+        near_value = _series(a[places], x[places], _STEPS)
+        near_value *= density[places]
+        result[places] = 1.0 - near_value if upper else near_value
     if places.size < x.size:
         places = (~close).nonzero()[0]
         result[places] = gamma_far(SINGLE, upper, a[places], x[places], density[places])

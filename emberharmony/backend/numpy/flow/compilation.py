@@ -83,9 +83,9 @@ class NumpyFunction:
         except TypeError:  # the tree holds a value that is not hashable, so no program can be looked up by it
             return self._fn(*args, **kwargs)
         if last is not None and fits:
-            held = [cell.value for cell in last.cells]
-            if last.holds(held):
-                return self._run_program(last, leaves, held, args, kwargs)
+            cell_tensors = [cell.value for cell in last.cells]
+            if last.holds(cell_tensors):
+                return self._run_program(last, leaves, cell_tensors, args, kwargs)
         key = (default_float(), frame, *map(_kind, leaves))
         try:
             cells = self._cells.get(key)
@@ -93,15 +93,15 @@ class NumpyFunction:
             return self._fn(*args, **kwargs)
         if cells is None:
             cells = list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Cell)))
-        held = [cell.value for cell in cells]
-        inner = (key, *map(_kind, held))
+        cell_tensors = [cell.value for cell in cells]
+        inner = (key, *map(_kind, cell_tensors))
         if inner not in self._made:
-            return self._record(key, inner, leaves, structure, cells, held, args, kwargs)
+            return self._record(key, inner, leaves, structure, cells, cell_tensors, args, kwargs)
         program = self._made[inner]
         if program is None:
             return self._fn(*args, **kwargs)
         self._last = program
-        return self._run_program(program, leaves, held, args, kwargs)
+        return self._run_program(program, leaves, cell_tensors, args, kwargs)
 
     def _run_program(
         self, program: "_Program", leaves: Sequence[Any], held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -147,9 +147,9 @@ class NumpyFunction:
         if inside or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held))):
             return self._fn(*args, **kwargs)
         places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
-        given = [*(leaves[i] for i in places), *held]
+        input_tensors = [*(leaves[i] for i in places), *held]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
-        recorder = NumpyRecorder(self._backend, [x.view() for x in given], of_ops=self._engines is not None)
+        recorder = NumpyRecorder(self._backend, [x.view() for x in input_tensors], of_ops=self._engines is not None)
         filled = list(leaves)
         for register, place in enumerate(places):
             filled[place] = recorder.tensor(register)
@@ -165,8 +165,8 @@ class NumpyFunction:
             effects.close()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
-            known = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
-            result = _Result(recorder, returned, changed, effects, known)
+            known_cells = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
+            result = _Result(recorder, returned, changed, effects, known_cells)
         except Exception as error:
             if not _is_due_to_recording(error):
                 raise
@@ -184,14 +184,14 @@ class NumpyFunction:
             self._cells[key] = [*cells, *fresh]
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
-            replay = replay_of(recorder, len(given), result.outputs)
+            replay = replay_of(recorder, len(input_tensors), result.outputs)
             program = _Program(replay, inner, structure, leaves, places, cells, held, result)
             program.draws = any(call.draws for call in recorder.calls)
             program.is_pure = not program.draws and result.effects is None
             self._made[inner] = self._last = program
             if self._engines is not None:
-                self._engines.try_on(program, recorder, given, result.outputs)
-        values = [*given, *recorder.values[len(given) :]]  # the arrays themselves, not the views
+                self._engines.try_on(program, recorder, input_tensors, result.outputs)
+        values = [*input_tensors, *recorder.values[len(input_tensors) :]]  # the arrays themselves, not the views
         return result.fill([values[x] if x.__class__ is Register else x.copy() for x in result.outputs])
 
     def _is_known(self, leaf: Any) -> bool:
@@ -239,8 +239,8 @@ class _Result:
         for tensor in (*changed.values(), *effects.tensors()):
             self._add_output(tensor)
         self.effects = effects if effects.is_any else None
-        alone = not self._cells and self.effects is None
-        self._whole = alone and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
+        is_plain = not self._cells and self.effects is None
+        self._whole = is_plain and all(leaf.__class__ is _Place and leaf.cell is None for leaf in self._leaves)
         self._alone = self._whole and self._structure is LEAF
         self._is_tuple = self._whole and self._structure == tree_flatten((0,) * len(leaves))[1]
         del self._recorder

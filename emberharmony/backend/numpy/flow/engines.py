@@ -282,9 +282,9 @@ def _is_shared(
         inputs: the inputs.
         expected: the outputs of NumPy.
     """
-    array, own = first[i], expected[i]
+    array, expected_array = first[i], expected[i]
     pairs = [*zip(first[:i], expected[:i], strict=True), *zip(inputs, inputs, strict=True)]
-    if any(np.may_share_memory(array, x) and not np.may_share_memory(own, y) for x, y in pairs):
+    if any(np.may_share_memory(array, x) and not np.may_share_memory(expected_array, y) for x, y in pairs):
         return True
     of_inputs = any(np.may_share_memory(array, x) for x in inputs)
     return not of_inputs and any(np.may_share_memory(array, x) for x in second)

@@ -192,8 +192,8 @@ def promotes_alike(function: Any, args: Sequence[Any]) -> bool:
         return False
     samples = [np.empty(0, x.dtype) for x in args]
     native_dtype, common = function(*samples).dtype, promotion.common(*samples)[0].dtype
-    *taken, given = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
-    return given == native_dtype and all(dtype == common for dtype in taken)
+    *taken, result_dtype = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
+    return result_dtype == native_dtype and all(dtype == common for dtype in taken)
 
 
 _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)

@@ -32,8 +32,8 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
     """
     calls = recorder.ops or []
     left = [x.__class__ is not Register or _is_view(recorder, inputs, calls, x) for x in outputs]
-    own = [x for x, is_left in zip(outputs, left, strict=True) if not is_left]
-    program, _ = recorder.program(inputs, own, calls)
+    computed_outputs = [x for x, is_left in zip(outputs, left, strict=True) if not is_left]
+    program, _ = recorder.program(inputs, computed_outputs, calls)
     if not any(isinstance(call.function, str) for call in program.calls):
         raise UnrecordableError("it computes nothing")
     drawn = [call for call in program.calls if call.draws]
@@ -55,9 +55,9 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
 
 def _is_view(recorder: NumpyRecorder, inputs: int, calls: Sequence[ProgramCall], register: Register) -> bool:
     """Returns whether a value may have the memory of an input or of a constant."""
-    value, known = recorder.values[register], recorder.values[:inputs]
+    value, input_arrays = recorder.values[register], recorder.values[:inputs]
     constants = (x for call in calls for x in _arrays_in((call.args, call.keywords)))
-    return any(np.may_share_memory(value, x) for x in (*known, *constants))
+    return any(np.may_share_memory(value, x) for x in (*input_arrays, *constants))
 
 
 def _of_arrays(
@@ -71,18 +71,18 @@ def _of_arrays(
     for x in [*(call.results[0] for call in drawn)]:
         places[x] = Register(len(places))
     first = len(places)
-    known = {key: Register(first + i) for i, key in enumerate(constants)}
-    places.update({x: Register(first + len(known) + i) for i, x in enumerate(registers)})
+    constant_registers = {key: Register(first + i) for i, key in enumerate(constants)}
+    places.update({x: Register(first + len(constant_registers) + i) for i, x in enumerate(registers)})
     moved = [
         call._replace(
-            args=_filled(call.args, places, known),
-            keywords=_filled(call.keywords, places, known),
+            args=_filled(call.args, places, constant_registers),
+            keywords=_filled(call.keywords, places, constant_registers),
             results=tuple(places[x] for x in call.results),
         )
         for call in calls
     ]
     outputs = tuple(places[x] for x in program.outputs)
-    return Program(first + len(known), tuple(moved), outputs), [*constants.values()]
+    return Program(first + len(constant_registers), tuple(moved), outputs), [*constants.values()]
 
 
 def _portable(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:

@@ -143,10 +143,10 @@ class _ArrayMemory(ProgramMemory):
         roots = {i: frozenset((i,)) for i in range(self._inputs)}
         for call in calls:
             for result in call.results:
-                own = is_known(call) and call.function not in METHODS and self.values[result].base is None
+                is_own = is_known(call) and call.function not in METHODS and self.values[result].base is None
                 owners = [roots[places[x]] for x in shared[result]]
                 if not owners or not is_known(call):
-                    owners.append(frozenset((int(result) if own else _FOREIGN,)))
+                    owners.append(frozenset((int(result) if is_own else _FOREIGN,)))
                 roots[result] = frozenset().union(*owners)
         return roots
 
@@ -193,10 +193,10 @@ class _ReplaySource(NumpySource):
         last: dict[int, int] = {}
         for i, call in enumerate(program.calls):
             last.update(dict.fromkeys((*call.operands, *call.results), i))
-        kept = {*targets.values(), *(x for x in program.outputs if x.__class__ is Register)}
+        kept_registers = {*targets.values(), *(x for x in program.outputs if x.__class__ is Register)}
         self._gone: dict[int, list[str]] = {}
         for x, i in last.items():
-            if x >= program.inputs and x not in kept and memory.is_large(x):
+            if x >= program.inputs and x not in kept_registers and memory.is_large(x):
                 self._gone.setdefault(i, []).append(self.names[x])
 
     def expressions(self, outputs: Sequence[Any], places: Sequence[Register]) -> list[str]:
@@ -209,15 +209,15 @@ class _ReplaySource(NumpySource):
         merged = {int(place) for i, place in enumerate(places) if place != i}
         texts: list[str] = []
         earlier: list[tuple[Register, Register]] = []
-        for given, output in zip(outputs, self.program.outputs, strict=True):
+        for value, output in zip(outputs, self.program.outputs, strict=True):
             if output.__class__ is not Register:
                 texts.append(f"{self.name_of(output)}.copy()")
                 continue
             # What the function computed twice is computed once, but its results must not share memory.
             both, before = merged & self.memory.roots(output), self.memory.before
-            close = [x for x, y in earlier if both & self.memory.roots(y) and not before[given] & before[x]]
+            close = [x for x, y in earlier if both & self.memory.roots(y) and not before[value] & before[x]]
             if not close:
-                earlier.append((given, output))
+                earlier.append((value, output))
             texts.append(self.names[output] + (".copy()" if close else ""))
         return texts
 

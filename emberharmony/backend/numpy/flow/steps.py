@@ -59,8 +59,8 @@ class NumpySteps(Steps):
 
     def likeness(self, columns: Sequence[Sequence[np.ndarray]]) -> Likeness:
         """Returns the facts about lists of arrays; programs take none that is traced, and one floating dtype."""
-        known = [*chain.from_iterable(columns)]
-        shapes, dtypes, kinds = list(map(_SHAPE, known)), list(map(_DTYPE, known)), {*map(type, known)}
+        all_arrays = [*chain.from_iterable(columns)]
+        shapes, dtypes, kinds = list(map(_SHAPE, all_arrays)), list(map(_DTYPE, all_arrays)), {*map(type, all_arrays)}
 
         def holds(*arrays: np.ndarray) -> bool:
             same = {*map(type, arrays)} == kinds and list(map(_SHAPE, arrays)) == shapes

@@ -48,9 +48,9 @@ def cross_entropy_with_slope(
     rows /= sums
     rows[chosen] -= 1.0
     rows *= np.divide(1.0, len(rows), dtype=rows.dtype)
-    lost = np.log(sums, sums).reshape(-1)
-    lost -= shifted
-    loss = np.add.reduce(lost, keepdims=True)
+    losses = np.log(sums, sums).reshape(-1)
+    losses -= shifted
+    loss = np.add.reduce(losses, keepdims=True)
     loss /= len(rows)
     return loss.reshape(()), rows.reshape(input.shape)
 
@@ -75,13 +75,13 @@ class NumpyLossesOps:
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         count = output.shape[-1]
         rows, labels = output.reshape(-1, count), target.reshape(-1)
-        known = (labels >= 0) & (labels < count)
+        valid = (labels >= 0) & (labels < count)
         shifted = rows - rows.max(-1, keepdims=True)
-        chosen = shifted[np.arange(len(rows)), np.where(known, labels, 0)]
+        chosen = shifted[np.arange(len(rows)), np.where(valid, labels, 0)]
         np.exp(shifted, shifted)
-        lost = np.log(shifted.sum(-1))
-        lost -= chosen
-        return np.where(known, lost, lost.dtype.type(0)).reshape(target.shape)
+        losses = np.log(shifted.sum(-1))
+        losses -= chosen
+        return np.where(valid, losses, losses.dtype.type(0)).reshape(target.shape)
 
     def cross_entropy(
         self,
@@ -100,37 +100,37 @@ class NumpyLossesOps:
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
         )
         count = input.shape[along]
-        kept = shared_losses.counting_on_host(target, count, as_index(ignore_index))
-        labels = (target if kept is None else np.where(kept, target, 0)).reshape(-1)
+        is_kept = shared_losses.counting_on_host(target, count, as_index(ignore_index))
+        labels = (target if is_kept is None else np.where(is_kept, target, 0)).reshape(-1)
         rows = (input if along == input.ndim - 1 else np.moveaxis(input, along, -1)).reshape(-1, count)
         shifted = rows - rows.max(-1, keepdims=True)
-        lost = shifted[np.arange(len(rows)), labels]
+        losses = shifted[np.arange(len(rows)), labels]
         if label_smoothing:
             spread = np.add.reduce(shifted, -1) if weight is None else shifted @ weight
         np.exp(shifted, shifted)
         norms = np.log(np.add.reduce(shifted, -1))
-        lost = np.subtract(norms, lost, lost)
+        losses = np.subtract(norms, losses, losses)
         counted = None if weight is None else weight[labels]
         if counted is not None:
-            lost *= counted
+            losses *= counted
         if label_smoothing:
             # All terms are positive, so none cancels another.
             norms *= count if weight is None else np.add.reduce(weight)
             norms -= spread
             norms *= label_smoothing / count
-            lost *= 1.0 - label_smoothing
-            lost += norms
-        if kept is not None:
-            kept = kept.reshape(-1)
-            lost[~kept] = 0.0
-            counted = kept if counted is None else np.where(kept, counted, counted.dtype.type(0))
+            losses *= 1.0 - label_smoothing
+            losses += norms
+        if is_kept is not None:
+            is_kept = is_kept.reshape(-1)
+            losses[~is_kept] = 0.0
+            counted = is_kept if counted is None else np.where(is_kept, counted, counted.dtype.type(0))
         if reduction == "none":
-            return lost.reshape(target.shape)
-        total = np.add.reduce(lost, keepdims=True)
+            return losses.reshape(target.shape)
+        total = np.add.reduce(losses, keepdims=True)
         if reduction == "mean":
             if counted is None:
-                total /= len(lost)
+                total /= len(losses)
             else:
                 with np.errstate(invalid="ignore"):  # no position counts
-                    total /= np.add.reduce(counted, dtype=lost.dtype)
+                    total /= np.add.reduce(counted, dtype=losses.dtype)
         return total.reshape(())

@@ -50,8 +50,8 @@ class NumpyRecurrentOps:
         layer_axis: bool = False,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         weights = (weight_ih, weight_hh, bias_ih, bias_hh)
-        given = [t for t in (*weights, h, c, weight_hr) if t is not None]
-        if x.dtype not in _PLAIN or any(t.dtype != x.dtype for t in given):
+        present_tensors = [t for t in (*weights, h, c, weight_hr) if t is not None]
+        if x.dtype not in _PLAIN or any(t.dtype != x.dtype for t in present_tensors):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
         batch, hidden, outputs = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
         shared_recurrent.check_state("h", h, batch, outputs, layer_axis)

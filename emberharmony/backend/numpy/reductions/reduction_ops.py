@@ -70,11 +70,11 @@ def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarra
         axes = nonnegative_axes(axis, x.ndim)
         shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
         return _divide_by_freedom(squares(rows).reshape(shape), rows.shape[1], correction)
-    off = x.astype(_double(x.dtype))
-    total = fold(np.add, off, axis, True)
+    centred = x.astype(_double(x.dtype))
+    total = fold(np.add, centred, axis, True)
     count = x.size // (total.size or 1)
-    off -= total / count
-    powers = off.real**2 + off.imag**2 if off.dtype.kind == "c" else np.multiply(off, off, off)
+    centred -= total / count
+    powers = centred.real**2 + centred.imag**2 if centred.dtype.kind == "c" else np.multiply(centred, centred, centred)
     return _divide_by_freedom(fold(np.add, powers, axis, keepdims), count, correction)
 
 

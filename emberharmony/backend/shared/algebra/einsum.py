@@ -48,11 +48,11 @@ def _diagonals(ops: Any, factor: _Factor) -> _Factor:
 def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor:
     """Returns the factor without axes of length 1 that broadcast against longer ones."""
     shape = tuple(factor.tensor.shape)
-    kept = [i for i, letter in enumerate(factor.letters) if shape[i] == lengths[letter]]
-    if len(kept) == len(shape):
+    kept_axes = [i for i, letter in enumerate(factor.letters) if shape[i] == lengths[letter]]
+    if len(kept_axes) == len(shape):
         return factor
-    tensor = ops.reshape(factor.tensor, tuple(shape[i] for i in kept))
-    return _Factor(tensor, "".join(factor.letters[i] for i in kept))
+    tensor = ops.reshape(factor.tensor, tuple(shape[i] for i in kept_axes))
+    return _Factor(tensor, "".join(factor.letters[i] for i in kept_axes))
 
 
 def _sum_unneeded(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:

@@ -27,8 +27,8 @@ def leaves_float64(order: float, bits: int) -> bool:
 
 def range_of(order: float) -> tuple[float, float]:
     """Returns the smallest and largest norm whose powers certainly fit into float64."""
-    far = 10.0 ** (290 / abs(order))
-    return 1 / far, far
+    largest_power = 10.0 ** (290 / abs(order))
+    return 1 / largest_power, largest_power
 
 
 def is_usual(axis: Any, keepdims: Any, ord: Any) -> bool:

@@ -68,14 +68,16 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             pairs += zip(named[head:], shape[len(shape) - tail :], strict=True)
         else:
             pairs = [*zip(named, shape, strict=True)]
-        own = dict(pairs)
+        operand_lengths = dict(pairs)
         for letter, length in pairs:
-            if own[letter] != length:
+            if operand_lengths[letter] != length:
                 # Axes of length 1 broadcast between operands, but not within one.
-                raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {length} and {own[letter]}")
-            known = lengths.setdefault(letter, length)
-            if known != length and 1 not in (known, length):
-                raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {known} and {length}")
-            lengths[letter] = max(known, length)
-    kept = output if arrow else [letter for letter in lengths if letters.count(letter) == 1]
-    return prod([length for letter, length in lengths.items() if letter not in kept])
+                raise ShapeError(
+                    f"index {letter!r} of {subscripts!r} has lengths {length} and {operand_lengths[letter]}"
+                )
+            first_length = lengths.setdefault(letter, length)
+            if first_length != length and 1 not in (first_length, length):
+                raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {first_length} and {length}")
+            lengths[letter] = max(first_length, length)
+    kept_letters = output if arrow else [letter for letter in lengths if letters.count(letter) == 1]
+    return prod([length for letter, length in lengths.items() if letter not in kept_letters])

@@ -45,8 +45,8 @@ class Differentials:
 
     def adjoint(self, x: Any) -> Any:
         """Returns the conjugate transpose of matrices."""
-        turned = self._xp.swapaxes(x, -1, -2)
-        return self._xp.conj(turned) if self._is_complex(x) else turned
+        transposed = self._xp.swapaxes(x, -1, -2)
+        return self._xp.conj(transposed) if self._is_complex(x) else transposed
 
     def hermitian(self, x: Any) -> Any:
         """Returns the Hermitian part of matrices."""

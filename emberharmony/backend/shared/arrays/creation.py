@@ -148,13 +148,13 @@ class HostMade:
         if step == 0:
             raise ArgumentError("step must not be 0")
         low, high = (0, start) if stop is None else (start, stop)
-        own = _made_of(low, high, step)
-        if own is not int64:
+        result_dtype = _made_of(low, high, step)
+        if result_dtype is not int64:
             constant("start, stop or step", [low, high, step])
-        wanted = self.dtypes[own] if dtype is None else dtype
-        if own is int64 or all(number.__class__ in _REAL and number % 1 == 0 for number in (low, high, step)):
+        wanted = self.dtypes[result_dtype] if dtype is None else dtype
+        if result_dtype is int64 or all(number.__class__ in _REAL and number % 1 == 0 for number in (low, high, step)):
             places, neutral = range(int(low), int(high), int(step)), self.dtypes.neutral[wanted]
-            if own is int64 and places:
+            if result_dtype is int64 and places:
                 # A cast to a narrower integer dtype would wrap around silently.
                 for end in (places[0], places[-1]):
                     check_fits(end, neutral)
@@ -166,7 +166,7 @@ class HostMade:
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
             # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.
-            array = array.astype(np.int64 if own is int64 else np.float64)
+            array = array.astype(np.int64 if result_dtype is int64 else np.float64)
         return self._place_array(array, wanted, device)
 
     def _range(self, places: range, dtype: Any, device: Any) -> Any:
@@ -199,14 +199,16 @@ class HostMade:
         if _are_numbers(start, stop):
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
-            array, own = np.linspace(start, stop, num, endpoint), self.dtypes[_made_of(start, stop, 0.0)]
-            samples = self._place_array(self._floor_if_integer(array, dtype), own if dtype is None else dtype, device)
+            array, result_dtype = np.linspace(start, stop, num, endpoint), self.dtypes[_made_of(start, stop, 0.0)]
+            samples = self._place_array(
+                self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device
+            )
             if not retstep:
                 return samples
             step = np.linspace(start, stop, num, endpoint, True)[1]  # type: ignore[call-overload]
             # The step of integer samples may have a fraction, so it keeps the floating dtype.
             floating = dtype is not None and self.dtypes.neutral[dtype].is_floating
-            return samples, self._place_array(np.asarray(step), dtype if floating else own, device)
+            return samples, self._place_array(np.asarray(step), dtype if floating else result_dtype, device)
         first, last = self.convert(start), self.convert(stop)
         span = self.subtract(last, first)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
@@ -233,8 +235,10 @@ class HostMade:
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
             array = np.logspace(start, stop, num, endpoint, base)
-            own = self.dtypes[_made_of(start, stop, base, 0.0)]
-            return self._place_array(self._floor_if_integer(array, dtype), own if dtype is None else dtype, device)
+            result_dtype = self.dtypes[_made_of(start, stop, base, 0.0)]
+            return self._place_array(
+                self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device
+            )
         base = base if type(base) in (int, float, complex) else self.convert(base)
         exponents = self.linspace(start, stop, num, endpoint, device=device)
         # Bases with more axes than both ends broadcast with these, not with the axis of the samples.
@@ -265,8 +269,8 @@ class HostMade:
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         nonnegative_axes(axis, 1)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
-        own = self.dtypes[_made_of(start, stop, 0.0)]
-        return self._place_array(self._floor_if_integer(array, dtype), own if dtype is None else dtype, device)
+        result_dtype = self.dtypes[_made_of(start, stop, 0.0)]
+        return self._place_array(self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device)
 
     def bartlett(self, x: int, dtype: Any = None, device: Any = None) -> Any:
         return self._window(lambda n, last: 1 + n / last, x, dtype, device)
@@ -296,9 +300,9 @@ class HostMade:
             raise ShapeError(f"expected a vector, got shape {tuple(x.shape)}")
         powers = np.arange(x.shape[0] if N is None else _points(N))
         check_memory((x.shape[0], powers.size), self.dtypes.neutral[x.dtype].itemsize, self._memory)
-        at = self.get_device(x)
+        target_device = self.get_device(x)
         # The copy makes the array contiguous: torch 2.13 does not take arrays with negative strides.
-        placed = self._place_array(powers if increasing else powers[::-1].copy(), self.dtypes[int64], at)
+        placed = self._place_array(powers if increasing else powers[::-1].copy(), self.dtypes[int64], target_device)
         return self.power(x[:, None], placed)
 
     def _window(self, rising: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:

@@ -150,9 +150,9 @@ def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
     outside = (indices < -length) | (indices >= length)
     if outside.any():
         place = np.unravel_index(int(np.argmax(outside)), outside.shape)
-        where = f", at {tuple(map(int, place))} of indices of shape {indices.shape}" if indices.ndim else ""
+        location = f", at {tuple(map(int, place))} of indices of shape {indices.shape}" if indices.ndim else ""
         raise IndexOutOfBoundsError(
-            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}{where}"
+            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}{location}"
         )
     return np.where(indices < 0, indices + length, indices)
 
@@ -186,8 +186,8 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
             f"{tuple(lengths)}"
         )
     slices = []
-    for at, n, whole in zip(start, lengths, shape, strict=True):
-        first = at if at.__class__ is int else as_index(at)
+    for start_on_axis, n, whole in zip(start, lengths, shape, strict=True):
+        first = start_on_axis if start_on_axis.__class__ is int else as_index(start_on_axis)
         last = first + (n if n.__class__ is int else as_index(n))
         if not 0 <= first <= last <= whole:
             raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} exceeds shape {tuple(shape)}")
@@ -293,11 +293,11 @@ def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
         IndexOutOfBoundsError: if an index is out of bounds.
         ShapeError: if the indices have another number of axes.
     """
-    where = nonnegative_indices(host_indices(indices), shape[axis])
-    inside(shape[axis], where.size)
-    if where.ndim != len(shape):
-        raise ShapeError(f"indices of shape {where.shape} need as many axes as shape {tuple(shape)}")
-    return np.take_along_axis(places_of(shape), where, axis)
+    places = nonnegative_indices(host_indices(indices), shape[axis])
+    inside(shape[axis], places.size)
+    if places.ndim != len(shape):
+        raise ShapeError(f"indices of shape {places.shape} need as many axes as shape {tuple(shape)}")
+    return np.take_along_axis(places_of(shape), places, axis)
 
 
 def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
@@ -340,11 +340,13 @@ class Scattered:
     """
 
     def __init__(self, indices: Any, shape: tuple[int, ...]) -> None:
-        known = columns(indices, shape)
-        lengths, self.rest = shape[: len(known)], shape[len(known) :]
-        self.shape, self.count, self.size = known[0].shape, math.prod(lengths), math.prod(shape)
+        index_columns = columns(indices, shape)
+        lengths, self.rest = shape[: len(index_columns)], shape[len(index_columns) :]
+        self.shape, self.count, self.size = index_columns[0].shape, math.prod(lengths), math.prod(shape)
         self.places = (
-            np.asarray(np.ravel_multi_index(known, lengths)).reshape(-1) if self.size else known[0].reshape(-1)
+            np.asarray(np.ravel_multi_index(index_columns, lengths)).reshape(-1)
+            if self.size
+            else index_columns[0].reshape(-1)
         )
         self.order = np.argsort(self.places, kind="stable")
 
@@ -362,17 +364,17 @@ class Scattered:
 
     def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields, for steps that double, the earlier update of each in this order, and whether its place is equal."""
-        at, step, count = self.places[self.order], 1, len(self.order)
-        while step < count and (at[step:] == at[:-step]).any():
-            same = np.concatenate([np.zeros(step, bool), at[step:] == at[:-step]])
+        places, step, count = self.places[self.order], 1, len(self.order)
+        while step < count and (places[step:] == places[:-step]).any():
+            same = np.concatenate([np.zeros(step, bool), places[step:] == places[:-step]])
             yield np.maximum(np.arange(count) - step, 0), same
             step *= 2
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the last updates of all places in that order, and these places."""
-        at = self.places[self.order]
-        last = np.flatnonzero(np.concatenate([at[1:] != at[:-1], np.ones(1, bool)]))
-        return last, at[last]
+        places = self.places[self.order]
+        last = np.flatnonzero(np.concatenate([places[1:] != places[:-1], np.ones(1, bool)]))
+        return last, places[last]
 
 
 def unravel(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:

@@ -113,14 +113,14 @@ def _sizes(groups: list[list[str]], shape: Sequence[int], lengths: Mapping[str, 
     sizes: dict[str, int] = dict(lengths)
     for group, length in zip(groups, shape, strict=True):
         unknown = [name for name in group if name not in lengths]
-        known = math.prod([lengths[name] for name in group if name in lengths])
-        if len(unknown) > 1 or (unknown and known == 0):
+        known_size = math.prod([lengths[name] for name in group if name in lengths])
+        if len(unknown) > 1 or (unknown and known_size == 0):
             raise ArgumentError(
                 f"pattern {pattern!r} leaves the lengths of {', '.join(unknown)} open: give all but one"
             )
-        if unknown and length % known == 0:
-            sizes[unknown[0]] = length // known
-        elif unknown or known != length:
+        if unknown and length % known_size == 0:
+            sizes[unknown[0]] = length // known_size
+        elif unknown or known_size != length:
             raise ShapeError(f"an axis of length {length} does not split into ({' '.join(group)}) with {dict(lengths)}")
     return sizes
 

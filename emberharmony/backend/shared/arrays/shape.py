@@ -266,8 +266,8 @@ def tile_shapes(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tu
     counts, lengths = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - len(shape)) + tuple(shape)
     whole = tuple([n for pair in zip(counts, lengths, strict=True) for n in pair])
     check_memory(whole, 1, memory_limit)
-    apart = tuple([n for length in lengths for n in (1, length)])
-    return apart, whole, tuple([n * m for n, m in zip(counts, lengths, strict=True)])
+    split_shape = tuple([n for length in lengths for n in (1, length)])
+    return split_shape, whole, tuple([n * m for n, m in zip(counts, lengths, strict=True)])
 
 
 def matrices(x: Any) -> Any:

@@ -51,14 +51,16 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     """
     parts = parts or [(Ellipsis, 0, False)]
     ends = [axis for _, axis, _ in parts[1:]] + [len(shape)]
-    kept: list[tuple[int, int | None, range | None]] = []  # the length; the axis of the tensor; its range, if not whole
+    kept_axes: list[
+        tuple[int, int | None, range | None]
+    ] = []  # the length; the axis of the tensor; its range, if not whole
     arrays: list[tuple[int | None, Any]] = []
     start, lengths, is_block = [0] * len(shape), list(shape), True
-    first, followed, apart = 0, False, False  # `apart`: whether other parts separate the index tensors
+    first, followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
     for (part, axis, mask), end in zip(parts, ends, strict=True):
         indices = _indices(part, mask, nonzero)
         if indices is not None:
-            first, apart = (first, apart or followed) if arrays else (len(kept), False)
+            first, is_split = (first, is_split or followed) if arrays else (len(kept_axes), False)
             is_block = is_block and part.__class__ is int
             if is_block:
                 start[axis], lengths[axis] = part, 1
@@ -67,15 +69,15 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
         else:
             followed = bool(arrays)
             if part is None:
-                kept.append((1, None, None))
+                kept_axes.append((1, None, None))
             elif part is not Ellipsis:
                 places = range(shape[axis])[part]
                 is_block = is_block and places.step == 1
                 start[axis], lengths[axis] = min(places.start, shape[axis]), len(places)
-                kept.append((len(places), axis, None if places == range(shape[axis]) else places))
+                kept_axes.append((len(places), axis, None if places == range(shape[axis]) else places))
                 axis += 1
-        kept += [(shape[a], a, None) for a in range(axis, end)]
-    return _laid_out(kept, arrays, 0 if apart else first, (start, lengths) if is_block else None)
+        kept_axes += [(shape[a], a, None) for a in range(axis, end)]
+    return _laid_out(kept_axes, arrays, 0 if is_split else first, (start, lengths) if is_block else None)
 
 
 def _indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
@@ -167,9 +169,9 @@ def check_held(own: DType, kind: DType, weak: bool) -> None:
     """
     both = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
     if both is not kind and (weak or _KINDS.index(own.kind) > _KINDS.index(kind.kind)):
-        given = f"Python numbers of kind {own.kind}" if weak else f"dtype {own.name}"
+        value_text = f"Python numbers of kind {own.kind}" if weak else f"dtype {own.name}"
         raise DTypeError(
-            f"a value of {given} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
+            f"a value of {value_text} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
             f"{both.name} (ops.cast)"
         )
 
@@ -197,9 +199,9 @@ def convert_like(backend: Any, value: Any, x: Any) -> Any:
     if type(value) in _NUMBERS:
         check_held(python_dtype(type(value)), kind, True)
         return backend.convert(value, kind)
-    given, weak = backend.convert(value), is_weak(value)
-    check_held(backend.dtype_of(given), kind, weak)
-    return backend.convert(value, kind) if weak else backend.bound.cast(given, kind)
+    converted, weak = backend.convert(value), is_weak(value)
+    check_held(backend.dtype_of(converted), kind, weak)
+    return backend.convert(value, kind) if weak else backend.bound.cast(converted, kind)
 
 
 def _fits(value: Any, kind: str) -> bool:
@@ -257,13 +259,13 @@ def along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) -> tup
     Raises:
         ShapeError: if the indices do not have as many axes as the tensor, or do not broadcast against it.
     """
-    at = indices if is_tensor else host_indices(indices)
-    whole = (*shape[:axis], *at.shape[axis : axis + 1], *shape[axis + 1 :])
-    if len(at.shape) != len(shape) or not suits(at.shape, whole):
+    places = indices if is_tensor else host_indices(indices)
+    whole = (*shape[:axis], *places.shape[axis : axis + 1], *shape[axis + 1 :])
+    if len(places.shape) != len(shape) or not suits(places.shape, whole):
         raise ShapeError(
-            f"indices of shape {tuple(at.shape)} do not broadcast against a tensor of shape {tuple(shape)} on the axes "
-            f"other than {axis}; reshape them to as many axes"
+            f"indices of shape {tuple(places.shape)} do not broadcast against a tensor of shape {tuple(shape)} on the "
+            f"axes other than {axis}; reshape them to as many axes"
         )
     spans = ((-1 if i == a else 1 for i in range(len(shape))) for a in range(len(shape)))
     grid = [np.arange(n).reshape(tuple(span)) for n, span in zip(shape, spans, strict=True)]
-    return (*grid[:axis], at, *grid[axis + 1 :])
+    return (*grid[:axis], places, *grid[axis + 1 :])

@@ -171,8 +171,8 @@ def erfinv(xp: Any, x: Any) -> Any:
     y = xp.sqrt(xp.maximum(xp.sqrt(half * half - logarithm / 0.147) - half, 0.0))
     for _ in range(3):
         # Near 1, erf loses the digits of its distance from 1; erfc has them.
-        off = xp.where(inside < 0.5, erf(xp, y) - inside, (1.0 - inside) - erfc(xp, y))
-        newton = off / (2.0 / math.sqrt(math.pi) * xp.exp(-y * y))
+        deviation = xp.where(inside < 0.5, erf(xp, y) - inside, (1.0 - inside) - erfc(xp, y))
+        newton = deviation / (2.0 / math.sqrt(math.pi) * xp.exp(-y * y))
         y = y - newton / (1.0 + y * newton)
     y = xp.where(size < 1.0, y, xp.where(size == 1.0, math.inf, math.nan))
     return xp.where(x < 0, -y, xp.where(x == 0, x, y))
@@ -190,10 +190,10 @@ def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
 def i0(xp: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind of order 0 of a float64 tensor."""
     y = xp.abs(x)
-    near = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, I0_NEAR)
+    near_value = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, I0_NEAR)
     far = at_least(xp, y, 8.0)
     outer = chebyshev(32.0 / far - 2.0, I0_FAR) / xp.sqrt(far)
-    return xp.where(y < math.inf, xp.exp(y) * xp.where(y <= 8.0, near, outer), y)
+    return xp.where(y < math.inf, xp.exp(y) * xp.where(y <= 8.0, near_value, outer), y)
 
 
 def i0_slope(xp: Any, x: Any, y: Any) -> Any:

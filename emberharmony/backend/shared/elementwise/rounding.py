@@ -88,17 +88,17 @@ class Decimals:
         if -reach <= decimals <= reach:
             return self._round_scaled(x, decimals, whole / 10.0**decimals)
         # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.
-        kept = self.stop_gradient(x)
+        constant = self.stop_gradient(x)
         if decimals < 0:
             # Every finite number rounds to 0, with the sign of the number.
-            return self.where(self.isfinite(kept), self.multiply(x, 0.0), kept)
+            return self.where(self.isfinite(constant), self.multiply(x, 0.0), constant)
         if decimals > reach + _DIGITS:
-            return kept
+            return constant
         # The power of ten would overflow, so multiply and divide by two smaller ones.
         factors = 10.0**reach, 10.0 ** (decimals - reach)
         scaled = self.multiply(self.multiply(x, factors[0]), factors[1])
         rounded = self.divide(self.divide(self._nearest(scaled), factors[1]), factors[0])
-        return self.where(self.less(self.absolute(scaled), whole), rounded, kept)
+        return self.where(self.less(self.absolute(scaled), whole), rounded, constant)
 
     def _rounded_integers(self, x: Any, places: int) -> Any:
         """Returns integers rounded to a multiple of `10**places`, halves to the even multiple.

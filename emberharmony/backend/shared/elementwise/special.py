@@ -163,9 +163,9 @@ def log_gamma_next(a: Any) -> Any:
 
 def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
-    near = x < _ASYMPTOTIC
-    inner = xp.pick(near, partial(_log_gamma_near, xp), harmless_outside(xp, near, x, 1.0))
-    return xp.where(near, inner, xp.pick(~near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
+    is_near = x < _ASYMPTOTIC
+    inner = xp.pick(is_near, partial(_log_gamma_near, xp), harmless_outside(xp, is_near, x, 1.0))
+    return xp.where(is_near, inner, xp.pick(~is_near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
 
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
@@ -198,9 +198,9 @@ def digamma(xp: Any, x: Any) -> Any:
     """Returns the derivative of `gammaln`; below 0 by reflection."""
     right = x > 0.0
     y = xp.where(right, x, 1.0 - x)
-    near = y < _ASYMPTOTIC
-    inner = xp.pick(near, partial(_digamma_near, xp), harmless_outside(xp, near, y, 1.0))
-    positive = xp.where(near, inner, xp.pick(~near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
+    is_near = y < _ASYMPTOTIC
+    inner = xp.pick(is_near, partial(_digamma_near, xp), harmless_outside(xp, is_near, y, 1.0))
+    positive = xp.where(is_near, inner, xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
     result = xp.where(right, positive, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive))
     # 1 / x tells the two zeros apart.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
@@ -234,20 +234,20 @@ def _hurwitz(xp: Any, s: Any, q: Any, rest: Any = 0.0, scale: Any = 1.0) -> Any:
     """
     total = 0.0 * q
     for k in range(_DIRECT + 1):
-        at = q + float(k)
-        part = at - q
-        error = (q - (at - part)) + (k - part) + rest
-        slope = error / at
-        power = xp.power(at / scale, -s) * (1.0 - s * slope)
+        argument = q + float(k)
+        part = argument - q
+        error = (q - (argument - part)) + (k - part) + rest
+        slope = error / argument
+        power = xp.power(argument / scale, -s) * (1.0 - s * slope)
         if k < _DIRECT:
             total = total + power
-    integral = xp.power(at / scale, 1.0 - s) * (1.0 - (s - 1.0) * slope) * (scale / (s - 1.0))
+    integral = xp.power(argument / scale, 1.0 - s) * (1.0 - (s - 1.0) * slope) * (scale / (s - 1.0))
     # Where `s` is larger, the power is 0.
     order = at_most(xp, s, 2000.0)
-    factor, corrections = order / at, 0.5 + 0.0 * at
+    factor, corrections = order / argument, 0.5 + 0.0 * argument
     for j, b in enumerate(_BERNOULLI, 1):
         corrections = corrections + (b / math.factorial(2 * j)) * factor
-        factor = factor * ((order + (2.0 * j - 1.0)) / at) * ((order + 2.0 * j) / at)
+        factor = factor * ((order + (2.0 * j - 1.0)) / argument) * ((order + 2.0 * j) / argument)
     return total + (integral + power * corrections)
 
 
@@ -329,15 +329,15 @@ def _scaled_bessel(xp: Any, y: Any, near: Any, far: Any) -> tuple[Any, Any]:
 def i0e(xp: Any, x: Any) -> Any:
     """Returns `exp(-abs(x)) * i0(x)`."""
     y = xp.abs(x)
-    near, far = _scaled_bessel(xp, y, I0_NEAR, I0_FAR)
-    return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, near, far))
+    near_value, far_value = _scaled_bessel(xp, y, I0_NEAR, I0_FAR)
+    return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, near_value, far_value))
 
 
 def i1e(xp: Any, x: Any) -> Any:
     """Returns `exp(-abs(x)) * i1(x)`."""
     y = xp.abs(x)
-    near, far = _scaled_bessel(xp, y, _I1_NEAR, _I1_FAR)
-    return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, x * near, xp.where(x < 0.0, -far, far)))
+    near_value, far_value = _scaled_bessel(xp, y, _I1_NEAR, _I1_FAR)
+    return xp.where(xp.isnan(x), x, xp.where(y <= 8.0, x * near_value, xp.where(x < 0.0, -far_value, far_value)))
 
 
 def i1(xp: Any, x: Any) -> Any:

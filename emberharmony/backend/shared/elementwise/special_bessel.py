@@ -72,11 +72,11 @@ def _near(x: Any, coefficients: Sequence[float], roots: Roots) -> Any:
 def _far(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], first: bool) -> Any:
     """Returns the function of order 0, or of the first order, for x >= 8."""
     inverse = 8.0 / x
-    at = inverse * inverse * 4.0 - 2.0
+    chebyshev_argument = inverse * inverse * 4.0 - 2.0
     sine, cosine = xp.sin(x), xp.cos(x)
     # The cosine and the sine of x - pi / 4, or of x - 3 pi / 4, times the square root of 2.
     turned, across = (sine - cosine, -sine - cosine) if first else (sine + cosine, sine - cosine)
-    size = chebyshev(at, p) * turned - chebyshev(at, q) * (inverse / 8.0) * across
+    size = chebyshev(chebyshev_argument, p) * turned - chebyshev(chebyshev_argument, q) * (inverse / 8.0) * across
     return size / xp.sqrt(math.pi * x)
 
 

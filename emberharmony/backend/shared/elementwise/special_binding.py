@@ -48,15 +48,15 @@ def namespace(
         digits: how many digits the integrals have.
         others: attributes that replace those of the library, or these.
     """
-    own = {
+    functions = {
         "column": column,
         "digits": digits,
         "entries": entries,
         "pick": compute_everywhere,
         "picks": False,
     } | others
-    power = {} if "power" in own else {"power": library.power}
-    return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **own)
+    power = {} if "power" in functions else {"power": library.power}
+    return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **functions)
 
 
 def definitions(op: Callable[[str], Callable[..., Any]]) -> Any:
@@ -80,8 +80,8 @@ def smooth_namespace(
         others: functions that replace those of the library, and `i0`.
     """
     functions = {name: getattr(library, name) for name in _SMOOTH if name not in others}
-    own = {name: inner(name) if name in INNER else getattr(ops, name) for name in DERIVATIVES}
-    return types.SimpleNamespace(**own, **functions, **others)
+    by_name = {name: inner(name) if name in INNER else getattr(ops, name) for name in DERIVATIVES}
+    return types.SimpleNamespace(**by_name, **functions, **others)
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -109,9 +109,9 @@ def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> lis
         UnsupportedOpError: if an argument that has no derivative is being differentiated.
         DTypeError: if one is complex.
     """
-    for given, derivative in zip(arguments, DERIVATIVES[name], strict=False):
+    for argument, derivative in zip(arguments, DERIVATIVES[name], strict=False):
         if isinstance(derivative, str):
-            constant(derivative, given)
+            constant(derivative, argument)
     tensors = promotion.common(*arguments, inexact=True)
     promotion.refuse(tensors[0], ("complex",))
     return tensors

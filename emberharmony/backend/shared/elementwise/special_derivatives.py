@@ -29,8 +29,8 @@ def _beta_density(s: Any, a: Any, b: Any, x: Any) -> Any:
 
 def _logarithm(s: Any, log: Callable[[Any], Any], x: Any, y: Any, least: float) -> Any:
     """Returns the derivative of `x * log(y)` by `x`, and 0 where `x` is 0 and the logarithm is not finite."""
-    known = (x != 0.0) | ((y > least) & (y < math.inf))
-    return s.where(known, log(s.where(known, y, 0.5)), 0.0)
+    in_domain = (x != 0.0) | ((y > least) & (y < math.inf))
+    return s.where(in_domain, log(s.where(in_domain, y, 0.5)), 0.0)
 
 
 def _quotient(s: Any, x: Any, y: Any) -> Any:
@@ -39,12 +39,12 @@ def _quotient(s: Any, x: Any, y: Any) -> Any:
 
 def _erfcx(s: Any, x: Any, y: Any) -> Any:
     # Far out, the two terms would cancel, so use the asymptotic series.
-    far = x > _FAR
-    z = 1.0 / s.where(far, x, _FAR)
+    is_far = x > _FAR
+    z = 1.0 / s.where(is_far, x, _FAR)
     z = z * z
     series = -z * (0.5 - z * (0.75 - z * (1.875 - z * 6.5625))) * (2.0 / math.sqrt(math.pi))
-    near = s.where(far, 0.0, x) * s.where(far, 0.0, y) * 2.0 - 2.0 / math.sqrt(math.pi)
-    return s.where(far, series, near)
+    near = s.where(is_far, 0.0, x) * s.where(is_far, 0.0, y) * 2.0 - 2.0 / math.sqrt(math.pi)
+    return s.where(is_far, series, near)
 
 
 def _log_ndtr(s: Any, x: Any, y: Any) -> Any:

@@ -97,23 +97,25 @@ def _large_gamma(xp: Any, a: Any) -> tuple[Any, Any]:
 
 
 def _gamma_right(xp: Any, a: Any) -> Any:
-    near = a < 10.0
+    is_near = a < 10.0
     first, second = _large_gamma(xp, at_least(xp, a, 10.0))
-    small = harmless_outside(xp, near, a, 1.0)
-    return xp.where(near, gamma_next(xp, small, _GAMMA_TERMS) / small, first * second)
+    small = harmless_outside(xp, is_near, a, 1.0)
+    return xp.where(is_near, gamma_next(xp, small, _GAMMA_TERMS) / small, first * second)
 
 
 def _gamma_left(xp: Any, a: Any) -> Any:
     """Returns `gamma(-a)` for a > 0, by reflection."""
-    near = a < 10.0
+    is_near = a < 10.0
     first, second = _large_gamma(xp, at_least(xp, a, 10.0))
     r = from_nearest(xp, at_most(xp, a, 200.0))
     whole = xp.floor(at_most(xp, a, 200.0) + 0.5)
     sign = xp.where(whole == 2.0 * xp.floor(whole / 2.0), -1.0, 1.0)
     r = xp.where(r == 0.0, math.nan, r)
     across = sign / (r * sine_over(r))
-    small = harmless_outside(xp, near, a, 1.0)
-    return xp.where(near, across / gamma_next(xp, small, _GAMMA_TERMS), across / at_least(xp, a, 10.0) / first / second)
+    small = harmless_outside(xp, is_near, a, 1.0)
+    return xp.where(
+        is_near, across / gamma_next(xp, small, _GAMMA_TERMS), across / at_least(xp, a, 10.0) / first / second
+    )
 
 
 def gamma(xp: Any, x: Any) -> Any:
@@ -140,12 +142,12 @@ def _exp1_far(xp: Any, x: Any) -> Any:
 
 def exp1(xp: Any, x: Any) -> Any:
     """Returns the exponential integral E1; NaN for negative numbers, and infinite at 0."""
-    near, far = (x > 0.0) & (x < 1.0), x >= 1.0
-    inner = xp.pick(near, partial(_exp1_near, xp), harmless_outside(xp, near, x, 0.5))
+    is_near, is_far = (x > 0.0) & (x < 1.0), x >= 1.0
+    inner = xp.pick(is_near, partial(_exp1_near, xp), harmless_outside(xp, is_near, x, 0.5))
     # Beyond, the result is 0, also that of infinity.
-    large = at_most(xp, harmless_outside(xp, far, x, 1.0), 800.0)
-    outer = xp.exp(-large) * xp.pick(far, partial(_exp1_far, xp), large) / large
-    return xp.where(near, inner, xp.where(far, outer, xp.where(x == 0.0, math.inf, math.nan)))
+    large = at_most(xp, harmless_outside(xp, is_far, x, 1.0), 800.0)
+    outer = xp.exp(-large) * xp.pick(is_far, partial(_exp1_far, xp), large) / large
+    return xp.where(is_near, inner, xp.where(is_far, outer, xp.where(x == 0.0, math.inf, math.nan)))
 
 
 def _expi_near(xp: Any, x: Any) -> Any:
@@ -170,14 +172,14 @@ def _expi_far(xp: Any, x: Any) -> Any:
 
 def expi(xp: Any, x: Any) -> Any:
     """Returns the exponential integral Ei; -inf at 0."""
-    near, far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
-    inner = xp.pick(near, partial(_expi_near, xp), harmless_outside(xp, near, x, 1.0))
-    large = at_most(xp, harmless_outside(xp, far, x, 6.0), 800.0)
+    is_near, is_far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
+    inner = xp.pick(is_near, partial(_expi_near, xp), harmless_outside(xp, is_near, x, 1.0))
+    large = at_most(xp, harmless_outside(xp, is_far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not.
     root = xp.exp(0.5 * large)
-    outer = root * (xp.pick(far, partial(_expi_far, xp), large) / large) * root
+    outer = root * (xp.pick(is_far, partial(_expi_far, xp), large) / large) * root
     left = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
-    result = xp.where(near, inner, xp.where(far, outer, xp.where(x < 0.0, left, x)))
+    result = xp.where(is_near, inner, xp.where(is_far, outer, xp.where(x < 0.0, left, x)))
     return xp.where(x == 0.0, -math.inf, result)
 
 
@@ -198,9 +200,9 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     inside = (scaled >= 0.0) & (x < math.inf) & (main | ((k == -1.0) & (x < 0.0)))
     p = xp.sqrt(harmless_outside(xp, inside, scaled, 1.0))
     p = xp.where(main, p, -p)
-    near = xp.abs(p) < 0.3
+    is_near = xp.abs(p) < 0.3
     series = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
-    usual = inside & ~near & (x != 0.0)
+    usual = inside & ~is_near & (x != 0.0)
     upper = harmless_outside(xp, usual & main, x, 1.0)
     logarithm = xp.log1p(upper)
     first = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
@@ -210,19 +212,19 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     rough = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
     second = xp.where(lower < -0.1, rough, size - inner + inner / size)
     refined = _refine(xp, xp.where(main, upper, lower), xp.where(main, first, second))
-    result = xp.where(near, series, refined)
+    result = xp.where(is_near, series, refined)
     ends = xp.where(main, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     ends = xp.where((k == -1.0) & (x == 0.0), -math.inf, ends)
-    return xp.where(usual | (inside & near), result, ends)
+    return xp.where(usual | (inside & is_near), result, ends)
 
 
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     """Returns `log(x / y)` for positive numbers, with full relative precision where they are almost equal."""
     close = xp.abs(x - y) < 0.5 * y
     ratio = x / y
-    apart = (ratio < 1e-300) | (ratio > 1e300)
-    far = xp.log(harmless_outside(xp, apart, x, 1.0)) - xp.log(harmless_outside(xp, apart, y, 1.0))
-    usual = xp.where(apart, far, xp.log(harmless_outside(xp, ~apart, ratio, 1.0)))
+    is_far = (ratio < 1e-300) | (ratio > 1e300)
+    far_value = xp.log(harmless_outside(xp, is_far, x, 1.0)) - xp.log(harmless_outside(xp, is_far, y, 1.0))
+    usual = xp.where(is_far, far_value, xp.log(harmless_outside(xp, ~is_far, ratio, 1.0)))
     return xp.where(close, xp.log1p(harmless_outside(xp, close, x - y, 0.0) / y), usual)
 
 
@@ -244,7 +246,7 @@ def kl_div(xp: Any, x: Any, y: Any) -> Any:
     def usual(x: Any, y: Any) -> Any:
         change = (y - x) / x
         close = xp.abs(change) < 0.5
-        near = x * log1p_less(xp, harmless_outside(xp, close, change, 0.0))
-        return xp.where(close, near, x * log_ratio(xp, x, y) + (y - x))
+        near_value = x * log1p_less(xp, harmless_outside(xp, close, change, 0.0))
+        return xp.where(close, near_value, x * log_ratio(xp, x, y) + (y - x))
 
     return _entropy(xp, x, y, usual, y)

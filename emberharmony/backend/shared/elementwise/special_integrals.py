@@ -170,10 +170,10 @@ def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     lower = density * total
     if upper is False:
         return lower
-    far = 1.0 - lower
+    far_value = 1.0 - lower
     flat = (a < 1.0) & (lower > 0.5)
-    near = xp.pick(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
-    whole = xp.where(flat, near, far)
+    near_value = xp.pick(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
+    whole = xp.where(flat, near_value, far_value)
     return whole if upper is True else xp.where(upper, whole, lower)
 
 
@@ -212,8 +212,8 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
 def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     """Returns an incomplete gamma function of positive, finite numbers: the upper one where a mask is true."""
     close = (x <= 1.0) | ((x < a) & (a < 6.0))
-    near = _gamma_near(xp, upper, a, xp.where(close, x, 0.5), density)
-    return xp.where(close, near, gamma_far(xp, upper, a, xp.where(close, 2.0, x), density))
+    near_value = _gamma_near(xp, upper, a, xp.where(close, x, 0.5), density)
+    return xp.where(close, near_value, gamma_far(xp, upper, a, xp.where(close, 2.0, x), density))
 
 
 def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
@@ -240,13 +240,13 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     a1, x1 = xp.where(usual, a, 1.0), xp.where(usual, x, 0.5)
     # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
     density, close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
-    near = xp.pick(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
-    far = xp.pick(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
+    near_value = xp.pick(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
+    far_value = xp.pick(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
     zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
     ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
     unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
     ends = xp.where(unknown | xp.isnan(a) | xp.isnan(x), math.nan, ends)
-    return xp.where(usual, xp.where(close, near, far), ends)
+    return xp.where(usual, xp.where(close, near_value, far_value), ends)
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -338,9 +338,9 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, rest: Any, density: Any) -> tupl
     # Compute the smaller part, except where its integrand would have two scales that are far apart.
     odds = z / rest
     left = odds * q <= p
-    apart = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
+    is_far = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
     left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
-    left = (left & ~apart) | (~left & left_after_all)
+    left = (left & ~is_far) | (~left & left_after_all)
     first, second = xp.where(left, p, q), xp.where(left, q, p)
     x, y = xp.where(left, z, rest), xp.where(left, rest, z)
     return left, _beta_lower(xp, first, second, x, y, density)

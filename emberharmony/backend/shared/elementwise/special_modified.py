@@ -150,8 +150,8 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for x <= 2 and orders up to 30: Temme's series for an order up to 1/2, and steps of 1."""
     whole = xp.floor(v + 0.5)
     m = v - whole
-    at = m * m * 16.0 - 2.0
-    first, second = chebyshev(at, _TEMME_1), chebyshev(at, _TEMME_2)
+    chebyshev_argument = m * m * 16.0 - 2.0
+    first, second = chebyshev(chebyshev_argument, _TEMME_1), chebyshev(chebyshev_argument, _TEMME_2)
     plus, minus = second - m * first, second + m * first
     depth = xp.log(2.0 / x)
     turn = m * depth
@@ -179,12 +179,12 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
 def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for v >= 0 and x > 0."""
     large = v * v + x * x >= _LARGE * _LARGE
-    near, middle = ~large & (x < 2.0), ~large & (x >= 2.0)
-    far = xp.pick(large, partial(_kv_far, xp), xp.where(large, v, _LARGE), x)
+    is_near, middle = ~large & (x < 2.0), ~large & (x >= 2.0)
+    far_value = xp.pick(large, partial(_kv_far, xp), xp.where(large, v, _LARGE), x)
     order = xp.where(large, 0.0, v)
-    inner = xp.pick(near, partial(_kv_near, xp), order, harmless_outside(xp, near, x, 1.0))
+    inner = xp.pick(is_near, partial(_kv_near, xp), order, harmless_outside(xp, is_near, x, 1.0))
     rest = xp.pick(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
-    return xp.where(large, far, xp.where(near, inner, rest))
+    return xp.where(large, far_value, xp.where(is_near, inner, rest))
 
 
 def kv(xp: Any, v: Any, x: Any) -> Any:
@@ -192,8 +192,8 @@ def kv(xp: Any, v: Any, x: Any) -> Any:
     order = xp.abs(v)
     usual = (order < math.inf) & (x > 0.0) & (x < math.inf)
     result = _positive_kv(xp, harmless_outside(xp, usual, order, 1.0), harmless_outside(xp, usual, x, 1.0))
-    known = order < math.inf
-    ends = xp.where(known & (x == 0.0), math.inf, xp.where(known & (x == math.inf), 0.0, math.nan))
+    finite_order = order < math.inf
+    ends = xp.where(finite_order & (x == 0.0), math.inf, xp.where(finite_order & (x == math.inf), 0.0, math.nan))
     return xp.where(usual, result, ends)
 
 
@@ -203,9 +203,9 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     usual = (order < math.inf) & (size > 0.0) & (size < math.inf)
     n, y = harmless_outside(xp, usual, order, 1.0), harmless_outside(xp, usual, size, 1.0)
     large = n * n + y * y >= _LARGE * _LARGE
-    far = xp.pick(large, partial(_iv_far, xp), xp.where(large, n, _LARGE), y)
-    near = xp.pick(~large, partial(_iv_near, xp), xp.where(large, 0.0, n), xp.where(large, 1.0, y))
-    result = xp.where(large, far, near)
+    far_value = xp.pick(large, partial(_iv_far, xp), xp.where(large, n, _LARGE), y)
+    near_value = xp.pick(~large, partial(_iv_near, xp), xp.where(large, 0.0, n), xp.where(large, 1.0, y))
+    result = xp.where(large, far_value, near_value)
     whole = v == xp.floor(v)
     reflected = usual & (v < 0.0) & ~whole
     r = from_nearest(xp, xp.where(reflected, n, 0.5))

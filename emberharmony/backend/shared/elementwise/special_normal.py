@@ -67,38 +67,38 @@ def _normal_tail(xp: Any, y: Any) -> Any:
 
 def ndtr(xp: Any, x: Any) -> Any:
     """Returns the distribution function of the standard normal distribution."""
-    near = xp.abs(x) * _ROOT_HALF <= SMALL
-    tail = _normal_tail(xp, harmless_outside(xp, ~near, xp.abs(x), 1.0))
-    inner = 0.5 + 0.5 * central(harmless_outside(xp, near, x, 0.0) * _ROOT_HALF)
-    return xp.where(xp.isnan(x), x, xp.where(near, inner, xp.where(x < 0.0, tail, 1.0 - tail)))
+    is_near = xp.abs(x) * _ROOT_HALF <= SMALL
+    tail = _normal_tail(xp, harmless_outside(xp, ~is_near, xp.abs(x), 1.0))
+    inner = 0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF)
+    return xp.where(xp.isnan(x), x, xp.where(is_near, inner, xp.where(x < 0.0, tail, 1.0 - tail)))
 
 
 def log_ndtr(xp: Any, x: Any) -> Any:
     """Returns the logarithm of `ndtr`."""
-    near = xp.abs(x) * _ROOT_HALF <= SMALL
-    below = harmless_outside(xp, ~near & (x < 0.0), -x, 1.0)
+    is_near = xp.abs(x) * _ROOT_HALF <= SMALL
+    below = harmless_outside(xp, ~is_near & (x < 0.0), -x, 1.0)
     left = xp.log(0.5 * scaled_tail(xp, below * _ROOT_HALF)) - 0.5 * below * below
-    right = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~near & (x > 0.0), x, 1.0)))
-    inner = xp.log(0.5 + 0.5 * central(harmless_outside(xp, near, x, 0.0) * _ROOT_HALF))
-    result = xp.where(near, inner, xp.where(x < 0.0, left, right))
+    right = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
+    inner = xp.log(0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
+    result = xp.where(is_near, inner, xp.where(x < 0.0, left, right))
     return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
 
 
 def ndtri(xp: Any, p: Any) -> Any:
     """Returns the inverse of `ndtr`."""
     q = p - 0.5
-    near = xp.abs(q) <= 0.425
+    is_near = xp.abs(q) <= 0.425
     inside = (p > 0.0) & (p < 1.0)
-    middle = harmless_outside(xp, near, q, 0.0)
+    middle = harmless_outside(xp, is_near, q, 0.0)
     r = 0.180625 - middle * middle
     inner = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
-    r = xp.sqrt(-xp.log(harmless_outside(xp, inside & ~near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
+    r = xp.sqrt(-xp.log(harmless_outside(xp, inside & ~is_near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
     far, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
     outer = xp.where(
         r <= 5.0,
         polynomial(far, _QUANTILE_FAR_TOP) / polynomial(far, _QUANTILE_FAR_BELOW),
         polynomial(end, _QUANTILE_END_TOP) / polynomial(end, _QUANTILE_END_BELOW),
     )
-    result = xp.where(near, inner, xp.where(q < 0.0, -outer, outer))
+    result = xp.where(is_near, inner, xp.where(q < 0.0, -outer, outer))
     ends = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
     return xp.where(inside, result, ends)

@@ -61,13 +61,13 @@ def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
 
     The density is that of the inverse hyperbolic sine of `size`.
     """
-    half, far = 0.5 * n, size > 1.0
-    large = harmless_outside(xp, far, size, 1.0)
-    root = xp.where(far, 1.0 / large, size)
+    half, is_far = 0.5 * n, size > 1.0
+    large = harmless_outside(xp, is_far, size, 1.0)
+    root = xp.where(is_far, 1.0 / large, size)
     square = root * root
     below, above = square / (1.0 + square), 1.0 / (1.0 + square)
-    x, y = xp.where(far, below, above), xp.where(far, above, below)
-    logarithm = xp.where(far, -2.0 * xp.log(large), 0.0) - xp.log1p(square)
+    x, y = xp.where(is_far, below, above), xp.where(is_far, above, below)
+    logarithm = xp.where(is_far, -2.0 * xp.log(large), 0.0) - xp.log1p(square)
     density = xp.exp(half * logarithm) / positive_beta(xp, half, 0.5 + 0.0 * half)
     left, part = beta_sides(xp, half, 0.5 + 0.0 * half, x, y, density * xp.sqrt(y))
     return 0.5 * xp.where(left, part, 1.0 - part), 0.5 * xp.where(left, 1.0 - part, part), density
@@ -116,8 +116,8 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     result = xp.where(beyond, math.inf, size * (1.0 + change) * xp.sqrt(n))
     result = xp.where(middle == 0.0, 0.0, result)
     result = xp.where(inside < 0.5, -result, result)
-    known = (df > 0.0) & (df < math.inf)
-    ends = xp.where(known & (p == 0.0), -math.inf, xp.where(known & (p == 1.0), math.inf, math.nan))
+    in_domain = (df > 0.0) & (df < math.inf)
+    ends = xp.where(in_domain & (p == 0.0), -math.inf, xp.where(in_domain & (p == 1.0), math.inf, math.nan))
     return xp.where(usual, result, xp.where(df == math.inf, ndtri(xp, p), ends))
 
 
@@ -145,14 +145,14 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
 
     u = _repeat_steps(xp, step, u)
     # Below, the first term of the series is the function.
-    far = u < -690.0
+    is_far = u < -690.0
     x = xp.exp(at_least(xp, u, -700.0))
     density = gamma_density(xp, n, x)
     tail = gamma_tail(xp, ~low, n, x, density)
     change = xp.where(low, wanted - tail, tail - wanted) / xp.where(density > 0.0, density, 1.0)
-    result = xp.where(far, xp.exp(at_most(xp, small, 0.0)), x * (1.0 + change))
-    known = a >= 0.0
-    ends = xp.where(known & (y == 0.0), 0.0, xp.where(known & (y == 1.0), math.inf, math.nan))
+    result = xp.where(is_far, xp.exp(at_most(xp, small, 0.0)), x * (1.0 + change))
+    in_domain = a >= 0.0
+    ends = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
     return xp.where(usual, result, ends)
 
 
@@ -162,8 +162,8 @@ def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
     less, more = small / (1.0 + small), 1.0 / (1.0 + small)
     x, y = xp.where(u < 0.0, less, more), xp.where(u < 0.0, more, less)
     large = (a >= 10.0) & (b >= 10.0)
-    near = -xp.log1p(small)
-    exponent = xp.where(u < 0.0, a * (near + u) + b * near, a * near + b * (near - u))
+    near_value = -xp.log1p(small)
+    exponent = xp.where(u < 0.0, a * (near_value + u) + b * near_value, a * near_value + b * (near_value - u))
     plain = xp.exp(exponent) / positive_beta(xp, a, b)
     density = xp.where(large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), plain)
     left, part = beta_sides(xp, a, b, x, y, density)
@@ -210,12 +210,12 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
         return u + _step(xp, low, xp.where(low, below, above), wanted, density, m - (m + n) * x)
 
     u = _repeat_steps(xp, step, u)
-    far = low & (u < -690.0)
+    is_far = low & (u < -690.0)
     u = at_most(xp, at_least(xp, u, -700.0), 700.0)
     x, below, above, density = _beta_parts(xp, m, n, u)
     change = xp.where(low, wanted - below, above - wanted) / xp.where(density > 0.0, density, 1.0)
     # Close to 0, the first term of the series is the function.
-    result = xp.where(far, xp.exp(left), x * (1.0 + change * (1.0 - x)))
-    known = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
+    result = xp.where(is_far, xp.exp(left), x * (1.0 + change * (1.0 - x)))
+    in_domain = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
     zero, one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)
-    return xp.where(usual, result, xp.where(known & zero, 0.0, xp.where(known & one, 1.0, math.nan)))
+    return xp.where(usual, result, xp.where(in_domain & zero, 0.0, xp.where(in_domain & one, 1.0, math.nan)))

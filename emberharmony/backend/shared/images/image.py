@@ -103,9 +103,9 @@ def _triangle(x: Array) -> Array:
 
 def _cubic(x: Array) -> Array:
     """Returns the cubic convolution kernel of Keys (1981) with a = -1/2."""
-    near = ((1.5 * x - 2.5) * x) * x + 1.0
-    far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
-    return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+    inner_weight = ((1.5 * x - 2.5) * x) * x + 1.0
+    outer_weight = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
+    return np.where(x < 1.0, inner_weight, np.where(x < 2.0, outer_weight, 0.0))
 
 
 def _lanczos(radius: float) -> Callable[[Array], Array]:
@@ -156,15 +156,15 @@ def resampling(length: int, target: int, step: float, translation: float, method
     kernel, radius = KERNELS[method]
     spread = max(step, 1.0) if antialias else 1.0
     reach = radius * spread
-    at = (np.arange(target) + 0.5 - translation) * step - 0.5
+    centre = (np.arange(target) + 0.5 - translation) * step - 0.5
     count = math.ceil(2 * reach)
     # A kernel wider than the axis uses all of its pixels.
-    first = np.floor(at - reach) + 1 if count <= length else np.zeros(target)
+    first = np.floor(centre - reach) + 1 if count <= length else np.zeros(target)
     places = first + np.arange(min(count, length))[:, None]
-    weights = np.where((places >= 0) & (places < length), kernel(np.abs(at - places) / spread), 0.0)
+    weights = np.where((places >= 0) & (places < length), kernel(np.abs(centre - places) / spread), 0.0)
     # Near the ends of the axis a part of the kernel is missing, so scale the other weights to a sum of 1.
     total = weights.sum(0)
-    seen = (np.abs(total) > NEGLIGIBLE) & (at >= -0.5) & (at <= length - 0.5)
+    seen = (np.abs(total) > NEGLIGIBLE) & (centre >= -0.5) & (centre <= length - 0.5)
     weights = np.where(seen, weights / np.where(seen, total, 1.0), 0.0)
     return Taps(places.clip(0, length - 1).astype(np.int64), weights)
 

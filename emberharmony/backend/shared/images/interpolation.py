@@ -57,23 +57,23 @@ def geometry(
     lengths = [shape[axis] for axis in axes]
     if 0 in lengths:
         raise ShapeError(f"expected spatial axes with elements, got shape {tuple(shape)}")
-    given = scale_factor if size is None else size
-    values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * n
+    size_or_scale = scale_factor if size is None else size
+    values = tuple(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else (size_or_scale,) * n
     name = "scale_factor" if size is None else "size"
     constant(name, values, "the shape of the result depends on it")
     if len(values) != n:
-        raise ShapeError(f"{name}={given} does not fit {n} spatial axes")
+        raise ShapeError(f"{name}={size_or_scale} does not fit {n} spatial axes")
     kinds = (int, float) if size is None else (int,)
     if not all(isinstance(value, kinds) and not isinstance(value, bool) and 0 < value < math.inf for value in values):
         wanted = "a positive number" if size is None else "a positive integer"
-        raise ArgumentError(f"{name} is {wanted}, or one for each axis, not {given!r:.60}")
+        raise ArgumentError(f"{name} is {wanted}, or one for each axis, not {size_or_scale!r:.60}")
     if size is not None:
         check_memory(values, 1)  # before the host lists the places of the elements
         return Geometry(axes, lengths, list(values), [n / m for n, m in zip(lengths, values, strict=True)])
     new_lengths = [math.floor(count * factor) for count, factor in zip(lengths, values, strict=True)]
     check_memory(new_lengths, 1)
     if min(new_lengths) < 1:
-        raise ShapeError(f"scale_factor={given} leaves no elements of spatial axes {tuple(lengths)}")
+        raise ShapeError(f"scale_factor={size_or_scale} leaves no elements of spatial axes {tuple(lengths)}")
     if recompute:
         return Geometry(axes, lengths, new_lengths, [n / m for n, m in zip(lengths, new_lengths, strict=True)])
     return Geometry(axes, lengths, new_lengths, [1 / factor for factor in values])

@@ -33,8 +33,8 @@ def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     if value.__class__ is int and value >= least:
         return (value,) * n
     try:
-        alone = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
-        numbers = tuple(as_index(v) for v in ([value] * n if alone else value))
+        is_single = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
+        numbers = tuple(as_index(v) for v in ([value] * n if is_single else value))
     except TypeError as error:
         raise ArgumentError(f"{name} is an integer or a sequence of them, not {value!r}") from error
     if len(numbers) != n or any(number < least for number in numbers):
@@ -55,10 +55,10 @@ def padding_pairs(padding: Any, n: int) -> tuple[tuple[int, int], ...] | None:
     sides: Any = ()
     # A text gives no pairs of integers, so it is refused below.
     with contextlib.suppress(TypeError, ValueError):
-        alone = hasattr(padding, "__index__") and not getattr(padding, "ndim", 0)
+        is_single = hasattr(padding, "__index__") and not getattr(padding, "ndim", 0)
         pairs = [
             (item, item) if hasattr(item, "__index__") and not getattr(item, "ndim", 0) else item
-            for item in ([padding] * n if alone else padding)
+            for item in ([padding] * n if is_single else padding)
         ]
         sides = tuple((as_index(before), as_index(after)) for before, after in pairs)
     if len(sides) != n or min(map(min, sides)) < 0:
@@ -123,8 +123,8 @@ def check_depthwise(shape: Sequence[int], kernel: Sequence[int], first: bool = F
     _check_axes(shape, kernel)
     channels = shape[1 if first else -1]
     if kernel[-2] != channels:
-        given = f"a kernel of shape {tuple(kernel)}, which is for {kernel[-2]}"
-        raise ShapeError(f"a tensor of {channels} channels does not suit {given}")
+        kernel_text = f"a kernel of shape {tuple(kernel)}, which is for {kernel[-2]}"
+        raise ShapeError(f"a tensor of {channels} channels does not suit {kernel_text}")
 
 
 def _check_axes(shape: Sequence[int], kernel: Sequence[int]) -> None:
@@ -266,8 +266,8 @@ def shape_of_windows(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...]
     inner = shape[1:-1]
     if not inner or size < 1 or any(n % size for n in inner):
         raise NotImplementedError
-    apart = [part for n in inner for part in (n // size, size)]
-    return (shape[0], *apart, shape[-1]), tuple(range(2, len(apart) + 1, 2))
+    split_shape = [part for n in inner for part in (n // size, size)]
+    return (shape[0], *split_shape, shape[-1]), tuple(range(2, len(split_shape) + 1, 2))
 
 
 def pool_windows(
@@ -291,9 +291,9 @@ def pool_windows(
         # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
         size = tuple(min(width, 2 * length or 1) for width, length in zip(size, lengths, strict=True))
     plan = windows(lengths, size, strides, padding, dilation_rate, ceil_mode)
-    given = padding_pairs(padding, n)
-    if given is not None:
-        for sides, k, spread in zip(given, size, plan.dilation, strict=True):
+    paddings = padding_pairs(padding, n)
+    if paddings is not None:
+        for sides, k, spread in zip(paddings, size, plan.dilation, strict=True):
             reach = (k - 1) * spread + 1
             if max(sides) > reach // 2:
                 raise ArgumentError(
@@ -301,8 +301,8 @@ def pool_windows(
                     f"entirely in the padding has no elements"
                 )
     elif padding == "valid":
-        given = ((0, 0),) * n
-    return Pool(plan, plan.padding if given is None else given, asked)
+        paddings = ((0, 0),) * n
+    return Pool(plan, plan.padding if paddings is None else paddings, asked)
 
 
 def divisor(value: Any) -> int:
@@ -311,8 +311,8 @@ def divisor(value: Any) -> int:
     Raises:
         ArgumentError: if it is not an integer other than 0.
     """
-    alone = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
-    if not alone or not as_index(value):
+    is_single = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
+    if not is_single or not as_index(value):
         raise ArgumentError(f"divisor_override is an integer other than 0, or None, not {value!r:.60}")
     return as_index(value)
 
@@ -335,8 +335,8 @@ class Transposed(Record):
 
     def lengths(self, lengths: Sequence[int], size: Sequence[int]) -> list[int]:
         """Returns the lengths of the result's spatial axes, for those of the input and of the kernel."""
-        given = zip(lengths, self.strides, self.around, size, self.dilation, strict=True)
-        return [(n - 1) * step + 1 + sum(zeros) - (k - 1) * spread for n, step, zeros, k, spread in given]
+        axis_options = zip(lengths, self.strides, self.around, size, self.dilation, strict=True)
+        return [(n - 1) * step + 1 + sum(zeros) - (k - 1) * spread for n, step, zeros, k, spread in axis_options]
 
 
 def transposed_geometry(

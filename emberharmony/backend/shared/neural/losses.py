@@ -86,11 +86,11 @@ def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.n
     inside = ignored is None or not 0 <= ignored < classes
     if not ids.size or (inside and np.maximum.reduce(ids.view(np.uint64), None) < classes):
         return None  # as unsigned integers, negative ids are too large
-    kept = ids != (-1 if ignored is None else ignored)
-    wrong = ids[((ids < 0) | (ids >= classes)) & (kept if ignored is not None else True)]
+    is_kept = ids != (-1 if ignored is None else ignored)
+    wrong = ids[((ids < 0) | (ids >= classes)) & (is_kept if ignored is not None else True)]
     if wrong.size:
-        raise IndexOutOfBoundsError(_range_fault(ids[kept], wrong.flat[0], classes, ignored))
-    return kept
+        raise IndexOutOfBoundsError(_range_fault(ids[is_kept], wrong.flat[0], classes, ignored))
+    return is_kept
 
 
 def _range_fault(ids: np.ndarray, wrong: int, classes: int, ignored: int | None) -> str:

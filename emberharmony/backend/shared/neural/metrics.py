@@ -106,20 +106,20 @@ def ranks(scores: Array, target: Array, axis: int) -> Array:
     """Returns how many classes come before the target by their scores; of equal ones the first comes first."""
     scores = _scores_last(scores, target, axis)
     places = ids("target", target, scores.shape[-1])[..., None]
-    own = np.take_along_axis(scores, places, -1)
+    target_score = np.take_along_axis(scores, places, -1)
     earlier = np.arange(scores.shape[-1]) < places
-    before = (scores > own) | ((scores == own) & earlier)
-    return np.where(np.isnan(own[..., 0]), scores.shape[-1], before.sum(-1))
+    before = (scores > target_score) | ((scores == target_score) & earlier)
+    return np.where(np.isnan(target_score[..., 0]), scores.shape[-1], before.sum(-1))
 
 
 def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tuple[float, int]:
     """Returns the sum of the logarithms of the probabilities of class ids, and how many count."""
     logits = _scores_last(logits, target, axis)
-    kept = target != ignored
-    places = ids("target", np.where(kept, target, 0), logits.shape[-1])[..., None]
+    is_kept = target != ignored
+    places = ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]
     shifted = logits - logits.max(-1, keepdims=True, initial=-np.inf)
-    own = np.take_along_axis(shifted, places, -1)[..., 0] - np.log(np.exp(shifted).sum(-1))
-    return float(own[kept].sum()), int(kept.sum())
+    target_score = np.take_along_axis(shifted, places, -1)[..., 0] - np.log(np.exp(shifted).sum(-1))
+    return float(target_score[is_kept].sum()), int(is_kept.sum())
 
 
 def area(scores: Array, target: Array) -> float:

@@ -26,15 +26,15 @@ def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarra
         raise ArgumentError(f"method is one of {', '.join(METHODS)}, not {method!r}")
     if not ((q >= 0) & (q <= 1)).all():
         raise ArgumentError(f"quantiles must be from 0 to 1, got {brief(q)}")
-    at = q * np.maximum(length - 1, 0)
-    low, high = np.floor(at), np.ceil(at)
+    position = q * np.maximum(length - 1, 0)
+    low, high = np.floor(position), np.ceil(position)
     if method == "lower":
-        at = high = low
+        position = high = low
     elif method == "higher":
-        at = low = high
+        position = low = high
     elif method == "nearest":
-        at = low = high = np.round(at)
-    weight = np.where(high > low, 0.5, 0.0) if method == "midpoint" else at - low
+        position = low = high = np.round(position)
+    weight = np.where(high > low, 0.5, 0.0) if method == "midpoint" else position - low
     return low.astype(np.int64), high.astype(np.int64), weight
 
 

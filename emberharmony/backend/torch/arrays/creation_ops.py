@@ -82,10 +82,10 @@ class TorchCreationOps(HostMade):
     @staticmethod
     @with_number
     def full_like(x: torch.Tensor, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        where = x.device if device is None else place(device)
+        target_device = x.device if device is None else place(device)
         if fill_value.__class__ is float and -_HALF < fill_value < _HALF and x.is_floating_point() and dtype is None:
-            return torch.full_like(x, fill_value, device=where)
-        value = promotion.filling(fill_value, x.dtype if dtype is None else dtype).to(where)
+            return torch.full_like(x, fill_value, device=target_device)
+        value = promotion.filling(fill_value, x.dtype if dtype is None else dtype).to(target_device)
         return value.expand(x.shape).clone()
 
     @staticmethod

@@ -169,9 +169,9 @@ class TorchIndexingOps:
     def scatter_update(
         inputs: torch.Tensor, indices: Any, updates: torch.Tensor, reduction: str | None = None
     ) -> torch.Tensor:
-        at = integers(indices, inputs.device)
-        vectors(at.shape, inputs.shape)
-        columns = at.unbind(-1)
+        places = integers(indices, inputs.device)
+        vectors(places.shape, inputs.shape)
+        columns = places.unbind(-1)
         values = cast(updates, inputs.dtype)
         if reduction in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
@@ -183,11 +183,11 @@ class TorchIndexingOps:
                 return inputs.view(signed).index_put(columns, values, accumulate=reduction == "add").view(inputs.dtype)
             # At equal indices PyTorch gives every value a gradient, and under vmap may write any of them.
             if reduction is None and (values.requires_grad or torch._C._functorch.is_batchedtensor(values)):
-                values = values.expand((*at.shape[:-1], *inputs.shape[len(columns) :]))
+                values = values.expand((*places.shape[:-1], *inputs.shape[len(columns) :]))
                 values = last_of_equal(columns, inputs.shape[: len(columns)], values)
             return inputs.index_put(columns, values, accumulate=reduction == "add")
         # `scatter_reduce` and `index_add` index a single axis, so join the indexed axes into one.
-        linear = torch.zeros(at.shape[:-1], dtype=torch.int64, device=inputs.device)
+        linear = torch.zeros(places.shape[:-1], dtype=torch.int64, device=inputs.device)
         for column, length in zip(columns, inputs.shape, strict=False):
             if bool(((column < -length) | (column >= length)).any()):
                 raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}")

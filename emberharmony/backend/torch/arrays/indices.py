@@ -83,14 +83,14 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
         return torch.select_copy(x, axis, indices)
     if isinstance(indices, torch.Tensor):
-        where = integers(indices, x.device)
-        inside(x.shape[axis], where.numel())
+        places = integers(indices, x.device)
+        inside(x.shape[axis], places.numel())
         if not x.is_cpu or (torch.compiler.is_compiling() and x.dtype not in SIGNED):
             # On an accelerator index_select ends the process at a negative index, and compiled code reads two indices.
-            return x[(slice(None),) * axis + (where,)]
+            return x[(slice(None),) * axis + (places,)]
     else:
-        where = indices_like(indices, x.shape[axis], x)
-    flat = where if where.ndim == 1 else where.reshape(-1)
+        places = indices_like(indices, x.shape[axis], x)
+    flat = places if places.ndim == 1 else places.reshape(-1)
     try:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
         slices = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
@@ -103,7 +103,7 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
         except IndexError:
             nonnegative_indices(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
             raise
-    return slices if flat is where else slices.reshape((*x.shape[:axis], *where.shape, *x.shape[axis + 1 :]))
+    return slices if flat is places else slices.reshape((*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
 
 
 def mask_axes(part: Any) -> int | None:
@@ -124,17 +124,17 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
         lengths: the lengths of these axes.
         values: shape (*shape of the indices, *shape of a slice).
     """
-    at = torch.zeros_like(columns[0])
+    row_numbers = torch.zeros_like(columns[0])
     for column, length in zip(columns, lengths, strict=False):
         # Clamp an index out of bounds here; the write that follows raises for it.
-        at = at * length + _from_zero(column, length).clamp(0, max(length - 1, 0))
-    shape, places = at.shape, torch.arange(at.numel(), device=at.device)
-    flat, rest = at.reshape(-1), values.shape[at.ndim :]
-    last = torch.zeros(math.prod(lengths), dtype=torch.int64, device=at.device)
+        row_numbers = row_numbers * length + _from_zero(column, length).clamp(0, max(length - 1, 0))
+    shape, places = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
+    flat, rest = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
+    last = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)
     last = last.scatter_reduce(0, flat, places, "amax").gather(0, flat)
     chosen = values.reshape(-1, *rest).index_select(0, last)
-    kept = (last == places).reshape(-1, *(1 for _ in rest))
-    return torch.where(kept, chosen, chosen.detach()).reshape(*shape, *rest)
+    is_last = (last == places).reshape(-1, *(1 for _ in rest))
+    return torch.where(is_last, chosen, chosen.detach()).reshape(*shape, *rest)
 
 
 def combine_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:

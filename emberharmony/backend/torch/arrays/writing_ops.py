@@ -139,9 +139,9 @@ def _combine(
         return x.index_put(tuple(columns), new, True) if whole and mode == "add" else None
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
-    at = columns[0]
-    updates = new.expand(len(at), *x.shape[1:])
-    return x.index_add(0, at, updates) if mode == "add" else combine_rows(x, at, updates, _REDUCTIONS[mode])
+    places = columns[0]
+    updates = new.expand(len(places), *x.shape[1:])
+    return x.index_add(0, places, updates) if mode == "add" else combine_rows(x, places, updates, _REDUCTIONS[mode])
 
 
 def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, mode: str) -> torch.Tensor | None:

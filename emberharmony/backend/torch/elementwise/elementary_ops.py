@@ -28,10 +28,10 @@ def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
-    near, above, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
+    near_value, above, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
     # The real part of exp(x) - 1 is +0.0 where that of `x` is -0.0. Infinities and NaN follow the rules of exp.
-    real = torch.where(finite, near.real + 0.0, above.real - 1)
-    return torch.complex(real, torch.where(finite, near.imag, above.imag))
+    real = torch.where(finite, near_value.real + 0.0, above.real - 1)
+    return torch.complex(real, torch.where(finite, near_value.imag, above.imag))
 
 
 def _log1p(x: torch.Tensor) -> torch.Tensor:
@@ -99,13 +99,13 @@ def _i0(x: torch.Tensor) -> torch.Tensor:
     # torch.special.i0 multiplies exp(|x|) by a small factor. It gives infinity where exp overflows but the product does
     # not, and NaN where `x` is infinite.
     size, infinite = x.abs(), x.isinf()
-    far = (size > math.log(torch.finfo(x.dtype).max) - 1) & ~infinite
-    near = torch.where(infinite, size, torch.special.i0(torch.where(far, 0, x)))
-    away = torch.where(far, size, 80)
+    is_far = (size > math.log(torch.finfo(x.dtype).max) - 1) & ~infinite
+    near = torch.where(infinite, size, torch.special.i0(torch.where(is_far, 0, x)))
+    away = torch.where(is_far, size, 80)
     scaled, root = torch.special.i0e(away.detach()), torch.exp(away.detach() / 2)
     # The value comes from detached tensors, so `growth`, whose value is 0, carries the derivative: i0' / i0 = i1 / i0.
     growth = torch.special.i1e(away.detach()) / scaled * (away - away.detach())
-    return torch.where(far, scaled * root * root * torch.exp(growth), near)
+    return torch.where(is_far, scaled * root * root * torch.exp(growth), near)
 
 
 def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:

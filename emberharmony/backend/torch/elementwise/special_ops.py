@@ -180,8 +180,8 @@ class _SpecialInBothModes(_Special):
 
 def _saved_tensors(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Returns the tensors that were given to the function, and its result."""
-    *given, y = ctx.saved_tensors
-    return [x for x in given if x is not None], y
+    *primals, y = ctx.saved_tensors
+    return [x for x in primals if x is not None], y
 
 
 def _slope(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
@@ -195,8 +195,8 @@ def _special(name: str, *arguments: Any) -> torch.Tensor:
     tensors = promotion.common(*arguments, inexact=True)
     promotion.refuse(tensors[0], ("complex",))
     if len(tensors) > 1:
-        given = next((x for x in arguments if isinstance(x, torch.Tensor)), tensors[0])
-        tensors = [x.to(given.device) for x in tensors]  # that of a number is on the CPU
+        first_tensor = next((x for x in arguments if isinstance(x, torch.Tensor)), tensors[0])
+        tensors = [x.to(first_tensor.device) for x in tensors]  # that of a number is on the CPU
     missing = (None,) * (_INPUTS - 1 - len(tensors))
     if is_unwatched(*tensors):
         return _Special.forward(name, *tensors, *missing)

@@ -43,11 +43,11 @@ def changing(guards: Sequence[Any]) -> list[bool]:
         and _is_own(guard.value.__module__)
         and guard.name.rpartition(".")[0] in modules | classes
     }
-    known = {guard.name for guard in guards if guard.guard_type in ("MODULE_MATCH", "TENSOR_MATCH")}
+    matched_names = {guard.name for guard in guards if guard.guard_type in ("MODULE_MATCH", "TENSOR_MATCH")}
     equal: set[str] = set()
     needed = []
     for guard in guards:
-        constant = _is_constant(guard, functions.__contains__) or _is_implied(guard, known)
+        constant = _is_constant(guard, functions.__contains__) or _is_implied(guard, matched_names)
         if guard.guard_type in _EQUAL:
             constant = constant or guard.name in equal
             equal.add(guard.name)
@@ -90,8 +90,8 @@ def _is_implied(guard: Any, known: set[str]) -> bool:
     if name.endswith(".__class__"):
         return True  # two names of one class
     first = _argument(guard, "source_b").name
-    own = isinstance(guard.value, ModuleType) and name.startswith("G['" + _OWN)
-    return own and (first in known or first.startswith("G['" + _OWN))
+    is_own = isinstance(guard.value, ModuleType) and name.startswith("G['" + _OWN)
+    return is_own and (first in known or first.startswith("G['" + _OWN))
 
 
 def _argument(guard: Any, name: str) -> Any:

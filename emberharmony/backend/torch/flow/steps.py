@@ -137,8 +137,8 @@ class TorchSteps(Steps):
         takes = plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
         kernels = takes and _have_kernels(columns)
         if not (plain and TensorGuards):
-            known = list(map(_looks, tensors))
-            return Likeness(lambda *others: list(map(_looks, others)) == known, takes, kernels)
+            tensor_looks = list(map(_looks, tensors))
+            return Likeness(lambda *others: list(map(_looks, others)) == tensor_looks, takes, kernels)
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
         guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
         return Likeness(guards.check, takes, kernels)

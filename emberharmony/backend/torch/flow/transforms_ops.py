@@ -94,8 +94,8 @@ class TorchTransformsOps:
         differentiable, pull, outputs = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
 
         def pull_some(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-            given = [cotangents[i] for i in places] or [None]
-            pairs = zip(differentiable, given, strict=True)
+            inexact_cotangents = [cotangents[i] for i in places] or [None]
+            pairs = zip(differentiable, inexact_cotangents, strict=True)
             return list(pull(tuple(torch.zeros_like(y) if ct is None else ct for y, ct in pairs)))
 
         values = list(outputs)
@@ -298,15 +298,15 @@ def _call_watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -
 
 def _has_other_leaves(outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Tensor]) -> bool:
     """Returns whether outputs were computed from tensors that require gradients besides `leaves`, or are such."""
-    own = set(map(id, leaves))
-    if any(y.requires_grad and y.grad_fn is None and id(y) not in own for y in outputs):
+    own_ids = set(map(id, leaves))
+    if any(y.requires_grad and y.grad_fn is None and id(y) not in own_ids for y in outputs):
         return True
     waiting: list[Any] = [y.grad_fn for y in outputs if y.grad_fn is not None]
     seen = set(waiting)
     for node in waiting:  # grows meanwhile
         for parent, _ in node.next_functions:
             if parent.__class__ is _ACCUMULATE:
-                if id(parent.variable) not in own:
+                if id(parent.variable) not in own_ids:
                     return True
             elif parent is not None and parent not in seen:
                 seen.add(parent)

@@ -45,8 +45,8 @@ class TorchInterpolationOps:
         if recompute_scale_factor or size is not None:
             result = functional.interpolate(rows, plan.size, None, mode, align_corners)
         else:
-            given = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(plan.axes)
-            factors = [float(factor) for factor in given]
+            scale_factors = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(plan.axes)
+            factors = [float(factor) for factor in scale_factors]
             result = functional.interpolate(rows, None, factors, mode, align_corners)
         result = result if rows.dtype is kind else result.to(kind)
         return result.movedim(1, -1) if last else result

@@ -25,10 +25,10 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
             return native(x, axis)
         if not x.numel():
             return x.clone()
-        kept = [a for a in range(x.ndim) if a not in axes]
-        order = [*kept, *axes]
+        kept_axes = [a for a in range(x.ndim) if a not in axes]
+        order = [*kept_axes, *axes]
         moved = x.permute(*order)
-        flat = native(moved.reshape([*moved.shape[: len(kept)], -1]), -1).reshape(moved.shape)
+        flat = native(moved.reshape([*moved.shape[: len(kept_axes)], -1]), -1).reshape(moved.shape)
         return flat.permute(*sorted(range(x.ndim), key=order.__getitem__))
 
     return softmax

@@ -74,8 +74,8 @@ def _mask(
         earlier = torch.ones(query.shape[1], keys, dtype=torch.bool, device=query.device).tril()
         mask = earlier if mask is None else mask & earlier
     if mask is not None:
-        nothing = query.new_zeros(()) if bias is None else bias
-        bias = torch.where(mask, nothing, torch.finfo(query.dtype).min * 0.5)
+        zeros = query.new_zeros(()) if bias is None else bias
+        bias = torch.where(mask, zeros, torch.finfo(query.dtype).min * 0.5)
     # The kernel expects a mask of at least two axes (PyTorch 2.13).
     return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
 

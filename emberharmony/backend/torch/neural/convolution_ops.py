@@ -76,8 +76,8 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     if groups == 1:
         return _outputs_first(kernel)
     n = kernel.ndim - 2
-    apart = _widen(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
-    return apart.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
+    grouped = _widen(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
+    return grouped.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
 
 
 def _steady(weight: torch.Tensor, x: torch.Tensor, odd: bool) -> torch.Tensor:

@@ -48,13 +48,13 @@ class TorchLossesOps:
             rows, labels = (output, target) if output.ndim < 3 else (output.flatten(0, -2), target.flatten())
             # The kernel raises an error for a label out of range, on a GPU one that ends the process.
             with contextlib.suppress(IndexError):
-                lost = _cross_entropy(rows, labels, None, 0, -100, 0.0)
-                return lost if output.ndim < 3 else lost.reshape(target.shape)
+                losses = _cross_entropy(rows, labels, None, 0, -100, 0.0)
+                return losses if output.ndim < 3 else losses.reshape(target.shape)
         # A label out of range has loss 0: it selects class 0 here, and is masked below.
-        known = (target >= 0) & (target < output.shape[-1])
-        place = torch.where(known, target, 0).unsqueeze(-1)
-        lost = torch.log_softmax(output, -1).gather(-1, place).squeeze(-1).neg()
-        return torch.where(known, lost, 0)
+        valid = (target >= 0) & (target < output.shape[-1])
+        place = torch.where(valid, target, 0).unsqueeze(-1)
+        losses = torch.log_softmax(output, -1).gather(-1, place).squeeze(-1).neg()
+        return torch.where(valid, losses, 0)
 
     def cross_entropy(
         self,
@@ -81,8 +81,8 @@ class TorchLossesOps:
                 elif rank > 1 and along != 1:
                     x = x.movedim(along, 1)
                 try:
-                    lost = _cross_entropy(x, ids, weight, REDUCTIONS.index(reduction), ignore_index, label_smoothing)
-                    return lost.reshape(target.shape) if ids is not target and reduction == "none" else lost
+                    losses = _cross_entropy(x, ids, weight, REDUCTIONS.index(reduction), ignore_index, label_smoothing)
+                    return losses.reshape(target.shape) if ids is not target and reduction == "none" else losses
                 except IndexError:  # an id is out of range: the composite names it
                     pass
         return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)

@@ -134,8 +134,8 @@ class TorchNormalizationOps:
             outputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
-        given = [t for t in (x, scale, offset) if t is not None]
-        if x.numel() >= _MANY and x.is_cpu and is_unwatched(*given):
+        present_tensors = [t for t in (x, scale, offset) if t is not None]
+        if x.numel() >= _MANY and x.is_cpu and is_unwatched(*present_tensors):
             return _constant(x, place, offset, scale, epsilon)
         rows = _channels_second(x if kind is wide else x.to(wide), place)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the

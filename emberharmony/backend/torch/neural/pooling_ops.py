@@ -76,8 +76,8 @@ def _averages(x: torch.Tensor, windows: Pool, counted: bool, divisor: int | None
     outside = windows.given if counted else ((0, 0),) * len(plan.size)
     lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], outside, strict=True)]
     rest = [(a - c, b - d) for (a, b), (c, d) in zip(plan.padding, outside, strict=True)]
-    held = functional.pad(torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat(rest))
-    return averages / pool(held, plan.size, plan.strides)
+    inside_mask = functional.pad(torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat(rest))
+    return averages / pool(inside_mask, plan.size, plan.strides)
 
 
 def _maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:

@@ -105,13 +105,15 @@ class TorchRecurrentOps:
         layer_axis: bool = False,
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
-        known = [t for t in (x, *weights, h) if t is not None]
-        if not _is_native(known):
+        present_tensors = [t for t in (x, *weights, h) if t is not None]
+        if not _is_native(present_tensors):
             return self.composed("rnn")(x, *weights, h, activation, time_major, reverse, layer_axis)
         check_activation(activation)
         batch, hidden, _ = check_recurrent(1, x, weights, time_major)
         check_state("h", h, batch, hidden, layer_axis)
-        return _run(_PLAIN[activation], known, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
+        return _run(
+            _PLAIN[activation], present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis
+        )
 
     def gru(
         self,
@@ -126,12 +128,12 @@ class TorchRecurrentOps:
         layer_axis: bool = False,
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
-        known = [t for t in (x, *weights, h) if t is not None]
-        if not _is_native(known):
+        present_tensors = [t for t in (x, *weights, h) if t is not None]
+        if not _is_native(present_tensors):
             return self.composed("gru")(x, *weights, h, time_major, reverse, layer_axis)
         batch, hidden, _ = check_recurrent(3, x, weights, time_major)
         check_state("h", h, batch, hidden, layer_axis)
-        return _run(_GRU, known, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
+        return _run(_GRU, present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
 
     def lstm(
         self,
@@ -151,11 +153,11 @@ class TorchRecurrentOps:
         # On a CPU the kernel (PyTorch 2.13) warns that oneDNN has no projected outputs in float32.
         warns = weight_hr is not None and x.is_cpu and x.dtype is not torch.float64
         matrices = weights if weight_hr is None else [*weights, weight_hr]
-        known = [t for t in (x, *matrices, h, c) if t is not None]
-        if warns or not _is_native(known):
+        present_tensors = [t for t in (x, *matrices, h, c) if t is not None]
+        if warns or not _is_native(present_tensors):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
         batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
         check_state("h", h, batch, outputs, layer_axis)
         check_state("c", c, batch, hidden, layer_axis)
         shapes = [(1, batch, outputs), (1, batch, hidden)]
-        return _run(_LSTM, known, matrices, [h, c], shapes, time_major, reverse, layer_axis)
+        return _run(_LSTM, present_tensors, matrices, [h, c], shapes, time_major, reverse, layer_axis)

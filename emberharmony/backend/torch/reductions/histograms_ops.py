@@ -34,8 +34,8 @@ class TorchHistogramsOps:
     def histogram(
         x: torch.Tensor, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        given = promotion.floats(x)
-        x = given.detach()
+        floats = promotion.floats(x)
+        x = floats.detach()
         low, high = (float(x.min()), float(x.max())) if x.numel() else (0.0, 1.0)
         steps = torch.from_numpy(edges(low, high, bins, range)).to(x)
         values = x.reshape(-1)
@@ -43,6 +43,6 @@ class TorchHistogramsOps:
         places = (torch.searchsorted(steps, values, right=True) - 1).clamp_max(bins - 1)
         if range is None and x.numel():
             share = torch.linspace(0.0, 1.0, bins + 1, dtype=x.dtype, device=x.device)
-            moved = given.min() * (1.0 - share) + given.max() * share
+            moved = floats.min() * (1.0 - share) + floats.max() * share
             steps = steps + (moved - moved.detach())  # adds 0, which carries the derivative of the edges
         return torch.bincount(places, minlength=bins), steps

@@ -34,10 +34,10 @@ def _segment(reduction: str) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
         # Reading ids from an accelerator would wait for its queue, so those are not checked if `num_segments` is given.
-        known = not isinstance(segment_ids, torch.Tensor)
+        has_host_ids = not isinstance(segment_ids, torch.Tensor)
         ids = integers(segment_ids, data.device)
         check_segments(ids.shape, data.shape)
-        if known or num_segments is None or ids.device.type == "cpu":
+        if has_host_ids or num_segments is None or ids.device.type == "cpu":
             num_segments = segments(on_host(ids), num_segments)
         else:
             num_segments = segment_count(num_segments)

@@ -137,8 +137,8 @@ def safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     """Returns the softmax along an axis, which is 0 where all elements are negative infinity."""
     if not len(x.shape):
         return softmax(x, dim, dtype)
-    nothing = ops.all(ops.isneginf(x), axis=dim, keepdims=True)
-    return ops.where(nothing, 0, softmax(ops.where(nothing, 0, x), dim, dtype))
+    all_masked = ops.all(ops.isneginf(x), axis=dim, keepdims=True)
+    return ops.where(all_masked, 0, softmax(ops.where(all_masked, 0, x), dim, dtype))
 
 
 @aten("rrelu_with_noise_functional", "rrelu_with_noise")

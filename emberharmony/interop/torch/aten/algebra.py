@@ -95,8 +95,8 @@ def eigh(x: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, Any]:
 def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, driver: str | None = None) -> tuple[Any, ...]:
     """Returns singular vectors and values."""
     if not compute_uv:
-        nothing = ops.zeros((0,), ops.dtype(x))
-        return nothing, ops.svdvals(x), nothing
+        zeros = ops.zeros((0,), ops.dtype(x))
+        return zeros, ops.svdvals(x), zeros
     left, values, right = ops.svd(x, full_matrices)
     return left, values, right
 
@@ -115,8 +115,8 @@ def solve_triangular(x: Any, other: Any, upper: bool, left: bool = True, unitria
         x = ops.add(ops.triu(x, 1) if upper else ops.tril(x, -1), ops.eye(x.shape[-1], dtype=ops.dtype(x)))
     if left:
         return ops.solve_triangular(x, other, lower=not upper)
-    turned = ops.solve_triangular(ops.matrix_transpose(x), ops.matrix_transpose(other), lower=upper)
-    return ops.matrix_transpose(turned)
+    transposed = ops.solve_triangular(ops.matrix_transpose(x), ops.matrix_transpose(other), lower=upper)
+    return ops.matrix_transpose(transposed)
 
 
 _NORMS = ("backward", "ortho", "forward")
@@ -201,12 +201,12 @@ def _permutation(pivots: Any, size: int) -> Any:
 def lu_unpack(x: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> tuple[Any, Any, Any]:
     """Returns permutations, and the factors of decompositions that are in one matrix."""
     n = min(x.shape[-2:])
-    nothing = ops.zeros((0,), ops.dtype(x))
+    zeros = ops.zeros((0,), ops.dtype(x))
     order = _permutation(pivots, x.shape[-2])
     rows = ops.eye(x.shape[-2], dtype=ops.dtype(x))
-    permutation = ops.matrix_transpose(ops.take(rows, order, axis=0)) if unpack_pivots else nothing
+    permutation = ops.matrix_transpose(ops.take(rows, order, axis=0)) if unpack_pivots else zeros
     if not unpack_data:
-        return permutation, nothing, nothing
+        return permutation, zeros, zeros
     lower = ops.add(ops.tril(x[..., :n], -1), ops.eye(x.shape[-2], n, dtype=ops.dtype(x)))
     return permutation, lower, ops.triu(x[..., :n, :])
 
@@ -225,8 +225,8 @@ def triangular_solve(
 ) -> tuple[Any, Any]:
     """Returns the solutions of linear equations whose matrices are triangular, and the matrices."""
     half = ops.triu(matrix) if upper else ops.tril(matrix)
-    turned = ops.matrix_transpose(half) if transpose else half
-    return solve_triangular(turned, x, upper != transpose, True, unitriangular), matrix
+    transposed = ops.matrix_transpose(half) if transpose else half
+    return solve_triangular(transposed, x, upper != transpose, True, unitriangular), matrix
 
 
 @aten("linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float")

@@ -65,8 +65,8 @@ def batch_norm_by_statistics(
     x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> tuple[Any, Any, Any]:
     """Returns a tensor normalised by given means and variances of its channels; PyTorch adds two empty tensors."""
-    nothing = ops.zeros((0,), ops.dtype(x))
-    return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, eps), nothing, nothing
+    zeros = ops.zeros((0,), ops.dtype(x))
+    return ops.batch_normalization(x, running_mean, running_var, 1, bias, weight, eps), zeros, zeros
 
 
 @aten("_native_batch_norm_legit.no_stats")

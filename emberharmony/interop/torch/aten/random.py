@@ -20,8 +20,8 @@ def native_dropout(x: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     """Returns what `dropout` does, and which elements are kept."""
     if train is False or p == 0:
         return x, ops.ones(tuple(x.shape), "bool")
-    kept = ops.less(ops.random.uniform(tuple(x.shape)), 1 - p)
-    return ops.divide(ops.where(kept, x, 0), 1 - p) if p < 1 else ops.multiply(x, 0.0), kept
+    is_kept = ops.less(ops.random.uniform(tuple(x.shape)), 1 - p)
+    return ops.divide(ops.where(is_kept, x, 0), 1 - p) if p < 1 else ops.multiply(x, 0.0), is_kept
 
 
 @aten("bernoulli.p")

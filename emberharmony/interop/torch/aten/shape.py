@@ -246,11 +246,11 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
     widths = [(0, 0)] * (len(x.shape) - len(pad) // 2)
     widths += [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -2, -2)]
     if any(n < 0 for pair in widths for n in pair):
-        kept = [
+        kept_slices = [
             slice(max(-before, 0), length - max(-after, 0))
             for (before, after), length in zip(widths, x.shape, strict=True)
         ]
-        x = ops.get_item(x, tuple(kept))
+        x = ops.get_item(x, tuple(kept_slices))
         widths = [(max(before, 0), max(after, 0)) for before, after in widths]
     if mode == "constant":
         return ops.pad(x, widths, "constant", value or 0)

@@ -75,8 +75,8 @@ def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = Fa
     flat = ops.ravel(x)
     inside = ops.logical_and(ops.greater_equal(flat, bins[0]), ops.less_equal(flat, bins[-1]))
     places = ops.subtract(ops.searchsorted(bins, ops.where(inside, flat, bins[0]), "right"), 1)
-    given = ops.ones_like(flat) if weight is None else ops.ravel(weight)
-    counts = ops.segment_sum(ops.where(inside, given, 0), ops.clip(places, 0, count - 1), count)
+    weights = ops.ones_like(flat) if weight is None else ops.ravel(weight)
+    counts = ops.segment_sum(ops.where(inside, weights, 0), ops.clip(places, 0, count - 1), count)
     if density:
         counts = ops.divide(ops.divide(counts, ops.sum(counts)), ops.subtract(bins[1:], bins[:-1]))
     return counts, bins

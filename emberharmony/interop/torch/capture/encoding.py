@@ -153,13 +153,13 @@ class _Encoding:
         if type(layer) is not kind or getattr(layer, "max_norm", None) is not None:
             return None
         for name, value in arguments.items():
-            own = getattr(layer, name, value)
-            if isinstance(own, torch.nn.Parameter):
+            attribute = getattr(layer, name, value)
+            if isinstance(attribute, torch.nn.Parameter):
                 same = self._parameter(value) == f"{path}.{name}"
-            elif own is None:
+            elif attribute is None:
                 same = value is None or (name == "padding_idx" and value == -1)
             else:
-                same = list(own) == list(value) if isinstance(own, tuple) else own == value
+                same = list(attribute) == list(value) if isinstance(attribute, tuple) else attribute == value
             if not same:
                 return None
         return path
@@ -186,8 +186,8 @@ class _Encoding:
         value = node.meta.get("val")
         several = isinstance(value, (list, tuple))
         if node in self.layers:
-            layer, given = self.layers[node]
-            args: tuple[Any, ...] = (layer, self._value(given))
+            layer, layer_inputs = self.layers[node]
+            args: tuple[Any, ...] = (layer, self._value(layer_inputs))
             name, keywords = LAYER, tuple[tuple[str, Any], ...]()
         else:
             args = tuple(map(self._value, node.args))

@@ -154,11 +154,11 @@ def line_of(node: torch.fx.Node) -> str:
     """Returns the line of the model that a node of a graph is from, as "file:line in function"; "" if it is unknown."""
     trace: str = node.meta.get("stack_trace") or ""
     calls = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    own = [call for call in calls if str(_TORCH) not in call]
-    if not (own or calls):
+    user_calls = [call for call in calls if str(_TORCH) not in call]
+    if not (user_calls or calls):
         return ""
-    file, number, *where = [part.strip() for part in (own or calls)[-1].removeprefix("File ").split(",")]
-    return f"{file.strip(chr(34))}:{number.removeprefix('line ')}{' ' + where[0] if where else ''}"
+    file, number, *rest_of_line = [part.strip() for part in (user_calls or calls)[-1].removeprefix("File ").split(",")]
+    return f"{file.strip(chr(34))}:{number.removeprefix('line ')}{' ' + rest_of_line[0] if rest_of_line else ''}"
 
 
 def layer_of(node: torch.fx.Node) -> str:

@@ -136,8 +136,8 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
         keywords = {key: _fill(value, values) for key, value in call.keywords}
         results, gradients = _with_gradients(function, args, keywords)
         yield Step(place, _arrays(args), _arrays(keywords), _arrays(results), gradients)
-        kept = results if call.several else results[:1]
-        values.update(zip(call.results, kept, strict=False))
+        step_results = results if call.several else results[:1]
+        values.update(zip(call.results, step_results, strict=False))
 
 
 def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> tuple[list[Any], Arrays]:
@@ -152,9 +152,9 @@ def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> t
     gradients: Arrays = []
     if isinstance(loss, torch.Tensor):
         with suppress(RuntimeError):  # PyTorch lacks some derivatives, as that of a scatter of a longer source
-            given = torch.autograd.grad(loss, inputs, allow_unused=True)
+            input_gradients = torch.autograd.grad(loss, inputs, allow_unused=True)
             zeros = [np.zeros(tuple(x.shape)) for x in inputs]
-            gradients = [zero if g is None else g.numpy() for zero, g in zip(zeros, given, strict=True)]
+            gradients = [zero if g is None else g.numpy() for zero, g in zip(zeros, input_gradients, strict=True)]
     for x in inputs:
         x.requires_grad_(False)
     return [x.detach() if isinstance(x, torch.Tensor) else x for x in results], gradients

@@ -12,8 +12,8 @@ from emberharmony import ops, to_backend
 def host_copy(tensor: torch.Tensor) -> Any:
     """Returns a copy of a tensor, as one of the active backend."""
     with torch.no_grad():
-        own = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-    return to_backend(own, ops.get_backend())
+        copied = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    return to_backend(copied, ops.get_backend())
 
 
 def first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -16,8 +16,8 @@ class _LastAxes(Module):
     """The base of layers that normalise over the last axes, whose lengths are `normalized_shape`."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None, elementwise_affine: bool) -> None:
-        given = normalized_shape if isinstance(normalized_shape, Sequence) else (normalized_shape,)
-        self.normalized_shape = tuple(length("normalized_shape", each) for each in given)
+        lengths = normalized_shape if isinstance(normalized_shape, Sequence) else (normalized_shape,)
+        self.normalized_shape = tuple(length("normalized_shape", each) for each in lengths)
         if not self.normalized_shape:
             raise fault(ArgumentError("normalized_shape must have at least one length"))
         self.eps = None if eps is None else number("eps", eps)

@@ -26,10 +26,10 @@ class _AdaptivePool(spatial.Spatial):
     def __init__(
         self, output_size: int | Sequence[int | None] | None, *, data_format: DataFormat = "channels_first"
     ) -> None:
-        given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self.axes
-        if len(given) != self.axes:
+        sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self.axes
+        if len(sizes) != self.axes:
             raise fault(ArgumentError(f"output_size must be one integer or {self.axes}, got {brief(output_size)}"))
-        self.output_size = tuple(None if each is None else length("output_size", each) for each in given)
+        self.output_size = tuple(None if each is None else length("output_size", each) for each in sizes)
         self.data_format = spatial.data_format(data_format)
 
     def _size(self, x: Tensor) -> list[int]:

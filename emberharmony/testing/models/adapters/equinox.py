@@ -61,8 +61,8 @@ def _is_attention(module: Any) -> bool:
 
 def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the modules in a module, list, tuple or dict."""
-    held = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
-    for name, item in held.items():
+    members = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
+    for name, item in members.items():
         full = f"{path}.{name}".removeprefix(".")
         if any(kind.__module__.startswith("equinox.") and kind.__name__ == "Module" for kind in type(item).__mro__):
             yield full, item

@@ -42,17 +42,17 @@ class KerasModels(Adapter):
     def _below(self, layer: Any, path: str) -> Iterator[tuple[str, Any]]:
         kind = self._keras.layers.Layer
         seen: list[Any] = []
-        held = {**getattr(layer, "_modules", {}), **vars(layer)}
-        for name, value in held.items():
+        members = {**getattr(layer, "_modules", {}), **vars(layer)}
+        for name, value in members.items():
             if name in ("_modules", "_layers", "_functional", "_metrics", "_loss_tracker"):
                 continue
             items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
             inner = {name.strip("_"): value} if isinstance(value, kind) else {f"{name}.{key}": x for key, x in items}
-            for own, item in inner.items():
+            for own_name, item in inner.items():
                 if isinstance(item, kind) and not any(item is each for each in seen):
                     seen.append(item)
-                    yield f"{path}.{own}".removeprefix("."), item
-                    yield from self._below(item, f"{path}.{own}".removeprefix("."))
+                    yield f"{path}.{own_name}".removeprefix("."), item
+                    yield from self._below(item, f"{path}.{own_name}".removeprefix("."))
         for item in getattr(layer, "_layers", ()):
             if not any(item is each for each in seen):
                 yield f"{path}.{item.name}".removeprefix("."), item
@@ -109,8 +109,8 @@ class KerasModels(Adapter):
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
-        held = [v for layer in self.modules(model).values() for v in layer._non_trainable_variables]
-        before = [(variable, variable._value, self.host(variable._value).bits.copy()) for variable in held]
+        variables = [v for layer in self.modules(model).values() for v in layer._non_trainable_variables]
+        before = [(variable, variable._value, self.host(variable._value).bits.copy()) for variable in variables]
         try:
             yield
         finally:
@@ -164,11 +164,11 @@ class KerasModels(Adapter):
         return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": narrow}
 
     def options(self, module: Any) -> dict[str, Any]:
-        own = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        own_options = {name: value for name, value in vars(module).items() if not name.startswith("_")}
         if type(module).__module__.startswith("keras."):
             with contextlib.suppress(Exception):
-                own = module.get_config()
-        return plain_options({name: value for name, value in own.items() if name not in _NO_OPTIONS})
+                own_options = module.get_config()
+        return plain_options({name: value for name, value in own_options.items() if name not in _NO_OPTIONS})
 
     def is_container(self, module: Any) -> bool:
         return type(module).__name__ == "Sequential"

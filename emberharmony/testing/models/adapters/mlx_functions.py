@@ -108,12 +108,12 @@ def _rope(
     if starts.ndim:
         angles = angles.reshape(*starts.shape, *[1] * (x.ndim - 3), x.shape[-2], half)
     cos, sin = (mx.array(f(angles), dtype=mx.float64) for f in (np.cos, np.sin))
-    turned, rest = x[..., :dims], x[..., dims:]
+    rotary_part, rest = x[..., :dims], x[..., dims:]
     if traditional:
-        a, b = turned[..., 0::2], turned[..., 1::2]
-        rotated = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(turned.shape)
+        a, b = rotary_part[..., 0::2], rotary_part[..., 1::2]
+        rotated = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(rotary_part.shape)
     else:
-        a, b = turned[..., :half], turned[..., half:]
+        a, b = rotary_part[..., :half], rotary_part[..., half:]
         rotated = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
     return mx.concatenate([rotated, rest], axis=-1) if rest.shape[-1] else rotated
 
@@ -159,17 +159,19 @@ def _conv_transpose(
     strides, dilations = _each(stride, axes), _each(dilation, axes)
     for axis, step in enumerate(strides, 1):
         if step > 1:  # zeros between the elements
-            apart = mx.expand_dims(x, axis + 1)
-            apart = mx.pad(apart, [(0, step - 1) if at == axis + 1 else (0, 0) for at in range(apart.ndim)])
-            x = mx.flatten(apart, axis, axis + 1)
+            spread_out = mx.expand_dims(x, axis + 1)
+            spread_out = mx.pad(
+                spread_out, [(0, step - 1) if at == axis + 1 else (0, 0) for at in range(spread_out.ndim)]
+            )
+            x = mx.flatten(spread_out, axis, axis + 1)
             x = mx.take(x, mx.arange(x.shape[axis] - step + 1), axis=axis)
     kernel = weight.shape[1:-1]
     spread = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
     pads = [
         (s - p, s - p + o) for s, p, o in zip(spread, _each(padding, axes), _each(output_padding, axes), strict=True)
     ]
-    turned = to_float64(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
-    return _convolution(x, turned, (1,) * axes, pads, dilations, groups)
+    flipped = to_float64(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
+    return _convolution(x, flipped, (1,) * axes, pads, dilations, groups)
 
 
 def _convolution(

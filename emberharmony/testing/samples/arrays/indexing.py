@@ -24,11 +24,11 @@ def _scatter(indices, values, shape):
 
 
 def _update(x, indices, updates, reduction=None):
-    result, at = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
+    result, places = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
     if reduction is None:
-        result[at] = updates
+        result[places] = updates
     else:
-        {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(result, at, updates)
+        {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(result, places, updates)
     return result
 
 

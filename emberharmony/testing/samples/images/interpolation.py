@@ -24,10 +24,10 @@ def _weights(count: int, wanted: int, step: float, mode: str, corners: bool) -> 
         elif mode.startswith("nearest"):
             weights[i, min(math.floor((i + 0.5 * (mode != "nearest")) * step), count - 1)] = 1
         else:
-            at = (i * (count - 1) / (wanted - 1) if wanted > 1 else 0.0) if corners else (i + 0.5) * step - 0.5
-            at = at if mode == "bicubic" else max(at, 0.0)
-            for j in range(math.floor(at) - 1, math.floor(at) + 3):
-                weight = _cubic(abs(at - j)) if mode == "bicubic" else max(1 - abs(at - j), 0.0)
+            position = (i * (count - 1) / (wanted - 1) if wanted > 1 else 0.0) if corners else (i + 0.5) * step - 0.5
+            position = position if mode == "bicubic" else max(position, 0.0)
+            for j in range(math.floor(position) - 1, math.floor(position) + 3):
+                weight = _cubic(abs(position - j)) if mode == "bicubic" else max(1 - abs(position - j), 0.0)
                 weights[i, min(max(j, 0), count - 1)] += weight
     return weights
 
@@ -42,8 +42,8 @@ def _interpolate(
     data_format: Any = None,
 ) -> Any:
     n, first = x.ndim - 2, 2 if data_format == "channels_first" else 1
-    given = scale if size is None else size
-    each = list(given) if isinstance(given, (tuple, list)) else [given] * n
+    size_or_scale = scale if size is None else size
+    each = list(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else [size_or_scale] * n
     for axis, value in enumerate(each, first):
         count = x.shape[axis]
         wanted = math.floor(count * value) if size is None else value

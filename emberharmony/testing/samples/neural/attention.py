@@ -50,8 +50,8 @@ def _rope(
     turn = np.exp(1j * positions[..., None] * scale * steps)
     one = moved[..., 0:width:2] if traditional else moved[..., : width // 2]
     other = moved[..., 1:width:2] if traditional else moved[..., width // 2 : width]
-    turned = (one + 1j * other) * turn
-    parts = np.stack([turned.real, turned.imag], -1 if traditional else -2).reshape(*moved.shape[:-1], width)
+    rotated = (one + 1j * other) * turn
+    parts = np.stack([rotated.real, rotated.imag], -1 if traditional else -2).reshape(*moved.shape[:-1], width)
     return np.moveaxis(np.concatenate([parts, moved[..., width:]], -1), -2, axis)
 
 

@@ -25,8 +25,8 @@ def _per_axis(value: Any, n: int) -> list[int]:
 
 
 def _sides(padding: Any, n: int) -> list[Any]:
-    given = [padding] * n if isinstance(padding, (int, str)) else list(padding)
-    return [(side, side) if isinstance(side, int) else side for side in given]
+    paddings = [padding] * n if isinstance(padding, (int, str)) else list(padding)
+    return [(side, side) if isinstance(side, int) else side for side in paddings]
 
 
 def _padding_of(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
@@ -55,12 +55,14 @@ def _conv(
     counts = [(padded.shape[a + 1] - reach[a]) // steps[a] + 1 for a in range(n)]
     inner, outer = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
     result: Any = np.zeros((x.shape[0], *counts, w.shape[-1])) + (0 if bias is None else bias)
-    for at in itertools.product(*map(range, counts)):
-        cut = [slice(i * s, i * s + r, d) for i, s, r, d in zip(at, steps, reach, spread, strict=True)]
+    for position in itertools.product(*map(range, counts)):
+        cut = [slice(i * s, i * s + r, d) for i, s, r, d in zip(position, steps, reach, spread, strict=True)]
         window = padded[:, *cut]
         for channel in range(w.shape[-1]):
             first = channel // outer * inner
-            result[:, *at, channel] += (window[..., first : first + inner] * w[..., channel]).reshape(len(x), -1).sum(1)
+            result[:, *position, channel] += (
+                (window[..., first : first + inner] * w[..., channel]).reshape(len(x), -1).sum(1)
+            )
     return result
 
 
@@ -88,12 +90,12 @@ def _transpose(
     whole = np.zeros(
         (len(x), *((m - 1) * s + r + 8 for m, s, r in zip(x.shape[1:-1], steps, reach, strict=True)), w.shape[-2])
     )
-    for at in itertools.product(*map(range, x.shape[1:-1])):
+    for position in itertools.product(*map(range, x.shape[1:-1])):
         for k in itertools.product(*map(range, w.shape[:-2])):
-            place = tuple(i * s + j * e for i, s, j, e in zip(at, steps, k, spread, strict=True))
+            place = tuple(i * s + j * e for i, s, j, e in zip(position, steps, k, spread, strict=True))
             for g in range(groups):
                 outputs, inputs = slice(g * outer, (g + 1) * outer), slice(g * inner, (g + 1) * inner)
-                whole[:, *place, outputs] += x[:, *at, inputs] @ w[k][outputs].T
+                whole[:, *place, outputs] += x[:, *position, inputs] @ w[k][outputs].T
     cuts = []
     for m, s, r, e, side in zip(x.shape[1:-1], steps, reach, more, _sides(padding, n), strict=True):
         if isinstance(side, tuple):
@@ -114,8 +116,8 @@ def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     x = np.pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in _per_axis(padding, n))])
     counts = [(x.shape[a + 2] - (size[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
     columns = []
-    for at in itertools.product(*map(range, counts)):
-        cut = [slice(at[a] * s[a], at[a] * s[a] + (size[a] - 1) * d[a] + 1, d[a]) for a in range(n)]
+    for position in itertools.product(*map(range, counts)):
+        cut = [slice(position[a] * s[a], position[a] * s[a] + (size[a] - 1) * d[a] + 1, d[a]) for a in range(n)]
         columns.append(x[:, :, *cut].reshape(len(x), -1))
     return np.stack(columns, -1)
 

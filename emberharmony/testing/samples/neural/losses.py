@@ -31,12 +31,12 @@ def _cross(
     x: Any, t: Any, w: Any = None, reduction: str = "mean", ignored: int = -100, smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     x, t, count = np.moveaxis(x, axis, -1), t.astype(int), x.shape[axis]
-    weight, kept = np.ones(count) if w is None else w, t != ignored
-    chosen = np.eye(count)[np.where(kept, t, 0)]
-    lost = -(((1 - smoothing) * chosen + smoothing / count) * weight * special.log_softmax(x, -1)).sum(-1) * kept
+    weight, is_kept = np.ones(count) if w is None else w, t != ignored
+    chosen = np.eye(count)[np.where(is_kept, t, 0)]
+    losses = -(((1 - smoothing) * chosen + smoothing / count) * weight * special.log_softmax(x, -1)).sum(-1) * is_kept
     if reduction == "none":
-        return lost
-    return lost.sum() / (weight[np.where(kept, t, 0)] * kept).sum() if reduction == "mean" else lost.sum()
+        return losses
+    return losses.sum() / (weight[np.where(is_kept, t, 0)] * is_kept).sum() if reduction == "mean" else losses.sum()
 
 
 _IDS, _HIDDEN = np.array([[0, 3, 1], [2, 2, 1]]), np.array([[0, 3, -100], [2, 2, 1]])

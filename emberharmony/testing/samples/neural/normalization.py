@@ -16,8 +16,8 @@ _T, _P = grid(0, 1, 12).reshape(3, 4), grid(0.05, 0.95, 12).reshape(3, 4)
 
 
 def _layer(x: Any, gamma: Any = None, beta: Any = None, axis: int = -1, epsilon: float = 1e-7) -> Any:
-    off = x - x.mean(axis, keepdims=True)
-    result = off / np.sqrt((off**2).mean(axis, keepdims=True) + epsilon)
+    centred = x - x.mean(axis, keepdims=True)
+    result = centred / np.sqrt((centred**2).mean(axis, keepdims=True) + epsilon)
     shape = [n if i == axis else 1 for i, n in enumerate(x.shape)] if axis >= 0 else x.shape[-1:]
     result = result if gamma is None else result * gamma.reshape(shape)
     return result if beta is None else result + beta.reshape(shape)
@@ -33,8 +33,8 @@ def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int
     parts = []
     for part in np.split(moved, groups, -1):
         axes = tuple(range(1, x.ndim))
-        off = part - part.mean(axes, keepdims=True)
-        parts.append(off / np.sqrt((off**2).mean(axes, keepdims=True) + epsilon))
+        centred = part - part.mean(axes, keepdims=True)
+        parts.append(centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon))
     result = np.concatenate(parts, -1)
     result = result if scale is None else result * scale
     return np.moveaxis(result if offset is None else result + offset, -1, axis)
@@ -42,8 +42,8 @@ def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int
 
 def _response(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1) -> Any:
     moved = np.moveaxis(x, axis, -1)
-    near = [moved[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(moved.shape[-1])]
-    total = np.stack([(part**2).sum(-1) for part in near], -1) if near else moved
+    window = [moved[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(moved.shape[-1])]
+    total = np.stack([(part**2).sum(-1) for part in window], -1) if window else moved
     return np.moveaxis(moved / (k + alpha * total / size) ** beta, -1, axis)
 
 

@@ -22,8 +22,8 @@ def _spans(
 ) -> list[list[tuple[range, int]]]:
     """Returns, for each axis, the places of each window, and how many of them are up to the end of the padding."""
     n, result = len(lengths), []
-    given = [padding] * n if isinstance(padding, (int, str)) else list(padding)
-    for length, k, s, side, d in zip(lengths, sizes, steps, given, dilation, strict=True):
+    paddings = [padding] * n if isinstance(padding, (int, str)) else list(padding)
+    for length, k, s, side, d in zip(lengths, sizes, steps, paddings, dilation, strict=True):
         low, high = (side, side) if isinstance(side, int) else (0, 0) if isinstance(side, str) else side
         reach = (k - 1) * d + 1
         count = (length + low + high - reach) / s + 1

@@ -68,8 +68,8 @@ def _gru(
 ) -> Any:
     state, states = _state(h, x, wh.shape[1], time_major, layer_axis), []
     for row in _steps(x, time_major, reverse):
-        given, own = row @ wi.T + (0 if bi is None else bi), state @ wh.T + (0 if bh is None else bh)
-        (r, z, n), (hr, hz, hn) = np.split(given, 3, -1), np.split(own, 3, -1)
+        input_part, state_part = row @ wi.T + (0 if bi is None else bi), state @ wh.T + (0 if bh is None else bh)
+        (r, z, n), (hr, hz, hn) = np.split(input_part, 3, -1), np.split(state_part, 3, -1)
         new = np.tanh(n + special.expit(r + hr) * hn)
         update = special.expit(z + hz)
         state = (1 - update) * new + update * state

@@ -29,8 +29,8 @@ def _argsort(x, axis=-1, descending=False):
 
 
 def _in_top_k(targets, predictions, k):
-    own = np.take_along_axis(predictions, targets[:, None], -1)
-    return (predictions > own).sum(-1) < k
+    target_score = np.take_along_axis(predictions, targets[:, None], -1)
+    return (predictions > target_score).sum(-1) < k
 
 
 _CASES = (
