@@ -21,6 +21,7 @@ ROUNDS = {
     "fifth": ("convnext torch keras", "bert torch ours", "mixer flax keras"),
     "sixth": ("mixer torch mlx", "convnext torch ours", "gpt2 torch ours"),
     "seventh": ("gpt2 mlx ours", "unet keras ours", "vit torch equinox"),
+    "eighth": ("llama mlx flax", "mixer torch keras", "mixer mlx keras"),
 }
 """The pairs of each round of faults: a kind of model, the library of the first and that of the second.
 
