@@ -6,6 +6,7 @@ folder. `--table` prints the table of the docs from them.
 
 import argparse
 import fnmatch
+import functools
 import json
 import subprocess
 import sys
@@ -78,6 +79,22 @@ def drawn_names(seed: int) -> list[list[str]]:
     return pools
 
 
+@functools.cache
+def server() -> Any:
+    """Returns the process that measures models."""
+    command = [sys.executable, "-W", "ignore", "measure.py"]
+    return subprocess.Popen(command, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def ask(name: str, path: Path, options: argparse.Namespace) -> str:
+    """Has a model measured, and returns how that failed, or an empty text."""
+    print(json.dumps([name, str(path), options.backends, options.timeout]), file=server().stdin, flush=True)
+    for answer in server().stdout:
+        if answer.startswith("DONE "):
+            return str(json.loads(answer[5:]))
+    raise SystemExit(f"measure.py ended with {server().wait()}")
+
+
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Returns the results of a model, measured in a process of its own unless they are in the folder; prints them."""
     path = (options.folder / f"{name.replace('/', '-').replace(':', '-')}.json").resolve()
@@ -86,15 +103,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         path.unlink(missing_ok=True)
     if not path.exists() or lacks(json.loads(path.read_text()), options.backends):
         start = time.perf_counter()
-        command = [sys.executable, "-W", "ignore", "measure.py", name, str(path), *options.backends]
-        failure = ""
-        try:
-            run = subprocess.run(
-                command, cwd=HERE, capture_output=True, text=True, timeout=options.timeout, check=False
-            )
-            failure = f"exit {run.returncode}: {run.stderr[-400:]}" if run.returncode else ""
-        except subprocess.TimeoutExpired:
-            failure = f"more than {options.timeout} s"
+        failure = ask(name, path, options)
         if failure and not path.exists():
             path.write_text(json.dumps({"name": name, "eval": {"failure": failure}}))
         took = f"{time.perf_counter() - start:.0f} s"

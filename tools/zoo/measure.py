@@ -1,7 +1,9 @@
-"""Measures one model of the zoo: `measure.py NAME FILE` writes what it finds as JSON."""
+"""Measures models of the zoo, each in a process of its own, and writes what it finds as JSON."""
 
 import copy
 import json
+import os
+import signal
 import sys
 import time
 import traceback
@@ -23,7 +25,6 @@ import emberharmony
 from emberharmony import nn, ops
 
 FAMILIES = (language, others, vision)
-BACKENDS = ("numpy", "torch", "mlx")
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -164,14 +165,8 @@ def measure(name: str, train: bool, report: dict[str, Any], backends: tuple[str,
             report["eager"]["forward_s"] = seconds(lambda: net(*args, **kwargs))
 
 
-def main() -> None:
-    """Measures a model in both modes, or on more backends in those that a report has.
-
-    The arguments are the name of the model, the file of the report, and the backends.
-    """
-    warnings.filterwarnings("ignore")
-    name, path, backends = sys.argv[1], Path(sys.argv[2]), tuple(sys.argv[3:]) or BACKENDS
-    torch.set_num_threads(1)
+def measure_modes(name: str, path: Path, backends: tuple[str, ...]) -> None:
+    """Measures a model in both modes, or on more backends in those that a report has, and writes the report."""
     report: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"name": name}
     for mode in ("eval", "train") if "train" not in report else ("eval",):
         before = report.get(mode, {}).get("backends", {})
@@ -183,6 +178,38 @@ def main() -> None:
             entry["failure"] = f"{type(failure).__name__}: {failure}"[:900]
             entry["trace"] = traceback.format_exc()[-2000:]
         path.write_text(json.dumps(report, indent=1))
+
+
+def in_child(timeout: float, call: Callable[[], None]) -> str:
+    """Runs a call in a process that is forked from this one, and returns how it failed, or an empty text."""
+    child = os.fork()
+    if not child:
+        call()
+        os._exit(0)
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return f"exit {os.waitstatus_to_exitcode(status)}" if status else ""
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return f"more than {timeout} s"
+
+
+def main() -> None:
+    """Measures the models that the lines of the standard input name, each in a process of its own.
+
+    A line is the name of a model, the file of its report, the backends, and the seconds that it may take, as JSON; each
+    is answered by how the process failed. The processes are forked, because the imports take longer than most models.
+    """
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    emberharmony.from_torch(torch.nn.Linear(1, 1), torch.zeros(1, 1))  # imports what a capture needs
+    for line in sys.stdin:
+        name, path, backends, timeout = json.loads(line)
+        failure = in_child(timeout, partial(measure_modes, name, Path(path), tuple(backends)))
+        print("DONE", json.dumps(failure), flush=True)
 
 
 if __name__ == "__main__":
