@@ -53,6 +53,22 @@ class Standing(Substitute):
         raise NotImplementedError
 
 
+class Enclosing:
+    """The base class of functions that do with another one what torch.compile cannot trace, such as a walk over layers.
+
+    A backend whose compiler traces Python compiles the inner function alone.
+
+    Attributes:
+        inner: the other function.
+    """
+
+    inner: Callable[..., Any]
+
+    def around(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns the function that does the same with another inner function."""
+        raise NotImplementedError
+
+
 class TensorProxy(Substitute):
     """The base class of objects that stand for a native tensor while the ops on it are recorded."""
 

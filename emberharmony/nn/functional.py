@@ -8,6 +8,7 @@ from emberharmony.core.cells.blocks import Assignments, newly_held
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.core.names.lazy import own_names
+from emberharmony.core.tracing import Enclosing
 from emberharmony.core.trees.tree import TreeDef, tree_flatten, tree_unflatten
 from emberharmony.core.types import Tensor
 from emberharmony.nn import walk
@@ -37,12 +38,26 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
         >>> gradients["weight"].tolist(), gradients["bias"].tolist()
         ([[1.0, 2.0]], [1.0])
     """
-    name = type(module).__name__
+    return _ValueAndGrad(module, fn, has_aux)
 
-    def value_and_gradients(*args: Any, **kwargs: Any) -> Any:
-        trained = dict(module.named_parameters(trainable=True))
+
+class _ValueAndGrad(Enclosing):
+    """What `value_and_grad` returns."""
+
+    def __init__(self, module: Module, inner: Callable[..., Any], has_aux: bool) -> None:
+        self.module, self.inner, self.has_aux = module, inner, has_aux
+
+    def around(self, inner: Callable[..., Any]) -> "_ValueAndGrad":
+        """Returns the function for another loss."""
+        return _ValueAndGrad(self.module, inner, self.has_aux)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns the value and the gradients by name."""
+        fn, has_aux = self.inner, self.has_aux
+        cells = dict(walk.named_cells(self.module))
+        trained = {name: cell for name, cell in cells.items() if isinstance(cell, Parameter) and cell.trainable}
         if not trained:
-            raise ArgumentError(f"value_and_grad(): {name} has no trainable parameter")
+            raise ArgumentError(f"value_and_grad(): {type(self.module).__name__} has no trainable parameter")
         changed: list[Cell] = []
 
         def loss(tensors: dict[str, Tensor]) -> Any:
@@ -54,13 +69,12 @@ def value_and_grad(module: Module, fn: Callable[..., Any], *, has_aux: bool = Fa
                 changed[:] = new_values
                 return value, (aux, list(new_values.values()))
 
-        tensors = {key: cell.value for key, cell in trained.items()}
+        tensors = {key: cell.value for key, cell in cells.items()}  # the others because torch.compile traces no move
+        tensors = {key: tensors[key] for key in trained}
         (value, (aux, states)), gradients = ops.value_and_grad(loss, has_aux=True)(tensors)
         for cell, tensor in zip(changed, states, strict=True):
             cell.value = tensor
         return ((value, aux) if has_aux else value), gradients
-
-    return value_and_gradients
 
 
 def functional_call(module: Module, values: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:

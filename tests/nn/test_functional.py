@@ -1,5 +1,7 @@
 """Functional forms of modules, on every backend."""
 
+import copy
+import importlib
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,33 @@ def test_value_and_grad_returns_gradients_by_name_and_keeps_buffers(backend: str
     np.testing.assert_allclose(ops.to_numpy(net.linear.bias.value), before - 1.0, rtol=1e-6)
     with pytest.raises(ArgumentError, match="Counting has no trainable parameter"):
         nn.value_and_grad(net.freeze(), lambda x: ops.sum(net(x)))(x)
+
+
+@pytest.mark.parametrize("has_aux", [False, True])
+def test_value_and_grad_compiles_as_a_whole(quick: str, has_aux: bool) -> None:
+    graphs: dict[str, Any] = {}
+    if quick == "torch":
+        graphs = importlib.import_module("torch._dynamo.utils").counters
+        graphs.clear()
+    net, x = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)), ops.array([[1.0, 2.0, 3.0], [0, 1, 5]])
+    other = copy.deepcopy(net)
+
+    def gradient_of(net: nn.Module) -> Any:
+        def loss(x: Any) -> Any:
+            total = ops.sum(ops.square(net(x)))
+            return (total, ops.add(x, 1.0)) if has_aux else total
+
+        return nn.value_and_grad(net, loss, has_aux=has_aux)
+
+    compiled, plain = ops.compile(gradient_of(net)), gradient_of(other)
+    for _ in range(2):
+        for pair in zip(ops.tree_leaves(compiled(x)), ops.tree_leaves(plain(x)), strict=True):
+            np.testing.assert_allclose(*map(ops.to_numpy, pair), rtol=1e-5, atol=1e-5)
+        for name, buffer in net.named_buffers():
+            np.testing.assert_allclose(ops.to_numpy(buffer), ops.to_numpy(dict(other.named_buffers())[name]), rtol=1e-6)
+    if quick == "torch":
+        assert graphs["stats"]["unique_graphs"] == 1
+        assert not graphs["graph_break"]
 
 
 def test_a_tied_parameter_has_one_gradient(backend: str) -> None:

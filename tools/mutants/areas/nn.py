@@ -4,6 +4,15 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="value-and-grad-compiled-without-aux",
+        module="emberharmony/nn/functional.py",
+        function="_ValueAndGrad.around",
+        original="_ValueAndGrad(self.module, inner, self.has_aux)",
+        replacement="_ValueAndGrad(self.module, inner, False)",
+        tests=("tests/nn/test_functional.py -k 'compiles_as_a_whole and torch'",),
+        why="a compiled loss with other results is taken for one without them",
+    ),
+    Mutant(
         name="batch-norm-biased-variance",
         module="emberharmony/nn/layers/normalization/running.py",
         function="_BatchNorm.__call__",

@@ -26,7 +26,7 @@ from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
-from emberharmony.core.tracing import CLOSED_OVER
+from emberharmony.core.tracing import CLOSED_OVER, Enclosing
 from emberharmony.transforms.program import Program
 from emberharmony.transforms.source import write_function
 
@@ -185,6 +185,8 @@ class TorchTransformsOps:
         return call(fn, *args, vjp=vjp)
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(fn, Enclosing):
+            return fn.around(self.compile_function(fn.inner))
         return TorchFunction(fn, selection.active(), _in_transform)
 
     def compile_program(self, program: Program) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
