@@ -29,10 +29,6 @@ class ArrayBase(SharedMethods, Standing):
 
     `_v` is a native tensor, or what stands for one inside a transform. `_links` is what the array has to do with others
     (`views.Links`); None if it shares its memory with nobody.
-
-    Args:
-        *args: arguments of any kind; the constructor always raises.
-        **kwargs: options of any kind; the constructor always raises.
     """
 
     __slots__ = ("__weakref__", "_links", "_v")
@@ -42,9 +38,6 @@ class ArrayBase(SharedMethods, Standing):
     _kit: ClassVar[Any]
     _v: Any
     _links: Any
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError("arrays are made by functions such as asarray and zeros")
 
     @property
     def runs_on(self) -> Any:

@@ -21,13 +21,12 @@ from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
 from emberharmony.xp.operators import operators
-from emberharmony.xp.views import LOCK, SNAPSHOT, Links, Memory, Stale, alone, call_op, value
+from emberharmony.xp.views import LOCK, Links, Memory, Stale, alone, call_op, is_element, value
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _OPTIONS = frozenset((bool, int, float, complex, str, type(None), type(...)))
 _BOUNDS = frozenset((int, type(None)))
 _BASIC = (int, slice, type(None), type(...))
-_new = object.__new__
 _UNOBSERVED = "xp_unobserved"
 """The flag that no thread observes ops, so that the generated functions may call native functions."""
 op_globals.publish(**{_UNOBSERVED: True})
@@ -111,7 +110,6 @@ class Kit:
         self.bound, self.native = self.backend.bound, self.backend.tensor_type
         self.float = DType(self.backend.usual_float) if self.backend.usual_float else None
         self.writes = type(self.backend).may_write is not Backend.may_write  # some library writes into tensors
-        self.snapshots = self.backend.scalars_share_memory
         self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
         self.dtypes: dict[Any, Dtype] = _Dtypes(self.backend)
         self.join: Callable[[], None] = self.backend.join_thread or _remain
@@ -133,7 +131,8 @@ class Kit:
 
     def _publish_names(self) -> None:
         """Publishes what the generated functions read, under names such as `numpy_xp_Array`."""
-        op_globals.publish_type(self.name_of("type"), self.native, _UNOBSERVED)
+        exact = self.ops.zeros(1).__class__  # `native` may be an abstract class
+        op_globals.publish_type(self.name_of("type"), exact, _UNOBSERVED)
         values = {
             "Array": self.array,
             "Links": Links,
@@ -141,12 +140,12 @@ class Kit:
             "NUMBERS": _NUMBERS,
             "OPTIONS": _OPTIONS,
             "Override": selection.Override,
-            "SNAPSHOT": SNAPSHOT,
             "Stale": Stale,
             "acquire": LOCK.acquire,
             "active": selection.is_active,
             "copy": self.ops.copy,
             "dtype": Dtype,
+            "exact": exact,
             "forget": self.memory.forget,
             "keep": self.memory.keep,
             "join": self.backend.join_thread,
@@ -155,13 +154,11 @@ class Kit:
             "link": self.memory.link,
             "linked": self.memory.link_result,
             "low": self.low,
-            "new": _new,
             "odd": self.odd,
             "overwrite": self.memory.overwrite,
             "picked": self.elements_at,
             "ref": ref,
             "release": LOCK.release,
-            "snapshot": self.memory.snapshot,
             "thread": threading.get_ident,
         }
         op_globals.publish(**{self.name_of(name): value for name, value in values.items()})
@@ -299,13 +296,13 @@ class Kit:
 
     def array_of_leaf(self, leaf: Any) -> Any:
         """Returns an array of a leaf of a tree: a tensor, or what a transform put in its place."""
-        lifted = _new(self.array)
+        lifted = self.array()
         lifted._v, lifted._links = leaf, alone(foreign=True)
         return lifted
 
     def _lift_result(self, result: Any, foreign: bool) -> Any:
         if isinstance(result, (self.native, TensorProxy)):
-            lifted = _new(self.array)
+            lifted = self.array()
             foreign = foreign or (result.__class__ is self.native and self.is_view(result))
             lifted._v, lifted._links = result, alone(foreign=True) if foreign else None
             return lifted
@@ -339,12 +336,10 @@ class Kit:
         except ShapeError as error:
             raise IndexOutOfBoundsError(str(error)) from error
         parts = key if key.__class__ is tuple else (key,)
-        if all(part.__class__ in _BASIC for part in parts):
-            if parts and all(part.__class__ is int for part in parts) and not elements.ndim:
-                if self.snapshots:
-                    self.memory.snapshot(elements, array)
-            else:
-                self.memory.link(elements, array, key)
+        if all(part.__class__ in _BASIC for part in parts) and (
+            self.backend.scalars_share_memory or not is_element(elements, key)
+        ):
+            self.memory.link(elements, array, key)
         return elements
 
     def _chooses_nothing(self, key: Any, shape: tuple[int, ...]) -> bool:

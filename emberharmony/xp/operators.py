@@ -6,18 +6,18 @@ texts, for each backend. `x + y` on NumPy:
     def __add__(self, other):
         if other.__class__ is numpy_xp_Array:
             a, b = self._v, other._v
-            if a.__class__ is numpy_xp_type and b.__class__ is numpy_type and a.dtype is b.dtype:
+            if a.__class__ is numpy_xp_type and b.__class__ is numpy_xp_exact and a.dtype is b.dtype:
                 try: v = numpy_add(a, b)
                 except Exception: v = numpy_xp__add(a, b)
-                if v.__class__ is not numpy_type: v = numpy_wrap(v)
+                if v.__class__ is not numpy_xp_exact: v = numpy_wrap(v)
             else: v = numpy_xp__add(a, b)
-            r = numpy_xp_new(numpy_xp_Array); r._v = v; r._links = None; return r
+            r = numpy_xp_Array(); r._v = v; r._links = None; return r
         ...
 
 The condition is that of the fast path of the op (`core.op_code.op_source`), and the names are globals that all ops
 share (`core.op_globals`). `numpy_xp__add` is the op; it takes what the condition leaves out, and raises the typed
 error. While ops are observed `numpy_xp_type` is None and `numpy_xp__add` tells the watchers, so nothing is tested at
-other times. An array is made without its constructor.
+other times. The class has no constructor, since one in Python would take as long as a small op.
 """
 
 import os
@@ -58,7 +58,7 @@ _UNARY = {"neg": "negative", "abs": "absolute", "invert": "bitwise_not"}
 
 _FILE = os.path.join(os.path.dirname(__file__), "<arrays of {}>")
 """The name of the generated code in tracebacks: inside of the package, whose frames are not the user's lines."""
-_RESULT = "r = @new(@Array); r._v = v; r._links = None; return r"
+_RESULT = "r = @Array(); r._v = v; r._links = None; return r"
 _OPERATOR = f"""
 def __(name)__(self, other):
     (guard)
@@ -87,19 +87,16 @@ def __i(name)__(self, other):
     @acquire()
     try:
         a = self._v
-        if other.__class__ in @NUMBERS:
+        if other.__class__ is @Array:
+            b = other._v
+            (arrays)
+        elif other.__class__ in @NUMBERS:
             b = other
             (number)
-            if self._links is None and v.dtype (same) a.dtype: self._v = v; return self
         else:
-            if other.__class__ is @Array:
-                b = other._v
-                (arrays)
-            else:
-                r = @odd(@_(op), self, other, False)
-                if r is NotImplemented: return r
-                v = r._v
-            if self._links is None and v.dtype (same) a.dtype and v.shape == a.shape: self._v = v; return self
+            r = @odd(@_(op), self, other, False)
+            if r is NotImplemented: return r
+            v = r._v
         @overwrite(self, v)
         return self
     finally: @release()
@@ -123,10 +120,8 @@ def __getitem__(self, key):
     ):
         a = self._v
         (read)
-        r = @new(@Array); r._v = v
-        if c is int and (flat):
-            (scalar)
-            return r
+        r = @Array(); r._v = v
+        (element)
         links = self._links
         if n and links.__class__ is @Links and links.parent is None:
             r._links = self, key
@@ -144,15 +139,8 @@ except Exception: v = @_get_item(a, key); n = False
 """
 """How a library reads an index itself, which `n` notes; the op takes what it refuses, and raises the typed error."""
 
-_ALONE = "r._v = {}; r._links = None"
-_SNAPSHOT = """
-links = self._links
-if links.__class__ is @Links and links.parent is None:
-    r._links = self, @SNAPSHOT
-    links.views.append(@ref(r))
-    if len(links.views) > links.most: @forget(links)
-else: @snapshot(r, self)
-"""
+_ELEMENT = "if c is int and (scalar)not v.ndim: r._v = (wrapped); r._links = None; return r"
+"""What follows where an element has memory of its own."""
 
 
 def operators(kit: Any) -> dict[str, Callable[..., Any]]:
@@ -169,40 +157,55 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
 
 
 def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
-    spec, index = kit.publish(op), kit.backend.native_index
+    spec, index, wraps = kit.publish(op), kit.backend.native_index, kit.backend.wraps
     parts = {
         "guard": join_line(kit),
         "kept": "".join(keep_lines(kit, ["self"])),
         "name": name,
         "op": op,
-        "same": "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "==",
         "read": _READ.format(index) if index else "v = @_get_item(a, key); n = True",
-        "flat": "v.__class__ is not $type and not v.ndim" if kit.backend.wraps else "not v.ndim",
-        "scalar": _SNAPSHOT if kit.snapshots else _ALONE.format("$wrap(v)" if kit.backend.wraps else "v"),
+        "element": "" if kit.backend.scalars_share_memory else _ELEMENT,
+        "scalar": "v.__class__ is not @exact and " if wraps else "",
+        "wrapped": "$wrap(v)" if wraps else "v",
     }
     if text is not _GET:
-        op_of = f"@_{op}"
-        parts["one"] = native_call(kit, spec, ["a"], f"{op_of}(a)")
-        parts["arrays"] = native_call(kit, spec, ["a", "b"], f"{op_of}(a, b)")
-        parts["number"] = native_call(kit, spec, ["a", "b"], f"{op_of}(a, b)", number=True)
+        parts["one"] = native_call(kit, spec, ["a"])
+        for part, number in (("arrays", False), ("number", True)):
+            store = _store_line(kit, spec, number) if text is _IN_PLACE else ""
+            parts[part] = native_call(kit, spec, ["a", "b"], number, store)
     return define(kit, filled(text, parts))
 
 
-def native_call(kit: Any, spec: OpSpec, names: list[str], otherwise: str, number: bool = False) -> str:
+def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
+    """Returns the line of `x += y` that gives an array the native result, if nobody else has the memory of the array.
+
+    Args:
+        number: whether the other operand is a number of Python.
+    """
+    same = "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "=="
+    tests = ["self._links is None"]
+    if number or spec.facts.gives or "{0}.dtype is {1}.dtype" not in fast_of(spec, kit.backend).when:
+        tests.append(f"v.dtype {same} a.dtype")
+    tests += [] if number else ["v.shape == a.shape"]
+    return f"if {' and '.join(tests)}: self._v = v; return self"
+
+
+def native_call(kit: Any, spec: OpSpec, names: list[str], number: bool = False, then: str = "") -> str:
     """Returns the lines that assign the result of an op to `v`, by the native function where that does the same.
 
     Args:
         names: the variables that hold the native tensors.
-        otherwise: the call of the op.
         number: whether the last of them holds a number of Python.
+        then: a line that follows the native function.
     """
+    otherwise = f"@_{spec.name}({', '.join(names)})"
     test = fast_test(kit, spec, names, number)
     arrays = ["self", "other"][: len(names) - number]
     slow = [f"v = {otherwise}", *keep_lines(kit, arrays)]
     if test is None:
         return "\n".join(slow)
     quick = [f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {otherwise}"]
-    quick += [*wrap_lines(kit, spec), *keep_lines(kit, arrays, native=True)]
+    quick += [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, arrays), then]
     return "\n".join([f"if {test}:", *(f"    {line}" for line in quick), "else:", *(f"    {line}" for line in slow)])
 
 
@@ -215,7 +218,7 @@ def fast_call(kit: Any, spec: OpSpec, names: list[str]) -> str:
 def wrap_lines(kit: Any, spec: OpSpec) -> list[str]:
     """Returns the lines that make a tensor of a native scalar, on a backend whose functions return such."""
     scalars = kit.backend.wraps and not fast_of(spec, kit.backend).options and spec.returns not in NEVER_SCALARS
-    return ["if v.__class__ is not $type: v = $wrap(v)"] if scalars else []
+    return ["if v.__class__ is not @exact: v = $wrap(v)"] if scalars else []
 
 
 def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) -> str | None:
@@ -232,7 +235,7 @@ def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) ->
     if len(spec.parameters) != len(names) or (number and not quick.weak):
         return None
     when = re.sub(r"\bnative_(\w+)", r"$\1", (quick.weak if number else quick.when).format(*names))
-    tests = [f"{name}.__class__ is {'@type' if name is names[0] else '$type'}" for name in names]
+    tests = [f"{name}.__class__ is {'@type' if name is names[0] else '@exact'}" for name in names]
     if number:
         tests[-1] = f"({when})"
     elif quick.plain:
@@ -242,16 +245,21 @@ def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) ->
     return " and ".join(tests)
 
 
-def keep_lines(kit: Any, arguments: list[str], native: bool = False) -> list[str]:
+def keep_lines(kit: Any, arguments: list[str]) -> list[str]:
     """Returns the lines by which arrays note that a transform, which traces a result, may keep their memory.
 
     Args:
         arguments: the arrays, or what may hold some.
-        native: whether the result is a native tensor.
     """
-    tests = [] if native else ["v.__class__ is not $type"]
+    tests = ["v.__class__ is not @exact"]
     tests += [kit.backend.recorded_test.format("v")] if kit.backend.recorded_test else []
-    return [f"if {' or '.join(tests)}: @keep({', '.join(arguments)})"] if tests and kit.backend.shares_memory else []
+    return [f"if {' or '.join(tests)}: @keep({', '.join(arguments)})"] if kit.backend.shares_memory else []
+
+
+def native_keep_lines(kit: Any, spec: OpSpec, arguments: list[str]) -> list[str]:
+    """Returns the same for a native result; no library records how booleans were computed."""
+    test = kit.backend.recorded_test if spec.facts.gives != "bool" else ""
+    return [f"if {test.format('v')}: @keep({', '.join(arguments)})"] if test else []
 
 
 def join_line(kit: Any) -> str:

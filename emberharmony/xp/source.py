@@ -10,11 +10,11 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.registry import EMPTY, OpParameter, OpSpec
-from emberharmony.xp.operators import define, fast_call, fast_test, join_line, keep_lines, wrap_lines
+from emberharmony.xp.operators import define, fast_call, fast_test, join_line, keep_lines, native_keep_lines, wrap_lines
 from emberharmony.xp.standard import Passed, signature_of
 
 _RESULTS = {
-    "Tensor": "r = @new(@Array); r._v = v; r._links = None; return r",
+    "Tensor": "r = @Array(); r._v = v; r._links = None; return r",
     "DType": "return @dtype(v)",
     "FloatInfo": "return v._replace(dtype=@dtype(v.dtype))",
     "IntegerInfo": "return v._replace(dtype=@dtype(v.dtype))",
@@ -129,7 +129,7 @@ def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
         "  except Exception: pass",
         "  else:",
     ]
-    return lines + [f"   {line}" for line in [*wrap_lines(kit, spec), *keep_lines(kit, names, native=True), *result]]
+    return lines + [f"   {line}" for line in [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, names), *result]]
 
 
 def _kept_apart(kit: Any, spec: OpSpec, given: bool) -> list[str]:
@@ -142,7 +142,7 @@ def _kept_apart(kit: Any, spec: OpSpec, given: bool) -> list[str]:
         return []
     lines = ["if v is _a: v = @copy(v)"] if given else []
     if kit.backend.shares_memory:
-        lines.append(f"if v.__class__ is $type and {kit.backend.view_test.format('v')}: return @lift_shared(v)")
+        lines.append(f"if v.__class__ is @exact and {kit.backend.view_test.format('v')}: return @lift_shared(v)")
     return lines
 
 

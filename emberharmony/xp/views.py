@@ -28,9 +28,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.tracing import Standing
 
 LOCK = threading.RLock()
-SNAPSHOT = object()
-"""In the place of how a view is read: the array lies in the memory of another, but must not see its next write."""
-_FEW = 16
+_FEW = 64
 """How many views an array may have before those are forgotten that nobody holds."""
 _RANKS = {"bool": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
 _NUMBERS = (bool, int, float, complex)
@@ -43,14 +41,16 @@ class Links:
     Attributes:
         parent: the array that it is a view of, or None.
         how: the key, or the `Call`, by which it is read from its parent.
+        element: whether it is an element, which lies in the memory of its parent, but must not see its next write.
         views: weak references to the views of it.
         most: how many these may be before those that are gone are forgotten.
         foreign: whether its memory belongs to somebody else, so that it is copied before the first write.
     """
 
-    __slots__ = ("foreign", "how", "most", "parent", "views")
+    __slots__ = ("element", "foreign", "how", "most", "parent", "views")
     parent: Any
     how: Any
+    element: bool
     views: list[Any]
     most: int
     foreign: bool
@@ -69,8 +69,14 @@ def alone(foreign: bool = False) -> Links:
     """Returns the links of an array without relatives."""
     links = _new(Links)
     links.parent = links.how = None
-    links.views, links.most, links.foreign = [], _FEW, foreign
+    links.views, links.most, links.foreign, links.element = [], _FEW, foreign, False
     return links
+
+
+def is_element(array: Any, how: Any) -> bool:
+    """Returns whether an array that was read from another at a key is an element, for which NumPy gives a scalar."""
+    parts = how if how.__class__ is tuple else (how,)
+    return bool(parts) and all(part.__class__ is int for part in parts) and not array._v.ndim
 
 
 def links_of(array: Any) -> Any:
@@ -82,7 +88,7 @@ def links_of(array: Any) -> Any:
             if links.__class__ is tuple:
                 parent, how = links
                 links = alone()
-                links.parent, links.how = parent, how
+                links.parent, links.how, links.element = parent, how, is_element(array, how)
                 array._links = links
     return links
 
@@ -149,7 +155,7 @@ def _family(array: Any) -> Iterator[Any]:
 
 
 def _living(parent: Any) -> Iterator[Any]:
-    """Yields the views of an array that somebody holds; a snapshot that got memory of its own is none any more."""
+    """Yields the views of an array that somebody holds; an element that got memory of its own is none any more."""
     for reference in tuple(links_of(parent).views):
         array = reference()
         links = None if array is None else links_of(array)
@@ -180,10 +186,10 @@ class Memory:
         links = parent._links
         if links.__class__ is not Links:
             links = self._own_links(parent)
-        if links.how is SNAPSHOT:
+        if links.element:
             links = self._separate(parent)
             view._v = self.read(parent._v, how)
-        if self.shares and how is not SNAPSHOT:
+        if self.shares:
             self._mark_copy(view._v, parent)
         view._links = parent, how
         views = links.views
@@ -214,14 +220,8 @@ class Memory:
             links.views[:count] = alive
             links.most = max(_FEW, 2 * len(links.views))
 
-    def snapshot(self, array: Any, parent: Any) -> None:
-        """Keeps an array, which lies in the memory of another, as it is when the other is written to."""
-        if parent._links.__class__ is tuple or (parent._links is not None and parent._links.parent is not None):
-            *_, parent = _family(parent)
-        self.link(array, parent, SNAPSHOT)
-
     def _separate(self, array: Any) -> Links:
-        """Gives a snapshot memory of its own."""
+        """Gives an element memory of its own."""
         with LOCK:
             array._v = self.ops.copy(value(array))
             array._links = separate_links = alone()
@@ -248,7 +248,7 @@ class Memory:
     def write(self, array: Any, key: Any, given: Any) -> bool:
         """Writes into an array, and returns whether into its memory; the caller holds the lock."""
         links = links_of(array)
-        if links is not None and links.how is SNAPSHOT:
+        if links is not None and links.element:
             links = self._separate(array)
         old = value(array)
         new = self._fitting(given, old)
@@ -308,7 +308,7 @@ class Memory:
             raise ValueError(f"a result of shape {tuple(new.shape)} does not fit into an array of {tuple(old.shape)}")
         new = self._cast(self._fitting(new, old), old)
         links = links_of(array)
-        if links is None or links.how is SNAPSHOT:
+        if links is None or links.element:
             array._v, array._links = new, None
         elif self.shares and self._is_plain(array, old, new):
             self._detach(array)
@@ -331,10 +331,13 @@ class Memory:
 
     def _detach(self, array: Any) -> None:
         """Gives memory of their own to the arrays that must not see the next write into the family of an array."""
-        *_, root = _family(array)
-        for each in _living(root):
-            if links_of(each).how is SNAPSHOT:
-                each._v, each._links = self.ops.copy(value(each)), None
+        waiting = [*_family(array)][-1:]
+        while waiting:
+            for each in _living(waiting.pop()):
+                if links_of(each).element:
+                    each._v, each._links = self.ops.copy(value(each)), None
+                else:
+                    waiting.append(each)
 
     def _update(self, array: Any, new: Any) -> None:
         """Gives an array a new tensor, and all that it is a view of; the other views become outdated."""
@@ -350,7 +353,7 @@ class Memory:
             waiting = [root]
             while waiting:
                 for each in _living(waiting.pop()):
-                    if each._v.__class__ is Stale or links_of(each).how is SNAPSHOT:
+                    if each._v.__class__ is Stale or links_of(each).element:
                         continue
                     if all(each is not kept for kept in fresh):
                         each._v = Stale(self, each)

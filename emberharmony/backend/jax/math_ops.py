@@ -1,5 +1,6 @@
 """Elementwise arithmetic, on JAX."""
 
+import operator
 from typing import Any
 
 import jax
@@ -239,7 +240,7 @@ class JAXMathOps:
     sqrt = direct(jnp.sqrt, jax.jit(_sqrt), when=_REAL)
     rsqrt = direct(jax.jit(lambda x: jnp.reciprocal(_sqrt(x))))
     square = direct(jnp.square, _square, when=_REAL)
-    negative = direct(jnp.negative, when="{0}.dtype.kind != 'b'")
+    negative = direct(operator.neg, when="{0}.dtype.kind != 'b'")
     absolute = direct(_real_abs, _absolute, when=_REAL)
     positive = staticmethod(lambda x: x)
     sign = direct(_sign, _sign_of_any, when=_REAL)

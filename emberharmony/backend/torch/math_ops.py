@@ -16,7 +16,7 @@ _NUMBERS = (bool, int, float, complex)
 _HELD = 65504
 """The largest number that every floating dtype can represent: the maximum of float16."""
 _FLOAT32 = "{0}.dtype is native_float32"
-_multiplied = through_int64(torch.multiply, ordered=False)
+_multiplied = through_int64(torch.mul, ordered=False)
 _FLOAT64, _clamp = torch.float64, torch.clamp
 
 _FINITE = f"({promotion.weak}) and -1e300 < {{1}} < 1e300"
@@ -126,11 +126,11 @@ def _negative(x: torch.Tensor) -> torch.Tensor:
     if x.dtype.is_complex:
         # The vectorised kernel for complex numbers (PyTorch 2.13) gives +0.0 for a part that is +0.0, not -0.0.
         return torch.view_as_complex(-torch.view_as_real(x.resolve_conj()))
-    return torch.negative(x)
+    return torch.neg(x)
 
 
 def _absolute(x: torch.Tensor) -> torch.Tensor:
-    return torch.absolute(x) if x.dtype.is_signed else x
+    return torch.abs(x) if x.dtype.is_signed else x
 
 
 def _sign_of_any(x: torch.Tensor) -> torch.Tensor:
@@ -159,9 +159,9 @@ class TorchMathOps:
     convert: Any
 
     add = _sum(torch.add)
-    subtract = _sum(torch.subtract)
-    multiply = direct(torch.multiply)
-    divide = direct(torch.divide)
+    subtract = _sum(torch.sub)
+    multiply = direct(torch.mul)
+    divide = direct(torch.div)
     divide_no_nan = staticmethod(_divide_no_nan)
     # int64 modulo 2**64 is wrong for wide unsigned dtypes where an op divides.
     floor_divide = direct(_floor_divide, wide(_division(_floor_divide), unsigned.floor_divide), guard=_FLOAT32)
@@ -178,8 +178,8 @@ class TorchMathOps:
     sqrt = direct(torch.sqrt)
     rsqrt = direct(torch.rsqrt)
     positive = staticmethod(lambda x: x)
-    negative = direct(torch.negative, _negative, when="{0}.dtype.is_floating_point")
-    absolute = direct(torch.absolute, _absolute, when="{0}.dtype.is_signed")
+    negative = direct(torch.neg, _negative, when="{0}.dtype.is_floating_point")
+    absolute = direct(torch.abs, _absolute, when="{0}.dtype.is_signed")
     sign = direct(sign, _sign_of_any, when="{0}.dtype.is_floating_point")
 
     def clip(

@@ -40,7 +40,7 @@ def _log1p(x: torch.Tensor) -> torch.Tensor:
 
 def _arccos(x: torch.Tensor) -> torch.Tensor:
     # PyTorch does not always keep the sign of a zero imaginary part where `x` is 0.
-    angle = torch.arccos(x)
+    angle = torch.acos(x)
     return torch.complex(angle.real, torch.where(x == 0, -x.imag, angle.imag))
 
 
@@ -135,10 +135,10 @@ class TorchElementaryOps:
     sin = direct(torch.sin)
     cos = direct(torch.cos)
     tan = direct(torch.tan)
-    arcsin = direct(torch.arcsin)
-    arccos = _in_complex(torch.arccos, _arccos)
-    arctan = direct(torch.arctan)
-    arctan2 = direct(torch.arctan2, weak=False)
+    arcsin = direct(torch.asin)
+    arccos = _in_complex(torch.acos, _arccos)
+    arctan = direct(torch.atan)
+    arctan2 = direct(torch.atan2, weak=False)
     sinh = direct(torch.sinh)
     cosh = direct(torch.cosh)
     tanh = direct(torch.tanh)
