@@ -93,6 +93,29 @@ def test_an_operator_is_the_op(quick: str, run: Callable[[Any], list[Any]]) -> N
     assert not wrong
 
 
+BINARY: list[Callable[[Any, Any], Any]] = [
+    lambda x, p: x + p,
+    lambda x, p: x - p,
+    lambda x, p: x * p,
+    lambda x, p: x / p,
+    lambda x, p: x // p,
+    lambda x, p: x**p,
+    lambda x, p: ops.cast(x < p, "float32"),
+    lambda x, p: ops.cast(x >= p, "float32"),
+]
+
+
+@pytest.mark.parametrize("cell", [lambda: Parameter(2.0), lambda: Parameter([2.0]), lambda: Buffer([[2.0]])])
+def test_a_cell_of_one_element_is_an_array_to_an_operator(backend: str, cell: Callable[[], Any]) -> None:
+    p, x = cell(), ops.asarray(HOST)
+    for written in BINARY:
+        found, wanted = host(written(x, p)), host(written(x, p.value))
+        assert found.dtype == wanted.dtype == np.float32
+        assert found.tolist() == wanted.tolist()
+    one = Parameter(2.0)
+    assert (float(one), complex(one), "%.1f" % one) == (2.0, 2 + 0j, "2.0")  # noqa: UP031 - an operator that reads a number
+
+
 class Scaled(nn.Module):
     """A layer as a user of any of the libraries writes it."""
 

@@ -10,6 +10,15 @@ ON_MLX = "--ember-backend mlx"
 
 MUTANTS = [
     Mutant(
+        name="mlx-complex-scale",
+        module="emberharmony/backend/mlx/cells.py",
+        function="_refuses_operators.number",
+        original="isinstance(cell.value, mx.array)",
+        replacement="False",
+        tests=(f"tests/core/cells/test_tensor_methods.py -k one_element {ON_MLX}",),
+        why="a tensor times a parameter with one element is complex",
+    ),
+    Mutant(
         name="mlx-steep-leaky-relu",
         module="emberharmony/backend/mlx/neural/activation_ops.py",
         function="MLXActivationOps.leaky_relu",
