@@ -91,7 +91,7 @@ def set_default_float(kit: Any) -> Function:
     def set_default_float(dtype: Any) -> None:
         """Makes a dtype the default float of this namespace alone; None makes it that of `ops`.
 
-        Arrays that are made of numbers of Python, and of nothing, take it.
+        Arrays that are made of numbers of Python, and of nothing, take it, and so do functions of integers alone.
 
         Raises:
             DTypeError: if it is no real floating dtype, or if the backend lacks it.
@@ -101,7 +101,7 @@ def set_default_float(kit: Any) -> Function:
             kit.backend.dtypes.native(chosen)
             if not chosen.is_floating:
                 raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype")
-        kit.float = None if dtype is None else chosen
+        kit.set_float(None if dtype is None else chosen)
 
     return set_default_float
 

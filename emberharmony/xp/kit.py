@@ -11,7 +11,7 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import load
 from emberharmony.core import op_globals, selection
-from emberharmony.core.dtypes import DType, complex64, complex128
+from emberharmony.core.dtypes import DType, complex64, complex128, default_complex, default_float
 from emberharmony.core.errors import BackendMismatchError, IndexOutOfBoundsError, ShapeError
 from emberharmony.core.registry import ALIASES, OPS, OpSpec
 from emberharmony.core.state.locations import TRACKERS
@@ -30,6 +30,8 @@ _BASIC = (int, slice, type(None), type(...))
 _UNOBSERVED = "xp_unobserved"
 """The flag that no thread observes ops, so that the generated functions may call native functions."""
 op_globals.publish(**{_UNOBSERVED: True})
+_INTEGERS = ("bool", "unsigned", "signed")
+_FLOATS = ("float", "complex")
 
 
 def _remain() -> None:
@@ -44,6 +46,19 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
 
     return run
+
+
+def _float_places(spec: OpSpec) -> tuple[int, ...]:
+    """Returns the places of the tensors that an op may make floats of, where they are integers.
+
+    Indices are none. An op with a parameter for the dtype has no such places, nor has one that would draw numbers anew.
+    """
+    parameters = spec.parameters
+    has_own = any(p.role == "DTypeLike" or p.name == "seed" for p in parameters)
+    if has_own or spec.returns != "Tensor" or spec.facts.view or spec.facts.gradient:
+        return ()
+    operands = tuple(i for i, p in enumerate(parameters) if p.role == "Operand")
+    return operands or tuple(i for i, p in enumerate(parameters) if p.is_tensor)
 
 
 class Ops:
@@ -85,7 +100,7 @@ class _Observed:
             self.now = now
             op_globals.set_flag(_UNOBSERVED, not now)
             for kit in KITS:
-                kit.follow_observers()
+                kit.renew()
 
 
 OBSERVED = _Observed()
@@ -109,6 +124,7 @@ class Kit:
         self.backend: Any = load(name)
         self.bound, self.native = self.backend.bound, self.backend.tensor_type
         self.float = DType(self.backend.usual_float) if self.backend.usual_float else None
+        op_globals.publish(**{self.name_of("unset"): self.float is None})
         self.writes = type(self.backend).may_write is not Backend.may_write  # some library writes into tensors
         self.is_view: Callable[[Any], bool] = eval(f"lambda x: {self.backend.view_test.format('x')}")
         self.dtypes: dict[Any, Dtype] = _Dtypes(self.backend)
@@ -167,10 +183,17 @@ class Kit:
         """Returns the global name of what the generated functions of this backend read."""
         return f"{self.backend.prefix}_xp_{name}"
 
+    def set_float(self, dtype: DType | None) -> None:
+        """Sets the default float of the namespace; None makes it that of `ops`."""
+        with LOCK:
+            self.float = dtype
+            op_globals.set_flag(self.name_of("unset"), dtype is None)
+            self.renew()
+
     def plain_type(self, name: str) -> str:
         """Returns the name, in generated texts, of a published type that is None also while ops are observed."""
         tensor_type, flags = op_globals.published_type(name)
-        op_globals.publish_type(self.name_of(name), tensor_type, *flags, _UNOBSERVED)
+        op_globals.publish_type(self.name_of(name), tensor_type, *flags, _UNOBSERVED, self.name_of("unset"))
         return f"@{name}"
 
     def publish(self, op: str) -> OpSpec:
@@ -189,14 +212,41 @@ class Kit:
         function: Callable[..., Any] = getattr(self.bound, spec.name)
         if OBSERVED.now:
             function = partial(self._call_observed, spec.name)
+        if self.float is not None and (places := _float_places(spec)):
+            function = partial(self._call_with_floats, function, places)
         return _alone(function) if self.backend.join_thread and not spec.facts.elementwise else function
 
     def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the op of those that tell the watchers of this thread or task, if it has any."""
         return getattr(selection.observed(self.bound), op)(*args, **kwargs)
 
-    def follow_observers(self) -> None:
-        """Exchanges the published ops when the first observation begins, and when the last one ends."""
+    def _call_with_floats(
+        self, function: Callable[..., Any], places: tuple[int, ...], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Calls an op, and again with floats of the namespace, if it made those of `ops` of integers alone."""
+        result = function(*args, **kwargs)
+        dtype = self.backend.dtypes.neutral[result.dtype]
+        if dtype not in (default_float(), default_complex()) or self.default_of(dtype.kind) == dtype:
+            return result
+        tensors = [args[i] for i in places if i < len(args)]
+        if any(self._kinds(x, _FLOATS) for x in tensors) or not any(self._kinds(x, _INTEGERS) for x in tensors):
+            return result
+        return function(*(self._as_float(x) if i in places else x for i, x in enumerate(args)), **kwargs)
+
+    def _kinds(self, argument: Any, kinds: tuple[str, ...]) -> bool:
+        """Returns whether an argument is, or has in it, a tensor of one of these kinds of dtypes."""
+        if argument.__class__ in (list, tuple):
+            return any(self._kinds(x, kinds) for x in argument)
+        return self.is_tensor(argument) and self.backend.kinds[argument.dtype] in kinds
+
+    def _as_float(self, argument: Any) -> Any:
+        """Returns an argument with floats of the namespace in the places of tensors of integers."""
+        if argument.__class__ in (list, tuple):
+            return argument.__class__(self._as_float(x) for x in argument)
+        return self.ops.cast(argument, self.float) if self._kinds(argument, _INTEGERS) else argument
+
+    def renew(self) -> None:
+        """Publishes the ops anew: when observation begins or ends, or the default float changes."""
         self.ops.forget()
         op_globals.publish(**{self.name_of(f"_{spec.name}"): self.function(spec) for spec in list(self._published)})
 

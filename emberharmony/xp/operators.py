@@ -235,6 +235,7 @@ def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) ->
     if len(spec.parameters) != len(names) or (number and not quick.weak):
         return None
     when = re.sub(r"\bnative_(\w+)", r"$\1", (quick.weak if number else quick.when).format(*names))
+    when = re.sub(r"\bfloat32_default\b", "(float32_default and @unset)", when)
     tests = [f"{name}.__class__ is {'@type' if name is names[0] else '@exact'}" for name in names]
     if number:
         tests[-1] = f"({when})"

@@ -120,6 +120,20 @@ def test_what_is_given_without_a_copy_is_the_memory(xp: Any, backend: str) -> No
     assert xp.asarray([1, x[0]]).tolist() == [1.0, 2.0]
 
 
+def _require_floats_of_integers(xp: Any, dtype: Any) -> None:
+    """Raises an AssertionError unless integers alone become a dtype where an op makes floats of them."""
+    x = xp.asarray([1, 2])
+    floats = [x * 0.5, 0.5 * x, x / x, x / 2, x**0.5, xp.exp(x), xp.mean(x), xp.where(x > 1, x, 0.5), ops.sin(x)]
+    floats += [xp.softmax(x), xp.exp(x > 1), xp.linalg.vector_norm(x), xp.vmap(xp.sin)(x)]
+    assert {result.dtype for result in floats} == {dtype}
+    assert (x * 1j).dtype is xp.fft.fft(x).dtype is xp.default_complex()
+    assert xp.sum(x).dtype is (x + 1).dtype is xp.where(x > 1, x, 2).dtype is x.dtype
+    single = xp.asarray([0.5, 1.0], dtype=xp.float32)
+    assert (single * x).dtype is (single * 2.0).dtype is xp.exp(single).dtype is xp.float32
+    if dtype is xp.float64:
+        assert float((x / 3)[0]) == 1 / 3
+
+
 def test_each_namespace_has_a_default_float(xp: Any, backend: str) -> None:
     usual = xp.default_float()
     assert usual is (xp.float64 if backend == "numpy" else xp.float32)
@@ -140,6 +154,7 @@ def test_each_namespace_has_a_default_float(xp: Any, backend: str) -> None:
             assert xp.asarray(np.float32(1.0)).dtype is xp.full((1,), xp.ones((), dtype=xp.float32)).dtype is xp.float32
             assert xp.default_dtypes()["real floating"] is dtype
             assert xp.asarray(1j).dtype is xp.default_complex()
+            _require_floats_of_integers(xp, dtype)
         assert ops.default_float() == "float32"
         with pytest.raises(DTypeError):
             xp.set_default_float(xp.int8)

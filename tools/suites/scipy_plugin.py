@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from emberharmony import ops
-
 XP = importlib.import_module(os.environ["EMBERHARMONY_SUITE"])
 # The tests take float64 for the default of every library, and for what integers become in functions of floats.
 XP.set_default_float("float64")
-ops.set_default_float("float64")
 
 
 @pytest.hookimpl(tryfirst=True)

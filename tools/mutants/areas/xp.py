@@ -52,6 +52,24 @@ MUTANTS = [
         why="integers become floats by `x += 1.5`",
     ),
     Mutant(
+        name="floats-of-integers",
+        module="emberharmony/xp/kit.py",
+        function="Kit._call_with_floats",
+        original="dtype not in (default_float(), default_complex())",
+        replacement="dtype != default_float()",
+        tests=(f"tests/xp/test_namespace.py -k default_float {NUMPY}",),
+        why="the spectrum of integers has single precision in NumPy's namespace",
+    ),
+    Mutant(
+        name="floats-of-integers-by-native-functions",
+        module="emberharmony/xp/operators.py",
+        function="fast_test",
+        original="'(float32_default and @unset)'",
+        replacement="'float32_default'",
+        tests=(f"tests/xp/test_namespace.py -k default_float {TORCH}",),
+        why="integers times 0.5 become float32 in PyTorch's namespace whose default is float64",
+    ),
+    Mutant(
         name="memory-of-others",
         module="emberharmony/xp/views.py",
         function="Memory._is_plain",
@@ -108,7 +126,7 @@ MUTANTS = [
     Mutant(
         name="arrays-that-watchers-see",
         module="emberharmony/xp/kit.py",
-        function="Kit.follow_observers",
+        function="Kit.renew",
         original="self.ops.forget()",
         replacement="return",
         tests=(f"tests/xp/test_observing.py {NUMPY}",),
