@@ -108,7 +108,7 @@ def wheel(session: nox.Session) -> None:
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(wheels), ".", "./emberlint")
     built = next(wheels.glob("emberharmony-*.whl"))
     linter = next(wheels.glob("emberlint-*.whl"))
-    session.install("--constraint", "constraints.txt", str(linter), f"{built}[mlx,cli,lint]")
+    session.install("--constraint", "constraints.txt", str(linter), f"{built}[torch,mlx,cli,lint]")
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert example is not None
     (empty / "example.py").write_text(example[1], encoding="utf-8")
