@@ -13,7 +13,8 @@ ALL = list(mistakes([*AREAS, *LATER]))
 
 @pytest.mark.parametrize("mistake", [pytest.param(mistake, id=f"{area}: {mistake.name}") for area, mistake in ALL])
 def test_the_output_says_what_the_score_was_given_for(mistake: Mistake, tmp_path: Path) -> None:
-    if not all(importlib.util.find_spec(name) for name in (mistake.backend, *mistake.needs)):
+    needs = (mistake.backend, *mistake.needs, *(["IPython"] if mistake.notebook else []))
+    if not all(importlib.util.find_spec(name) for name in needs):
         pytest.skip("a library is missing")
     output = output_of(mistake, tmp_path)
     assert re.search(mistake.says, output, re.DOTALL), output

@@ -12,6 +12,7 @@ from emberharmony.core import selection
 from emberharmony.core.cells.blocks import Assignments, ReadCells
 from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.cells.forms import Form, hold_forms, layout_of
+from tests.another import another
 
 BITS = np.arange(6, dtype=np.uint32).reshape(2, 3)
 
@@ -39,7 +40,7 @@ def test_copies_pickles_and_other_backends_get_the_tensor(backend: str) -> None:
         assert other.value.tolist() == BITS.tolist()
     assert repr(cells[0]) == "Buffer(shape=(2, 3), dtype=uint32)"
     assert layout_of(cells, home) is layout
-    with ops.use_backend("numpy" if backend != "numpy" else "torch"):
+    with ops.use_backend(another(backend)):
         assert layout_of(cells, selection.active().backend.home) is None
         assert cells[0].value.tolist() == BITS.tolist()
     assert cells[0].value.tolist() == BITS.tolist()
