@@ -10,14 +10,32 @@ import sys
 from types import FrameType
 from typing import Any
 
-from emberharmony.core.errors import suggest
+from emberharmony.core.docstrings import completion
+from emberharmony.core.errors import EmberError, suggest
 from emberharmony.core.names import elsewhere, spellings
 from emberharmony.core.registry import ALIASES, OPS
 
 _NAME = __name__.partition(".")[0]
-_KEYWORD = re.compile(r"(?:(\w+)\.)?(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+_CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) (?:(got an unexpected keyword)|takes .* but|missing \d+ required)")
+_QUOTED = re.compile(r"'(\w+)'")
+_IMPORT = re.compile(rf"cannot import name '(\w+)' from '{_NAME}\.?([\w.]*)'|No module named '{_NAME}\.(\w+)")
 _ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
-_NO_GRAPH = "does not require grad and does not have a grad_fn"
+_RAISED: tuple[tuple[type[Exception], str, str], ...] = (
+    (TypeError, "'function' object does not support the context manager", "call it, as in: with ops.checked():"),
+    (
+        TypeError,
+        "'list' object is not an iterator",
+        "parameters(), buffers() and children() return lists: use next(iter(model.parameters()))",
+    ),
+    (
+        TypeError,
+        "'dict' object is not callable",
+        "a file and state_dict() give a dict of tensors: make the model first, then io.load_model(model, path)",
+    ),
+    (RuntimeError, "does not require grad and does not have a grad_fn", elsewhere.ATTRIBUTES["Module"]["backward"]),
+    (RuntimeError, "dtype must be either a floating point", "use ops.mean(x), or ops.cast(x, 'float32') before it"),
+)
+"""By the class and a part of the message of an error that Python or an array library raises, the way out."""
 
 
 def hint_for(error: BaseException, frame: FrameType) -> str:
@@ -27,19 +45,15 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         error: the error.
         frame: the innermost frame of the user's program; only if it has names of this library there are hints.
     """
-    if not _uses_library(frame):
+    if isinstance(error, ImportError) and (match := _IMPORT.match(str(error))):
+        return spellings.nearest(match[1] or match[3], match[2] or "").removeprefix("; ")
+    if isinstance(error, EmberError) or not _uses_library(frame):
         return ""
     if isinstance(error, AttributeError):
         return _hint_for_attribute(error)
-    if isinstance(error, TypeError) and (match := _KEYWORD.match(str(error))):
-        return _hint_for_keyword(frame, match[1] or "", match[2], match[3])
-    if isinstance(error, TypeError) and "'function' object does not support the context manager" in str(error):
-        return "call it, as in: with ops.checked():"
-    if isinstance(error, TypeError) and "'list' object is not an iterator" in str(error):
-        return "parameters(), buffers() and children() return lists: use next(iter(model.parameters()))"
-    if isinstance(error, RuntimeError) and _NO_GRAPH in str(error):
-        return elsewhere.ATTRIBUTES["Module"]["backward"]
-    return ""
+    if isinstance(error, TypeError) and (match := _CALL.match(str(error))):
+        return _hint_for_call(str(error), frame, match)
+    return next((hint for kind, text, hint in _RAISED if isinstance(error, kind) and text in str(error)), "")
 
 
 def _uses_library(frame: FrameType) -> bool:
@@ -82,25 +96,55 @@ def _is_tensor(value: Any) -> bool:
     return any(isinstance(value, backend.tensor_type) for backend in backends)
 
 
-def _hint_for_keyword(frame: FrameType, owner: str, function: str, keyword: str) -> str:
-    """Returns what a keyword is called here, if a function or class of this library was called."""
+def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
+    """Returns what a function or class of this library takes that was called with other arguments."""
+    owner, function, is_unknown = match.groups()
     called = _named(frame, owner or function)
     if called is None:
         return ""
+    quoted, described = _QUOTED.findall(message), called
     if called in OPS.values() or (function in OPS and called.__module__.startswith(f"{_NAME}.ops")):
-        return str(spellings.unknown_keyword(function, keyword)).partition("; ")[2]
-    names = [name for name in inspect.signature(called).parameters if name != "self"]
-    ours = elsewhere.OPTIONS.get(keyword)
-    hint = f"use {ours}=" if ours in names else suggest(keyword, names).removeprefix("; ")
-    return f"{hint} (it takes {', '.join(names)})".strip()
+        if is_unknown:
+            return str(spellings.unknown_keyword(function, quoted[0])).partition("; ")[2]
+        described = OPS[function]
+    elif owner and function != "__init__":
+        described = called, function
+    parameters = completion.parameters(described)
+    names = [each.name for each in parameters if is_unknown or not each.keyword_only or each.name in quoted]
+    takes = f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
+    if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
+        return "; ".join([takes, *_meanings(described, quoted or names[-1:])])
+    ours = elsewhere.OPTIONS.get(quoted[0], "")
+    if ours in names:
+        return "; ".join([f"use {ours}= ({takes})", *_meanings(described, [ours])])
+    return f"{ours if ' ' in ours else suggest(quoted[0], names).removeprefix('; ')} ({takes})".strip()
+
+
+def _meanings(described: Any, names: list[str]) -> list[str]:
+    """Returns the first sentence of the description of each parameter."""
+    texts = completion.descriptions(described)
+    return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]
 
 
 def _named(frame: FrameType, name: str) -> Any:
-    """Returns the function or class of this library that a program calls by a name, or by an attribute of a module."""
+    """Returns the function or class of this library that a program calls by a name, or by an attribute of a module.
+
+    Args:
+        frame: the frame of the program.
+        name: the name in the message of Python: that of the function, or of the class that defines the method.
+    """
     for value in [*frame.f_locals.values(), *frame.f_globals.values()]:
         if _is_ours(value):
-            if getattr(value, "__name__", None) == name and callable(value):
-                return value
-            if inspect.ismodule(value) and callable(member := vars(value).get(name)) and _is_ours(member):
-                return member
+            modules = [value, *_public_modules(value)] if inspect.ismodule(value) else []
+            members = [member for module in modules for member in vars(module).values()]
+            for member in [value, *members] if modules or callable(value) else ():
+                for each in member.__mro__ if isinstance(member, type) else [member]:
+                    if getattr(each, "__name__", None) == name and callable(each) and _is_ours(each):
+                        return each
     return None
+
+
+def _public_modules(module: Any) -> list[Any]:
+    """Returns the public packages that a module has as attributes, such as `losses` of `nn`."""
+    names = [f"{_NAME}.{space}" for space in spellings.PUBLIC if space]
+    return [each for each in vars(module).values() if inspect.ismodule(each) and each.__name__ in names]

@@ -197,14 +197,16 @@ OPTIONS: dict[str, str] = {
     "strides": "stride",
     "pool_size": "kernel_size",
     **_each("rate dropout_rate", "p"),
-    "return_sequences": "batch_first",
+    "return_sequences": "the output has every step, and with batch_first=True the last one is output[:, -1]",
     "size": "num_embeddings",
     "generator": "rng",
     "seed": "rng",
-    "patience": "callbacks",
+    **_each("patience early_stopping", "callbacks"),
+    "requires_grad": "trainable",
+    "activation": NAMES["nn"]["Activation"],
     "verbose": "progress",
     "validation_data": "validation",
     "n_epochs": "epochs",
     "num_epochs": "epochs",
 }
-"""By the option of a layer, an optimizer or `nn.fit` in another library, ours."""
+"""By the option of a layer, an optimizer or `nn.fit` in another library, ours, or what to do where there is none."""

@@ -45,6 +45,9 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         if name not in homes:
             # Imported here, because only unknown names need it.
             from emberharmony.core.names.unknown_names import unknown_name
+            from emberharmony.core.state import hooks
+
+            hooks.install()  # Python replaces this error by its own if the name was to be imported
 
             raise unknown_name(package, name)
         # Imported here, because `import emberharmony` loads nothing but names.

@@ -1,8 +1,9 @@
 """The errors for names that a public package or a backend lacks.
 
-An unknown name has a hint as an attribute (`ops.randn`) but not in an import (`from emberharmony.ops import randn`):
-Python asks the same `__getattr__` for both, and replaces the error by an `ImportError` of its own. The hint takes
-milliseconds, so the message computes it when it is read: `hasattr(ops, name)` reads none and takes 3 µs.
+An unknown name has a hint as an attribute (`ops.randn`). In an import (`from emberharmony.ops import randn`) Python
+asks the same `__getattr__` and replaces its error by an `ImportError`, which gets the hint when it ends a program
+(`core.display.hints`). A hint takes milliseconds, so the message computes it when it is read: `hasattr(ops, name)`
+reads none and takes 3 µs.
 """
 
 

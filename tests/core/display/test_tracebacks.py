@@ -70,12 +70,50 @@ def test_an_unexpected_error_of_the_library_is_shown_whole(monkeypatch: pytest.M
         (lambda: nn.Linear(2, 1, bais=False), "did you mean 'bias'"),
         (lambda: (ops.sum([1.0]), ops.sum([1.0], dim=0)), "use axis="),
         (lambda: next(nn.Linear(2, 1).parameters()), "next(iter(model.parameters()))"),
+        (lambda: nn.Linear(2), "it takes in_features, out_features, bias; out_features: the length of the last axis"),
+        (lambda: nn.Conv2d(1, 2), "kernel_size: one integer"),
+        (lambda: nn.fit(1, 2, 3, 4, 5), "batches: batches of one epoch each time it is iterated, such as `nn.data"),
+        (lambda: nn.fit(1, 2, 3, 4, early_stopping=3), "callbacks: called with each `Step`; one that returns a text"),
+        (lambda: nn.data.batches(np.ones(2), 2), "batch_size: how many rows a batch has"),
+        (lambda: nn.losses.mse(1.0, 1.0, reduce=True), "did you mean 'reduction'"),
+        (lambda: nn.Linear(2, 1).to("cuda"), "by keyword it takes dtype, device, backend"),
+        (lambda: nn.Linear(2, 1, activation="relu"), "use nn.ReLU()"),
+        (lambda: Parameter(1.0, requires_grad=False), "use trainable="),
+        (lambda: ops.one_hot([1]), "num_classes: the number of classes"),
+        (lambda: nn.Linear(2, 1).state_dict()(1.0), "make the model first, then io.load_model(model, path)"),
     ],
 )
 def test_an_error_of_python_has_a_hint(call: Any, hint: str) -> None:
     ops.set_backend("numpy")
     text = shown(caught(call))
     assert hint in text.partition("hint: ")[2], text
+
+
+def test_the_mean_of_booleans_has_a_hint_on_torch() -> None:
+    torch = pytest.importorskip("torch")
+    assert "hint: use ops.mean(x)" in shown(caught(lambda: torch.ones(2, dtype=torch.bool).mean()))
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("from emberharmony import layers", "layers and models are in emberharmony.nn"),
+        ("from emberharmony.layers import Dense", "layers and models are in emberharmony.nn"),
+        ("from emberharmony.nn import Dense", "use nn.Linear(in_features, out_features)"),
+        ("from emberharmony.ops import randn", "use ops.random.normal(shape)"),
+        ("from emberharmony import optimm", "did you mean 'optim'?"),
+    ],
+)
+def test_an_import_of_an_unknown_name_has_a_hint(line: str, hint: str) -> None:
+    error = caught(lambda: exec(line, {}))
+    assert hint in shown(error).partition("hint: ")[2]
+
+
+@pytest.mark.fresh_process
+def test_the_first_import_of_a_program_has_a_hint_too() -> None:
+    program = "from emberharmony import layers"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "hint: layers and models are in emberharmony.nn" in run.stderr
 
 
 def test_programs_without_the_library_get_no_hint() -> None:
