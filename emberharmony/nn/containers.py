@@ -88,6 +88,9 @@ class Sequential(_Listed):
                 f"emberharmony.nn, emberharmony.from_torch(module, example_inputs), or for a constant function "
                 f"nn.Lambda(lambda x: layer(x))"
             )
+        if isinstance(member, type) and issubclass(member, Module):
+            name = member.__name__
+            raise ArgumentTypeError(f"{type(self).__name__} got the class {name}, which makes layers: write {name}()")
         return super()._as_member(Lambda(member) if callable(member) and not isinstance(member, Module) else member)
 
     def __call__(self, x: Any) -> Any:

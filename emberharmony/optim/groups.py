@@ -249,6 +249,8 @@ def _way_out(given: Any) -> str:
         return f"; call it: {given.__name__}()"
     if isinstance(given, Mapping):
         return "; a state dict has tensors: pass the model" if given else ""
+    if isinstance(given, (int, float)):
+        return f"; the model comes before the learning rate: (model, lr={given!r})"
     tensors = [name for name, value in getattr(given, "__dict__", {}).items() if ops.is_tensor(value)]
     if tensors:
         return f"; {type(given).__name__}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"

@@ -102,7 +102,8 @@ class Optimizer(ParameterGroups):
         if not gradients and grads is None:
             warnings.warn(
                 f"{type(self).__name__}.step() changes nothing, because no parameter has a gradient: call "
-                f"ops.backward(lambda: loss_fn(model(x), y), model) before each step, which clears the gradients",
+                f"ops.backward(lambda: loss_fn(model(x), y), model) before each step, which clears the gradients, and "
+                f"make a new optimizer for a new model",
                 TrainingWarning,
                 stacklevel=2,
             )

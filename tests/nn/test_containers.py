@@ -25,6 +25,11 @@ def test_sequential_calls_its_modules_in_order(backend: str) -> None:
         net.append(3)
 
 
+def test_the_class_of_a_layer_is_no_layer() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"Sequential got the class ReLU, which makes layers: write ReLU\(\)"):
+        nn.Sequential(nn.Linear(2, 3), nn.ReLU)
+
+
 def test_lists_and_dicts_hold_modules_and_parameters(backend: str) -> None:
     layers = nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 2)])
     assert [len(layers), len(layers[1:])] == [2, 1]

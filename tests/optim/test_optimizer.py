@@ -135,6 +135,13 @@ def test_wrong_arguments_are_refused(make: Callable[[], Any], error: type[Except
         make()
 
 
+def test_a_rate_in_the_place_of_the_model_and_a_step_for_another_model_are_named(backend: str) -> None:
+    with pytest.raises(errors.ArgumentError, match=r"the model comes before the learning rate: \(model, lr=0\.001\)"):
+        optim.Adam(0.001)
+    with pytest.warns(errors.TrainingWarning, match="make a new optimizer for a new model"):
+        optim.SGD(Parameter(1.0)).step()
+
+
 def test_numbers_of_other_libraries_do_not_promote(backend: str) -> None:
     weight = Parameter([1.0, 2.0])
     optimizer = optim.Adam([weight], lr=np.float64(0.1), betas=(np.float64(0.5), np.float32(0.5)))

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, dataclass_transform
 
 from emberharmony import Parameter, ops
-from emberharmony.core.errors import ArgumentError, ShapeError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.locate import fault
@@ -48,7 +48,13 @@ def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[...
     signature = Signature(arguments)
 
     def construct(self: Any, *args: Any, **kwargs: Any) -> None:
-        bound_arguments = signature.bind(*args, **kwargs)
+        try:
+            bound_arguments = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            name, takes = type(self).__name__, ", ".join(options) or "no option"
+            raise ArgumentTypeError(
+                f"{name}(): {error}; it takes {takes}, and a layer its input: nn.{name}()(x)"
+            ) from None
         bound_arguments.apply_defaults()
         for name, value in bound_arguments.arguments.items():
             setattr(self, name, number(name, value) if kinds[name] is float else value)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, Protocol
 
 from emberharmony import Parameter, ops
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
 from emberharmony.nn.module import Module
 from emberharmony.nn.training.history import History
 from emberharmony.nn.training.progress import Progress, Step
@@ -235,7 +235,15 @@ class _Run:
             named = [name for name, cell in cells if cell.grad is not None and not _is_finite(cell.grad)]
             self._optimizer.zero_grad()
             return (
-                f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}"
+                f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}; "
+                f"{_way_out(inputs)}"
+            )
+        if norm == 0.0 and number == 1:
+            warnings.warn(
+                "the gradients of the first step are zero: does the loss call the model, as in "
+                "lambda x, y: loss_fn(model(x), y)?",
+                TrainingWarning,
+                stacklevel=5,
             )
         if self._clip is not None and norm > self._clip:
             for cell in parameters:
@@ -270,6 +278,13 @@ def _validate(module: Module, validation: Callable[[], Any]) -> float:
 
 def _number(x: Any) -> float:
     return float(x)  # emberlint: ignore[precision-cast] -- the history holds Python numbers
+
+
+def _way_out(inputs: tuple[Any, ...]) -> str:
+    """Returns what to do about a loss that is not finite."""
+    if not all(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs)))):
+        return "the batch itself has NaN or infinite values: replace them (ops.nan_to_num) or leave their rows out"
+    return "take a smaller learning rate or clip=1.0, and ops.checked() names the op that makes the first NaN"
 
 
 def _is_finite(x: Any) -> bool:

@@ -1,8 +1,9 @@
 """What `fit` notes of a training."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.nn.training.progress import Step
 
 
@@ -52,6 +53,20 @@ class History(list[Step]):
         axes.set_xlabel("step")
         axes.legend()
         return axes
+
+    if not TYPE_CHECKING:  # a type checker knows the item of a list
+
+        def __getitem__(self, key: Any) -> Any:
+            """Returns a step, or several as a list.
+
+            Raises:
+                ArgumentTypeError: if the key is the name of a series, as in Keras.
+            """
+            if isinstance(key, str):
+                raise ArgumentTypeError(
+                    f"a history is a list of steps, not {key!r}: use history.losses or .validations"
+                )
+            return super().__getitem__(key)
 
     def __repr__(self) -> str:
         if not self:

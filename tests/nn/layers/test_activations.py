@@ -137,8 +137,12 @@ def test_wrong_options_are_refused() -> None:
         nn.RReLU(0.5, 0.25)
     with pytest.raises(ArgumentError, match="num_parameters must be at least 1"):
         nn.PReLU(0)
-    with pytest.raises(TypeError, match="value"):
+    with pytest.raises(ArgumentTypeError, match=r"value.*it takes threshold, value"):
         nn.Threshold(0.5)  # type: ignore[call-arg]
+    with pytest.raises(
+        ArgumentTypeError, match=r"ReLU\(\): .*takes no option, and a layer its input: nn\.ReLU\(\)\(x\)"
+    ):
+        nn.ReLU(ops.ones(2))  # type: ignore[call-arg]
 
 
 def test_wrong_inputs_name_the_layer(backend: str) -> None:

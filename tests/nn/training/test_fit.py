@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emberharmony import nn, ops, optim
-from emberharmony.errors import ArgumentError, ArgumentTypeError
+from emberharmony.errors import ArgumentError, ArgumentTypeError, TrainingWarning
 
 
 class Training:
@@ -130,6 +130,20 @@ def test_a_loss_that_is_not_finite_stops_the_training_before_it_changes_anything
     assert len(history) == 2
     assert history.stopped.startswith("the loss of step 3 is nan")
     assert np.isfinite(run.weights).all()
+
+
+def test_a_batch_that_is_not_finite_is_named(backend: str) -> None:
+    layer = nn.Linear(2, 1)
+    for x, message in ((np.nan, "the batch itself has NaN"), (1e30, "a smaller learning rate")):
+        batches = nn.data.batches(np.full((3, 2), x, "float32"), np.zeros((3, 1), "float32"), batch_size=3)
+        with pytest.warns(nn.NonFiniteLossWarning, match=message):
+            nn.fit(layer, lambda x, y: nn.losses.mse(layer(x), y), optim.SGD(layer), batches, progress=False)
+
+
+def test_a_loss_that_does_not_call_the_model_is_noticed(backend: str) -> None:
+    run = Training()
+    with pytest.warns(TrainingWarning, match="does the loss call the model"):
+        nn.fit(run.layer, lambda x, y: ops.mean(y), run.optimizer, run.batches, steps=2, progress=False)
 
 
 def test_a_callback_can_end_the_training(backend: str) -> None:

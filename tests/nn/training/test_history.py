@@ -8,6 +8,7 @@ import pytest
 
 from emberharmony import nn, ops, optim
 from emberharmony.core.display.picture import curve
+from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.nn.training import progress
 from emberharmony.nn.training.progress import Progress, Step
 
@@ -24,6 +25,13 @@ def test_a_history_is_one_line() -> None:
     assert repr(found) == "History(3 steps in 0.75 s, loss 2 to 0.5, validation loss 0.75, stopped: enough)"
     assert found.validations == [(3, 0.75)]
     assert found._repr_html_().count("<polyline") == 1
+
+
+def test_the_name_of_a_series_is_no_key_of_a_history() -> None:
+    found = history(2.0, 1.0)
+    assert (found[-1].loss, len(found[:1])) == (1.0, 1)
+    with pytest.raises(ArgumentTypeError, match=r"not 'loss': use history\.losses"):
+        found["loss"]
 
 
 def test_a_history_is_drawn_by_matplotlib() -> None:
