@@ -59,6 +59,14 @@ BAD: dict[str, list[Row]] = {
         ("broadcast_arrays", lambda: ops.broadcast_arrays(X, V), ShapeError, ("(2, 3)", "(4,)")),
         ("broadcast_shapes", lambda: ops.broadcast_shapes((2, 3), (4,)), ShapeError, ("(2, 3)", "(4,)")),
         ("isclose", lambda: ops.isclose(X, V), ShapeError, ("(2, 3)", "(4,)")),
+        ("divide", lambda: ops.divide(X, V[:2]), ShapeError, ("ops.expand_dims(x2, -1) would fit",)),
+        ("concatenate", lambda: ops.concatenate([X, X[:, :1]]), ShapeError, ("with axis=1 they would fit",)),
+        (
+            "linear",
+            lambda: ops.linear(X, np.ones((6, 5))),
+            ShapeError,
+            ("for one sample model(ops.expand_dims(x, 0))",),
+        ),
     ],
     "matmul": [
         ("matmul", lambda: ops.matmul(X, X), ShapeError, ("(2, 3)", "length 3", "last but one axis of the second 2")),
@@ -199,7 +207,7 @@ BAD: dict[str, list[Row]] = {
     "index out of bounds": [
         ("take", lambda: ops.take(X, [99], 0), IndexOutOfBoundsError, ("99", "2")),
         ("take", lambda: ops.take(X, [-3], 0), IndexOutOfBoundsError, ("-3", "2")),
-        ("take", lambda: ops.take(X, 99), IndexOutOfBoundsError, ("99", "6")),
+        ("take", lambda: ops.take(X, 99), IndexOutOfBoundsError, ("99", "6", "from -n to n - 1")),
         ("take", lambda: ops.take(Z, [0], 0), IndexOutOfBoundsError, ("0",)),
         ("take_along_axis", lambda: ops.take_along_axis(X, [[9]], 1), IndexOutOfBoundsError, ("9", "3")),
         ("get_item", lambda: ops.get_item(X, 2), IndexOutOfBoundsError, ("2",)),

@@ -1,13 +1,13 @@
 """Translation of native errors to typed ones, whose message names the op, the backend, the arguments and a way out."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from emberharmony.core import errors
-from emberharmony.core.axes import broadcast
+from emberharmony.core.axes import INDEX_RANGE, broadcast
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
 from emberharmony.core.errors import says as says
 from emberharmony.core.registry import OPS, OpSpec
@@ -32,7 +32,7 @@ _MOST_AXES = 2**16
 _WAY_OUT: dict[type[EmberError], str] = {
     errors.AxisError: "an axis is from -ndim to ndim - 1, and named at most once",
     errors.DTypeError: "cast the tensor first (ops.cast)",
-    errors.IndexOutOfBoundsError: "on an axis of length n an index is from -n to n - 1",
+    errors.IndexOutOfBoundsError: INDEX_RANGE,
     errors.LinAlgError: "check the matrix, or add a small multiple of the identity",
     errors.OutOfMemoryError: "compute it in parts, or use a narrower dtype",
 }
@@ -55,7 +55,7 @@ def explain(
     if typed in (None, errors.ShapeError):
         unfit = _unfit_shapes(backend, spec, arguments)
         if unfit:
-            return errors.ShapeError(f"{head}shapes {unfit} do not broadcast; each axis must be equal or 1")
+            return errors.ShapeError(f"{head}shapes {unfit}")
     if isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error)):
         typed = errors.OutOfMemoryError
     if str(error) == "tuple index out of range":
@@ -69,6 +69,8 @@ def explain(
     way_out = other_library_hint(spec, arguments) or _misfit(backend, spec, arguments)
     if way_out:
         typed = errors.ArgumentTypeError
+    elif typed is errors.ShapeError:
+        way_out = _unfit_parts(backend, spec, arguments)
     elif typed in _WAY_OUT:
         way_out = f"; {_WAY_OUT[typed]}"
     return typed(f"{head}{message} (given {description}){way_out}")
@@ -138,14 +140,37 @@ def _brief(backend: Any, value: Any) -> str:
 
 
 def _unfit_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
-    """Returns the operands' shapes as "(2, 3) and (4,)" if they do not broadcast, else an empty string."""
-    shapes = [
-        tuple(value.shape)
+    """Returns that the operands' shapes, as "(2, 3) and (2,)", do not broadcast, and the way out; or an empty text."""
+    shapes = {
+        parameter.name: tuple(value.shape)
         for parameter, value in zip(spec.parameters, arguments, strict=False)
         if parameter.role == "Operand" and backend.is_tensor(value)
-    ]
+    }
+    if _broadcasts(shapes.values()):
+        return ""
+    text = f"{' and '.join(map(str, shapes.values()))} do not broadcast; each axis must be equal or 1"
+    for name, shape in shapes.items():
+        if 0 < len(shape) < max(map(len, shapes.values())) and _broadcasts({**shapes, name: (*shape, 1)}.values()):
+            return f"{text}: axes are compared from the last one, and ops.expand_dims({name}, -1) would fit"
+    return text
+
+
+def _broadcasts(shapes: Iterable[tuple[int, ...]]) -> bool:
     try:
-        broadcast(shapes)
+        broadcast(list(shapes))
     except ShapeError:
-        return " and ".join(str(shape) for shape in shapes)
-    return ""
+        return False
+    return True
+
+
+def _unfit_parts(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns along which axis tensors of other lengths could be joined, else an empty string."""
+    named = {parameter.name: value for parameter, value in zip(spec.parameters, arguments, strict=False)}
+    parts = next((named[each.name] for each in spec.parameters if each.role == "Tensors"), None)
+    if "axis" not in named or not isinstance(parts, (list, tuple)) or not all(map(backend.is_tensor, parts)):
+        return ""
+    shapes = {tuple(part.shape) for part in parts}
+    if len({len(shape) for shape in shapes}) != 1:
+        return ""
+    unequal = [axis for axis, lengths in enumerate(zip(*shapes, strict=True)) if len(set(lengths)) > 1]
+    return f"; with axis={unequal[0]} they would fit" if spec.name == "concatenate" and len(unequal) == 1 else ""

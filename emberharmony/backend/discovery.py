@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.shared.device import BLOCK_ENTERED, ENVIRONMENT
+from emberharmony.backend.shared.device import ACCELERATORS, BLOCK_ENTERED, ENVIRONMENT
 from emberharmony.core.errors import (
     BackendFallbackWarning,
     BackendNotFoundError,
@@ -124,7 +124,7 @@ def _construct(name: str) -> Backend:
         if plugin is None:
             names = backend_names()
             hint = suggest(name, names)
-            if name.partition(":")[0].lower() in ("cuda", "gpu", "cpu", "mps", "metal"):
+            if name.partition(":")[0].lower() in {"cpu", *ACCELERATORS}:
                 hint = (
                     "; that is a device: use ops.device(name) or model.to(device=name), see ops.get_available_devices()"
                 )

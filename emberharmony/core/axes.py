@@ -6,6 +6,9 @@ from typing import Any
 
 from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError, brief
 
+INDEX_RANGE = "on an axis of length n an index is from -n to n - 1, and an embedding needs a row for each id"
+"""What is said of an index that is out of bounds."""
+
 
 def as_index(value: Any) -> int:
     """Returns an integer of any library, such as a tensor without axes, as a Python integer.

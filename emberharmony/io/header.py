@@ -76,6 +76,9 @@ _STARTS = (
 )
 
 
+_DAMAGED = "the file is cut off, or another kind of file: download or save it again"
+
+
 class TensorInfo(NamedTuple):
     """The description of one tensor in a file.
 
@@ -154,10 +157,11 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
         with PausedCollector():  # it would look for cycles in 100,000 tuples, which have none
             return _check_header(raw, path, 8 + length, size, fault)
     except WeightFileError as error:
-        hint = hint_of_other_format(first + raw[:512]) if error.kind.startswith("header") else ""
-        if not hint:
+        is_of_header = error.kind.startswith("header")
+        if error.hint or not (is_of_header or error.kind == "truncated"):
             raise
-        raise WeightFileError(error.kind, path, error.reason, None, hint) from error.__cause__
+        hint = (hint_of_other_format(first + raw[:512]) if is_of_header else "") or _DAMAGED
+        raise WeightFileError(error.kind, path, error.reason, error.tensor, hint) from error.__cause__
 
 
 def hint_of_other_format(start: bytes) -> str:

@@ -249,12 +249,23 @@ def test_state_dicts_of_torch_are_read_without_running_them(backend: str, tmp_pa
             return os.mkdir, (str(tmp_path / "trapped"),)
 
     torch.save({"w": Trap()}, path)
-    with pytest.raises(WeightFileError, match="safely"):
+    with pytest.raises(WeightFileError, match=r"safely: it holds (posix|nt)\.mkdir"):
         io.load(path)
     assert not (tmp_path / "trapped").exists()
     with pytest.raises(WeightFileError) as caught:
         io.load(tmp_path / "none.pth")
     assert caught.value.kind == "missing"
+
+
+def test_the_way_out_of_a_file_with_a_module_and_of_a_short_file_is_named(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save(torch.nn.Linear(2, 1), tmp_path / "a.pt")
+    with pytest.raises(WeightFileError, match=r"torch\.save\(torch\.load\(path, weights_only=False\)\.state_dict\(\)"):
+        io.load(tmp_path / "a.pt")
+    for content in (b"hello", b"\x99" * 30):
+        (tmp_path / "a.safetensors").write_bytes(content)
+        with pytest.raises(WeightFileError, match="download or save it again"):
+            io.load(tmp_path / "a.safetensors")
 
 
 def test_an_entry_of_a_checkpoint_is_read(backend: str, tmp_path: Path) -> None:

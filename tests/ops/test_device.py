@@ -25,6 +25,11 @@ def test_the_error_for_an_unknown_device_lists_the_available_ones(backend: str) 
         ops.zeros((2,), device="gpu:99")
 
 
+def test_a_gpu_for_numpy_names_the_libraries_that_have_one() -> None:
+    with ops.use_backend("numpy"), pytest.raises(DeviceError, match=r"a GPU needs ops\.set_backend\('torch'\), 'mlx'"):
+        ops.zeros((2,), device="cuda")
+
+
 def test_a_device_block_overrides_the_default_device(backend: str) -> None:
     before = ops.get_default_device()
     with ops.device("cpu"):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from emberharmony.core.dtypes import DType
 
 ENVIRONMENT = "EMBERHARMONY_DEVICE"
+ACCELERATORS = frozenset(("gpu", "cuda", "mps", "metal", "rocm", "xpu"))
+"""Names of devices that are no CPU, of all libraries."""
 BLOCK_ENTERED: ContextVar[bool] = ContextVar("emberharmony_device_block", default=False)
 """Whether entering `with ops.device(...)` is loading the backend; the block then overrides the environment variable."""
 
@@ -161,8 +163,10 @@ def name_of(device: object) -> str:
 
 def unknown_device(device: object, available: list[str]) -> DeviceError:
     """Returns the error for a device that does not exist."""
-    nearest = suggest(device, available) if isinstance(device, str) else ""
-    return DeviceError(f"there is no device {brief(device)} here{nearest} (available: {', '.join(available)})")
+    way_out = suggest(device, available) if isinstance(device, str) else ""
+    if available == ["cpu"] and name_of(device).partition(":")[0].lower() in ACCELERATORS:
+        way_out = "; a GPU needs ops.set_backend('torch'), 'mlx' or 'jax', and a build of that library for it"
+    return DeviceError(f"there is no device {brief(device)} here{way_out} (available: {', '.join(available)})")
 
 
 class device:  # noqa: N801  (a context manager that reads as a function)

@@ -1,5 +1,6 @@
 """Files that `torch.save` has written."""
 
+import re
 import zipfile
 
 import torch
@@ -27,10 +28,16 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
     except FileNotFoundError as error:
         raise WeightFileError("missing", path, "does not exist") from error
     except Exception as error:  # a damaged file raises errors of zipfile, pickle, struct and PyTorch, or any other
-        hint = "convert it to safetensors where you trust it"
-        raise WeightFileError(
-            "torch", path, f"PyTorch cannot read it safely: {brief(str(error))}", None, hint
-        ) from error
+        fault, hint = (
+            f"PyTorch cannot read it safely: {brief(str(error))}",
+            "convert it to safetensors where you trust it",
+        )
+        if refused := re.search(r"GLOBAL ([\w.]+)", str(error)):
+            fault = f"PyTorch cannot read it safely: it holds {refused[1]}, which could run any program, among tensors"
+            hint = (
+                "a whole module that you trust: torch.save(torch.load(path, weights_only=False).state_dict(), new_path)"
+            )
+        raise WeightFileError("torch", path, fault, None, hint) from error
     if entry is not None:
         if not isinstance(content, dict) or entry not in content:
             content_hint = f"; it has {brief(list(content))}" if isinstance(content, dict) else ""

@@ -86,6 +86,8 @@ def shape_error(shape: tuple[int, ...], weight: tuple[int, ...], transposed: boo
     hint = f"a layer nn.Linear needs in_features={shape[-1] if shape else 1}"
     if math.prod(shape[1:]) == wanted:
         hint = "flatten it: ops.reshape(x, (x.shape[0], -1)), or nn.Flatten() before the layer"
+    elif math.prod(shape) == wanted:
+        hint = "a model takes a batch: for one sample model(ops.expand_dims(x, 0))"
     elif shape[-1:] == weight[:1] if transposed else shape[-1:] == weight[1:]:
         hint += f", ops.linear transposed={not transposed}"
     return ShapeError(f"x has shape {shape}, expected (..., {wanted}) for a weight of shape {weight}; {hint}")

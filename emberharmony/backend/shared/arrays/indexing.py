@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices, plain_array
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
-from emberharmony.core.axes import as_index
+from emberharmony.core.axes import INDEX_RANGE, as_index
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -152,7 +152,8 @@ def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
         place = np.unravel_index(int(np.argmax(outside)), outside.shape)
         location = f", at {tuple(map(int, place))} of indices of shape {indices.shape}" if indices.ndim else ""
         raise IndexOutOfBoundsError(
-            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}{location}"
+            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}{location}; "
+            f"{INDEX_RANGE}"
         )
     return np.where(indices < 0, indices + length, indices)
 
@@ -164,7 +165,7 @@ def single(index: int, length: int) -> int:
         IndexOutOfBoundsError: if it is out of bounds.
     """
     if not -length <= index < length:
-        raise IndexOutOfBoundsError(f"index {index} is out of bounds for an axis of length {length}")
+        raise IndexOutOfBoundsError(f"index {index} is out of bounds for an axis of length {length}; {INDEX_RANGE}")
     return index % length
 
 

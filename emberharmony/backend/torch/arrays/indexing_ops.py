@@ -39,6 +39,7 @@ from emberharmony.backend.torch.arrays.indices import (
 from emberharmony.backend.torch.device_ops import place
 from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion
 from emberharmony.backend.torch.tracing import HAS_VALUES
+from emberharmony.core.axes import INDEX_RANGE
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
@@ -190,7 +191,7 @@ class TorchIndexingOps:
         linear = torch.zeros(places.shape[:-1], dtype=torch.int64, device=inputs.device)
         for column, length in zip(columns, inputs.shape, strict=False):
             if bool(((column < -length) | (column >= length)).any()):
-                raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}")
+                raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}; {INDEX_RANGE}")
             linear = linear * length + torch.where(column < 0, column + length, column)
         rest = inputs.shape[len(columns) :]
         values = values.expand((*linear.shape, *rest))
