@@ -88,8 +88,9 @@ def checked(
 ) -> "checked_mode.checked | block.Checking":
     """Returns a block, or a decorator, in which ops of this thread or asyncio task are checked.
 
-    "nan" finds the op that makes the first NaN or infinity of finite numbers, forwards and backwards. "bounds", which
-    is meant without a name, checks tensors of indices, which MLX does not: it reads arbitrary memory. "dtype" finds
+    "nan" finds the op that makes the first NaN or infinity of finite numbers, forwards and backwards, and a loss that
+    is NaN although no op made one, by the data or by an operator such as `x / y`. "bounds", which is meant without a
+    name, checks tensors of indices, which MLX does not: it reads arbitrary memory. "dtype" finds
     results that are wider than the arguments, "device" arguments on several devices and parameters that change their
     backend again and again, "lazy" graphs of MLX that nothing evaluates, and "gradients" copies to NumPy of tensors
     that PyTorch's own autograd records. `False` turns all checks off.

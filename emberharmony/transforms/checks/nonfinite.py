@@ -64,6 +64,7 @@ class NonFinite:
         self._waiting: list[tuple[Any, _Case]] = []
         self._births: dict[int, tuple[Finding, Any]] = {}
         self._last: Finding | None = None
+        self._entry: tuple[_Case, str] | None = None
         self.running_again = False
         """Whether a composite runs again to find the op inside, which is not to be checked."""
 
@@ -119,7 +120,8 @@ class NonFinite:
                 notes.setdefault(node, note)
 
     def watch_graph(self, loss: Any, notes: dict[Any, Any], backend: Any) -> None:
-        """Looks at the gradients of each op while the library computes them, given what `note` has noted."""
+        """Looks at the loss, and at the gradients of each op while the library computes them, by what `note` noted."""
+        self._look_at_loss(loss, backend)
 
         def look(note: list[Any]) -> Any:
             note[1] += 1
@@ -190,10 +192,17 @@ class NonFinite:
             self._probe(case)
 
     def look_at_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
-        """Looks at a loss and its gradients, where only these count."""
+        """Looks at a loss, and at its gradients where only these and the loss count."""
         if self._used:
             self.flush()
             self._judge_used([*_tensors(values, backend.tensor_type), *gradients], backend)
+            return
+        self._look_at_loss(values, backend)
+
+    def _look_at_loss(self, values: Any, backend: Any) -> None:
+        losses = _inexact(values, backend)
+        if losses:
+            self._probe(_Case("", "", "", user_line(sys._getframe(1)), backend, (), losses))
 
     def _probe(self, case: _Case) -> None:
         backend = case.backend
@@ -237,12 +246,18 @@ class NonFinite:
         nonfinite = next((x for x in contents if x.nan), None) or next((x for x in contents if x.infinite), None)
         if nonfinite is None:  # the sum of finite numbers overflowed
             return
+        if not case.op:
+            self._judge_loss(case, nonfinite)
+            return
         operands = _operands(case)
         inputs = operands.values()
         inherited = any(x.nan for x in inputs) or (not nonfinite.nan and any(x.infinite for x in inputs))
         if inherited or not (nonfinite.nan or self._infinities):
             if self._used:
                 self._inherit(case)
+            elif nonfinite.nan and self._entry is None:
+                case.line = case.line or user_line(sys._getframe(2))
+                self._entry = case, ", ".join(name for name, x in operands.items() if x.nan)
             return
         self.running_again = True
         try:
@@ -255,6 +270,26 @@ class NonFinite:
         self._last = finding
         for result in case.results:
             self._births[id(result)] = finding, result
+
+    def _judge_loss(self, case: _Case, contents: Any) -> None:
+        """Reports a loss that is NaN although no op made a NaN: an operator or a library did, or it was in the data."""
+        (entry, names), self._entry = self._entry or (case, ""), None
+        if self._findings or not contents.nan:
+            return
+        line = f"{entry.line[0]}:{entry.line[1]}" if entry.line[0] else ""
+        got = f"{entry.op}() got the first one, in {names}{place(entry.path, line)}" if names else ""
+        self._findings.add(
+            Finding(
+                "nan",
+                entry.op,
+                f"the loss on backend {case.backend.name!r} is NaN, and no op made it: {got or 'no op has seen it'}; "
+                f"it was in the data or in a parameter, or an operator (x / y) or a function of the library made it, "
+                f"which the check does not see: write these as ops",
+                entry.path,
+                line,
+                case.backend.name,
+            )
+        )
 
     def _inherit(self, case: _Case) -> None:
         """Notes of which birth the results of an op are."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import nn, ops, optim
+from emberharmony import Parameter, nn, ops, optim
 from emberharmony.errors import ArgumentError, CheckWarning, NonFiniteError
 from emberharmony.transforms.observe import is_open
 
@@ -119,6 +119,34 @@ def test_what_is_given_or_inherited_is_no_birth(backend: str) -> None:
         ops.grad(lambda x: ops.sum(ops.maximum(x, -INFINITE)))(array(1.0, 2.0))
         large = ops.full((8,), 3e38)  # a sum of these overflows, but none of them does
         ops.eval(ops.multiply(large, 1.0), ops.sqrt(large))
+
+
+def test_a_loss_that_no_op_made_nan_is_reported_with_the_op_that_got_the_first(backend: str) -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    x = ops.array([[np.nan, 1.0], [1.0, 1.0]])
+    message = r"is NaN, and no op made it: linear\(\) got the first one, in x; in Sequential.0"
+    with pytest.raises(NonFiniteError, match=message), ops.checked("nan"):
+        ops.backward(lambda: ops.sum(net(x)), net)
+    with ops.checked("nan"):
+        ops.backward(lambda: ops.nansum(net(x)), net)  # the loss is finite
+    with ops.checked("nan", policy="record") as found:
+        ops.backward(lambda: ops.sum(ops.log(ops.negative(ops.abs(net(ops.add(ops.nan_to_num(x), 9.0)))))), net)
+        ops.backward(lambda: ops.sum(net(x)), net)
+    assert found[0].op == "log"
+    assert not any("no op made it" in str(finding) for finding in found)  # the first finding says enough
+
+
+def test_an_operator_that_makes_a_nan_is_found_at_the_latest_by_the_loss(backend: str) -> None:
+    cell = Parameter(np.zeros(2, np.float32))
+
+    def loss() -> Any:
+        square = ops.square(cell)
+        return ops.mean(square / square)
+
+    with np.errstate(invalid="ignore"), pytest.raises(NonFiniteError) as caught, ops.checked("nan"):
+        ops.backward(loss, cell)
+    start = "the loss on backend 'torch' is NaN, and no op made it" if backend == "torch" else "divide() on backend"
+    assert str(caught.value).startswith(start)
 
 
 def test_policies_and_kinds(backend: str) -> None:

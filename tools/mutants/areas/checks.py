@@ -4,6 +4,24 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="nan-of-a-graph-without-its-loss",
+        module="emberharmony/transforms/checks/nonfinite.py",
+        function="NonFinite.watch_graph",
+        original="self._look_at_loss(loss, backend)",
+        replacement="None",
+        tests=("tests/transforms/checks/test_nonfinite.py -k by_the_loss --ember-backend torch",),
+        why="on PyTorch a NaN that an operator made is not found",
+    ),
+    Mutant(
+        name="nan-of-data-that-nobody-names",
+        module="emberharmony/transforms/checks/nonfinite.py",
+        function="NonFinite._judge_loss",
+        original="self._findings or not contents.nan",
+        replacement="self._findings or contents.nan",
+        tests=("tests/transforms/checks/test_nonfinite.py -k no_op_made --ember-backend numpy",),
+        why="a loss that is NaN because of the data is no finding",
+    ),
+    Mutant(
         name="nan-of-infinities",
         module="emberharmony/transforms/checks/nonfinite.py",
         function="NonFinite._judge",
