@@ -1,6 +1,7 @@
 """Registration of ops that other packages define, and of gradients for them."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
@@ -28,7 +29,8 @@ def register_op(function: F) -> F:
     """Registers a function that is written with `ops` as an op: its arguments are converted and its errors are typed.
 
     The annotations decide which arguments are converted, as in the declarations of `ops` (`TensorLike`, `Operand`,
-    `Tensors` and `DTypeLike` of `emberharmony.core.types`). Write `@register_op` alone on the line above `def`. The
+    `Tensors` and `DTypeLike` of `emberharmony.types`). Write `@register_op` alone on the line above `def`. The function
+    is called by its own name, and `ops` does not get it; records, checks and comparisons show it by that name. The
     gradient is that of the body unless `register_vjp` defines another.
 
     Args:
@@ -41,7 +43,7 @@ def register_op(function: F) -> F:
 
     Example:
         >>> import emberharmony
-        >>> from emberharmony.core.types import TensorLike
+        >>> from emberharmony.types import TensorLike
         >>> @emberharmony.register_op
         ... def cube(x: TensorLike):
         ...     return ops.multiply(ops.square(x), x)
@@ -88,12 +90,31 @@ def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return body
 
 
+def _whole(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a gradient rule that raises an error where a gradient is missing, on every backend alike."""
+
+    @functools.wraps(rule)
+    def whole(g: Any, y: Any, *arguments: Any) -> tuple[Any, ...]:
+        found = rule(g, y, *arguments)
+        if not isinstance(found, (tuple, list)) or len(found) != len(arguments):
+            kind = f"a tuple of length {len(found)}" if isinstance(found, (tuple, list)) else type(found).__name__
+            parameters = ", ".join(inspect.signature(OPS[name].declared).parameters)
+            raise ArgumentError(
+                f"the gradient rule of {name} returned {kind}; it returns a tuple with one gradient for each argument "
+                f"({parameters}), and None for an argument that has none"
+            )
+        return tuple(found)
+
+    return whole
+
+
 def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
     """Returns a decorator that registers a function as the gradient rule of an op.
 
     The function is called as `rule(g, y, *arguments)`: with the cotangent of the op's result, the result, and the op's
-    arguments in the declared order. It returns a tuple with one gradient per argument, or None for an argument that
-    has none. If it is written with `ops`, it can itself be differentiated, for derivatives of higher order.
+    arguments in the declared order, options too. It returns a tuple with one gradient for each argument, and None in
+    the place of an argument that has none, as of an option. If it is written with `ops`, it can itself be
+    differentiated, for derivatives of higher order.
 
     For an op made by `register_op` the rule is used on every backend. For a built-in op it is used only where the tape
     differentiates, on NumPy and on backends without gradients of their own: PyTorch and MLX differentiate built-in
@@ -108,7 +129,7 @@ def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
 
     Example:
         >>> import emberharmony
-        >>> from emberharmony.core.types import TensorLike
+        >>> from emberharmony.types import TensorLike
         >>> @emberharmony.register_op
         ... def through_steps(x: TensorLike):
         ...     return ops.round(x)
@@ -126,7 +147,7 @@ def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
         raise ArgumentError(f"register_vjp: no op is named {op_name!r}; declare it with register_op")
 
     def register(rule: F) -> F:
-        RULES[op_name] = rule
+        RULES[op_name] = _whole(op_name, rule)
         return rule
 
     return register

@@ -70,6 +70,26 @@ def test_a_registered_gradient_receives_the_options(backend: str) -> None:
     assert float(ops.to_numpy(ops.grad(lambda x: tilted(x, slope=5.0))(1.0))) == -5.0
 
 
+@pytest.mark.parametrize("keyword", [False, True])
+def test_a_registered_gradient_of_another_length_is_refused(backend: str, keyword: bool) -> None:
+    @emberharmony.register_op
+    def rounded(x: TensorLike, step: float = 1.0) -> Any:
+        """Returns the nearest multiple of a step."""
+        return ops.multiply(ops.round(ops.divide(x, step)), step)
+
+    emberharmony.register_vjp(rounded)(lambda g, y, x, step: (g,))
+    call = (lambda x: rounded(x, step=0.5)) if keyword else rounded
+    with pytest.raises(
+        ArgumentError, match=r"rule of rounded returned a tuple of length 1; .* \(x, step\), and None for"
+    ):
+        ops.grad(call)(1.2)
+    emberharmony.register_vjp(rounded)(lambda g, y, x, step: g)
+    with pytest.raises(ArgumentError, match=r"rule of rounded returned \w+;"):
+        ops.grad(call)(1.2)
+    emberharmony.register_vjp(rounded)(lambda g, y, x, step: (g, None))
+    assert float(ops.grad(call)(1.2)) == 1.0
+
+
 def test_the_name_of_an_op_or_alias_cannot_be_registered_again() -> None:
     def sin(x: TensorLike) -> Any:
         """Returns something else."""

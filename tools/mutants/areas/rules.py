@@ -4,6 +4,15 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="registered-rule-of-too-few-gradients",
+        module="emberharmony/rules/registration.py",
+        function="_whole.whole",
+        original="len(found) != len(arguments)",
+        replacement="len(found) > len(arguments)",
+        tests=("tests/transforms/test_registration.py -k another_length --ember-backend numpy",),
+        why="a gradient that a registered rule forgets is zero on NumPy",
+    ),
+    Mutant(
         name="rule-base-of-power",
         module="emberharmony/rules/math.py",
         function="_base",
