@@ -171,6 +171,7 @@ class Kit:
             "linked": self.memory.link_result,
             "low": self.low,
             "odd": self.odd,
+            "outdate": self.memory.outdate,
             "overwrite": self.memory.overwrite,
             "picked": self.elements_at,
             "ref": ref,
@@ -381,15 +382,16 @@ class Kit:
         key = self.low(key)
         if self.is_tensor(key) and self._chooses_nothing(key, array.shape):
             return self.lift(self.ops.zeros((0, *array.shape[len(key.shape) :]), dtype=value(array).dtype))
+        source = value(array)
         try:
-            elements = self.lift(self.ops.get_item(value(array), key))
+            elements = self.lift(self.ops.get_item(source, key))
         except ShapeError as error:
             raise IndexOutOfBoundsError(str(error)) from error
         parts = key if key.__class__ is tuple else (key,)
         if all(part.__class__ in _BASIC for part in parts) and (
             self.backend.scalars_share_memory or not is_element(elements, key)
         ):
-            self.memory.link(elements, array, key)
+            self.memory.link(elements, array, key, source)
         return elements
 
     def _chooses_nothing(self, key: Any, shape: tuple[int, ...]) -> bool:

@@ -127,7 +127,8 @@ def __getitem__(self, key):
             r._links = self, key
             links.views.append(@ref(r))
             if len(links.views) > links.most: @forget(links)
-        else: @link(r, self, key)
+            if self._v is not a: @outdate(r)
+        else: @link(r, self, key, a)
         return r
     return @picked(self, key)
 """

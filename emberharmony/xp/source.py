@@ -96,7 +96,7 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
     if views and first is not None:
         rest = ", ".join(["_p", *passed_arguments[1:]])
         lines.append(f"if {names[first.name]}.__class__ is @Array:")
-        lines.append(f" return @linked(v, {names[first.name]}, lambda _p: @_{spec.name}({rest}))")
+        lines.append(f" return @linked(v, {names[first.name]}, _a, lambda _p: @_{spec.name}({rest}))")
     # An op that a program calls by itself may also import memory, as from_dlpack does.
     lines.append("return @lift_shared(v)" if views or not strict else _result(spec))
     body = "".join(f" {line}\n" for line in [join_line(kit), *lines])

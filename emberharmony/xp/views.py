@@ -181,14 +181,22 @@ class Memory:
                 *_, root = _family(given)
                 self._own_links(root).foreign = True
 
-    def link(self, view: Any, parent: Any, how: Any) -> None:
-        """Makes an array a view of another."""
+    def link(self, view: Any, parent: Any, how: Any, source: Any) -> None:
+        """Makes an array a view of another.
+
+        Args:
+            view: the array.
+            parent: the array that it is a view of.
+            how: the key, or the `Call`, by which it was read.
+            source: the tensor that it was read from.
+        """
         links = parent._links
         if links.__class__ is not Links:
             links = self._own_links(parent)
         if links.element:
             links = self._separate(parent)
-            view._v = self.read(parent._v, how)
+            source = parent._v
+            view._v = self.read(source, how)
         if self.shares:
             self._mark_copy(view._v, parent)
         view._links = parent, how
@@ -196,6 +204,13 @@ class Memory:
         views.append(ref(view))
         if len(views) > links.most:
             self.forget(links)
+        if parent._v is not source:
+            self.outdate(view)
+
+    def outdate(self, view: Any) -> None:
+        """Lets a view be read again, because another thread wrote to its array before the view was linked."""
+        if not links_of(view).element:
+            view._v = Stale(self, view)
 
     def _mark_copy(self, tensor: Any, parent: Any) -> None:
         """Lets writes go round the memory if a view has other memory than its array, as `x[::-1]` on PyTorch."""
@@ -214,10 +229,9 @@ class Memory:
     @staticmethod
     def forget(links: Links) -> None:
         """Forgets the views that are gone; another thread may add one meanwhile."""
-        count = len(links.views)
-        alive = [reference for reference in links.views[:count] if reference() is not None]
         with LOCK:
-            links.views[:count] = alive
+            count = len(links.views)
+            links.views[:count] = [reference for reference in links.views[:count] if reference() is not None]
             links.most = max(_FEW, 2 * len(links.views))
 
     def _separate(self, array: Any) -> Links:
@@ -227,18 +241,25 @@ class Memory:
             array._links = separate_links = alone()
         return separate_links
 
-    def link_result(self, tensor: Any, parent: Any, run: Callable[[Any], Any]) -> Any:
-        """Returns the result of an op that only chooses elements of an array, as a view of it if it is one."""
+    def link_result(self, tensor: Any, parent: Any, source: Any, run: Callable[[Any], Any]) -> Any:
+        """Returns the result of an op that only chooses elements of an array, as a view of it if it is one.
+
+        Args:
+            tensor: the result.
+            parent: the array.
+            source: the tensor of the array that the op got.
+            run: the op.
+        """
         if tensor.__class__ in (list, tuple):
             return tensor.__class__(
-                [self.link_result(x, parent, lambda p, i=i: run(p)[i]) for i, x in enumerate(tensor)]  # type: ignore[misc]
+                [self.link_result(x, parent, source, lambda p, i=i: run(p)[i]) for i, x in enumerate(tensor)]  # type: ignore[misc]
             )
         if tensor.dtype != parent._v.dtype:  # as of `real`
             return self.kit.lift_shared(tensor)
         array = self.kit.lift(tensor)
         array._links = None
         if not self.shares or self.kit.is_stand_in(tensor) or self.backend.aliases(tensor, value(parent)):
-            self.link(array, parent, Call(run))
+            self.link(array, parent, Call(run), source)
         return array
 
     def read(self, tensor: Any, how: Any) -> Any:

@@ -1,6 +1,7 @@
 """Views and writes mean what they mean in NumPy: on every backend, under gradients, from several threads."""
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -242,6 +243,40 @@ def test_threads_lose_no_write(xp: Any) -> None:
         for thread in running:
             thread.join()
         assert total[1:, 0].tolist() == [float(i) for i in range(1, 32)]
+
+
+def test_a_view_that_is_read_while_another_thread_writes_is_read_again(xp: Any) -> None:
+    x, memory = xp.zeros((2, 2)), xp._kit.memory
+    source = x._v
+    view = xp._kit.lift(memory.read(source, slice(0, 1)))
+    x += 1.0  # before the view is linked
+    memory.link(view, x, slice(0, 1), source)
+    assert view.tolist() == [[1.0, 1.0]]
+    view[0] = 2.0
+    assert x.tolist() == [[2.0, 2.0], [1.0, 1.0]]
+
+
+def test_threads_that_write_views_back_lose_no_write_of_others(xp: Any) -> None:
+    interval, count = sys.getswitchinterval(), 32
+    sys.setswitchinterval(1e-5)
+
+    def work(number: int) -> None:
+        for i in range(count):
+            if i % 8 == number:
+                total[i] = float(i + 1)
+            total[i : i + 1, :] += 0.0  # the row of another thread, as it is
+
+    try:
+        for _ in range(3):
+            total = xp.zeros((count, 2))
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert total[:, 0].tolist() == [i + 1.0 for i in range(count)]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_thread_reads_what_another_has_not_computed(xp: Any) -> None:

@@ -52,6 +52,15 @@ MUTANTS = [
         why="integers become floats by `x += 1.5`",
     ),
     Mutant(
+        name="views-that-are-read-while-others-write",
+        module="emberharmony/xp/views.py",
+        function="Memory.link",
+        original="parent._v is not source",
+        replacement="False",
+        tests=(f"{VIEWS} -k read_again {MLX}",),
+        why="a view keeps elements that another thread changed before it was linked",
+    ),
+    Mutant(
         name="floats-of-integers",
         module="emberharmony/xp/kit.py",
         function="Kit._call_with_floats",
