@@ -11,7 +11,7 @@ from docstrings import as_markdown
 from op_pictures import draw_op
 
 from emberharmony import nn, ops
-from emberharmony.core.docstrings.completion import completed
+from emberharmony.core.docstrings.completion import complete_docstring
 from emberharmony.core.registry import OPS, OpSpec
 from emberharmony.rules import REFUSED, RULES
 from emberharmony.testing.repr_source import spell_op
@@ -136,7 +136,7 @@ def op_page(spec: OpSpec, entries: Sequence[dict[str, Any]], picture: str = "") 
     parts = [f"# {shown}", _indexed(spec, aliases), f"```python\nops.{shown}{signature(spec)}\n```"]
     if aliases:
         parts.append(f"Also: {', '.join(f'`{name}`' for name in aliases)}.")
-    parts.append(as_markdown(SEE_ALSO.sub("\n\n", completed(spec))))
+    parts.append(as_markdown(SEE_ALSO.sub("\n\n", complete_docstring(spec))))
     parts += [picture, as_markdown(_near(spec))]
     for head, texts in _details(spec, entries):
         parts.append(f":::{{dropdown}} {head}\n\n{_joined(texts)}\n\n:::")
@@ -271,7 +271,7 @@ def _source(spec: OpSpec) -> str:
 
 def _near(spec: OpSpec) -> str:
     """Returns what the docstring says below "See also", with a link to each op and layer."""
-    block = SEE_ALSO.search(completed(spec))
+    block = SEE_ALSO.search(complete_docstring(spec))
     return re.sub(r"`([\w.]+)`", lambda match: _link(match[1]), block[0].strip()) if block else ""
 
 

@@ -18,7 +18,7 @@ from op_pictures import draw_schedule
 
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.core.docstrings.completion import completed
+from emberharmony.core.docstrings.completion import complete_docstring
 from emberharmony.core.registry import OPS
 from emberharmony.optim import schedules
 from emberharmony.testing.conformance import run_sample
@@ -74,13 +74,13 @@ def _is_public(name: str, each: Any, package: ModuleType) -> bool:
 def _entry(name: str, each: Any, picture: str = "") -> str:
     """Returns the section of a class or function: signature, docstring, picture, and the docstrings of its methods."""
     parts = [
-        f"\n## {name}\n\n```python\n{name}{_plain(each)}\n```\n\n{as_markdown(completed(each))}\n",
+        f"\n## {name}\n\n```python\n{name}{_plain(each)}\n```\n\n{as_markdown(complete_docstring(each))}\n",
         f"\n{picture}\n",
     ]
     for method, defined in vars(each).items() if isinstance(each, type) else ():
         if method[0] != "_" and inspect.isfunction(defined) and defined.__doc__:
             shown = f"{name}.{method}"
-            text = as_markdown(completed((each, method)))
+            text = as_markdown(complete_docstring((each, method)))
             parts.append(f"\n### {shown}\n\n```python\n{shown}{_plain(defined)}\n```\n\n{text}\n")
     return "".join(parts)
 

@@ -69,7 +69,7 @@ def test_no_description_is_of_something_else() -> None:
     unknown = [
         f"{name}: {described}"
         for name, owner in owners().items()
-        for described in completion.arguments(completion.written(owner))
+        for described in completion.arguments(completion.raw_docstring(owner))
         if described not in {parameter.name for parameter in completion.parameters(owner)}
     ]
     assert not unknown, "\n".join(["there are no such parameters:", *unknown])
@@ -98,7 +98,7 @@ def test_a_description_says_more_than_the_name() -> None:
 def test_no_op_repeats_a_shared_text() -> None:
     repeated = []
     for name, spec in OPS.items():
-        own = completion.arguments(completion.written(spec))
+        own = completion.arguments(completion.raw_docstring(spec))
         repeated += [f"{name}: {p.name}" for p in spec.parameters if own.get(p.name, "") == completion.shared(spec, p)]
     assert not repeated, "\n".join(["remove these lines, texts.py has them:", *repeated])
 
@@ -106,7 +106,7 @@ def test_no_op_repeats_a_shared_text() -> None:
 def test_each_shared_text_is_used() -> None:
     used = set()
     for spec in OPS.values():
-        own = completion.arguments(completion.written(spec))
+        own = completion.arguments(completion.raw_docstring(spec))
         fits = [completion.keys(spec, p) for p in spec.parameters if p.name not in own]
         used |= {next((key for key in each if key in completion.SHARED), "") for each in fits}
     assert not set(completion.SHARED) - used
@@ -114,7 +114,7 @@ def test_each_shared_text_is_used() -> None:
 
 def test_each_op_says_what_is_near_it_by_meaning() -> None:
     for name, spec in OPS.items():
-        _, mark, block = completion.completed(spec).partition("\n\nSee also: ")
+        _, mark, block = completion.complete_docstring(spec).partition("\n\nSee also: ")
         said = re.findall(r"`([\w.]+)`, (\w.*?)[;.]", block.partition("\n\n")[0].replace("\n", " ") + ";")
         assert mark, name
         assert said, name

@@ -114,7 +114,7 @@ def _bound(backend: Any, name: str, value: Any) -> Any:
     if hasattr(value, "bound_to"):
         return value.bound_to(backend)
     if value is Parameter or value is Buffer:
-        return _under(backend, value, value)
+        return _with_backend(backend, value, value)
     spec = OPS.get(getattr(value, "__name__", ""))
     return _op(backend, spec) if spec is not None and spec.function is value else value
 
@@ -136,10 +136,10 @@ def _op(backend: Any, spec: OpSpec) -> Function:
         function.__annotations__ = spec.declared.__annotations__
         return function
     finish = _finish(backend, spec)
-    return _under(backend, function, spec.function, finish)
+    return _with_backend(backend, function, spec.function, finish)
 
 
-def _under(backend: Any, function: Function, named: Function, finish: Function | None = None) -> Function:
+def _with_backend(backend: Any, function: Function, named: Function, finish: Function | None = None) -> Function:
     """Returns a function that runs with a backend active.
 
     Args:
@@ -168,7 +168,7 @@ def _finish(backend: Any, spec: OpSpec) -> Function | None:
     if spec.returns in ("FloatInfo", "IntegerInfo"):
         return lambda limits: limits._replace(dtype=native(limits.dtype))
     if spec.returns.startswith("Callable"):
-        return lambda made: _under(backend, made, made)
+        return lambda made: _with_backend(backend, made, made)
     if spec.name == _PULLED_BACK:
-        return lambda made: (made[0], _under(backend, made[1], made[1]), *made[2:])
+        return lambda made: (made[0], _with_backend(backend, made[1], made[1]), *made[2:])
     return None

@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.core import errors
 from emberharmony.core.axes import INDEX_RANGE, broadcast
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
-from emberharmony.core.errors import says as says
+from emberharmony.core.errors import has_message as has_message
 from emberharmony.core.registry import OPS, OpSpec
 
 _BY_BUILTIN: tuple[tuple[type[BaseException], type[EmberError]], ...] = (
@@ -66,7 +66,7 @@ def explain(
         typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     description = describe(backend, spec, arguments)
-    way_out = other_library_hint(spec, arguments) or _misfit(backend, spec, arguments)
+    way_out = other_library_hint(spec, arguments) or _misfit_argument(backend, spec, arguments)
     if way_out:
         typed = errors.ArgumentTypeError
     elif typed is errors.ShapeError:
@@ -98,7 +98,7 @@ def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     return ""
 
 
-def _misfit(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns which argument is not the text or mapping that the op declares, else an empty string."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
         kind = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))

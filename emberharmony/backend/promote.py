@@ -347,7 +347,7 @@ def single(axis: Any, ndim: int) -> int:
     return axes[0]
 
 
-def along(x: Any, axis: int | None, least: int = 0) -> tuple[Any, int]:
+def tensor_and_axis(x: Any, axis: int | None, least: int = 0) -> tuple[Any, int]:
     """Returns a tensor and the axis to work along; without an axis, the flattened tensor and 0.
 
     Args:

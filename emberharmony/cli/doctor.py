@@ -48,7 +48,7 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
             _show(finding)
     seconds = time.perf_counter() - started
     counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in (OK, DIFFERS, BROKEN)}
-    result = {"facts": facts, "counts": counts, "findings": [_plain(finding) for finding in findings]}
+    result = {"facts": facts, "counts": counts, "findings": [_printed_fields(finding) for finding in findings]}
     if as_json:
         click.echo(json.dumps({"backends": backends, "seconds": round(seconds, 1), **result}, indent=1))
     else:
@@ -75,7 +75,7 @@ def _findings(names: Sequence[str], device: str | None, backends: dict[str, Any]
         raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(lacking)}")
 
 
-def _plain(finding: Finding) -> dict[str, Any]:
+def _printed_fields(finding: Finding) -> dict[str, Any]:
     """Returns what a finding says, without empty entries, and without the user's folder."""
     fields = {name: value for name, value in asdict(finding).items() if value}
     return {name: machine.without_home(value) if isinstance(value, str) else value for name, value in fields.items()}

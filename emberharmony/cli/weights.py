@@ -20,7 +20,7 @@ from emberharmony.io.differences import Difference, differences
 from emberharmony.io.index import INDEX
 from emberharmony.io.rewriting import Rewritten, new_names, rewrite
 from emberharmony.io.sources import Source, source
-from emberharmony.io.statistics import Statistics, not_finite, plain, statistics
+from emberharmony.io.statistics import Statistics, json_number, not_finite, statistics
 
 _MATCH = click.option("--match", "pattern", default="*", show_default=True, help="Only tensors with such a name.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -283,7 +283,7 @@ def _as_json(held: Source, name: str) -> dict[str, Any]:
 
 
 def _numbers(figures: Statistics | None) -> dict[str, Any] | None:
-    return None if figures is None else {name: plain(value) for name, value in figures._asdict().items()}
+    return None if figures is None else {name: json_number(value) for name, value in figures._asdict().items()}
 
 
 def _cells(figures: Statistics | None) -> list[str]:
@@ -320,7 +320,7 @@ def _difference(each: Difference) -> dict[str, Any]:
         side: None if info is None else {"dtype": info.dtype, "shape": info.shape}
         for side, info in (("first", each.first), ("second", each.second))
     }
-    largest = {"absolute": plain(each.absolute), "relative": plain(each.relative)}
+    largest = {"absolute": json_number(each.absolute), "relative": json_number(each.relative)}
     return {"name": each.name, "kind": each.kind, **sides, "elements": each.elements, **largest, "nans": each.nans}
 
 

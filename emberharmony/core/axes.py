@@ -27,7 +27,7 @@ def as_index(value: Any) -> int:
         return int(value.item())  # PyTorch 2.13 refuses an integer of 2**63 or more
 
 
-def whole(name: str, value: Any) -> Any:
+def python_integers(name: str, value: Any) -> Any:
     """Returns an option that is an integer, or a sequence of them, with Python integers in place of tensors.
 
     Anything else, such as a word or a Python number, is unchanged, and left to the op.
@@ -36,13 +36,13 @@ def whole(name: str, value: Any) -> Any:
         TypeError: if a tensor in it is not one of integers; dispatch makes it an ArgumentTypeError.
     """
     if value.__class__ in (list, tuple):
-        return value.__class__([whole(name, item) for item in value])
+        return value.__class__([python_integers(name, item) for item in value])
     dtype = "" if value.__class__ is int else str(getattr(value, "dtype", ""))
     if dtype and "int" not in dtype:
         raise TypeError(f"{name} must be an integer, or a sequence of integers, not {brief(value)}")
     if not dtype or not hasattr(value, "ndim"):
         return value
-    return as_index(value) if not value.ndim else [whole(name, item) for item in value]
+    return as_index(value) if not value.ndim else [python_integers(name, item) for item in value]
 
 
 def as_length(n: Any) -> int:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar, overload
 from weakref import WeakValueDictionary
 
 from emberharmony.core import op_globals
-from emberharmony.core.axes import whole
+from emberharmony.core.axes import python_integers
 from emberharmony.core.docstrings.docstring import docstring
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
 from emberharmony.core.op_code.code_swap import SWAP as SWAP
@@ -26,7 +26,7 @@ from emberharmony.core.op_code.op_source import fast as fast
 from emberharmony.core.op_code.op_source import fast_of, parameter_names
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, facts_of, register, register_alias
 from emberharmony.core.state.blame import is_callers
-from emberharmony.core.state.commits import Step, assignment, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import Substitute
 
@@ -186,9 +186,9 @@ class Bound:
             steps = [assignment(spec.function, "__code__", function.__code__)]
         self._made_direct.extend(steps)
         setattr(self, name, function)
-        commit(when(CODES, "direct", self, steps))
+        commit(if_unchanged(CODES, "direct", self, steps))
         if CODES.guarded is self:
-            commit(when(CODES, "guarded", self, [self._guard(name)]))
+            commit(if_unchanged(CODES, "guarded", self, [self._guard(name)]))
         return function
 
     def _made_guarded(self) -> list[Step]:
@@ -343,7 +343,7 @@ def _convert(backend: Any, parameter: OpParameter, value: Any) -> Any:
     value = backend.option(value)
     if not _is_odd(parameter, value):
         return value
-    return whole(parameter.name, value) if parameter.whole else _flag(parameter, value)
+    return python_integers(parameter.name, value) if parameter.whole else _flag(parameter, value)
 
 
 def _refuse_pair(parameter: OpParameter, value: Sequence[Any]) -> None:

@@ -246,7 +246,7 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def says(error: BaseException | None, kinds: tuple[type[BaseException], ...], pattern: str = "") -> bool:
+def has_message(error: BaseException | None, kinds: tuple[type[BaseException], ...], pattern: str = "") -> bool:
     """Returns whether an error, or one in its chain of causes, has one of these types and a matching message.
 
     Args:

@@ -25,7 +25,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.deferred import import_now
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
 from emberharmony.core.registry import OPS, complete
-from emberharmony.core.state.commits import Step, assignment, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.state.scopes import Entry, Scope
 
 
@@ -121,9 +121,9 @@ def _choose() -> Bound:
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
     published = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
-    codes = chain(_direct(backend), when(_PROCESS, "overridden", True, bound._made_guarded()))
+    codes = chain(_direct(backend), if_unchanged(_PROCESS, "overridden", True, bound._made_guarded()))
     # Another thread may have set a backend in the meantime; do not overwrite it.
-    commit(when(_PROCESS, "bound", None, published), when(_PROCESS, "bound", bound, codes))
+    commit(if_unchanged(_PROCESS, "bound", None, published), if_unchanged(_PROCESS, "bound", bound, codes))
     chosen: Bound | None = _PROCESS.bound
     assert chosen is not None
     return chosen
@@ -136,11 +136,13 @@ def switch(backend: Any, source: str) -> None:
         _PROCESS.observers[1](backend.bound)
 
 
-def settle() -> None:
+def unguard() -> None:
     """Makes guarded ops direct again if no override is alive in any context, as a switch to the same backend would."""
     bound = _PROCESS.bound
     if bound is not None and _PROCESS.overridden and not _any_alive():
-        commit(when(_PROCESS, "bound", bound, chain(UNCALLED, _overridden_again(bound), _direct(bound.backend))))
+        commit(
+            if_unchanged(_PROCESS, "bound", bound, chain(UNCALLED, _overridden_again(bound), _direct(bound.backend)))
+        )
 
 
 def switching(backend: Any, source: str) -> Iterable[Step]:
@@ -160,7 +162,7 @@ def _overridden_again(bound: Bound) -> Iterable[Step]:
         return ()
     overridden, free = (assignment(_PROCESS, "overridden", value) for value in (True, False))
     guarded = [*looked_up_steps(), *bound._made_guarded()] if _any_alive() else ()
-    return chain([overridden], _unless_alive([free]), when(_PROCESS, "overridden", True, guarded))
+    return chain([overridden], _unless_alive([free]), if_unchanged(_PROCESS, "overridden", True, guarded))
 
 
 def _direct(backend: Any) -> Iterable[Step]:
@@ -172,13 +174,13 @@ def _direct(backend: Any) -> Iterable[Step]:
         import_now("emberharmony.transforms.trees")
         for name in list(OPS):
             getattr(bound, name)
-    return when(_PROCESS, "overridden", False, bound._made_direct)
+    return if_unchanged(_PROCESS, "overridden", False, bound._made_direct)
 
 
 def _overriding() -> None:
     """Notes that an override may name another backend than that of the process, whose ops become guarded."""
     bound = _PROCESS.bound
-    guarded = () if bound is None else when(_PROCESS, "bound", bound, bound._made_guarded())
+    guarded = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._made_guarded())
     commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guarded)
 
 
@@ -247,7 +249,7 @@ def _enter_observed(scope: Override) -> Any:
     return bound.backend
 
 
-def observed(bound: Any) -> Any:
+def telling_ops(bound: Any) -> Any:
     """Returns the ops that tell the watchers of this thread or task in the place of others; these if there are none."""
     observers = _PROCESS.observers
     return bound if observers is None else observers[0](bound)

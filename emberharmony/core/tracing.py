@@ -16,7 +16,7 @@ CLOSED_OVER = (
 """The message for a function with a custom gradient that closes over a tensor being differentiated."""
 
 
-def lost(what: str, instead: str = "the functions of ops") -> str:
+def outside_function_message(what: str, instead: str = "the functions of ops") -> str:
     """Returns the message for a function outside `ops` that is applied to a tensor being differentiated.
 
     Args:

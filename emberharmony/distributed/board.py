@@ -127,7 +127,7 @@ class Board:
             for rank in range(self.size) if peer is None else (peer,):
                 if rank != self._rank and (text := self._lateness(self.read(rank), number, call, peer is not None)):
                     late[rank] = text
-                if rank != self._rank and (text := self._end(self.read(rank))):
+                if rank != self._rank and (text := self._reason_of_end(self.read(rank))):
                     ended[rank] = text
             if ended or time.monotonic() > until:
                 # A rank may be late because it waits for another one, so only the last of them are the cause. And one
@@ -148,11 +148,11 @@ class Board:
                 return True
         return False
 
-    def _end(self, entry: Entry) -> str:
+    def _reason_of_end(self, entry: Entry) -> str:
         """Returns why a rank cannot go on; an empty text if it can."""
         if not entry.process or entry.state == FAILED:
             return ""
-        who, last = f"(process {entry.process})", _last(entry)
+        who, last = f"(process {entry.process})", _last_call_text(entry)
         if entry.state == ENDED:
             return f"{who} has ended its program; {last}"
         condition = _condition(entry.process)
@@ -176,13 +176,13 @@ class Board:
         if entry.number < number or (is_peer and entry.call not in ("send", "recv")):
             if entry.state == INSIDE:
                 return f"{who} is still in {call_label(entry.call, entry.number)}, for {waited}"
-            return f"{who} has not come to this call; {_last(entry)}, {waited} ago"
+            return f"{who} has not come to this call; {_last_call_text(entry)}, {waited} ago"
         if entry.number == number and entry.call != call and not is_peer and entry.state == INSIDE:
             return f"{who} has called {call_label(entry.call, entry.number)} instead"
         return ""
 
 
-def _last(entry: Entry) -> str:
+def _last_call_text(entry: Entry) -> str:
     return f"its last call was {call_label(entry.call, entry.number)}" if entry.number else "it has made no call"
 
 

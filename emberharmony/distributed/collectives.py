@@ -171,7 +171,7 @@ def broadcast(tree: Any, root: int = 0) -> Any:
             return vector
 
         carried = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
-        return [_like(vector, tensor) for vector, tensor in zip(carried, given, strict=True)]
+        return [_bits_like(vector, tensor) for vector, tensor in zip(carried, given, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         total = all_sum(list(cotangents))
@@ -234,7 +234,7 @@ def recv(like: Any, source: int) -> Any:
             return vector
 
         received = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
-        return [_like(vector, tensor) for vector, tensor in zip(received, given, strict=True)]
+        return [_bits_like(vector, tensor) for vector, tensor in zip(received, given, strict=True)]
 
     def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         send(list(cotangents), source)
@@ -369,5 +369,5 @@ def _bytes(bits: Vector) -> Vector:
     return np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
 
 
-def _like(vector: Vector, tensor: HostBits) -> HostBits:
+def _bits_like(vector: Vector, tensor: HostBits) -> HostBits:
     return HostBits(vector.view(tensor.bits.dtype).reshape(tensor.bits.shape), tensor.dtype)

@@ -127,14 +127,14 @@ class World:
     def _fail(self, error: BaseException) -> None:
         """Notes that the ranks are no longer in step."""
         if isinstance(error, LostError):
-            self._failure = self._lost(str(error))
+            self._failure = self._lost_error(str(error))
         else:
             self._failure = DistributedError(f"{self.call} raised {brief(error)}", self.call)
         if self._board is not None:
             self._board.write(board.FAILED)
         self.transport.abandon()
 
-    def _lost(self, reason: str) -> DistributedError:
+    def _lost_error(self, reason: str) -> DistributedError:
         """Returns the error of a call that cannot end, with the ranks that keep it from ending."""
         missing = {} if self._board is None else self._board.missing(self._number, self._call, self._peer)
         if missing:
@@ -161,7 +161,7 @@ class World:
 
     def _end_stuck(self) -> None:
         """Ends this process, whose transport has not noticed that the time is over."""
-        error = self._lost(f"the transport has not returned after {self.timeout:g} s")
+        error = self._lost_error(f"the transport has not returned after {self.timeout:g} s")
         sys.stderr.write(f"DistributedError: {error}\n")
         sys.stderr.flush()
         if self._board is not None:
@@ -270,7 +270,7 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
     if world.size > 1:
         world.share_board()
     _WORLD = world
-    atexit.register(_end, world)
+    atexit.register(_close_world, world)
     return world
 
 
@@ -301,7 +301,7 @@ def size() -> int:
     return world().size
 
 
-def _end(ended: World) -> None:
+def _close_world(ended: World) -> None:
     global _WORLD
     if _WORLD is ended:
         _WORLD = None

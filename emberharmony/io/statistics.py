@@ -102,7 +102,7 @@ def not_finite(figures: Statistics) -> str:
     return " and ".join(parts)
 
 
-def plain(value: float | complex | None) -> Any:
+def json_number(value: float | complex | None) -> Any:
     """Returns a number as JSON can hold it: complex and non-finite ones as text."""
     if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)

@@ -59,7 +59,7 @@ class Calls:
         if module is root:
             return type(module).__name__
         root_and_names = self._names.get(id(root))
-        if root_and_names is None or root_and_names[0] is not root or not _has(root_and_names[1], module):
+        if root_and_names is None or root_and_names[0] is not root or not _is_named(root_and_names[1], module):
             if len(self._names) >= _ROOTS:
                 self._names.clear()
             root_and_names = self._names[id(root)] = root, _names(root)
@@ -69,7 +69,7 @@ class Calls:
         return f"{type(root).__name__}.{entry[1]}"
 
 
-def _has(names: dict[int, tuple[Holder, str]], module: Any) -> bool:
+def _is_named(names: dict[int, tuple[Holder, str]], module: Any) -> bool:
     return names.get(id(module), (None,))[0] is module
 
 

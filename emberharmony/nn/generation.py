@@ -78,7 +78,7 @@ def stream_generate(
         >>> list(nn.stream_generate(Counting(), [0, 1], 6, eos=0))
         [2, 3, 4, 0]
     """
-    ends = _ends(eos)
+    ends = _end_tokens(eos)
     if max_tokens is not None:
         length("max_tokens", max_tokens, 0)
     temperature = number("temperature", temperature)
@@ -124,7 +124,7 @@ def generate(
         >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
         [[2, 3, 4], [4]]
     """
-    (prompts, single), ends = _texts(prompt), _ends(eos)
+    (prompts, single), ends = _texts(prompt), _end_tokens(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     count = length("max_tokens", max_tokens, 0)
     tokens = list(stream_generate(model, prompts[0] if single else prompts, count, **options))
@@ -155,7 +155,7 @@ def _texts(prompt: Any) -> tuple[list[list[int]], bool]:
     return ([numbers], True) if len(shape) == 1 else (numbers, False)
 
 
-def _ends(eos: int | Sequence[int]) -> frozenset[int]:
+def _end_tokens(eos: int | Sequence[int]) -> frozenset[int]:
     """Returns the tokens that end a text.
 
     Raises:

@@ -75,7 +75,7 @@ def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
     )
 
 
-def sides(name: str, value: Any, axes: int) -> tuple[int, ...]:
+def before_and_after(name: str, value: Any, axes: int) -> tuple[int, ...]:
     """Returns an option that has two integers for each spatial axis, the last axis first, or the same for all.
 
     Raises:

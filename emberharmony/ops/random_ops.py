@@ -154,11 +154,11 @@ def random_normal(
         values = (
             standard_normal(shape, dtype)
             if source is None
-            else _from(source, wanted, lambda source: source.normal(shape, wanted))
+            else _draw_tensor(source, wanted, lambda source: source.normal(shape, wanted))
         )
         return scale_and_shift(values, mean=mean, stddev=stddev)
     if source is not None:
-        return _from(source, wanted, lambda source: source.normal(shape, wanted, loc, scale))
+        return _draw_tensor(source, wanted, lambda source: source.normal(shape, wanted, loc, scale))
     values = standard_normal(shape, dtype)
     return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
 
@@ -198,14 +198,14 @@ def random_uniform(
         values = (
             standard_uniform(shape, dtype)
             if source is None
-            else _from(source, wanted, lambda source: source.uniform(shape, wanted))
+            else _draw_tensor(source, wanted, lambda source: source.uniform(shape, wanted))
         )
         return _map_to_range(values, minval, maxval)
     if low == 0.0 and high == 1.0:
         if source is None:
             return standard_uniform(shape, dtype)
         if wanted.bits > 16:  # rounding to half precision can give 1
-            return _from(source, wanted, lambda source: source.uniform(shape, wanted))
+            return _draw_tensor(source, wanted, lambda source: source.uniform(shape, wanted))
     checks.check_bounds(low, high, wanted)
     # Rounding can give `maxval` itself, so limit the result to the next number below it.
     limit = max(low, checks.below(high, wanted))
@@ -218,7 +218,7 @@ def random_uniform(
             wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
             return (half + low + half if wide else part * (high - low) + low).clip(max=limit)
 
-        return _from(source, wanted, within)
+        return _draw_tensor(source, wanted, within)
     values = standard_uniform(shape, dtype)
     if high - low > FloatInfo.of(wanted).max:
         step = multiply(values, high / 2 - low / 2)
@@ -260,7 +260,7 @@ def random_randint(
         for name, value in (("minval", minval), ("maxval", maxval))
     )
     checks.check_between(low, high, wanted)
-    return _from(source_of(seed, generator), wanted, lambda source: source.integers(shape, low, high, wanted))
+    return _draw_tensor(source_of(seed, generator), wanted, lambda source: source.integers(shape, low, high, wanted))
 
 
 @op
@@ -282,7 +282,7 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
     """
     n = checks.size_of(x)
     if n is not None:
-        return _from(source_of(seed, generator), int64, lambda source: source.permutation(n))
+        return _draw_tensor(source_of(seed, generator), int64, lambda source: source.permutation(n))
     return random_shuffle(x, axis, seed, generator)
 
 
@@ -377,7 +377,7 @@ def dropout(
     return where(less(to_device(noise, get_device(inputs)), keep_rate), divide(inputs, divisor), 0.0)
 
 
-def _from(source: Generator, dtype: DType, draw: Callable[[Generator], Any]) -> Tensor:
+def _draw_tensor(source: Generator, dtype: DType, draw: Callable[[Generator], Any]) -> Tensor:
     """Returns the numbers that `draw` takes from a generator as a tensor."""
     return draw_or_trace(lambda: convert_to_tensor(draw(source), dtype), source)
 

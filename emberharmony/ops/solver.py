@@ -352,7 +352,7 @@ def pinv(x: TensorLike, rcond: Operand | None = None, *, rtol: Operand | None = 
 
     See also: `inv`, of regular matrices; `lstsq`, for a system.
     """
-    result = custom_gradient(_pseudo_inverse)(to_compute_dtype(x), _either("rcond", rcond, rtol))
+    result = custom_gradient(_pseudo_inverse)(to_compute_dtype(x), _given_option("rcond", rcond, rtol))
     return cast(result, as_inexact(dtype(x)))
 
 
@@ -377,7 +377,7 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
         1
     """
     s = svdvals(to_compute_dtype(x))
-    _either("tol", tol, rtol)
+    _given_option("tol", tol, rtol)
     return count_nonzero(greater(s, _limit(s, x, rtol) if tol is None else _bound(s, 1.0, tol)), -1)
 
 
@@ -443,7 +443,7 @@ def to_compute_dtype(x: Tensor) -> Tensor:
     return cast(x, "float32" if kind.bits == 16 else kind)
 
 
-def _either(name: str, value: object, rtol: object) -> Any:
+def _given_option(name: str, value: object, rtol: object) -> Any:
     """Returns the one of two options that is given, or None.
 
     Raises:

@@ -10,7 +10,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import commit
 from emberharmony.core.types import Tensor
-from emberharmony.optim.terms import wide
+from emberharmony.optim.terms import at_least_float32
 
 if TYPE_CHECKING:
     from emberharmony.transforms import derivatives
@@ -159,7 +159,10 @@ def _norm(gradients: list[Any], norm_type: float) -> Tensor:
     """Returns the norm of all elements, computed in float32 at least."""
     if not gradients:
         return ops.zeros(())
-    norms = [ops.norm(wide(ops.ravel(gradient)), norm_type) if _length(gradient) else None for gradient in gradients]
+    norms = [
+        ops.norm(at_least_float32(ops.ravel(gradient)), norm_type) if _length(gradient) else None
+        for gradient in gradients
+    ]
     parts = [norm for norm in norms if norm is not None]
     if not parts:
         return ops.zeros(())

@@ -22,7 +22,7 @@ def is_python(number: Number) -> bool:
     return isinstance(number, _PYTHON)
 
 
-def _either(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
+def _host_or_op(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., Number]:
     def either(*numbers: Number) -> Number:
         for number in numbers:  # `all` takes twice as long, which each step of an optimizer would pay
             if not isinstance(number, _PYTHON):
@@ -32,20 +32,20 @@ def _either(host: Callable[..., Any], op: Callable[..., Any]) -> Callable[..., N
     return either
 
 
-add = _either(HOST["add"], ops.add)
-subtract = _either(HOST["subtract"], ops.subtract)
-multiply = _either(HOST["multiply"], ops.multiply)
-divide = _either(HOST["divide"], ops.divide)
-power = _either(HOST["power"], ops.power)
-sqrt = _either(HOST["sqrt"], ops.sqrt)
-cos = _either(HOST["cos"], ops.cos)
-exp = _either(HOST["exp"], ops.exp)
-log = _either(HOST["log"], ops.log)
-floor = _either(HOST["floor"], ops.floor)
-minimum = _either(HOST["minimum"], ops.minimum)
-maximum = _either(HOST["maximum"], ops.maximum)
-less = _either(HOST["less"], ops.less)
-where = _either(HOST["where"], ops.where)
+add = _host_or_op(HOST["add"], ops.add)
+subtract = _host_or_op(HOST["subtract"], ops.subtract)
+multiply = _host_or_op(HOST["multiply"], ops.multiply)
+divide = _host_or_op(HOST["divide"], ops.divide)
+power = _host_or_op(HOST["power"], ops.power)
+sqrt = _host_or_op(HOST["sqrt"], ops.sqrt)
+cos = _host_or_op(HOST["cos"], ops.cos)
+exp = _host_or_op(HOST["exp"], ops.exp)
+log = _host_or_op(HOST["log"], ops.log)
+floor = _host_or_op(HOST["floor"], ops.floor)
+minimum = _host_or_op(HOST["minimum"], ops.minimum)
+maximum = _host_or_op(HOST["maximum"], ops.maximum)
+less = _host_or_op(HOST["less"], ops.less)
+where = _host_or_op(HOST["where"], ops.where)
 
 
 def one_minus_power(base: float, exponent: Number) -> Number:

@@ -262,7 +262,7 @@ class Optimizer(ParameterGroups):
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""
         after, new = self.rule(gradient, value, state, hyper)
-        return _like(after, value), _likes(new, state)
+        return _in_dtype_of(after, value), _likes(new, state)
 
     def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Returns the same for the options of the pure form after a number of steps."""
@@ -273,7 +273,7 @@ def _tensor(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Cell) else ops.convert_to_tensor(leaf)
 
 
-def _like(x: Any, before: Any) -> Any:
+def _in_dtype_of(x: Any, before: Any) -> Any:
     """Returns a tensor in the dtype that it had before; numbers of Python are unchanged."""
     if numbers.is_python(x) or numbers.is_python(before) or x.dtype == before.dtype:
         return x
@@ -284,5 +284,5 @@ def _likes(state: State, before: State) -> State:
     """Returns the entries of a state in the dtypes that they had before; a loop, as those in `pure.py`."""
     after = {}
     for name, x in state.items():
-        after[name] = _like(x, before[name]) if name in before else x
+        after[name] = _in_dtype_of(x, before[name]) if name in before else x
     return after

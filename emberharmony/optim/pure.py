@@ -29,7 +29,7 @@ def first_state(values: list[Any], states: list[State]) -> State:
         values: the parameters.
         states: the state of each.
     """
-    wide = _widest(values)
+    wide = _state_dtype(values)
     shared = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
     return {
         "count": ops.convert_to_tensor(0, "int32"),
@@ -50,25 +50,25 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
     """
     shared, latest = state["numbers"], state["numbers"]
     after, states = [], []
-    widest = _widest(values)
+    widest = _state_dtype(values)
     for value, gradient, before in zip(values, gradients, state["parameters"], strict=True):
-        wide = _wide(value)
+        wide = _computing_dtype(value)
         new_value, new = applied(gradient, value, _cast(shared, wide) | before, ops.cast(state["count"], wide))
         if wide == widest:  # the numbers of all such parameters are equal
             latest = new
         after.append(new_value)
-        states.append(_without(new, shared))
+        states.append(_state_without_numbers(new, shared))
     return after, {"count": ops.add(state["count"], 1), "numbers": _like_before(shared, latest), "parameters": states}
 
 
-def _wide(value: Any) -> Wide:
+def _computing_dtype(value: Any) -> Wide:
     """Returns the dtype in which the numbers of a step are computed for a parameter."""
     return "float64" if ops.dtype(value) == "float64" else "float32"
 
 
-def _widest(values: list[Any]) -> Wide:
+def _state_dtype(values: list[Any]) -> Wide:
     """Returns the dtype in which a state keeps its numbers."""
-    return "float64" if any(_wide(value) == "float64" for value in values) else "float32"
+    return "float64" if any(_computing_dtype(value) == "float64" for value in values) else "float32"
 
 
 def _cast(shared: State, dtype: Wide) -> State:
@@ -87,7 +87,7 @@ def _like_before(shared: State, new: State) -> State:
     return after
 
 
-def _without(state: State, shared: State) -> State:
+def _state_without_numbers(state: State, shared: State) -> State:
     """Returns the state of a parameter without the numbers."""
     rest = {}
     for name, x in state.items():

@@ -10,7 +10,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.types import Tensor, TensorLike
-from emberharmony.optim.terms import all_finite, wide
+from emberharmony.optim.terms import all_finite, at_least_float32
 
 if TYPE_CHECKING:
     from emberharmony.transforms import derivatives
@@ -93,7 +93,7 @@ class LossScaler:
             steps = self.steps + 1
             grown = steps == self.growth_interval
             scale, steps = (self.scale * self.growth_factor, 0) if grown else (self.scale, steps)
-            unscaled = [ops.cast(ops.multiply(wide(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
+            unscaled = [ops.cast(ops.multiply(at_least_float32(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
             ops.eval(unscaled)
             tensors_and_homes = [Cell(gradient).tensor_and_home() for gradient in unscaled]
         else:

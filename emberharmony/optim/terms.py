@@ -52,7 +52,7 @@ def average_of_squares(average: Tensor, x: Tensor, decay: float) -> Tensor:
     return ops.add(ops.multiply(average, decay), ops.multiply(ops.square(x), 1 - decay))
 
 
-def wide(x: Tensor) -> Tensor:
+def at_least_float32(x: Tensor) -> Tensor:
     """Returns a tensor whose norm can be computed: one of 16 bits in float32, any other unchanged."""
     return x if ops.dtype(x).bits > 16 else ops.cast(x, "float32")
 

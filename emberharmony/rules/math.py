@@ -62,14 +62,14 @@ def _base(g: T, _y: T, a: T, b: T) -> T:
     return multiply(g, multiply(b, power(a, where(equal(b, 0), 1, subtract(b, 1)))))
 
 
-def alone(a: T, like: T) -> T:
+def as_operand(a: T, like: T) -> T:
     """Returns a number as a tensor of the dtype of another one: a function of it alone would compute in float32."""
     return cast(a, dtype(like)) if isinstance(a, (int, float, complex)) else a
 
 
 def _exponent(g: T, y: T, a: T, _b: T) -> T:
     # At a = 0 the derivative is 0 for b > 0, but 0 * log(0) would be NaN.
-    a = alone(a, y)
+    a = as_operand(a, y)
     return multiply(g, multiply(y, log(where(equal(a, 0), 1, a))))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony import ops
 from emberharmony.core.errors import EmberError, UnsupportedOpError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.inputs import as_argument, plain
+from emberharmony.testing.inputs import as_argument, host_data
 from emberharmony.testing.repr_source import source, spell_op
 from emberharmony.testing.sample import Sample, as_reference
 from emberharmony.testing.verify import DisagreementError, parts, verify
@@ -85,7 +85,7 @@ class Call:
             value = value.astype(self.read_as)
         if type(value) is int:
             return self.numbers_as(value)
-        reference = as_reference(plain(value), sample.result)
+        reference = as_reference(host_data(value), sample.result)
         floating = self.dtype == "bool" and sample.result == "float" and isinstance(reference, np.ndarray)
         return reference.astype(np.float64) if floating else reference
 

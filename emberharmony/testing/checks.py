@@ -12,7 +12,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
 from emberharmony.testing.gradient_rows import gradients
 from emberharmony.testing.inputs import Stranger, Strided, holds_view
-from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
+from emberharmony.testing.rows import call_of, dtypes_of, error_of_missing_dtype, result_dtype, tensor_roles
 from emberharmony.testing.sample import Case, Sample, combine, in_dtype, variants
 from emberharmony.testing.variations import VARIATIONS
 
@@ -76,28 +76,28 @@ def promotion(sample: Sample) -> Iterator[Call]:
     args = sample.cases[0].args
     taken = OPS[sample.op].facts.takes and "bool" not in OPS[sample.op].facts.refuses
     if (taken or sample.result == "float") and "bool" not in dtypes_of(sample):
-        yield _promotion_call(sample, "bool", "booleans", tuple(_as(value, "bool") for value in args))
+        yield _promotion_call(sample, "bool", "booleans", tuple(_cast_input(value, "bool") for value in args))
     if roles != ["Operand", "Operand"]:
         return
     for pair in _MIXED:
         if set(pair) - {"bool"} <= set(dtypes_of(sample)):
             for names in (pair, pair[::-1]):
                 common = promote(*map(as_dtype, names)).name
-                mixed = tuple(_as(value, name) for value, name in zip(args, names, strict=True))
+                mixed = tuple(_cast_input(value, name) for value, name in zip(args, names, strict=True))
                 yield _promotion_call(sample, common, " and ".join(names), mixed)
     for name, kind in _NUMBERS:
         if name in dtypes_of(sample):
             number = kind(round(float(args[1][1]) * 4) / 4)
             common = promote_weak(as_dtype(name), kind).name
-            yield _promotion_call(sample, common, f"{name} and a number", (_as(args[0], name), number))
+            yield _promotion_call(sample, common, f"{name} and a number", (_cast_input(args[0], name), number))
 
 
 def _promotion_call(sample: Sample, common: str, label: str, args: tuple[Any, ...]) -> Call:
     result = result_dtype(sample, common)
-    return Call("promotion", common, label, args, {}, result, sample.tolerance, lacking(common))
+    return Call("promotion", common, label, args, {}, result, sample.tolerance, error_of_missing_dtype(common))
 
 
-def _as(array: Any, dtype: str) -> Any:
+def _cast_input(array: Any, dtype: str) -> Any:
     return array > 0 if dtype == "bool" else in_dtype(array, dtype)
 
 
@@ -112,8 +112,10 @@ def errors(sample: Sample) -> Iterator[Call]:
     first, roles = sample.cases[0], tensor_roles(sample)
     position = next((at for at, role in roles.items() if role != "Tensors" and at < len(first.args)), None)
     if position is not None:
-        yield _error_call(sample, BackendMismatchError, "a foreign tensor", _with(first, position, Stranger()))
-        yield _error_call(sample, DTypeError, "strings", _with(first, position, ["a", "b"]))
+        yield _error_call(
+            sample, BackendMismatchError, "a foreign tensor", _replace_argument(first, position, Stranger())
+        )
+        yield _error_call(sample, DTypeError, "strings", _replace_argument(first, position, ["a", "b"]))
     if sample.elementwise and list(roles.values()) == ["Operand", "Operand"]:
         a, b = (np.resize(value, shape) for value, shape in zip(first.args, ((2, 3), (4,)), strict=True))
         yield _error_call(sample, ShapeError, "shapes that do not broadcast", Case((a, b)))
@@ -132,11 +134,15 @@ def errors(sample: Sample) -> Iterator[Call]:
         yield Call("error", dtype, f"{word} numbers", wrong_args, raises=DTypeError)
     axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
     if axis is not None:
-        beyond = _with(first, axis, 99) if axis < len(first.args) else Case(first.args, {**first.kwargs, "axis": 99})
+        beyond = (
+            _replace_argument(first, axis, 99)
+            if axis < len(first.args)
+            else Case(first.args, {**first.kwargs, "axis": 99})
+        )
         yield _error_call(sample, AxisError, "an axis out of bounds", beyond)
 
 
-def _with(item: Case, at: int, value: Any) -> Case:
+def _replace_argument(item: Case, at: int, value: Any) -> Case:
     return Case((*item.args[:at], value, *item.args[at + 1 :]), item.kwargs)
 
 

@@ -56,10 +56,10 @@ def run_sample(sample: Sample, backend: str, quick: bool = True, most: int | Non
         for call in check(sample):
             counts[call.check, call.dtype] += 1
             if most is None or counts[call.check, call.dtype] <= most:
-                yield outcome(sample, backend, allowed(sample, call))
+                yield outcome(sample, backend, with_device_tolerance(sample, call))
 
 
-def allowed(sample: Sample, call: Call) -> Call:
+def with_device_tolerance(sample: Sample, call: Call) -> Call:
     """Returns a call with the tolerance that the device allows: a larger one where it rounds the factors of float32.
 
     That counts for results of float32 and complex64 of ops that multiply tensors, by themselves or in their bodies, and

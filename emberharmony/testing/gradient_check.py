@@ -120,16 +120,16 @@ class Problem:
         self.fn = fn
         self.leaves, self.structure = tree_flatten(list(args))
         self.places = [i for i, leaf in enumerate(self.leaves) if is_differentiable(leaf)]
-        self.points = [_wide(self.leaves[i]) for i in self.places]
+        self.points = [_to_double(self.leaves[i]) for i in self.places]
         # MLX has no complex128, and an op of float64 and complex64 tensors computes in single precision.
-        single = not _has("complex128") and any(x.dtype.kind == "c" for x in self.points)
+        single = not _has_dtype("complex128") and any(x.dtype.kind == "c" for x in self.points)
         self.kinds = [_kind(x, "float32" if single and dtype == "float64" else dtype) for x in self.points]
         rng = np.random.default_rng(seed)
         self.u, self.w = ([_direction(rng, x) for x in self.points] for _ in range(2))
         outputs = self.flat(*self._primals(self.points))
         self.results = [ops.dtype(y).name for y in outputs]
         self.narrow = any(name not in ("float64", "complex128") for name in self.results)
-        results = [_wide(y) for y in outputs]
+        results = [_to_double(y) for y in outputs]
         self.finite = [np.isfinite(y) for y in results]
         self.v = [np.where(known, _draw(rng, y), 0) for y, known in zip(results, self.finite, strict=True)]
 
@@ -290,11 +290,11 @@ def _require_dtypes(tensors: Sequence[Any], wanted: Sequence[str], what: str) ->
             raise GradientMismatchError(f"{what} {i} on backend {ops.get_backend()!r} is {dtype_name}, expected {name}")
 
 
-def _has(dtype: str) -> bool:
+def _has_dtype(dtype: str) -> bool:
     return any(known.name == dtype for known in current().dtypes.available)
 
 
-def _wide(x: Any) -> Array:
+def _to_double(x: Any) -> Array:
     array = x if isinstance(x, np.ndarray) else np.asarray(ops.to_numpy(x))
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
@@ -310,7 +310,7 @@ def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
 
 def _host(tensors: Sequence[Any]) -> Arrays:
     ops.eval(tensors)
-    return [_wide(x) for x in tensors]
+    return [_to_double(x) for x in tensors]
 
 
 def _draw(rng: np.random.Generator, like: Array) -> Array:

@@ -80,13 +80,13 @@ def _calls(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
             draw(hnp.mutually_broadcastable_shapes(num_shapes=len(item.args), max_dims=3, min_side=0, max_side=4))[0]
         )
     args = [
-        draw(_like(value, shape, narrow)) if _is_redrawn(value) else value
+        draw(_arrays_like(value, shape, narrow)) if _is_redrawn(value) else value
         for value, shape in zip(item.args, shapes, strict=True)
     ]
     return dtype, index, Case(tuple(args), item.kwargs)
 
 
-def _like(array: Array, shape: tuple[int, ...], narrow: bool) -> st.SearchStrategy[Array]:
+def _arrays_like(array: Array, shape: tuple[int, ...], narrow: bool) -> st.SearchStrategy[Array]:
     """Returns a strategy of arrays of a shape, with values between the extremes of `array`.
 
     The values are exact in float16 if `narrow`, else in float32, so that casting them adds no error.

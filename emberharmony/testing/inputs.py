@@ -49,8 +49,8 @@ def as_argument(value: Any) -> Any:
     return non_contiguous(value.array) if isinstance(value, Strided) else value
 
 
-def plain(value: Any) -> Any:
+def host_data(value: Any) -> Any:
     """Returns an argument as host data, in whatever form it is passed to the op."""
     if isinstance(value, (list, tuple)):
-        return type(value)(plain(item) for item in value)
+        return type(value)(host_data(item) for item in value)
     return value.array if isinstance(value, Strided) else value

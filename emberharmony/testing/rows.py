@@ -32,11 +32,11 @@ _RULES: dict[str, Callable[[str], str]] = {
 def result_dtype(sample: Sample, dtype: str) -> str | tuple[str, ...]:
     """Returns the dtype that the result must have for inputs of `dtype`; "" for any, a tuple for several results."""
     if isinstance(sample.result, tuple):
-        return tuple(_result(words, dtype) for words in sample.result)
-    return _result(sample.result, dtype)
+        return tuple(_result_dtype(words, dtype) for words in sample.result)
+    return _result_dtype(sample.result, dtype)
 
 
-def _result(words: str, dtype: str) -> str:
+def _result_dtype(words: str, dtype: str) -> str:
     for word in words.split():
         dtype = _RULES[word](dtype) if word in _RULES else word
     return dtype
@@ -50,10 +50,12 @@ def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, inde
     single = sample.narrows and "complex128" not in current().dtypes.available
     result = result_dtype(sample, "float32" if single and dtype == "float64" else dtype)
     options = {"dtype": dtype} if sample.named else {}
-    return Call(check, dtype, label, args, kwargs, result, sample.tolerance, lacking(result), index, options)
+    return Call(
+        check, dtype, label, args, kwargs, result, sample.tolerance, error_of_missing_dtype(result), index, options
+    )
 
 
-def lacking(result: str | tuple[str, ...]) -> type[EmberError] | None:
+def error_of_missing_dtype(result: str | tuple[str, ...]) -> type[EmberError] | None:
     """Returns the error that is expected because the active backend lacks a dtype of the result; None if it has all."""
     available = current().dtypes.available
     return None if all(name in ("", *available) for name in parts(result)) else DTypeError

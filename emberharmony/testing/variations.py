@@ -13,7 +13,7 @@ from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.errors import ArgumentError, EmberError, IndexOutOfBoundsError, RangeError, ShapeError
 from emberharmony.core.registry import OPS
 from emberharmony.testing.call import Call
-from emberharmony.testing.rows import call_of, dtypes_of, lacking, result_dtype, tensor_roles
+from emberharmony.testing.rows import call_of, dtypes_of, error_of_missing_dtype, result_dtype, tensor_roles
 from emberharmony.testing.sample import Case, Sample, as_reference, combine, in_dtype
 
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -109,7 +109,7 @@ def read_as(sample: Sample) -> Iterator[Call]:
     if option is None or not option.optional or sample.named or sample.reference or not arrays:
         return
     for source_dtype, wanted, numbers in _READ:
-        if not _offers(sample, source_dtype) or (sample.result == "float" and not as_dtype(wanted).is_floating):
+        if not _runs_in_dtype(sample, source_dtype) or (sample.result == "float" and not as_dtype(wanted).is_floating):
             continue
         for index, item in enumerate(sample.cases):
             if item.args and _is_floating(item.args[0]) and "dtype" not in item.kwargs:
@@ -121,7 +121,7 @@ def read_as(sample: Sample) -> Iterator[Call]:
                         call,
                         result=wanted,
                         read_as=wanted,
-                        raises=lacking(wanted),
+                        raises=error_of_missing_dtype(wanted),
                         options={"dtype": wanted},
                     )
 
@@ -130,9 +130,9 @@ def _is_floating(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
-def _offers(sample: Sample, dtype: str) -> bool:
+def _runs_in_dtype(sample: Sample, dtype: str) -> bool:
     """Returns whether the active backend has a dtype, and the row is run in it or in one of the same integer kind."""
-    if lacking(dtype) is not None:
+    if error_of_missing_dtype(dtype) is not None:
         return False
     kind = as_dtype(dtype).kind
     return dtype in sample.dtypes or (kind != "float" and kind in {as_dtype(name).kind for name in sample.integers})
@@ -169,11 +169,11 @@ def extremes(sample: Sample) -> Iterator[Call]:
     kinds = {as_dtype(name).kind for name in sample.integers}
     for dtype in (*SIGNED, *UNSIGNED):
         if as_dtype(dtype).kind in kinds:
-            numbers = _ends(dtype, exact="float" in str(sample.result))
+            numbers = _extreme_numbers(dtype, exact="float" in str(sample.result))
             yield from _elements(sample, "huge integers", dtype, numbers)
 
 
-def _ends(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
+def _extreme_numbers(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
     """Returns the extremes of an integer dtype and numbers near them; if `exact`, only those that float32 can hold."""
     limits = np.iinfo(dtype)
     numbers = [limits.min, limits.min + 1, -1, 0, 1, 2, limits.max - 1, limits.max, 2**24, 2**53, 2**53 + 1, 2**62]

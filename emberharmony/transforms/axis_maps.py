@@ -212,11 +212,13 @@ def _leading(result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengt
     cut = len(shape) - len(names)
     if cut < 0:
         raise ShapeError(f"{result_tree.head}shape {shape} has fewer axes than {names} in the signature")
-    _note(result_tree, shape[cut:], names, lengths)
+    _note_lengths(result_tree, shape[cut:], names, lengths)
     return shape[:cut]
 
 
-def _note(result_tree: ResultTree, core: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]) -> None:
+def _note_lengths(
+    result_tree: ResultTree, core: tuple[int, ...], names: tuple[str, ...], lengths: dict[str, int]
+) -> None:
     for name, length in zip(names, core, strict=True):
         if lengths.setdefault(name, length) != length:
             raise ShapeError(
@@ -257,4 +259,4 @@ def _check_results(
         own_shape = tuple(value.shape)[leading:]
         if len(own_shape) != len(names):
             raise ShapeError(f"{result_tree.head}a result has shape {own_shape}, but the signature has {names}")
-        _note(result_tree, own_shape, names, lengths)
+        _note_lengths(result_tree, own_shape, names, lengths)

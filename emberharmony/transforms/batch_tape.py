@@ -21,7 +21,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.core.errors import EmberError, TracedTensorError, says
+from emberharmony.core.errors import EmberError, TracedTensorError, has_message
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.draws import WithoutDraws
 from emberharmony.transforms.rule_registry import BATCHING, BATCHING_ALONG
@@ -349,7 +349,7 @@ def map_at_once(
         with WithoutDraws():
             return [batch.whole(x) for x in fn(*rows)]
     except Exception as error:
-        if not says(error, (EmberError,)):
+        if not has_message(error, (EmberError,)):
             raise
         # The function reads a value, or its own error has to name the shapes of slices, as those of a loop do.
     results: list[Any] = backend.loop_over_slices(fn, tensors, axes)

@@ -102,7 +102,7 @@ def _begin(block: Observation) -> None:
                 tracker.start()
 
 
-def _end(scope: Observation, kind: object = None, error: object = None, trace: object = None) -> None:
+def _end_block(scope: Observation, kind: object = None, error: object = None, trace: object = None) -> None:
     """Ends the block; the last block that ends takes away all that was installed."""
     _leave(scope, kind, error, trace)
     scope.watcher.on_end()
@@ -114,11 +114,11 @@ def _end(scope: Observation, kind: object = None, error: object = None, trace: o
         for tracker in TRACKERS:
             tracker.stop()
         selection.observe_by(None)
-    selection.settle()
+    selection.unguard()
 
 
 if not TYPE_CHECKING:
-    Observation.__exit__ = Exit(_end)
+    Observation.__exit__ = Exit(_end_block)
 
 
 def is_open() -> bool:

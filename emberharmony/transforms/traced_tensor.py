@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, op_of
-from emberharmony.core.tracing import TensorProxy, lost
+from emberharmony.core.tracing import TensorProxy, outside_function_message
 
 
 class TracedTensor(ExplainedMethods, TensorProxy):
@@ -85,7 +85,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         self._refuse(f"{function.__module__}.{function.__name__}")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        raise TracedTensorError(lost("a function of NumPy or another library"), self)
+        raise TracedTensorError(outside_function_message("a function of NumPy or another library"), self)
 
     def __float__(self) -> NoReturn:
         self._refuse("float()")
@@ -107,4 +107,6 @@ class TracedTensor(ExplainedMethods, TensorProxy):
 
     def _refuse(self, what: str) -> NoReturn:
         name = what.rpartition(".")[2]
-        raise TracedTensorError(lost(what, f"ops.{name}" if name in OPS else "the functions of ops"), self)
+        raise TracedTensorError(
+            outside_function_message(what, f"ops.{name}" if name in OPS else "the functions of ops"), self
+        )

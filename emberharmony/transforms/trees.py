@@ -16,7 +16,7 @@ from emberharmony.core.errors import (
     TracedTensorError,
     UnsupportedOpError,
     brief,
-    says,
+    has_message,
 )
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_unflatten
@@ -136,9 +136,9 @@ class ResultTree:
         except Exception as error:
             if isinstance(error, EmberError):
                 raise
-            if says(error, (TypeError, ValueError), _PROXY):
+            if has_message(error, (TypeError, ValueError), _PROXY):
                 raise TracedTensorError(f"{self.head}{refusal(error)}") from error
-            if not says(error, (RuntimeError, ValueError), _NO_DERIVATIVE):
+            if not has_message(error, (RuntimeError, ValueError), _NO_DERIVATIVE):
                 raise
             reason = str(error).strip().partition("\n")[0]
             raise UnsupportedOpError(

@@ -15,9 +15,9 @@ from emberharmony.core.errors import ArgumentError, TracedTensorError, brief
 from emberharmony.core.namespace import VERSIONS
 from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods
-from emberharmony.core.tracing import Standing, lost, require_untraced
+from emberharmony.core.tracing import Standing, outside_function_message, require_untraced
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.views import LOCK, alone, call_op, value
+from emberharmony.xp.views import LOCK, call_op, new_links, value
 
 _CPU = 1
 """The number of the host's memory in DLPack."""
@@ -219,7 +219,7 @@ class ArrayBase(SharedMethods, Standing):
     def _given_out(self) -> Any:
         """Returns the tensor for somebody who may keep it, so that writes go into its memory, or into a copy."""
         if self._links is None:
-            self._links = alone(foreign=not self._kit.memory.shares)
+            self._links = new_links(foreign=not self._kit.memory.shares)
         return value(self)
 
     def _read(self, what: str) -> Any:
@@ -231,7 +231,7 @@ class ArrayBase(SharedMethods, Standing):
         self._kit.join()
         tensor = value(self)
         if not self._kit.is_native(tensor):
-            raise TracedTensorError(lost(what), tensor)
+            raise TracedTensorError(outside_function_message(what), tensor)
         require_untraced(tensor)
         return tensor
 

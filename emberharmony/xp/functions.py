@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.views import LOCK, alone, value
+from emberharmony.xp.views import LOCK, new_links, value
 
 Function = Callable[..., Any]
 _KINDS = {"real": "float", "complex": "complex"}
@@ -44,7 +44,7 @@ def asarray(kit: Any) -> Function:
         wanted = _default(kit, obj) if dtype is None else dtype_named(dtype).neutral
         array = kit.lift(kit.ops.convert_to_tensor(_data(obj), wanted, device=device, copy=copy))
         if not copy and (hasattr(obj, "__array__") or kit.is_native(obj)):
-            array._links = alone(foreign=not kit.memory.shares)
+            array._links = new_links(foreign=not kit.memory.shares)
         return array
 
     return asarray
@@ -128,7 +128,7 @@ def from_dlpack(kit: Any) -> Function:
         if isinstance(x, ArrayBase):
             x = x._given_out()
         array = kit.lift(kit.ops.from_dlpack(x, device=device, copy=copy))
-        array._links = None if copy else alone(foreign=not kit.memory.shares)
+        array._links = None if copy else new_links(foreign=not kit.memory.shares)
         return array
 
     return from_dlpack

@@ -21,7 +21,7 @@ from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
 from emberharmony.xp.operators import operators
-from emberharmony.xp.views import LOCK, Links, Memory, Stale, alone, call_op, is_element, value
+from emberharmony.xp.views import LOCK, Links, Memory, Stale, call_op, is_element, new_links, value
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _OPTIONS = frozenset((bool, int, float, complex, str, type(None), type(...)))
@@ -38,7 +38,7 @@ def _remain() -> None:
     """Does nothing, on backends whose threads read what others compute."""
 
 
-def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
+def _under_lock(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function that runs in one thread at a time."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -215,11 +215,11 @@ class Kit:
             function = partial(self._call_observed, spec.name)
         if self.float is not None and (places := _float_places(spec)):
             function = partial(self._call_with_floats, function, places)
-        return _alone(function) if self.backend.join_thread and not spec.facts.elementwise else function
+        return _under_lock(function) if self.backend.join_thread and not spec.facts.elementwise else function
 
     def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the op of those that tell the watchers of this thread or task, if it has any."""
-        return getattr(selection.observed(self.bound), op)(*args, **kwargs)
+        return getattr(selection.telling_ops(self.bound), op)(*args, **kwargs)
 
     def _call_with_floats(
         self, function: Callable[..., Any], places: tuple[int, ...], /, *args: Any, **kwargs: Any
@@ -348,14 +348,14 @@ class Kit:
     def array_of_leaf(self, leaf: Any) -> Any:
         """Returns an array of a leaf of a tree: a tensor, or what a transform put in its place."""
         lifted = self.array()
-        lifted._v, lifted._links = leaf, alone(foreign=True)
+        lifted._v, lifted._links = leaf, new_links(foreign=True)
         return lifted
 
     def _lift_result(self, result: Any, foreign: bool) -> Any:
         if isinstance(result, (self.native, TensorProxy)):
             lifted = self.array()
             foreign = foreign or (result.__class__ is self.native and self.is_view(result))
-            lifted._v, lifted._links = result, alone(foreign=True) if foreign else None
+            lifted._v, lifted._links = result, new_links(foreign=True) if foreign else None
             return lifted
         kind = type(result)
         if isinstance(result, tuple):

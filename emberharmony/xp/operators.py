@@ -174,7 +174,7 @@ def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[...,
         for part, number in (("arrays", False), ("number", True)):
             store = _store_line(kit, spec, number) if text is _IN_PLACE else ""
             parts[part] = native_call(kit, spec, ["a", "b"], number, store)
-    return define(kit, filled(text, parts))
+    return define(kit, fill_text(text, parts))
 
 
 def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
@@ -269,7 +269,7 @@ def join_line(kit: Any) -> str:
     return "if @thread() != @MAIN: @join()" if kit.backend.join_thread else ""
 
 
-def filled(text: str, parts: dict[str, str]) -> str:
+def fill_text(text: str, parts: dict[str, str]) -> str:
     """Returns a text with parts in the places of their names in parentheses; lines of a part are indented alike."""
     for name, part in parts.items():
         for line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):

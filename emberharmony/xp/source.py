@@ -98,7 +98,7 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
         lines.append(f"if {names[first.name]}.__class__ is @Array:")
         lines.append(f" return @linked(v, {names[first.name]}, _a, lambda _p: @_{spec.name}({rest}))")
     # An op that a program calls by itself may also import memory, as from_dlpack does.
-    lines.append("return @lift_shared(v)" if views or not strict else _result(spec))
+    lines.append("return @lift_shared(v)" if views or not strict else _result_line(spec))
     body = "".join(f" {line}\n" for line in [join_line(kit), *lines])
     return f"def {name}({_signature(parameters)}):\n{body}"
 
@@ -157,7 +157,7 @@ def _argument_expression(parameter: OpParameter, name: str) -> str:
     return f"{name} if {name}.__class__ in @OPTIONS else @low({name})"
 
 
-def _result(spec: OpSpec) -> str:
+def _result_line(spec: OpSpec) -> str:
     if spec.returns in _PLAIN_RESULTS:
         return "return v"
     return _RESULTS.get(spec.returns, "return @lift(v)")

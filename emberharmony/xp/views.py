@@ -65,7 +65,7 @@ class Call:
         self.run = run
 
 
-def alone(foreign: bool = False) -> Links:
+def new_links(foreign: bool = False) -> Links:
     """Returns the links of an array without relatives."""
     links = _new(Links)
     links.parent = links.how = None
@@ -87,7 +87,7 @@ def links_of(array: Any) -> Any:
             links = array._links
             if links.__class__ is tuple:
                 parent, how = links
-                links = alone()
+                links = new_links()
                 links.parent, links.how, links.element = parent, how, is_element(array, how)
                 array._links = links
     return links
@@ -154,7 +154,7 @@ def _family(array: Any) -> Iterator[Any]:
         array = None if links is None else links.parent
 
 
-def _living(parent: Any) -> Iterator[Any]:
+def _live_views(parent: Any) -> Iterator[Any]:
     """Yields the views of an array that somebody holds; an element that got memory of its own is none any more."""
     for reference in tuple(links_of(parent).views):
         array = reference()
@@ -223,7 +223,7 @@ class Memory:
         with LOCK:
             links: Links | None = links_of(array)
             if links is None:
-                links = array._links = alone()
+                links = array._links = new_links()
         return links
 
     @staticmethod
@@ -238,7 +238,7 @@ class Memory:
         """Gives an element memory of its own."""
         with LOCK:
             array._v = self.ops.copy(value(array))
-            array._links = separate_links = alone()
+            array._links = separate_links = new_links()
         return separate_links
 
     def link_result(self, tensor: Any, parent: Any, source: Any, run: Callable[[Any], Any]) -> Any:
@@ -272,7 +272,7 @@ class Memory:
         if links is not None and links.element:
             links = self._separate(array)
         old = value(array)
-        new = self._fitting(given, old)
+        new = self._value_to_write(given, old)
         if self.shares and self._is_plain(array, old, new):
             if links is not None:
                 self._detach(array)
@@ -327,7 +327,7 @@ class Memory:
         old = value(array)
         if tuple(new.shape) != tuple(old.shape):
             raise ValueError(f"a result of shape {tuple(new.shape)} does not fit into an array of {tuple(old.shape)}")
-        new = self._cast(self._fitting(new, old), old)
+        new = self._cast(self._value_to_write(new, old), old)
         links = links_of(array)
         if links is None or links.element:
             array._v, array._links = new, None
@@ -354,7 +354,7 @@ class Memory:
         """Gives memory of their own to the arrays that must not see the next write into the family of an array."""
         waiting = [*_family(array)][-1:]
         while waiting:
-            for each in _living(waiting.pop()):
+            for each in _live_views(waiting.pop()):
                 if links_of(each).element:
                     each._v, each._links = self.ops.copy(value(each)), None
                 else:
@@ -373,7 +373,7 @@ class Memory:
             links_of(root).foreign = False
             waiting = [root]
             while waiting:
-                for each in _living(waiting.pop()):
+                for each in _live_views(waiting.pop()):
                     if each._v.__class__ is Stale or links_of(each).element:
                         continue
                     if all(each is not kept for kept in fresh):
@@ -400,7 +400,7 @@ class Memory:
         whole = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(places), flat)
         return self.ops.reshape(whole, shape)
 
-    def _fitting(self, given: Any, old: Any) -> Any:
+    def _value_to_write(self, given: Any, old: Any) -> Any:
         """Returns a value to write as a number or a tensor.
 
         Raises:

@@ -223,16 +223,16 @@ def test_bfloat16_is_refused_on_cuda(following_torch: Any, monkeypatch: pytest.M
 def test_jax_gets_its_setting_for_the_thread(effective: Any, state: Any, word: str) -> None:
     jax = pytest.importorskip("jax")
     from emberharmony.backend.jax import JAXBackend
-    from emberharmony.backend.jax.algebra.products_ops import chosen
+    from emberharmony.backend.jax.algebra.products_ops import chosen_precision
 
     names = {"tensorfloat32": "tf32", None: "float32"}
     with ops.use_backend("jax") as backend:
         effective(JAXBackend, backend, lambda: names.get(read := jax.config.jax_default_matmul_precision, read))
-        assert chosen() is jax.lax.Precision.HIGHEST
+        assert chosen_precision() is jax.lax.Precision.HIGHEST
         with ops.precision(state):
             assert jax.config.jax_default_matmul_precision == word
             assert in_a_thread(lambda: jax.config.jax_default_matmul_precision) is None
-            assert chosen() is None
+            assert chosen_precision() is None
             text = str(jax.make_jaxpr(backend.matmul)(np.ones((2, 2), "f4"), np.ones((2, 2), "f4")))
             wanted = {"float32": "HIGHEST", "tf32": "HIGH", "bfloat16": "DEFAULT"}[state]
             assert f"Precision.{wanted}," in text or f"precision={wanted.lower()}" in text.lower(), text
@@ -293,13 +293,13 @@ def test_reports_and_checkpoints_say_the_precision(tmp_path: Any, backend: str) 
 def test_the_tolerance_of_products_follows_the_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     from emberharmony.backend.precision import PrecisionBlock
     from emberharmony.testing.checks import values
-    from emberharmony.testing.conformance import allowed
+    from emberharmony.testing.conformance import with_device_tolerance
     from emberharmony.testing.samples import all_samples
 
     def growth(op: str, dtype: str) -> float:
         row = all_samples()[op]
         call = next(call for call in values(row) if call.dtype == dtype)
-        return allowed(row, call).tolerance / call.tolerance
+        return with_device_tolerance(row, call).tolerance / call.tolerance
 
     with ops.use_backend("numpy") as backend:
         assert growth("matmul", "float32") == 1.0

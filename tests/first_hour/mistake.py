@@ -21,7 +21,7 @@ import numpy as np
 
 import emberharmony
 from emberharmony import Parameter, io, nn, ops, optim
-from emberharmony.core.display.tracebacks import shortened
+from emberharmony.core.display.tracebacks import shorten_error
 from emberharmony.core.state import hooks
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +108,7 @@ def _output_here(program: str) -> str:
             for code in _statements(program):
                 exec(code, names)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a mistake raises is shown)
-            with shortened(error, error.__traceback__):
+            with shorten_error(error, error.__traceback__):
                 written.write("".join(traceback.format_exception_only(error)))
     shown = [f"{each.category.__name__} at {Path(each.filename).name}: {each.message}" for each in issued]
     return "\n".join([*shown, written.getvalue().strip()]).strip()

@@ -9,7 +9,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.core.errors import DTypeError, EmberError
 from emberharmony.core.registry import OPS
-from emberharmony.testing.rows import lacking
+from emberharmony.testing.rows import error_of_missing_dtype
 from emberharmony.testing.sample import EPSILON, Case, Sample
 from emberharmony.testing.samples import all_samples
 from tests.properties.strategies import host
@@ -79,12 +79,12 @@ def test_operands_of_several_dtypes_give_what_they_give_on_numpy(op: str, backen
     # JAX compiles each call anew, and Dask makes graphs.
     for dtypes, given in portion([*_mixed(ROWS[op])], 2 if backend in ("numpy", "torch", "mlx") else 4):
         common = str(ops.result_type(*dtypes.values()))
-        if lacking(tuple(dtypes.values())) or lacking(common):
+        if error_of_missing_dtype(tuple(dtypes.values())) or error_of_missing_dtype(common):
             continue
         found = _called(op, dtypes, given)
         with ops.use_backend("numpy"):
             wanted, exact = _called(op, dtypes, given), _called(op, dtypes, given, common)
-        if isinstance(wanted, list) and lacking(tuple(x.dtype.name for x in wanted)):
+        if isinstance(wanted, list) and error_of_missing_dtype(tuple(x.dtype.name for x in wanted)):
             wanted = DTypeError
         if not isinstance(wanted, list) or not isinstance(found, list):
             assert found is wanted, (dtypes, found, wanted)

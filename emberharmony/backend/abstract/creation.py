@@ -35,7 +35,7 @@ def _fill(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any
     return backend.tensor_of(shape, dtype_from(backend, name, one, value, dtype, device))
 
 
-def _like(backend: AbstractBackend, name: str, x: AbstractTensor, dtype: Any = None, device: Any = None) -> Any:
+def _tensor_like(backend: AbstractBackend, name: str, x: AbstractTensor, dtype: Any = None, device: Any = None) -> Any:
     return backend.tensor_of(x.shape, dtype_from(backend, name, x, dtype, device))
 
 
@@ -102,7 +102,7 @@ class AbstractCreation:
 
     zeros, ones, empty = Rule(_of_shape), Rule(_of_shape), Rule(_of_shape)
     full, full_like = Rule(_fill), Rule(_fill)
-    zeros_like, ones_like, empty_like = Rule(_like), Rule(_like), Rule(_like)
+    zeros_like, ones_like, empty_like = Rule(_tensor_like), Rule(_tensor_like), Rule(_tensor_like)
     bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
     tril, triu = Rule(_triangle), Rule(_triangle)
     arange = Rule(_range_without_values)

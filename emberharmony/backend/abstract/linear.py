@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, resized_shape
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.backend.shared.arrays.shape import matrices
-from emberharmony.backend.shared.images.fft import along, named_by_keras
+from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, square
 from emberharmony.core.axes import broadcast
 from emberharmony.transforms.abstract_tensor import AbstractTensor
@@ -65,7 +65,7 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
         axis: int = -1,
         norm: str = "backward",
     ) -> Any:
-        place, length = along(x.shape, n, axis, norm, halved)
+        place, length = axis_and_length(x.shape, n, axis, norm, halved)
         shape = resized_shape(x.shape, place, length // 2 + 1 if halves else length)
         return backend.tensor_of(shape, dtype_from(backend, name, x, 1, axis, norm))
 

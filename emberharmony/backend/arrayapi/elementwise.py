@@ -129,20 +129,20 @@ class _Wider(_Bound):
     def isfinite(self, x: Any) -> Any:
         return self._test_floats(x, self._xp.isfinite, True)
 
-    def _truths(self, native: Function, *operands: Any) -> Any:
+    def _call_on_booleans(self, native: Function, *operands: Any) -> Any:
         return native(*(self._library.cast(x, self._library.dtypes["bool"]) for x in operands))
 
     def logical_and(self, x1: Any, x2: Any) -> Any:
-        return self._truths(self._xp.logical_and, x1, x2)
+        return self._call_on_booleans(self._xp.logical_and, x1, x2)
 
     def logical_or(self, x1: Any, x2: Any) -> Any:
-        return self._truths(self._xp.logical_or, x1, x2)
+        return self._call_on_booleans(self._xp.logical_or, x1, x2)
 
     def logical_xor(self, x1: Any, x2: Any) -> Any:
-        return self._truths(self._xp.logical_xor, x1, x2)
+        return self._call_on_booleans(self._xp.logical_xor, x1, x2)
 
     def logical_not(self, x: Any) -> Any:
-        return self._truths(self._xp.logical_not, x)
+        return self._call_on_booleans(self._xp.logical_not, x)
 
 
 class _Elementwise(_Bound):

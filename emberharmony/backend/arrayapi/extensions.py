@@ -8,7 +8,7 @@ from typing import Any
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.shared.algebra.lapack import NEARLY
 from emberharmony.backend.shared.arrays.shape import matrices
-from emberharmony.backend.shared.images.fft import along, named_by_keras
+from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, not_finite, square
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, QRResult, SlogdetResult, SVDResult
@@ -37,7 +37,7 @@ def _transform(library: Library, name: str) -> Function:
     def transform(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
         if real:
             library.promotion.refuse(x, ("complex",))
-        place, length = along(tuple(x.shape), n, axis, norm, halved)
+        place, length = axis_and_length(tuple(x.shape), n, axis, norm, halved)
         x = library.widen(library.promotion.floats(x))
         if not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = library.xp.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), dtype=x.dtype)
@@ -71,7 +71,7 @@ class Factors(Definitions):
         """Returns whether the extension has the function of an op."""
         return hasattr(self._linalg, op)
 
-    def _given(self, *operands: Any) -> tuple[list[Any], Function]:
+    def _common_operands(self, *operands: Any) -> tuple[list[Any], Function]:
         """Returns operands in a common floating dtype that LAPACK has, and what casts results back."""
         library = self._library
         tensors = library.promotion.common(*operands, inexact=True)
@@ -116,11 +116,11 @@ class Factors(Definitions):
         return self._library.function("conj")(signs) if self._library.kind(signs) == "complex" else signs
 
     def det(self, x: Any) -> Any:
-        (x,), back = self._given(x)
+        (x,), back = self._common_operands(x)
         return back(self._linalg.det(square(x)))
 
     def slogdet(self, x: Any) -> SlogdetResult:
-        (x,), back = self._given(x)
+        (x,), back = self._common_operands(x)
         sign, logarithm = self._linalg.slogdet(square(x))
         is_lost = self._xp.isnan(logarithm)
         return SlogdetResult(
@@ -128,16 +128,16 @@ class Factors(Definitions):
         )
 
     def inv(self, x: Any) -> Any:
-        (x,), back = self._given(x)
+        (x,), back = self._common_operands(x)
         return back(self._linalg.inv(square(x)))
 
     def solve(self, a: Any, b: Any) -> Any:
-        (a, b), back = self._given(a, b)
+        (a, b), back = self._common_operands(a, b)
         check_sides(a, b)
         return back(self._linalg.solve(a, b))
 
     def cholesky(self, x: Any, upper: bool = False) -> Any:
-        (x,), back = self._given(x)
+        (x,), back = self._common_operands(x)
         factor = self._linalg.cholesky(square(x))
         # LAPACK reports no error for matrices with NaN.
         if not bool(self._xp.all(self._xp.isfinite(factor))):
@@ -145,7 +145,7 @@ class Factors(Definitions):
         return back(self._adjoint(factor) if upper else factor)
 
     def qr(self, x: Any, mode: str = "reduced") -> QRResult:
-        (x,), back = self._given(x)
+        (x,), back = self._common_operands(x)
         check_qr_mode(mode)
         return QRResult(*map(back, self.qr_factors(matrices(x), mode)))
 
@@ -169,7 +169,7 @@ class Factors(Definitions):
         return self._library.function("concatenate")([factors, ones], axis=-1)
 
     def svd(self, x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-        (x,), back = self._given(x)
+        (x,), back = self._common_operands(x)
         x = self._finite(matrices(x))
         if not compute_uv:
             return back(self._linalg.svdvals(x))
@@ -185,7 +185,7 @@ class Factors(Definitions):
         return u, s, self._xp.multiply(vh, self._xp.expand_dims(self._spread(conjugate_phases, vh.shape[-2]), axis=-1))
 
     def eigh(self, x: Any) -> EigResult:
-        (x,), back = self._given(x)
+        (x,), back = self._common_operands(x)
         self._finite(self._xp.tril(square(x)))
         return EigResult(*map(back, self.eigh_factors(x)))
 
@@ -195,7 +195,7 @@ class Factors(Definitions):
         return values, self._xp.multiply(vectors, self._phases(vectors))
 
     def eig(self, x: Any) -> EigResult:
-        (x,), _ = self._given(x)
+        (x,), _ = self._common_operands(x)
         return EigResult(*self.eig_factors(self._finite(square(x))))
 
     def eig_factors(self, x: Any) -> tuple[Any, Any]:

@@ -51,7 +51,7 @@ class _Reductions(Definitions):
     def _add_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
-            return self._some(x, axes, keepdims)
+            return self._any_along(x, axes, keepdims)
         wide = library.adding(library.cast(x, dtype), math.prod(x.shape[a] for a in axes))
         return library.cast(self._xp.sum(wide, axis=axes, keepdims=keepdims, dtype=wide.dtype), dtype)
 
@@ -95,7 +95,7 @@ class _Reductions(Definitions):
         return self._extreme("min", x, axis, keepdims, initial)
 
     @program("axes", "keepdims")
-    def _some(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    def _any_along(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         # The cast is our own, since `jax.numpy.any` (JAX 0.10) takes a complex number for its real part.
         return self._xp.any(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
@@ -104,7 +104,7 @@ class _Reductions(Definitions):
         return self._xp.all(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
     def any(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._some(x, self._axes(x, axis), bool(keepdims))
+        return self._any_along(x, self._axes(x, axis), bool(keepdims))
 
     def all(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         return self._every(x, self._axes(x, axis), bool(keepdims))
@@ -125,10 +125,10 @@ class _Reductions(Definitions):
     def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
         if axis is None:
             x, axis = self._xp.reshape(x, (-1,)), 0
-        return self._running(x, native, single(axis, len(x.shape)), self._sum_dtype(x, dtype))
+        return self._cumulate(x, native, single(axis, len(x.shape)), self._sum_dtype(x, dtype))
 
     @program("native", "axis", "dtype")
-    def _running(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
+    def _cumulate(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
         library = self._library
         x = library.cast(x, dtype)
         wide = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)

@@ -105,7 +105,7 @@ class _Tensors(Definitions):
         if len(places.shape) != len(x.shape):
             raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {tuple(x.shape)}")
         inside(x.shape[axis], math.prod(places.shape))
-        whole = list(broadcast([_without(x.shape, axis), _without(places.shape, axis)]))
+        whole = list(broadcast([_shape_without(x.shape, axis), _shape_without(places.shape, axis)]))
         source = xp.broadcast_to(x, (*whole[:axis], x.shape[axis], *whole[axis:]))
         places = xp.broadcast_to(places, (*whole[:axis], places.shape[axis], *whole[axis:]))
         if not math.prod(places.shape):
@@ -151,5 +151,5 @@ def _lengths(shape: Any, old: Sequence[int]) -> tuple[int, ...]:
     return lengths
 
 
-def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+def _shape_without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     return (*shape[:axis], *shape[axis + 1 :])

@@ -256,9 +256,14 @@ def along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
     axes: list[int | None] = list(range(ndim))
     axes[axis] = None
     return whole_axes(
-        op, args, kwargs, [axes] * len(tensors), result_specs, lambda place, n: axes if n == ndim else _without(axes)
+        op,
+        args,
+        kwargs,
+        [axes] * len(tensors),
+        result_specs,
+        lambda place, n: axes if n == ndim else _present_loops(axes),
     )
 
 
-def _without(axes: Axes) -> Axes:
+def _present_loops(axes: Axes) -> Axes:
     return [loop for loop in axes if loop is not None]

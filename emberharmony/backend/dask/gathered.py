@@ -51,7 +51,7 @@ def _quantile(name: str, *args: Any, **kwargs: Any) -> da.Array:
     )
 
 
-def _beside(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
+def _with_whole_tensors(name: str, place: int, *args: Any, **kwargs: Any) -> da.Array:
     """Returns the result of an op on each element of one tensor that needs the other tensors whole.
 
     Args:
@@ -85,10 +85,10 @@ class DaskGatheredOps(_Table):  # type: ignore[misc]
     percentile = staticmethod(partial(_quantile, "percentile"))
     nanpercentile = staticmethod(partial(_quantile, "nanpercentile"))
     nanmedian = staticmethod(partial(_quantile, "nanmedian"))
-    searchsorted = staticmethod(partial(_beside, "searchsorted", 1))
+    searchsorted = staticmethod(partial(_with_whole_tensors, "searchsorted", 1))
     view = staticmethod(partial(by_matrix, "view", lambda ndim: [min(ndim, 1)]))
 
     convert: Any
 
     def isin(self, x1: Any, x2: Any, assume_unique: bool = False, *, invert: bool = False) -> da.Array:
-        return _beside("isin", 0, self.convert(x1), self.convert(x2), assume_unique, invert=invert)
+        return _with_whole_tensors("isin", 0, self.convert(x1), self.convert(x2), assume_unique, invert=invert)

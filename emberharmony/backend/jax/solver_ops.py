@@ -9,7 +9,7 @@ from jax import lax
 
 from emberharmony.backend.jax.algebra import linear
 from emberharmony.backend.jax.dtypes import of_host, promotion
-from emberharmony.backend.jax.tracing import wholly
+from emberharmony.backend.jax.tracing import truth_or
 from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.arrays.shape import matrices
 from emberharmony.backend.shared.solver import check_qr_mode, check_sides, inexact, not_finite, square
@@ -29,7 +29,7 @@ def _finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
     Raises:
         LinAlgError: if an element is infinite or NaN.
     """
-    if not wholly(jnp.isfinite(x if read is None else read).all(), True):
+    if not truth_or(jnp.isfinite(x if read is None else read).all(), True):
         raise not_finite(x.shape)
     return x
 
@@ -50,10 +50,10 @@ def _invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
     Raises:
         LinAlgError: if a matrix is singular.
     """
-    if wholly(jnp.isfinite(solved).all(), True):
+    if truth_or(jnp.isfinite(solved).all(), True):
         return solved
     factors = lax.linalg.lu(lax.stop_gradient(a))[0]
-    if wholly(jnp.any(jnp.diagonal(factors, 0, -2, -1) == 0), False):
+    if truth_or(jnp.any(jnp.diagonal(factors, 0, -2, -1) == 0), False):
         raise LinAlgError("Singular matrix")
     return solved
 
@@ -103,7 +103,7 @@ class JAXSolverOps:
     @inexact(promotion, 2)
     def solve_triangular(a: jax.Array, b: jax.Array, lower: bool = False) -> jax.Array:
         check_sides(a, b)
-        if wholly(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
+        if truth_or(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
             raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
         a, columns = _columns(a, b)
         if a.size and columns.size:
@@ -116,7 +116,7 @@ class JAXSolverOps:
         if not square(x).size:
             return x
         factor = linear.cholesky(x)
-        if not wholly(jnp.isfinite(factor).all(), True):
+        if not truth_or(jnp.isfinite(factor).all(), True):
             raise LinAlgError("expected a finite, positive-definite matrix; is it symmetric, or Hermitian?")
         return linear.adjoint(factor) if upper else factor
 

@@ -60,7 +60,7 @@ def on_host(x: Any) -> np.ndarray:
     return np.asarray(x if concrete_tensor is None else concrete_tensor)
 
 
-def wholly(test: Any, otherwise: bool) -> bool:
+def truth_or(test: Any, otherwise: bool) -> bool:
     """Returns the value of a boolean tensor without axes, or another value if it has none."""
     concrete_test = concrete(test)
     return otherwise if concrete_test is None else bool(concrete_test)

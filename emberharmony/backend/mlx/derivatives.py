@@ -64,12 +64,12 @@ def with_own_derivatives(
 
     def push(primals: Arrays, tangents: Tangents) -> Arrays:
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-        outputs = _several(custom(*primals))
+        outputs = _as_sequence(custom(*primals))
         if hosted and any(map(_is_complex, (*primals, *outputs))):
             raise NotImplementedError("[jvp] Not implemented for complex matrices on the host; use ops.jvp")
         return differential(primals, outputs, all_tangents)
 
-    custom = (_custom if hosted else _opaque)(function, pull or transpose, push)
+    custom = (_custom if hosted else _opaque_function)(function, pull or transpose, push)
     return custom
 
 
@@ -98,7 +98,7 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
         pairs = zip(tangents, factors(primals, custom(*primals)), strict=True)
         return (functools.reduce(operator.add, (t * factor for t, factor in pairs if t is not None)),)
 
-    custom = _opaque(function, pull, push)
+    custom = _opaque_function(function, pull, push)
     return lambda x, *rest: custom(x, *(y if isinstance(y, mx.array) else _number(y, x) for y in rest))
 
 
@@ -183,7 +183,7 @@ def both_modes(native: Function) -> Function:
         still = mx.zeros_like(native(*primals))
         return pull_back(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], all_tangents)[:1]
 
-    return _opaque(native, pull, push)
+    return _opaque_function(native, pull, push)
 
 
 def differentiated_by(native: Function, right: Function) -> Function:
@@ -198,15 +198,15 @@ def differentiated_by(native: Function, right: Function) -> Function:
     custom: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
 
     def vjp(primals: Any, cotangent: mx.array, _output: mx.array) -> Any:
-        return _like(primals, pull_back(lambda *xs: [right(*xs)], _several(primals), [cotangent]))
+        return _in_form_of(primals, pull_back(lambda *xs: [right(*xs)], _as_sequence(primals), [cotangent]))
 
     def jvp(primals: Any, tangents: Any) -> mx.array:
-        xs, moved = list(_several(primals)), _several(tangents)
+        xs, moved = list(_as_sequence(primals)), _as_sequence(tangents)
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(xs, moved, strict=True)]
         return mx.jvp(lambda *xs: [right(*xs)], xs, all_tangents)[1][0]
 
     def batch(inputs: Any, axes: Any) -> Any:
-        xs, along = _several(inputs), _several(axes)
+        xs, along = _as_sequence(inputs), _as_sequence(axes)
         if all(axis is None for axis in along):
             return custom(*xs), None
         return mx.vmap(right)(*to_front(xs, along)), 0
@@ -217,7 +217,7 @@ def differentiated_by(native: Function, right: Function) -> Function:
     return custom
 
 
-def _opaque(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
+def _opaque_function(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
     """Returns a custom function whose body MLX does not differentiate, as it otherwise does in forward mode."""
     return _custom(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push)
 
@@ -230,17 +230,17 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
     custom: Any = mx.custom_function(function)
 
     def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
-        return _like(primals, pull(_several(primals), _several(outputs), _several(cotangents)))
+        return _in_form_of(primals, pull(_as_sequence(primals), _as_sequence(outputs), _as_sequence(cotangents)))
 
     def jvp(primals: Any, tangents: Any) -> Any:
-        results = tuple(push(_several(primals), _several(tangents)))
+        results = tuple(push(_as_sequence(primals), _as_sequence(tangents)))
         return results if len(results) > 1 else results[0]
 
     def batch(inputs: Any, axes: Any) -> Any:
         # Without this rule MLX would map over the body of the function, whose gradient is stopped.
-        along = [axis for axis in _several(axes) if axis is not None]
+        along = [axis for axis in _as_sequence(axes) if axis is not None]
         mapped = _map_rules(function, pull, push) if along else custom
-        outputs = mapped(*(to_front(_several(inputs), _several(axes)) if along else _several(inputs)))
+        outputs = mapped(*(to_front(_as_sequence(inputs), _as_sequence(axes)) if along else _as_sequence(inputs)))
         place = 0 if along else None
         return outputs, (place,) * len(outputs) if isinstance(outputs, (tuple, list)) else place
 
@@ -283,7 +283,7 @@ def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Func
         def one(*rows: mx.array) -> tuple[mx.array, ...]:
             return tuple(separate_arrays(pull(rows[:count], rows[count : count + width], rows[count + width :])))
 
-        return _several(mx.vmap(one)(*primals, *outputs, *cotangents))
+        return _as_sequence(mx.vmap(one)(*primals, *outputs, *cotangents))
 
     def push_all(primals: Arrays, tangents: Tangents) -> Arrays:
         count = len(primals)
@@ -293,16 +293,16 @@ def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Func
             filled = dict(zip(tangents_by_place, rows[count:], strict=True))
             return tuple(separate_arrays(push(rows[:count], [filled.get(i) for i in range(count)])))
 
-        return _several(mx.vmap(one)(*primals, *tangents_by_place.values()))
+        return _as_sequence(mx.vmap(one)(*primals, *tangents_by_place.values()))
 
     return _custom(mx.vmap(function), pull_all, push_all)
 
 
-def _several(values: Any) -> Sequence[Any]:
+def _as_sequence(values: Any) -> Sequence[Any]:
     """Returns one value or several as a sequence."""
     return values if isinstance(values, (tuple, list)) else (values,)
 
 
-def _like(given: Any, values: Arrays) -> Any:
+def _in_form_of(given: Any, values: Arrays) -> Any:
     """Returns values as MLX expects them: a tuple if it gave one, else the only value."""
     return tuple(values) if isinstance(given, (tuple, list)) else values[0]

@@ -95,7 +95,7 @@ class _Workplace:
         """Sets the device where work is done outside all blocks."""
         with self._lock:
             self._base = device
-            self._settle()
+            self._apply_innermost()
 
     @contextlib.contextmanager
     def at(self, device: mx.Device) -> Iterator[None]:
@@ -105,15 +105,15 @@ class _Workplace:
             if not self._open:
                 self._base = mx.default_device()
             self._open.append((mark, device))
-            self._settle()
+            self._apply_innermost()
         try:
             yield
         finally:
             with self._lock:
                 self._open = [entry for entry in self._open if entry[0] is not mark]
-                self._settle()
+                self._apply_innermost()
 
-    def _settle(self) -> None:
+    def _apply_innermost(self) -> None:
         mx.set_default_device(self._open[-1][1] if self._open else self._base)
 
 

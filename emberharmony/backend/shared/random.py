@@ -79,7 +79,7 @@ class Generator:
     def __getstate__(self) -> dict[str, Any]:
         # The hint is the number of children left; reading it does not advance the iterator.
         spawned = _MOST_CHILDREN - length_hint(self._children)
-        return {"_sequence": _like(self._sequence, self._sequence.spawn_key, spawned), "_source": self._source}
+        return {"_sequence": _sequence_like(self._sequence, self._sequence.spawn_key, spawned), "_source": self._source}
 
     def state_dict(self) -> State:
         """Returns the state of the generator as a dict of text, integers and lists, which `json.dumps` accepts.
@@ -164,7 +164,7 @@ class Generator:
         children = []
         for number in numbers:
             child = Generator.__new__(Generator)
-            child._start(_like(self._sequence, (*self._sequence.spawn_key, number)))
+            child._start(_sequence_like(self._sequence, (*self._sequence.spawn_key, number)))
             children.append(child)
         return children
 
@@ -271,7 +271,9 @@ class Generator:
 _MOST_CHILDREN = 2**32 - 1
 
 
-def _like(sequence: np.random.SeedSequence, spawn_key: tuple[int, ...], spawned: int = 0) -> np.random.SeedSequence:
+def _sequence_like(
+    sequence: np.random.SeedSequence, spawn_key: tuple[int, ...], spawned: int = 0
+) -> np.random.SeedSequence:
     """Returns a seed sequence with the same entropy and another spawn key, which has spawned this many children."""
     return np.random.SeedSequence(
         sequence.entropy, spawn_key=spawn_key, pool_size=sequence.pool_size, n_children_spawned=spawned

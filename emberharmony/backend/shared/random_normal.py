@@ -30,13 +30,17 @@ _COSINE = (0.9999998138678242, -0.23369459037294643, 0.019939063493222862, -0.00
 """Those of `cos(pi/2 t) / (1 - t**2)`; the error of the cosine is below 2e-7."""
 
 
-def _singles(*numbers: float) -> list[Any]:
+def _arrays_without_axes(*numbers: float) -> list[Any]:
     """Returns numbers as arrays without axes, with which a ufunc takes less time than with numbers of Python."""
     return [np.asarray(number, np.float32) for number in numbers]
 
 
-_LOGARITHM_SINGLE, _SINE_SINGLE, _COSINE_SINGLE = _singles(*_LOGARITHM), _singles(*_SINE), _singles(*_COSINE)
-_ONE, _UNIT, _SCALE = _singles(1.0, -2.0 * 0.6931471805599453, 2.0**-31)
+_LOGARITHM_SINGLE, _SINE_SINGLE, _COSINE_SINGLE = (
+    _arrays_without_axes(*_LOGARITHM),
+    _arrays_without_axes(*_SINE),
+    _arrays_without_axes(*_COSINE),
+)
+_ONE, _UNIT, _SCALE = _arrays_without_axes(1.0, -2.0 * 0.6931471805599453, 2.0**-31)
 _BIT, _SIGN, _DIGITS, _MANTISSA, _ROOT_HALF, _LEAST = (
     np.asarray(number, np.int32) for number in (1, 31, 23, 0x7FFFFF, 0x3F3504F3, 0x3F3504F3 + (31 << 23))
 )

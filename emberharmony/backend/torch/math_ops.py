@@ -10,7 +10,7 @@ from emberharmony.backend.promote import direct
 from emberharmony.backend.torch import unsigned
 from emberharmony.backend.torch.dtypes import promotion, through_int64
 from emberharmony.backend.torch.tracing import has_values
-from emberharmony.backend.torch.unsigned import Binary, wide
+from emberharmony.backend.torch.unsigned import Binary, support_unsigned
 
 _NUMBERS = (bool, int, float, complex)
 _HELD = 65504
@@ -164,15 +164,17 @@ class TorchMathOps:
     divide = direct(torch.div)
     divide_no_nan = staticmethod(_divide_no_nan)
     # int64 modulo 2**64 is wrong for wide unsigned dtypes where an op divides.
-    floor_divide = direct(_floor_divide, wide(_division(_floor_divide), unsigned.floor_divide), guard=_FLOAT32)
-    mod = direct(_remainder, wide(_division(_remainder), unsigned.mod), guard=_FLOAT32)
-    fmod = direct(torch.fmod, wide(_division(torch.fmod), unsigned.mod), guard=_FLOAT32)
-    power = direct(torch.pow, wide(_power, unsigned.power), guard=_FLOAT32)
+    floor_divide = direct(
+        _floor_divide, support_unsigned(_division(_floor_divide), unsigned.floor_divide), guard=_FLOAT32
+    )
+    mod = direct(_remainder, support_unsigned(_division(_remainder), unsigned.mod), guard=_FLOAT32)
+    fmod = direct(torch.fmod, support_unsigned(_division(torch.fmod), unsigned.mod), guard=_FLOAT32)
+    power = direct(torch.pow, support_unsigned(_power, unsigned.power), guard=_FLOAT32)
     hypot = direct(_hypot, weak=False)
     maximum = direct(torch.maximum, weak=False)
     minimum = direct(torch.minimum, weak=False)
     heaviside = staticmethod(_heaviside)
-    gcd = staticmethod(wide(_gcd, unsigned.gcd))
+    gcd = staticmethod(support_unsigned(_gcd, unsigned.gcd))
     reciprocal = direct(torch.reciprocal)
     square = direct(torch.square, lambda x: _multiplied(x, x), when="{0}.dtype.is_floating_point")
     sqrt = direct(torch.sqrt)

@@ -22,7 +22,7 @@ Values = tuple[str | None, bool | None, tuple[str | None, ...]]
 """What the older generation says of products and of cuDNN, and the newer one for each pair; None is not touched."""
 
 
-def _older(read: Any) -> Any:
+def _older_setting(read: Any) -> Any:
     """Returns a setting of the older generation; None if the newer one says something else."""
     try:
         return read()
@@ -34,8 +34,8 @@ def _older(read: Any) -> Any:
 
 def _read() -> Values:
     return (
-        _older(_native._get_float32_matmul_precision),
-        _older(_native._get_cudnn_allow_tf32),
+        _older_setting(_native._get_float32_matmul_precision),
+        _older_setting(_native._get_cudnn_allow_tf32),
         tuple(_native._get_fp32_precision_getter(*pair) for pair in _PAIRS),
     )
 

@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.core.tracing import TELLERS, lost
+from emberharmony.core.tracing import TELLERS, outside_function_message
 
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
 """The nodes of PyTorch's graph whose derivative is zero: no gradient reaches the nodes before them."""
@@ -192,13 +192,13 @@ def _kernels() -> tuple[Any, Any, Any]:
         # repeats the read once for each of them.
         inside = torch._C._dispatch_tls_is_dispatch_key_excluded(torch.DispatchKey.AutogradFunctionality)
         if not inside and is_traced(x, below=False):
-            raise TracedTensorError(lost("float(), item() or another way to read a number"))
+            raise TracedTensorError(outside_function_message("float(), item() or another way to read a number"))
         return passed_on(torch.ops.aten._local_scalar_dense.default, x)
 
     def resolve_neg(x: torch.Tensor) -> torch.Tensor:
         # `tolist` reads the memory directly; `resolve_neg` is the only op that it calls first (PyTorch 2.13).
         if "tolist" in sys._getframe(1).f_code.co_names and is_traced(x):
-            raise TracedTensorError(lost("tolist()"))
+            raise TracedTensorError(outside_function_message("tolist()"))
         tensor: torch.Tensor = passed_on(torch.ops.aten.resolve_neg.default, x)
         return tensor
 

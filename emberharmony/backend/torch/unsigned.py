@@ -1,6 +1,6 @@
 """Arithmetic of uint16, uint32 and uint64, computed in int64, because PyTorch 2.13 has no kernels for them.
 
-All functions below `wide` compute uint64: they take and return int64 tensors of the same bits.
+All functions below `support_unsigned` compute uint64: they take and return int64 tensors of the same bits.
 
 Source: for the division, Warren, "Hacker's Delight", section 9-3.
 """
@@ -14,7 +14,7 @@ _LOWEST = -(2**63)
 _HIGHEST = 2**63 - 1
 
 
-def wide(native: Binary, bits64: Binary) -> Binary:
+def support_unsigned(native: Binary, bits64: Binary) -> Binary:
     """Returns a binary op that also supports uint16, uint32 and uint64.
 
     Args:

@@ -32,7 +32,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _PROCESS
 from emberharmony.core.state.checked_mode import FEW_MOVES as FEW_MOVES
 from emberharmony.core.state.checked_mode import moves_allowed
-from emberharmony.core.state.commits import Step, assignment, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.tracing import Substitute, TensorProxy
 
@@ -229,7 +229,7 @@ class Cell(TensorMethods, Substitute):
 
         A transform gives it to the function in the place of this cell. What the function assigns to it stays in it.
         """
-        cell = self._alike()
+        cell = self._empty_copy()
         cell._held = tensor, selection.current().home
         return cell
 
@@ -249,7 +249,7 @@ class Cell(TensorMethods, Substitute):
             await_end([self])
         return tensor_and_home
 
-    def _alike(self: C) -> C:
+    def _empty_copy(self: C) -> C:
         """Returns a cell of the same class and attributes that holds nothing yet."""
         cell: C = self.__class__.__new__(self.__class__)
         cell._grad = cell._journey = None
@@ -273,7 +273,7 @@ class Cell(TensorMethods, Substitute):
         if held[1] is home:
             return held[0]
         tensor = self.convert_held(held, home)
-        commit(when(self, slot, held, [assignment(self, slot, (tensor, home))]))
+        commit(if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home))]))
         return tensor
 
     def convert_held(self, held: Held, home: Any) -> Any:
@@ -339,7 +339,7 @@ class Cell(TensorMethods, Substitute):
         self._restore(state["attributes"])
 
     def __deepcopy__(self: C, memo: dict[int, Any]) -> C:
-        cell = memo[id(self)] = self._alike()
+        cell = memo[id(self)] = self._empty_copy()
         cell._journey = Journey()
         cell._journey.devices.update((self._journey or cell._journey).devices)
         cell._held = _copy_of(self._held_after_writes())
@@ -434,7 +434,7 @@ def steps_of_move(cell: Cell, home: Any) -> list[Iterable[Step]]:
         tensor_and_home = cell._held_after_writes() if slot == "_held" else cell._grad
         if tensor_and_home is not None and tensor_and_home[1] is not home:
             tensor = cell.convert_held(tensor_and_home, home)
-            steps.append(when(cell, slot, tensor_and_home, [assignment(cell, slot, (tensor, home))]))
+            steps.append(if_unchanged(cell, slot, tensor_and_home, [assignment(cell, slot, (tensor, home))]))
     return steps
 
 

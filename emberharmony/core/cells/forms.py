@@ -10,7 +10,7 @@ from typing import Any
 from emberharmony.core.cells.blocks import OBSERVED, THREAD
 from emberharmony.core.cells.cell import Cell, HostBits
 from emberharmony.core.cells.overwriting import OVERWRITINGS
-from emberharmony.core.state.commits import Step, assignment, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 
 
 class Form:
@@ -47,7 +47,7 @@ def layout_of(cells: Sequence[Cell], home: Any) -> Any:
     It is None if the cell holds a tensor, or if a block observes or replaces one of the cells.
     """
     form = cells[0]._held[0]
-    return form.layout if isinstance(form, Form) and form.home is home and _alone(cells) else None
+    return form.layout if isinstance(form, Form) and form.home is home and _are_unobserved(cells) else None
 
 
 def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None]) -> None:
@@ -58,7 +58,7 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
         make: returns, for the tensors of the cells, what they shall hold: forms, and tensors of the active backend; or
             None, which changes nothing.
     """
-    if not _alone(cells):
+    if not _are_unobserved(cells):
         return
     tensors = [cell.value for cell in cells]
     before = [cell._held for cell in cells]
@@ -68,10 +68,10 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
     steps: list[Iterable[Step]] = []
     for cell, tensor_and_home, new in zip(cells, before, form, strict=True):
         home = None if isinstance(new, Form) else tensor_and_home[1]
-        steps.append(when(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new, home))]))
+        steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new, home))]))
     commit(*steps)
 
 
-def _alone(cells: Sequence[Cell]) -> bool:
+def _are_unobserved(cells: Sequence[Cell]) -> bool:
     """Returns whether no block observes the cells or replaces one, and nobody writes into tensors."""
     return not OBSERVED and not OVERWRITINGS and not any(cell in THREAD.values for cell in cells)

@@ -12,7 +12,7 @@ from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
 from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods, op_of
-from emberharmony.core.tracing import TensorProxy, is_traced, lost
+from emberharmony.core.tracing import TensorProxy, is_traced, outside_function_message
 
 
 class TensorMethods(SharedMethods):
@@ -129,14 +129,14 @@ class TensorMethods(SharedMethods):
         """
         value = self.value
         if not isinstance(value, TensorProxy) and is_traced(value):
-            raise TracedTensorError(lost(what))
+            raise TracedTensorError(outside_function_message(what))
         return value
 
     def _host(self, what: str) -> Any:
         """Returns the values as an array of NumPy, for a reader as in `_read`."""
         value = self._read(what)
         if isinstance(value, TensorProxy):
-            raise TracedTensorError(lost(what), value)
+            raise TracedTensorError(outside_function_message(what), value)
         return selection.active().to_numpy(value)
 
     def _write_error(self, what: str, instead: str) -> EmberError:
@@ -167,7 +167,9 @@ def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs:
         op = name.rpartition(".")[2]
         value = cell.value
         if not isinstance(value, TensorProxy) and is_traced(value):
-            raise TracedTensorError(lost(name, f"ops.{op}" if op in OPS else "the functions of ops"))
+            raise TracedTensorError(
+                outside_function_message(name, f"ops.{op}" if op in OPS else "the functions of ops")
+            )
     return function(*native(args, _for_numpy), **native(kwargs, _for_numpy))
 
 

@@ -99,7 +99,7 @@ def _is_tensor(value: Any) -> bool:
 def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     """Returns what a function or class of this library takes that was called with other arguments."""
     owner, function, is_unknown = match.groups()
-    called = _named(frame, owner or function)
+    called = _callable_named(frame, owner or function)
     if called is None:
         return ""
     quoted, described = _QUOTED.findall(message), called
@@ -126,7 +126,7 @@ def _meanings(described: Any, names: list[str]) -> list[str]:
     return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]
 
 
-def _named(frame: FrameType, name: str) -> Any:
+def _callable_named(frame: FrameType, name: str) -> Any:
     """Returns the function or class of this library that a program calls by a name, or by an attribute of a module.
 
     Args:

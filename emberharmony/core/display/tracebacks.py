@@ -38,7 +38,7 @@ def show_error(shown: Callable[..., Any], error: BaseException, trace: Traceback
         error: the error.
         trace: its traceback.
     """
-    with shortened(error, trace) as kept_frames:
+    with shorten_error(error, trace) as kept_frames:
         shown(type(error), error, kept_frames)
 
 
@@ -57,7 +57,7 @@ def lines_of_error(
     """
     if not isinstance(trace, TracebackType) or not isinstance(error, BaseException):
         return shown(kind, error, trace, *given, **options)
-    with shortened(error, trace) as kept_frames:
+    with shorten_error(error, trace) as kept_frames:
         return shown(kind, error, kept_frames, *given, **options)
 
 
@@ -84,7 +84,7 @@ def show_warning(
 
 
 @contextmanager
-def shortened(error: BaseException, trace: TracebackType | None) -> Iterator[TracebackType | None]:
+def shorten_error(error: BaseException, trace: TracebackType | None) -> Iterator[TracebackType | None]:
     """Returns a block in which an error lacks the frames of the library, and has a hint as a note if there is one.
 
     The block gives the traceback to show. The errors that caused one of the library are left out if they came from

@@ -22,9 +22,9 @@ _SEE = re.compile(r"(?:see|those of) `([\w.]+)`\.")
 _WIDTH = 120
 
 
-def completed(owner: Any) -> str:
+def complete_docstring(owner: Any) -> str:
     """Returns the docstring of what `Docstring.owner` may be, with a description of each parameter in `Args`."""
-    text = inspect.cleandoc(written(owner))
+    text = inspect.cleandoc(raw_docstring(owner))
     attributes = arguments(text, "Attributes").keys() - {name for each in _texts(owner) for name in arguments(each)}
     described = {name: each for name, each in descriptions(owner).items() if name not in attributes}
     if not described:
@@ -43,14 +43,14 @@ def descriptions(owner: Any) -> dict[str, str]:
     """Returns the description of each parameter that has one, in the order of the signature."""
     described = [arguments(text) for text in _texts(owner)]
     if isinstance(owner, type):
-        described.append(arguments(written(owner), "Attributes"))
+        described.append(arguments(raw_docstring(owner), "Attributes"))
     found = {}
     for parameter in parameters(owner):
         text = next((one[parameter.name] for one in described if parameter.name in one), None)
         if text is None:
             text = shared(owner, parameter) if isinstance(owner, OpSpec) else _of_methods(owner, parameter.name)
         if text is not None:
-            text = _followed(owner, parameter.name, text)
+            text = _referred_description(owner, parameter.name, text)
             found[parameter.name] = f"{text}{_default(parameter, text)}"
     return found
 
@@ -67,7 +67,7 @@ def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
     return f"{BESIDE.format(others=others) if others else ALONE} {takes}{GIVES[spec.facts.gives]}."
 
 
-def _followed(owner: Any, parameter: str, text: str) -> str:
+def _referred_description(owner: Any, parameter: str, text: str) -> str:
     """Returns the description that a text such as "see `Accuracy`" refers to; another text as it is."""
     reference = _SEE.fullmatch(text)
     if reference is None or isinstance(owner, OpSpec):
@@ -137,28 +137,28 @@ def arguments(text: str, head: str = "Args") -> dict[str, str]:
 
 def _texts(owner: Any) -> Iterator[str]:
     """Yields the docstrings that may describe the parameters, the nearest first."""
-    yield written(owner)
+    yield raw_docstring(owner)
     if isinstance(owner, tuple):
         kind, name = owner
-        yield from (_plain(vars(base)[name].__doc__) for base in kind.__mro__[1:] if name in vars(base))
+        yield from (_plain_text(vars(base)[name].__doc__) for base in kind.__mro__[1:] if name in vars(base))
         if isinstance(vars(kind)[name], classmethod):  # another constructor
             yield from _texts(kind)
     elif isinstance(owner, type):
-        yield _plain(vars(owner).get("__init__", owner).__doc__)
+        yield _plain_text(vars(owner).get("__init__", owner).__doc__)
         function = getattr(owner, "function", None)  # a loss has the options of a function
         if inspect.isfunction(function):
-            yield _plain(function.__doc__)
-        yield from (_plain(base.__doc__) for base in owner.__mro__[1:-1])
+            yield _plain_text(function.__doc__)
+        yield from (_plain_text(base.__doc__) for base in owner.__mro__[1:-1])
 
 
-def written(owner: Any) -> str:
+def raw_docstring(owner: Any) -> str:
     """Returns the docstring as it was written."""
     if isinstance(owner, OpSpec):
-        return _plain(owner.declared.__doc__)
-    return _plain(inspect.getattr_static(*owner).__doc__ if isinstance(owner, tuple) else owner.__doc__)
+        return _plain_text(owner.declared.__doc__)
+    return _plain_text(inspect.getattr_static(*owner).__doc__ if isinstance(owner, tuple) else owner.__doc__)
 
 
-def _plain(text: str | None) -> str:
+def _plain_text(text: str | None) -> str:
     return "" if text is None else str.__str__(text)
 
 

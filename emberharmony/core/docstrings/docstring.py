@@ -25,7 +25,7 @@ class Docstring(str):
     owner: Any
 
     def __str__(self) -> str:
-        return completion.completed(self.owner)
+        return completion.complete_docstring(self.owner)
 
     def expandtabs(self, tabsize: SupportsIndex = 8) -> str:
         """Returns the completed text without tabs."""

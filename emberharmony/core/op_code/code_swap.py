@@ -92,8 +92,8 @@ def looked_up(spec: OpSpec) -> FunctionType:
         _TEMPLATES[shape] = _compile(looked_up_source(shape))
     template, declared = _TEMPLATES[shape], spec.declared.__code__
     if declared.co_kwonlyargcount:
-        code = _dress(template, spec, {"native_op": spec.name})
-    else:  # what `_dress` would do, at a fifth of its cost, which the import pays for every op
+        code = _with_declared_names(template, spec, {"native_op": spec.name})
+    else:  # what `_with_declared_names` would do, at a fifth of its cost, which the import pays for every op
         code = template.replace(
             co_name=declared.co_name,
             co_qualname=declared.co_qualname,
@@ -110,7 +110,7 @@ def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
     variant = source_arguments(spec, backend)
     if variant not in _TEMPLATES:
         _TEMPLATES[variant] = _compile(compiled_source(*variant))
-    return _function(_dress(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
+    return _function(_with_declared_names(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
 
 
 def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
@@ -119,7 +119,7 @@ def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
     key = "guarded", variant
     if key not in _TEMPLATES:
         _TEMPLATES[key] = _compile(guarded_source(shape, compiled_source(*variant)))
-    return _dress(_TEMPLATES[key], spec, native_names(spec, backend))
+    return _with_declared_names(_TEMPLATES[key], spec, native_names(spec, backend))
 
 
 def _function(code: CodeType, spec: OpSpec) -> FunctionType:
@@ -156,7 +156,7 @@ def _one_line(units: int) -> bytes:
     return bytes(table)
 
 
-def _dress(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
+def _with_declared_names(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
     """Returns the template with the names, file and line of the declaration."""
     declared = spec.declared.__code__
     local = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}

@@ -14,7 +14,7 @@ def is_callers(error: BaseException, backend: Any) -> bool:
 
     The caller's code is all code outside this package, the backend, the backend's library and the standard library.
     """
-    roots = (_OWN, *map(_root, (backend.tensor_type, type(backend))))
+    roots = (_OWN, *map(_package_folder, (backend.tensor_type, type(backend))))
     traceback = error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
@@ -24,7 +24,7 @@ def is_callers(error: BaseException, backend: Any) -> bool:
     return False
 
 
-def _root(kind: type) -> str:
+def _package_folder(kind: type) -> str:
     """Returns the folder of the top-level package of a class, or the file if that is a module."""
     module = sys.modules[kind.__module__.partition(".")[0]]
     folders = list(getattr(module, "__path__", ()))

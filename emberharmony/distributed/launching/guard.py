@@ -37,7 +37,7 @@ def main() -> None:
     pipes = {1: os.pipe(), 2: os.pipe()}
     process = os.fork()
     if not process:
-        _become(command, {to: writing for to, (_, writing) in pipes.items()})
+        _exec_command(command, {to: writing for to, (_, writing) in pipes.items()})
     with contextlib.suppress(OSError):  # the rank does it too, and one of both is the first
         os.setpgid(process, process)
     for _, writing in pipes.values():
@@ -47,7 +47,7 @@ def main() -> None:
     status = _watch(process, parent, {reading: to for to, (reading, _) in pipes.items()}, mark)
     board = os.environ.get("EMBERHARMONY_BOARD", "")
     if rank and board:
-        _note(f"{board}.{rank}", status)
+        _write_ending(f"{board}.{rank}", status)
     if int(launcher) and os.getppid() != parent and board:
         import shutil
 
@@ -57,7 +57,7 @@ def main() -> None:
     os._exit(status)
 
 
-def _become(command: list[str], outputs: dict[int, int]) -> None:
+def _exec_command(command: list[str], outputs: dict[int, int]) -> None:
     """Replaces this process by the command."""
     try:
         os.setpgid(0, 0)
@@ -143,7 +143,7 @@ def _kill(process: int, number: int) -> None:
         os.killpg(process, number)
 
 
-def _note(path: str, status: int) -> None:
+def _write_ending(path: str, status: int) -> None:
     """Writes when and how the rank ended; the file appears whole."""
     with contextlib.suppress(OSError):  # the launcher may have gone, with its folder
         with open(path + "~", "w", encoding="utf-8") as file:

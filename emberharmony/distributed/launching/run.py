@@ -85,11 +85,11 @@ def launch(command: Sequence[str], options: Options) -> int:
             _start(children, command, options, transport, launcher, folder)
             return _watch(children, options, launcher, folder)
         except KeyboardInterrupt as interrupt:
-            _say("interrupted; ending all ranks")
-            _end(children, (signal.SIGINT, signal.SIGTERM))
+            _print_to_stderr("interrupted; ending all ranks")
+            _signal_all(children, (signal.SIGINT, signal.SIGTERM))
             return interrupt.args[0] if interrupt.args else 130
         finally:
-            _end(children, (guard.HARD,))
+            _signal_all(children, (guard.HARD,))
             for child in children:
                 child.kill()
                 child.wait()
@@ -166,9 +166,9 @@ def _watch(children: list[subprocess.Popen[bytes]], options: Options, launcher: 
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)
     first = _cause(children, options, folder)
-    _say(_describe_failure(first, options, launcher, folder))
+    _print_to_stderr(_describe_failure(first, options, launcher, folder))
     _wait(children, options.grace)
-    _end(children, (signal.SIGTERM,))
+    _signal_all(children, (signal.SIGTERM,))
     return first.status if first.status > 0 else 128 - first.status
 
 
@@ -215,7 +215,7 @@ def _wait(children: list[subprocess.Popen[bytes]], seconds: float) -> None:
         time.sleep(0.02)
 
 
-def _end(children: list[subprocess.Popen[bytes]], numbers: Sequence[int]) -> None:
+def _signal_all(children: list[subprocess.Popen[bytes]], numbers: Sequence[int]) -> None:
     """Sends signals to those that still run, with some seconds after each."""
     for number in numbers:
         for child in children:
@@ -243,7 +243,7 @@ def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: 
     return f"rank {ending.rank} ended with {how}{location}; the others have {options.grace:g} s to end"
 
 
-def _say(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     with contextlib.suppress(OSError):  # the terminal may be closed
         sys.stderr.write(f"emberharmony launch: {text}\n")
         sys.stderr.flush()

@@ -45,12 +45,12 @@ class MLXTransport(Transport):
 
     def all_sum(self, vector: Vector) -> None:
         """Replaces a vector by the sum of those of all ranks."""
-        self._into(vector, mx.distributed.all_sum)
+        self._write_result(vector, mx.distributed.all_sum)
 
     def all_gather(self, vector: Vector) -> Vector:
         """Returns the vectors of all ranks, one in each row."""
         rows = np.empty((self.size, vector.size), vector.dtype)
-        self._into(rows, lambda x, **where: mx.distributed.all_gather(x, **where).reshape(rows.shape), vector)
+        self._write_result(rows, lambda x, **where: mx.distributed.all_gather(x, **where).reshape(rows.shape), vector)
         return rows
 
     def broadcast(self, vector: Vector, root: int) -> None:
@@ -61,11 +61,11 @@ class MLXTransport(Transport):
 
     def send(self, vector: Vector, to: int) -> None:
         """Sends a vector to a rank."""
-        self._into(None, lambda x, **where: mx.distributed.send(x, to, **where), vector)
+        self._write_result(None, lambda x, **where: mx.distributed.send(x, to, **where), vector)
 
     def recv(self, vector: Vector, source: int) -> None:
         """Replaces a vector by one that a rank sends."""
-        self._into(vector, lambda x, **where: mx.distributed.recv(x.shape, x.dtype, source, **where))
+        self._write_result(vector, lambda x, **where: mx.distributed.recv(x.shape, x.dtype, source, **where))
 
     def close(self) -> None:
         """Ends the thread."""
@@ -75,7 +75,7 @@ class MLXTransport(Transport):
         """Returns whether a message reaches a rank: in a ring, whether it is next to this one."""
         return not self._is_ring or (rank - self.rank) % self.size in (1, self.size - 1)
 
-    def _into(self, out: Vector | None, fn: Callable[..., Any], given: Vector | None = None) -> None:
+    def _write_result(self, out: Vector | None, fn: Callable[..., Any], given: Vector | None = None) -> None:
         """Writes the result of a function of MLX for a vector into another one, or into the vector itself."""
         vector: Any = out if given is None else given
 

@@ -34,7 +34,7 @@ class TorchTransport(Transport):
         self._device: Any = torch.device("cuda", place.local_rank) if option == "nccl" else torch.device("cpu")
         self._is_own = not dist.is_initialized()
         if self._is_own:
-            with _lost():
+            with _raise_lost_error():
                 store = _store(place, timeout)
                 limit = timedelta(seconds=timeout)
                 dist.init_process_group(option, store=store, rank=place.rank, world_size=place.size, timeout=limit)
@@ -46,36 +46,36 @@ class TorchTransport(Transport):
 
     def all_sum(self, vector: Vector) -> None:
         """Replaces a vector by the sum of those of all ranks."""
-        with self._on_device(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _raise_lost_error():
             dist.all_reduce(tensor)
 
     def all_gather(self, vector: Vector) -> Vector:
         """Returns the vectors of all ranks, one in each row."""
-        with self._on_device(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _raise_lost_error():
             rows = torch.empty((self.size, tensor.numel()), dtype=tensor.dtype, device=self._device)
             dist.all_gather(list(rows.unbind()), tensor)
             return rows.cpu().numpy()
 
     def all_to_all(self, rows: Vector) -> Vector:
         """Sends row r to rank r, and returns the rows that come."""
-        with self._on_device(rows) as tensor, _lost():
+        with self._on_device(rows) as tensor, _raise_lost_error():
             received = torch.empty_like(tensor)
             dist.all_to_all_single(received, tensor)
             return received.cpu().numpy()
 
     def broadcast(self, vector: Vector, root: int) -> None:
         """Replaces a vector by that of a rank."""
-        with self._on_device(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _raise_lost_error():
             dist.broadcast(tensor, root)
 
     def send(self, vector: Vector, to: int) -> None:
         """Sends a vector to a rank."""
-        with self._on_device(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _raise_lost_error():
             dist.send(tensor, to)
 
     def recv(self, vector: Vector, source: int) -> None:
         """Replaces a vector by one that a rank sends."""
-        with self._on_device(vector) as tensor, _lost():
+        with self._on_device(vector) as tensor, _raise_lost_error():
             dist.recv(tensor, source)
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class TorchTransport(Transport):
 
 
 @contextlib.contextmanager
-def _lost() -> Iterator[None]:
+def _raise_lost_error() -> Iterator[None]:
     """Makes a native error a `LostError`."""
     try:
         yield

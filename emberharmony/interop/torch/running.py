@@ -41,7 +41,7 @@ class Runner:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.functions = [_function(call.function) for call in graph.program.calls]
-        self._ends = _ends(graph)
+        self._ends = _last_uses(graph)
         self.used = {0, *(i for i, slot in enumerate(graph.slots) if slot.kind == "input")}
         self.used.update(x for call in graph.program.calls for x in call.operands)
         self.used.update(x for x in graph.program.outputs if x.__class__ is Register)
@@ -62,7 +62,7 @@ class Runner:
         try:
             return function(inputs)
         except Exception as error:
-            self._note(error, function, places)
+            self._annotate_error(error, function, places)
             raise
 
     def walk(self, inputs: Sequence[Any], casts: set[int] | None = None, watch: Watch | None = None) -> list[Any]:
@@ -111,7 +111,7 @@ class Runner:
         source = _Lines(program.__class__(program.inputs, tuple(calls), program.outputs), wanted, self._ends)
         return source.function(map(source.text, program.outputs)), source.places
 
-    def _note(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
+    def _annotate_error(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
         """Adds the operator and the line of the model to an error."""
         trace = error.__traceback__
         while trace is not None:
@@ -185,7 +185,7 @@ def _call_layer(layer: Any, x: Any) -> Any:
     return layer(x)
 
 
-def _ends(graph: Graph) -> list[list[int]]:
+def _last_uses(graph: Graph) -> list[list[int]]:
     """Returns the registers that are no longer needed after each call; inputs stay."""
     program = graph.program
     last: dict[int, int] = {}

@@ -185,7 +185,7 @@ class Checkpoint:
             raise CheckpointError("damaged", record.path, str(error)) from error
         restoring.require_all()
         if step is None:
-            restoring.notes += self._newer(record)
+            restoring.notes += self._notes_on_newer(record)
         if restoring.notes:
             listed = "".join(f"\n  {note}" for note in restoring.notes)
             # Before anything is changed, because a filter can make an error of the warning.
@@ -274,19 +274,19 @@ class Checkpoint:
             steps_text = "nothing was saved there; ask latest() first, which is None then, and begin without restore()"
         raise CheckpointError("missing", self.folder, f"has not {wanted}: {steps_text}")
 
-    def _newer(self, record: Record) -> list[str]:
+    def _notes_on_newer(self, record: Record) -> list[str]:
         """Returns notes on folders of later steps that are no whole checkpoints."""
         whole = {each.step for each in self._records()}
         later = {step for step, _ in folders.folders(self.folder) if step > record.step} - whole
         return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(later)]
 
     def _best(self, records: list[Record]) -> Record | None:
-        numbers = [(self._figure(record), -record.serial, record) for record in records]
+        numbers = [(self._number_to_compare(record), -record.serial, record) for record in records]
         measured = [(number, serial, record) for number, serial, record in numbers if number is not None]
         sign = -1.0 if self.mode == "min" else 1.0
         return max(measured, key=lambda each: (sign * each[0], each[1]))[2] if measured else None
 
-    def _figure(self, record: Record) -> float | None:
+    def _number_to_compare(self, record: Record) -> float | None:
         """Returns the number of `keep_best`; None if it has none, or one that is NaN."""
         value = unpack_state(record.content["extra"], {}).get(self.keep_best)
         is_comparable = isinstance(value, (int, float)) and not math.isnan(value)

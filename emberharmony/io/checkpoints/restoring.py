@@ -170,7 +170,9 @@ class Restoring:
             old, new = ops.dtype(state[name]).name, ops.dtype(here[name]).name
             if old != new:
                 cast.setdefault(f"{old} in the checkpoint and {new} here", []).append(name)
-        self.notes += [f"{label}: {_some(sorted(names))} are {text}, so they are cast" for text, names in cast.items()]
+        self.notes += [
+            f"{label}: {_first_names(sorted(names))} are {text}, so they are cast" for text, names in cast.items()
+        ]
         self._match_generators(label, part, saved["generators"])
 
     def _match_generators(self, label: str, part: Any, saved: list[Any]) -> None:
@@ -185,7 +187,7 @@ class Restoring:
             missing_names = [place for place in places if place not in generator_by_place]
             wrong += [f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_names]
             if len({id(generator_by_place[place]) for place in places if place in generator_by_place}) > 1:
-                wrong.append(f"{label}: {_some(places)} share a random generator in the checkpoint and not here")
+                wrong.append(f"{label}: {_first_names(places)} share a random generator in the checkpoint and not here")
             elif not missing_names:
                 self._steps += generator_by_place[places[0]].loading(each["state"])
         wrong += [f"{label}: the checkpoint lacks the random generator {place}" for place in left]
@@ -193,7 +195,7 @@ class Restoring:
         for places in shared:
             overlapping = [each for each in saved if set(each["places"]) & set(places)]
             if len(overlapping) > 1:
-                wrong.append(f"{label}: {_some(places)} share a random generator here and not in the checkpoint")
+                wrong.append(f"{label}: {_first_names(places)} share a random generator here and not in the checkpoint")
 
     def _match_groups(self, label: str, part: Any, saved: Mapping[str, Any]) -> None:
         """Notes which options of an optimizer differ, and adds the states of its schedules."""
@@ -251,6 +253,6 @@ def _option_text(value: Any) -> str:
     return str(value["schedule"]) if isinstance(value, dict) and "schedule" in value else brief(value)
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     text = ", ".join(names[:5])
     return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"

@@ -91,7 +91,7 @@ class Convolution(spatial.Spatial):
         shape = getattr(x, "shape", ())
         return len(shape) == self._ndim and shape[self._channel_axis] == self.in_channels
 
-    def _other(self, x: TensorLike, *args: Any) -> Tensor:
+    def _call_unusual(self, x: TensorLike, *args: Any) -> Tensor:
         """Returns the output for a list, or for a sample without a batch.
 
         Raises:
@@ -188,7 +188,7 @@ class _Conv(Convolution):
 
     def __call__(self, x: TensorLike) -> Tensor:
         if not self._is_batch(x):
-            return self._other(x)
+            return self._call_unusual(x)
         if self._around is not None:
             x = ops.pad(x, self._around, _MODES[self.padding_mode])
         kernel = ops.transpose(self.weight, self._order)
@@ -448,7 +448,9 @@ def _padding(value: Any, axes: int) -> Any:
         return (length("padding", value, 0),) * axes
     if len(value) != axes:
         raise fault(
-            ArgumentError(f"padding must be one integer, or one integer or pair for each of {axes} axes, {_got(value)}")
+            ArgumentError(
+                f"padding must be one integer, or one integer or pair for each of {axes} axes, {_got_text(value)}"
+            )
         )
     return tuple(
         lengths("padding", each, 2, 0) if isinstance(each, (tuple, list)) else length("padding", each, 0)
@@ -456,5 +458,5 @@ def _padding(value: Any, axes: int) -> Any:
     )
 
 
-def _got(value: Any) -> str:
+def _got_text(value: Any) -> str:
     return f"got {brief(value)}"

@@ -27,7 +27,7 @@ class _Pad(spatial.Spatial):
     value: float | None = None
 
     def __init__(self, padding: int | Sequence[int], *, data_format: DataFormat = "channels_first") -> None:
-        self.padding = spatial.sides("padding", padding, self.axes)
+        self.padding = spatial.before_and_after("padding", padding, self.axes)
         self.data_format = spatial.data_format(data_format)
         pairs = spatial.by_axis(self.padding)
         behind = self.data_format == "channels_last"

@@ -14,7 +14,7 @@ from emberharmony.nn.options import length, number
 from emberharmony.types import Tensor, TensorLike
 
 
-def _even(name: str, value: int) -> int:
+def _require_even(name: str, value: int) -> int:
     """Returns a number of features, which are rotated or made in pairs.
 
     Raises:
@@ -62,7 +62,7 @@ class RoPE(Module):
         *,
         frequencies: Sequence[float] | None = None,
     ) -> None:
-        self.dims, self.traditional = _even("dims", dims), bool(traditional)
+        self.dims, self.traditional = _require_even("dims", dims), bool(traditional)
         self.base, self.scale = number("base", base), number("scale", scale)
         self.frequencies = None if frequencies is None else [number("frequencies", each) for each in frequencies]
         if self.frequencies is not None and len(self.frequencies) != self.dims // 2:
@@ -158,7 +158,7 @@ class SinusoidalPositionalEncoding(Module):
         cos_first: bool = False,
         full_turns: bool = False,
     ) -> None:
-        self.dims = _even("dims", dims)
+        self.dims = _require_even("dims", dims)
         if min_freq <= 0 or max_freq <= 0:
             raise fault(ArgumentError(f"min_freq and max_freq must be positive, got {min_freq} and {max_freq}"))
         self.min_freq, self.max_freq = min_freq, max_freq

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from emberharmony.nn.layouts.row import Part, Row, Weight, of
+from emberharmony.nn.layouts.row import Part, Row, Weight, weight_of
 
 _ROLES = ("query", "key", "value")
 
@@ -32,5 +32,5 @@ def of_keras(layer: Any) -> Row:
             weights.append(Weight(f"{role}_dense.kernel", (part,), f"({heads} head_dim) i -> i {heads} head_dim"))
         else:
             weights.append(Weight(f"{role}_dense.bias", (part,), f"({heads} head_dim) -> {heads} head_dim"))
-    out = of("output_dense.kernel", "out_proj.weight", "o (num_heads head_dim) -> num_heads head_dim o")
-    return Row((*weights, out, of("output_dense.bias", "out_proj.bias")))
+    out = weight_of("output_dense.kernel", "out_proj.weight", "o (num_heads head_dim) -> num_heads head_dim o")
+    return Row((*weights, out, weight_of("output_dense.bias", "out_proj.bias")))

@@ -56,7 +56,7 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
     faults: dict[str, Any] = {}
     converted: dict[Any, Any] = {}
     for name, placed in plan.placed.items():
-        _note(wanted, placed.weight.parts)
+        _note_blocks(wanted, placed.weight.parts)
         if name not in values:
             continue
         tensor = values[name]
@@ -94,7 +94,7 @@ def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list
     ]
 
 
-def _note(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
+def _note_blocks(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
     """Notes at which rows the blocks of each parameter begin."""
     for part in parts:
         for source in (part.source, part.plus):

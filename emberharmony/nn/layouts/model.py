@@ -44,7 +44,7 @@ def read(
     for name, tensor in reading.faults.items():
         position, shape = planned.placed[name], tuple(tensor.shape)
         fault = f"has shape {shape}, expected {position.shape} in the layout {layout!r} for {position.layer}"
-        faults.append(f"wrong: {name}: {fault}{_fitting(others, name, shape)}")
+        faults.append(f"wrong: {name}: {fault}{_layout_hint(others, name, shape)}")
     return reading.values, reading.unexpected, faults
 
 
@@ -69,11 +69,11 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
         name: fit
         for name in shapes
         if value_shapes.get(name, shapes[name]) != shapes[name]
-        if (fit := _fitting(others, name, value_shapes[name]))
+        if (fit := _layout_hint(others, name, value_shapes[name]))
     }
     return "".join(f"\n  {name}{fit}" for name, fit in wrong.items())
 
 
-def _fitting(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:
+def _layout_hint(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:
     fit = [other for other, theirs in others.items() if theirs.get(name) == shape]
     return f": it fits the layout {' and '.join(map(repr, fit))}" if fit else ""

@@ -72,7 +72,7 @@ class Row(NamedTuple):
         return self.children.get(name) or self.children.get("*", "*").replace("*", name)
 
 
-def of(name: str, source: str, pattern: str = "") -> Weight:
+def weight_of(name: str, source: str, pattern: str = "") -> Weight:
     """Returns a tensor that is made of one parameter."""
     return Weight(name, (Part(source),), pattern)
 

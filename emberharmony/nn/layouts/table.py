@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from emberharmony.nn.layouts import attention, recurrent
-from emberharmony.nn.layouts.row import Part, Row, Weight, of, row
+from emberharmony.nn.layouts.row import Part, Row, Weight, row, weight_of
 
 Rule = Row | Callable[[Any], Row]
 """A row, or a function that returns the row of a layer whose options decide it."""
@@ -38,8 +38,8 @@ class Layouts(NamedTuple):
 
 
 _BATCH = ("num_batches_tracked",)
-_SCALED = row(of("gamma", "weight"), of("beta", "bias"))
-_RUNNING = (*_SCALED.weights, of("moving_mean", "running_mean"), of("moving_variance", "running_var"))
+_SCALED = row(weight_of("gamma", "weight"), weight_of("beta", "bias"))
+_RUNNING = (*_SCALED.weights, weight_of("moving_mean", "running_mean"), weight_of("moving_variance", "running_var"))
 _MLX_KERNEL = "o i ... -> o ... i"
 _KERNEL = "o i ... -> ... i o"
 _DEPTHWISE = "(in_channels m) 1 ... -> ... in_channels m"
@@ -51,44 +51,47 @@ def _separable_of_keras(layer: Any) -> Row:
     channels = {"channels": layer.depthwise.in_channels}
     return row(
         Weight("depthwise_kernel", (Part("depthwise.weight"),), "(channels m) 1 ... -> ... channels m", channels),
-        of("pointwise_kernel", "pointwise.weight", _KERNEL),
-        of("bias", "pointwise.bias"),
+        weight_of("pointwise_kernel", "pointwise.weight", _KERNEL),
+        weight_of("bias", "pointwise.bias"),
     )
 
 
 TABLE: dict[str, Layouts] = {
-    "Linear": Layouts(SAME, row(of("kernel", "weight", "o i -> i o")), "Linear", "Dense"),
+    "Linear": Layouts(SAME, row(weight_of("kernel", "weight", "o i -> i o")), "Linear", "Dense"),
     "LoRALinear": Layouts(
         row(
-            of("linear.weight", "weight"),
-            of("linear.bias", "bias"),
-            of("lora_a", "lora_a.weight", "r i -> i r"),
-            of("lora_b", "lora_b.weight", "o r -> r o"),
+            weight_of("linear.weight", "weight"),
+            weight_of("linear.bias", "bias"),
+            weight_of("lora_a", "lora_a.weight", "r i -> i r"),
+            weight_of("lora_b", "lora_b.weight", "o r -> r o"),
         ),
         row(
-            of("kernel", "weight", "o i -> i o"),
-            of("lora_kernel_a", "lora_a.weight", "r i -> i r"),
-            of("lora_kernel_b", "lora_b.weight", "o r -> r o"),
+            weight_of("kernel", "weight", "o i -> i o"),
+            weight_of("lora_kernel_a", "lora_a.weight", "r i -> i r"),
+            weight_of("lora_kernel_b", "lora_b.weight", "o r -> r o"),
         ),
         "LoRALinear of mlx-lm",
         "Dense after enable_lora",
     ),
-    "Bilinear": Layouts(row(of("weight", "weight", "o i j -> o j i")), SAME, "Bilinear"),
-    "Embedding": Layouts(SAME, row(of("embeddings", "weight")), "Embedding", "Embedding"),
+    "Bilinear": Layouts(row(weight_of("weight", "weight", "o i j -> o j i")), SAME, "Bilinear"),
+    "Embedding": Layouts(SAME, row(weight_of("embeddings", "weight")), "Embedding", "Embedding"),
     "EmbeddingBag": Layouts(SAME, SAME),
     "QuantizedLinear": Layouts(SAME, SAME, "QuantizedLinear"),
     "QuantizedEmbedding": Layouts(SAME, SAME, "QuantizedEmbedding"),
     "LearnedPositional": Layouts(SAME, SAME),
     **{
         f"Conv{n}d": Layouts(
-            row(of("weight", "weight", _MLX_KERNEL)), row(of("kernel", "weight", _KERNEL)), f"Conv{n}d", f"Conv{n}D"
+            row(weight_of("weight", "weight", _MLX_KERNEL)),
+            row(weight_of("kernel", "weight", _KERNEL)),
+            f"Conv{n}d",
+            f"Conv{n}D",
         )
         for n in (1, 2, 3)
     },
     **{
         f"DepthwiseConv{n}d": Layouts(
-            row(of("weight", "weight", _MLX_KERNEL)),
-            row(of("kernel", "weight", _DEPTHWISE)),
+            row(weight_of("weight", "weight", _MLX_KERNEL)),
+            row(weight_of("kernel", "weight", _DEPTHWISE)),
             f"Conv{n}d with groups" if n < 3 else "",
             f"DepthwiseConv{n}D" if n < 3 else "",
         )
@@ -100,8 +103,8 @@ TABLE: dict[str, Layouts] = {
     },
     **{
         f"ConvTranspose{n}d": Layouts(
-            row(of("weight", "weight", _MLX_TRANSPOSED)),
-            row(of("kernel", "weight", _TRANSPOSED)),
+            row(weight_of("weight", "weight", _MLX_TRANSPOSED)),
+            row(weight_of("kernel", "weight", _TRANSPOSED)),
             f"ConvTranspose{n}d",
             f"Conv{n}DTranspose",
         )
@@ -116,8 +119,8 @@ TABLE: dict[str, Layouts] = {
     **{f"InstanceNorm{n}d": Layouts(SAME, row(*_RUNNING), "InstanceNorm", "GroupNormalization(-1)") for n in (1, 2, 3)},
     "LayerNorm": Layouts(SAME, _SCALED, "LayerNorm", "LayerNormalization"),
     "GroupNorm": Layouts(SAME, _SCALED, "GroupNorm", "GroupNormalization"),
-    "RMSNorm": Layouts(SAME, row(of("scale", "weight")), "RMSNorm", "RMSNormalization"),
-    "PReLU": Layouts(SAME, row(of("alpha", "weight")), "PReLU", "PReLU"),
+    "RMSNorm": Layouts(SAME, row(weight_of("scale", "weight")), "RMSNorm", "RMSNormalization"),
+    "PReLU": Layouts(SAME, row(weight_of("alpha", "weight")), "PReLU", "PReLU"),
     "RNN": Layouts(recurrent.rnn_of_mlx, recurrent.rnn_of_keras, "RNN", "SimpleRNN"),
     "LSTM": Layouts(recurrent.lstm_of_mlx, recurrent.lstm_of_keras, "LSTM", "LSTM"),
     "GRU": Layouts(recurrent.gru_of_mlx, recurrent.gru_of_keras, "GRU", "GRU"),
@@ -127,9 +130,9 @@ TABLE: dict[str, Layouts] = {
     "ConvLSTM2d": Layouts(
         SAME,
         row(
-            of("cell.kernel", "conv_ih.weight", _KERNEL),
-            of("cell.recurrent_kernel", "conv_hh.weight", _KERNEL),
-            of("cell.bias", "conv_ih.bias"),
+            weight_of("cell.kernel", "conv_ih.weight", _KERNEL),
+            weight_of("cell.recurrent_kernel", "conv_hh.weight", _KERNEL),
+            weight_of("cell.bias", "conv_ih.bias"),
         ),
         "",
         "ConvLSTM2D",

@@ -158,13 +158,13 @@ def binary_cross_entropy(
     (p, t), kind = matching(name, input=input, target=target)
     require_probabilities(name, "input", p)
     require_probabilities(name, "target", t)
-    inside = ops.greater(ops.multiply(p, _rest(p)), _LEAST_PRODUCT)
+    inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
     safe = ops.where(inside, p, 0.5)
     likelihood_inside = _likelihood(t, ops.log(safe), ops.log1p(ops.negative(safe)))
     # At the ends the value is constant, and the gradient is that of a line.
     constant_p = ops.stop_gradient(p)
     line = ops.multiply(ops.subtract(p, constant_p), ops.divide(ops.subtract(constant_p, t), _LEAST_PRODUCT))
-    logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _rest(constant_p))]
+    logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _one_minus(constant_p))]
     loss = ops.where(inside, likelihood_inside, ops.add(_likelihood(t, *logs), line))
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, p))
@@ -209,7 +209,7 @@ def binary_cross_entropy_with_logits(
     if pos_weight is not None:
         factor = ops.add(ops.multiply(t, ops.subtract(option_tensor(name, "pos_weight", pos_weight, x), 1.0)), 1.0)
         tail, below = ops.multiply(tail, factor), ops.multiply(below, factor)
-    loss = ops.add(ops.subtract(ops.multiply(_rest(t), x), below), tail)
+    loss = ops.add(ops.subtract(ops.multiply(_one_minus(t), x), below), tail)
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, x))
     return reduce_losses(name, loss, reduction, kind)
@@ -293,7 +293,7 @@ def dice(
     both = ops.sum(ops.multiply(p, t), over)
     either = ops.add(ops.sum(p, over), ops.sum(t, over))
     share = ops.divide(ops.add(ops.multiply(both, 2.0), smooth), ops.add(either, smooth))
-    return reduce_losses("dice", _rest(share), reduction, kind)
+    return reduce_losses("dice", _one_minus(share), reduction, kind)
 
 
 def kl_div(
@@ -337,10 +337,10 @@ def _likelihood(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
 
 def _mix(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """Returns `t * positive + (1 - t) * negative`."""
-    return ops.add(ops.multiply(t, positive), ops.multiply(_rest(t), negative))
+    return ops.add(ops.multiply(t, positive), ops.multiply(_one_minus(t), negative))
 
 
-def _rest(x: Tensor) -> Tensor:
+def _one_minus(x: Tensor) -> Tensor:
     """Returns `1 - x`; a number as the first operand would take the slow path of dispatch."""
     return ops.add(ops.negative(x), 1.0)
 

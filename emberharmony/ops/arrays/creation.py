@@ -95,7 +95,7 @@ def zeros_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
 
     See also: `zeros`, by a shape.
     """
-    return zeros(x.shape, *_like(x, dtype, device))
+    return zeros(x.shape, *_dtype_and_device(x, dtype, device))
 
 
 @op(gradient="zero")
@@ -109,7 +109,7 @@ def ones_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike 
 
     See also: `ones`, by a shape.
     """
-    return ones(x.shape, *_like(x, dtype, device))
+    return ones(x.shape, *_dtype_and_device(x, dtype, device))
 
 
 @op(gradient="zero")
@@ -123,7 +123,7 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None, device: DeviceLike
 
     See also: `empty`, by a shape.
     """
-    return empty(x.shape, *_like(x, dtype, device))
+    return empty(x.shape, *_dtype_and_device(x, dtype, device))
 
 
 @op
@@ -140,7 +140,7 @@ def full_like(
 
     See also: `full`, by a shape.
     """
-    return full(x.shape, fill_value, *_like(x, dtype, device))
+    return full(x.shape, fill_value, *_dtype_and_device(x, dtype, device))
 
 
 @op
@@ -557,6 +557,6 @@ def kaiser(x: int, beta: float, dtype: DTypeLike | None = None, device: DeviceLi
     return tensor
 
 
-def _like(x: Tensor, dtype: Any, device: Any) -> tuple[Any, Any]:
+def _dtype_and_device(x: Tensor, dtype: Any, device: Any) -> tuple[Any, Any]:
     """Returns a dtype and a device, by default those of a tensor."""
     return dtype_of(x) if dtype is None else dtype, get_device(x) if device is None else device

@@ -132,7 +132,7 @@ def put_along_axis(
     if axis is None:
         return reshape(put_along_axis(ravel(x), indices, values, 0, mode), x.shape)
     axis = single(axis, len(x.shape))
-    return set_item(x, shared_writing.along(indices, is_tensor(indices), x.shape, axis), values, mode)
+    return set_item(x, shared_writing.key_along(indices, is_tensor(indices), x.shape, axis), values, mode)
 
 
 def _value_like(value: Any, x: Tensor) -> Tensor:

@@ -153,7 +153,7 @@ def fftn(
 
     See also: `ifftn`, the inverse; `fft`, along one axis; `fft2`, along two axes.
     """
-    for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
+    for axis, n in shared_fft.axes_and_lengths(x.shape, s, axes, norm):
         x = fft(x, n, axis, norm)
     return x
 
@@ -166,7 +166,7 @@ def ifftn(
 
     See also: `fftn`, the inverse.
     """
-    for axis, n in shared_fft.along_all(x.shape, s, axes, norm):
+    for axis, n in shared_fft.axes_and_lengths(x.shape, s, axes, norm):
         x = ifft(x, n, axis, norm)
     return x
 
@@ -182,7 +182,7 @@ def rfftn(
 
     See also: `irfftn`, the inverse; `rfft`, along one axis.
     """
-    *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm)
+    *others, (last, length) = shared_fft.axes_and_lengths(x.shape, s, axes, norm)
     x = rfft(x, length, last, norm)
     for axis, n in others:
         x = fft(x, n, axis, norm)
@@ -201,7 +201,7 @@ def irfftn(
 
     See also: `rfftn`, the inverse.
     """
-    *others, (last, length) = shared_fft.along_all(x.shape, s, axes, norm, True)
+    *others, (last, length) = shared_fft.axes_and_lengths(x.shape, s, axes, norm, True)
     for axis, n in others:
         x = ifft(x, n, axis, norm)
     return irfft(x, length, last, norm)

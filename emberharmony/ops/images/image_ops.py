@@ -255,7 +255,7 @@ def extract_patches(
     last, batched = axes[-1] == -2, images.ndim == n + 2
     x = images if last else moveaxis(images, -n - 1, -1)
     x = x if batched else expand_dims(x, 0)
-    patch = shared_convolution.each(size, n, "size")
+    patch = shared_convolution.per_axis(size, n, "size")
     plan = shared_convolution.windows(
         x.shape[1:-1], patch, patch if strides is None else strides, padding, dilation_rate
     )
@@ -296,7 +296,7 @@ def extract_patches_3d(
         24
     """
     return extract_patches(
-        volumes, shared_convolution.each(size, 3, "size"), strides, dilation_rate, padding, data_format
+        volumes, shared_convolution.per_axis(size, 3, "size"), strides, dilation_rate, padding, data_format
     )
 
 

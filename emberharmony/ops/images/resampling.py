@@ -72,7 +72,7 @@ def resize(
 
     Source: `jax.image.resize`.
     """
-    target = shared_convolution.each(size, 2, "size")
+    target = shared_convolution.per_axis(size, 2, "size")
     axes = shared_image.spatial_axes(images.shape, data_format)
     if fill_mode != "constant":
         raise ArgumentError(f"expected fill_mode 'constant', got {fill_mode!r}")
@@ -186,7 +186,7 @@ def gaussian_blur(
         cast(images, shared_image.computed_in(dtype(images))),
     )
     sizes, widths = (
-        shared_convolution.each(kernel_size, 2, "kernel_size"),
+        shared_convolution.per_axis(kernel_size, 2, "kernel_size"),
         shared_image.per_axis(_on_host("sigma", sigma), 2, "sigma"),
     )
     for axis, size, width in zip(axes, sizes, widths, strict=True):
@@ -266,7 +266,7 @@ def ssim(
     kind = result_type(image1, image2)
     x, y = cast(image1, shared_image.computed_in(kind)), cast(image2, shared_image.computed_in(kind))
     (length, _), (width, _) = (
-        shared_convolution.each(filter_size, 2, "filter_size"),
+        shared_convolution.per_axis(filter_size, 2, "filter_size"),
         shared_image.per_axis(filter_sigma, 2, "filter_sigma"),
     )
     weights = shared_image.bell(length, width)

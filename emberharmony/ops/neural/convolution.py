@@ -70,7 +70,10 @@ def conv(
     groups = shared_convolution.check_channels(x.shape, kernel.shape)
     shared_convolution.check_bias(bias, kernel.shape[-1])
     kind = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
-    x, kernel = _wide(cast(x, kind)), _wide(cast(kernel, kind))  # a bias of a wider dtype widens the products too
+    x, kernel = (
+        _at_least_float32(cast(x, kind)),
+        _at_least_float32(cast(kernel, kind)),
+    )  # a bias of a wider dtype widens the products too
     plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded = pad(x, plan.pad_widths()) if plan.has_padding else x
     total = None
@@ -80,7 +83,7 @@ def conv(
         for offset, places in plan.offsets():
             part = _multiply_groups(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
             total = part if total is None else add(total, part)
-    total = cast(total if bias is None else add(total, _wide(bias)), kind)
+    total = cast(total if bias is None else add(total, _at_least_float32(bias)), kind)
     return total if last else moveaxis(total, -1, 1)
 
 
@@ -214,13 +217,13 @@ def unfold(
     Source: `torch.nn.Unfold`.
     """
     n = shared_convolution.spatial(x.ndim)
-    around = shared_convolution.each(padding, n, "padding", 0)
+    around = shared_convolution.per_axis(padding, n, "padding", 0)
     if any(around):
         x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in around)])
     size, steps, spread = (
-        shared_convolution.each(kernel_size, n, "kernel_size"),
-        shared_convolution.each(stride, n, "stride"),
-        shared_convolution.each(dilation, n, "dilation"),
+        shared_convolution.per_axis(kernel_size, n, "kernel_size"),
+        shared_convolution.per_axis(stride, n, "stride"),
+        shared_convolution.per_axis(dilation, n, "dilation"),
     )
     plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", spread)
     parts = [get_item(x, (slice(None), slice(None), *places)) for _, places in plan.offsets()]
@@ -262,12 +265,12 @@ def fold(
     Source: `torch.nn.Fold`.
     """
     n = len(output_size)
-    around = shared_convolution.each(padding, n, "padding", 0)
+    around = shared_convolution.per_axis(padding, n, "padding", 0)
     lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
     size, steps, spread = (
-        shared_convolution.each(kernel_size, n, "kernel_size"),
-        shared_convolution.each(stride, n, "stride"),
-        shared_convolution.each(dilation, n, "dilation"),
+        shared_convolution.per_axis(kernel_size, n, "kernel_size"),
+        shared_convolution.per_axis(stride, n, "stride"),
+        shared_convolution.per_axis(dilation, n, "dilation"),
     )
     plan = shared_convolution.windows(lengths, size, steps, "valid", spread)
     cells = math.prod(size)
@@ -303,15 +306,15 @@ def extract_sequences(x: TensorLike, sequence_length: int, sequence_stride: int)
         [[1, 2, 3], [3, 4, 5]]
     """
     plan = shared_convolution.windows(
-        x.shape[-1:], shared_convolution.each(sequence_length, 1, "sequence_length"), sequence_stride, "valid"
+        x.shape[-1:], shared_convolution.per_axis(sequence_length, 1, "sequence_length"), sequence_stride, "valid"
     )
     device = get_device(x)
-    (stride,) = shared_convolution.each(sequence_stride, 1, "sequence_stride")
+    (stride,) = shared_convolution.per_axis(sequence_stride, 1, "sequence_stride")
     starts = expand_dims(arange(0, plan.counts[0] * stride, stride, device=device), -1)
     return take(x, add(starts, arange(sequence_length, device=device)), -1)
 
 
-def _wide(x: Tensor) -> Tensor:
+def _at_least_float32(x: Tensor) -> Tensor:
     """Returns half precision as float32 and other dtypes unchanged."""
     return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
 

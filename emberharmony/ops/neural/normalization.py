@@ -57,8 +57,8 @@ def layer_normalization(
     limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, wide)
     factor = rsqrt(add(mean(square(centred), axis, True), limit))
     result = narrow_like(multiply(wide if rms_scaling else centred, factor), x)
-    result = result if gamma is None else multiply(result, along(gamma, axis, x))
-    return result if beta is None or rms_scaling else add(result, along(beta, axis, x))
+    result = result if gamma is None else multiply(result, align_weight(gamma, axis, x))
+    return result if beta is None or rms_scaling else add(result, align_weight(beta, axis, x))
 
 
 @op(autocast="float32")
@@ -248,7 +248,7 @@ def local_response_normalization(
     place of the sum, as in `torch.nn.LocalResponseNorm`.
     """
     (place,) = nonnegative_axes(axis, len(x.shape))
-    (width,) = shared_convolution.each(size, 1, "size")
+    (width,) = shared_convolution.per_axis(size, 1, "size")
     wide = widen(x)
     if not math.prod(wide.shape):
         return narrow_like(wide, x)
@@ -263,7 +263,7 @@ def local_response_normalization(
     return narrow_like(divide(wide, power(base, option("beta", beta, wide))), x)
 
 
-def along(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
+def align_weight(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
     """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
     rank = len(x.shape)
     places = sorted(nonnegative_axes(axis, rank))

@@ -274,7 +274,7 @@ def lp_pool(
     if math.isinf(exponent):
         return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), kind)
     wide = cast(inputs, "float32" if kind.bits == 16 else kind)
-    size = math.prod(shared_convolution.each(pool_size, shared_convolution.spatial(inputs.ndim), "pool_size"))
+    size = math.prod(shared_convolution.per_axis(pool_size, shared_convolution.spatial(inputs.ndim), "pool_size"))
     mean_power = average_pool(power(wide, exponent), pool_size, strides, "valid", data_format, ceil_mode)
     total = multiply(mean_power, size)
     # The derivative of a root is infinite at 0, so the root of another number is taken there.
@@ -356,7 +356,7 @@ def _adaptive_pool(
 ) -> Tensor:
     n, x = shared_convolution.spatial(inputs.ndim), inputs
     first = 1 if shared_convolution.channels_last(data_format) else 2
-    for axis, count in enumerate(shared_convolution.each(output_size, n, "output_size"), first):
+    for axis, count in enumerate(shared_convolution.per_axis(output_size, n, "output_size"), first):
         length = x.shape[axis]
         if length % count == 0:
             x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)

@@ -74,14 +74,14 @@ def rnn(
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
-    across = matrix_transpose(_in(weight_hh, wide))
+    across = matrix_transpose(_cast_if_needed(weight_hh, wide))
     state = _first(h, batch, hidden, wide, x, layer_axis)
     function = tanh if activation == "tanh" else relu
     states = []
     for given in inputs[::-1] if reverse else inputs:
         state = function(add(given, matmul(state, across)))
         states.append(state)
-    return _join_states(states, kind, time_major, reverse), _last(state, kind, layer_axis)
+    return _join_states(states, kind, time_major, reverse), _with_layer_axis(state, kind, layer_axis)
 
 
 @op(autocast="half")
@@ -120,7 +120,10 @@ def gru(
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih,), wide, time_major)
-    across, offset = matrix_transpose(_in(weight_hh, wide)), None if bias_hh is None else _in(bias_hh, wide)
+    across, offset = (
+        matrix_transpose(_cast_if_needed(weight_hh, wide)),
+        None if bias_hh is None else _cast_if_needed(bias_hh, wide),
+    )
     state = _first(h, batch, hidden, wide, x, layer_axis)
     states = []
     for given in inputs[::-1] if reverse else inputs:
@@ -131,7 +134,7 @@ def gru(
         new = tanh(add(new, multiply(sigmoid(add(reset, own_reset)), own_new)))
         state = add(new, multiply(sigmoid(add(update, own_update)), subtract(state, new)))
         states.append(state)
-    return _join_states(states, kind, time_major, reverse), _last(state, kind, layer_axis)
+    return _join_states(states, kind, time_major, reverse), _with_layer_axis(state, kind, layer_axis)
 
 
 @op(autocast="half")
@@ -181,8 +184,8 @@ def lstm(
     shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
     kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
-    across = matrix_transpose(_in(weight_hh, wide))
-    projection = None if weight_hr is None else matrix_transpose(_in(weight_hr, wide))
+    across = matrix_transpose(_cast_if_needed(weight_hh, wide))
+    projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide))
     state = _first(h, batch, outputs, wide, x, layer_axis)
     cell = _first(c, batch, hidden, wide, x, layer_axis)
     states = []
@@ -193,7 +196,7 @@ def lstm(
         state = state if projection is None else matmul(state, projection)
         states.append(state)
     outputs_of_all = _join_states(states, kind, time_major, reverse)
-    return outputs_of_all, _last(state, kind, layer_axis), _last(cell, kind, layer_axis)
+    return outputs_of_all, _with_layer_axis(state, kind, layer_axis), _with_layer_axis(cell, kind, layer_axis)
 
 
 def product(x: Tensor, matrix: Tensor) -> Tensor:
@@ -211,18 +214,18 @@ def dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:
     return kind, "float32" if kind.bits == 16 else kind
 
 
-def _in(x: Tensor, wanted: DType | str) -> Tensor:
+def _cast_if_needed(x: Tensor, wanted: DType | str) -> Tensor:
     return x if dtype(x) == wanted else cast(x, wanted)
 
 
 def _first(state: Tensor | None, batch: int, length: int, wanted: DType | str, x: Tensor, layer_axis: bool) -> Tensor:
     if state is None:
         return zeros((batch, length), wanted, get_device(x))
-    return _in(squeeze(state, 0) if layer_axis else state, wanted)
+    return _cast_if_needed(squeeze(state, 0) if layer_axis else state, wanted)
 
 
-def _last(state: Tensor, wanted: DType | str, layer_axis: bool) -> Tensor:
-    state = _in(state, wanted)
+def _with_layer_axis(state: Tensor, wanted: DType | str, layer_axis: bool) -> Tensor:
+    state = _cast_if_needed(state, wanted)
     return expand_dims(state, 0) if layer_axis else state
 
 
@@ -230,11 +233,11 @@ def _inputs(
     x: Tensor, weight: Tensor, biases: tuple[Tensor | None, ...], wanted: DType | str, time_major: bool
 ) -> Sequence[Tensor]:
     """Returns what the input contributes to the gates, time by time: one product for all times."""
-    gates = product(_in(x, wanted), matrix_transpose(_in(weight, wanted)))
+    gates = product(_cast_if_needed(x, wanted), matrix_transpose(_cast_if_needed(weight, wanted)))
     for bias in biases:
-        gates = gates if bias is None else add(gates, _in(bias, wanted))
+        gates = gates if bias is None else add(gates, _cast_if_needed(bias, wanted))
     return unstack(gates, None, 0 if time_major else 1)
 
 
 def _join_states(states: list[Tensor], kind: DType, time_major: bool, reverse: bool) -> Tensor:
-    return _in(stack(states[::-1] if reverse else states, 0 if time_major else 1), kind)
+    return _cast_if_needed(stack(states[::-1] if reverse else states, 0 if time_major else 1), kind)

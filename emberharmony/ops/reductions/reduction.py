@@ -286,7 +286,7 @@ def cumulative_sum(
         >>> ops.cumulative_sum([1, 2, 3], include_initial=True).tolist()
         [0, 1, 3, 6]
     """
-    return _after(0, cumsum(x, _only(x, axis), dtype), axis, include_initial)
+    return _prepend(0, cumsum(x, _single_axis(x, axis), dtype), axis, include_initial)
 
 
 @op
@@ -309,16 +309,16 @@ def cumulative_prod(
         >>> ops.cumulative_prod([2, 3], include_initial=True).tolist()
         [1, 2, 6]
     """
-    return _after(1, cumprod(x, _only(x, axis), dtype), axis, include_initial)
+    return _prepend(1, cumprod(x, _single_axis(x, axis), dtype), axis, include_initial)
 
 
-def _only(x: Tensor, axis: int | None) -> int | None:
+def _single_axis(x: Tensor, axis: int | None) -> int | None:
     if axis is None and len(x.shape) > 1:
         raise AxisError(f"expected an axis, because shape {tuple(x.shape)} has several; pass axis")
     return axis
 
 
-def _after(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
+def _prepend(first: int, x: Tensor, axis: int | None, wanted: bool) -> Tensor:
     """Returns `x` with a number put before its first element along an axis, if `wanted`."""
     if not wanted:
         return x

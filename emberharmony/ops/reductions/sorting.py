@@ -255,7 +255,7 @@ def searchsorted(
     for _ in range(int(length).bit_length()):
         middle = floor_divide(add(low, high), 2)
         middle_values = take(a, minimum(middle, length - 1), 0)
-        above = _before(middle_values, b) if left else logical_not(_before(b, middle_values))
+        above = _sorts_before(middle_values, b) if left else logical_not(_sorts_before(b, middle_values))
         above = logical_and(above, less(low, high))
         low, high = where(above, add(middle, 1), low), where(above, high, middle)
     return low
@@ -468,7 +468,7 @@ def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert:
     return logical_not(contained) if invert else contained
 
 
-def _before(a: Tensor, b: Tensor) -> Tensor:
+def _sorts_before(a: Tensor, b: Tensor) -> Tensor:
     """Returns whether elements are sorted before others; NaN is last."""
     below = less(a, b)
     return logical_or(below, logical_and(isnan(b), logical_not(isnan(a)))) if dtype_of(a).is_floating else below

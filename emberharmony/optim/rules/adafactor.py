@@ -9,7 +9,7 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, with_options
-from emberharmony.optim.terms import ascent_or_descent, step_along, wide, with_decoupled_decay
+from emberharmony.optim.terms import ascent_or_descent, at_least_float32, step_along, with_decoupled_decay
 
 _EPS = Limit(
     "None or a number >= 0, and a number >= 0", lambda e: len(e) == 2 and (e[0] is None or e[0] >= 0) and e[1] >= 0
@@ -47,7 +47,11 @@ def _shared(average: Tensor, x: Tensor, share: numbers.Number) -> Tensor:
 
 
 def _root_mean_square(x: Tensor) -> Tensor:
-    return ops.sqrt(ops.mean(ops.square(wide(x)))) if ops.size(x) else ops.zeros((), ops.dtype(wide(x)))
+    return (
+        ops.sqrt(ops.mean(ops.square(at_least_float32(x))))
+        if ops.size(x)
+        else ops.zeros((), ops.dtype(at_least_float32(x)))
+    )
 
 
 @with_options

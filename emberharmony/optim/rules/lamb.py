@@ -10,7 +10,14 @@ from emberharmony.optim.groups import State
 from emberharmony.optim.numbers import one_minus_power
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import Decays, LearningRate, NotNegative, with_options
-from emberharmony.optim.terms import ascent_or_descent, average_of_squares, moving_average, step_along, wide, zeros
+from emberharmony.optim.terms import (
+    ascent_or_descent,
+    at_least_float32,
+    average_of_squares,
+    moving_average,
+    step_along,
+    zeros,
+)
 
 
 def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tuple[Tensor, State]:
@@ -24,7 +31,10 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     direction = ops.divide(ops.divide(mean, one_minus_power(beta1, step)), root)
     if hyper["weight_decay"]:
         direction = ops.add(direction, ops.multiply(parameter, hyper["weight_decay"]))
-    length, parameter_norm = ops.norm(wide(ops.ravel(direction))), ops.norm(wide(ops.ravel(parameter)))
+    length, parameter_norm = (
+        ops.norm(at_least_float32(ops.ravel(direction))),
+        ops.norm(at_least_float32(ops.ravel(parameter))),
+    )
     trusted = ops.logical_and(ops.greater(parameter_norm, 0.0), ops.greater(length, 0.0))
     ratio = ops.where(
         trusted,

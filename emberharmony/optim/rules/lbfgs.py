@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, cast
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError
-from emberharmony.core.state.commits import Step, assignment, commit, when
+from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, one_of, with_options
@@ -155,7 +155,7 @@ class LBFGS(ParameterGroups):
             commit(call.finishing(clear))
         except BaseException:
             # After the last commit an interruption comes too late.
-            commit(when(self, "_count", count, before))
+            commit(if_unchanged(self, "_count", count, before))
             raise
         return first
 

@@ -63,13 +63,13 @@ class Line:
         """Returns whether the slope decreases sufficiently."""
         return abs(point.slope) <= -CURVATURE * self.start.slope
 
-    def _left(self) -> int:
+    def _evaluations_left(self) -> int:
         return self._limit + 1 - self.evaluations
 
     def _bracket(self, length: float) -> tuple[Point, Point | None]:
         """Returns two points with a point that satisfies the conditions between them, or one such point and None."""
         before, now = self.start, self._point_at(length)
-        while self._left() > 0:
+        while self._evaluations_left() > 0:
             if not self._falls(now) or (self.evaluations > 2 and now.loss >= before.loss):
                 return before, now
             if self._is_flat(now):
@@ -84,7 +84,7 @@ class Line:
         """Returns the best point between two after the interval between them has been narrowed."""
         ends, stuck = [first, second], False
         low = 0 if first.loss <= second.loss else 1
-        while self._left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
+        while self._evaluations_left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
             least, most = sorted(end.length for end in ends)
             length, margin = _cubic_minimum(ends[0], ends[1], least, most), 0.1 * (most - least)
             is_near = min(most - length, length - least) < margin

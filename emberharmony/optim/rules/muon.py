@@ -11,7 +11,7 @@ from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Hyper, Optimizer
 from emberharmony.optim.options import LearningRate, Limit, NotNegative, Share, one_of, with_options
-from emberharmony.optim.terms import moving_average, step_along, wide, with_decoupled_decay
+from emberharmony.optim.terms import at_least_float32, moving_average, step_along, with_decoupled_decay
 
 _COEFFICIENTS = Limit("three numbers", lambda value: len(value) == 3 and all(math.isfinite(x) for x in value))
 _STEPS = Limit("an integer in [0, 100)", lambda value: int(value) == value and 0 <= value < 100)
@@ -46,7 +46,7 @@ def orthogonalize(matrix: Tensor, coefficients: tuple[float, float, float], step
         eps: the least norm by which the matrix is divided first.
     """
     a, b, c = coefficients
-    x = wide(matrix)
+    x = at_least_float32(matrix)
     tall = x.shape[0] > x.shape[1]
     x = ops.transpose(x) if tall else x
     x = ops.divide(x, ops.maximum(ops.norm(ops.ravel(x)), eps))

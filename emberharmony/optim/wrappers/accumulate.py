@@ -10,7 +10,7 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.stepping import StepPlan
-from emberharmony.optim.terms import wide
+from emberharmony.optim.terms import at_least_float32
 from emberharmony.optim.wrappers.wrapper import Wrapper, choose
 
 
@@ -57,7 +57,7 @@ class Accumulate(Wrapper):
         self.check(gradients)
         sums = {cell: buffer.value for cell, buffer in self.sums.items()}
         for cell, gradient in gradients.items():
-            sums[cell] = ops.add(sums[cell], wide(gradient)) if cell in sums else wide(gradient)
+            sums[cell] = ops.add(sums[cell], at_least_float32(gradient)) if cell in sums else at_least_float32(gradient)
         if self.passes + 1 == self.n:
             means = {cell: _mean(x, self.n, cell.value) for cell, x in sums.items()}
             plan = self.optimizer.plan(means, clear=clear)
@@ -75,7 +75,10 @@ class Accumulate(Wrapper):
 
     def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
-        return {"passes": ops.convert_to_tensor(0, "int32"), "sums": [ops.zeros_like(wide(leaf)) for leaf in leaves]}
+        return {
+            "passes": ops.convert_to_tensor(0, "int32"),
+            "sums": [ops.zeros_like(at_least_float32(leaf)) for leaf in leaves],
+        }
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
@@ -83,7 +86,10 @@ class Accumulate(Wrapper):
         leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
         if len(gradients) != len(state["sums"]):
             raise ArgumentError(f"{self._head}{len(gradients)} gradients are given, expected {len(state['sums'])}")
-        sums = [ops.add(x, wide(ops.convert_to_tensor(g))) for x, g in zip(state["sums"], gradients, strict=True)]
+        sums = [
+            ops.add(x, at_least_float32(ops.convert_to_tensor(g)))
+            for x, g in zip(state["sums"], gradients, strict=True)
+        ]
         means = [_mean(x, self.n, leaf) for x, leaf in zip(sums, leaves, strict=True)]
         after, inner = self.optimizer.update(ops.tree_unflatten(structure, means), state["optimizer"], params)
         passes = ops.add(state["passes"], 1)

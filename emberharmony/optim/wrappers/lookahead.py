@@ -61,7 +61,7 @@ class Lookahead(Wrapper):
         if plan.counted and (self.count + 1) % self.k == 0:
             for cell, buffer in {**self.slow, **begun}.items():
                 slow = buffer.value
-                plan.values[cell] = ahead = self._ahead(slow, plan.values.get(cell, cell.value))
+                plan.values[cell] = ahead = self._moved_slow_weights(slow, plan.values.get(cell, cell.value))
                 plan.tensors.append(ahead)
                 plan.steps += [buffer.replacing(ahead), cell.replacing(ahead)]
         return plan
@@ -76,7 +76,7 @@ class Lookahead(Wrapper):
         fast, structure = ops.tree_flatten(after)
         count = inner["count"]
         turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
-        moved = [self._ahead(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
+        moved = [self._moved_slow_weights(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
         slow = choose(turn, moved, state["slow"])
         return ops.tree_unflatten(structure, choose(turn, moved, fast)), inner, {"slow": slow}
 
@@ -94,6 +94,6 @@ class Lookahead(Wrapper):
         """
         return [(self.slow.clear,), (self.slow.update, self.buffers("slow", state_dict["slow"]))]
 
-    def _ahead(self, slow: Any, fast: Any) -> Any:
+    def _moved_slow_weights(self, slow: Any, fast: Any) -> Any:
         """Returns the slow weights after they have moved."""
         return ops.add(slow, ops.multiply(ops.subtract(fast, slow), self.alpha))

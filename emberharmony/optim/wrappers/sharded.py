@@ -101,7 +101,7 @@ class Sharded(Wrapper):
         whole, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
         for owner in range(size()):
             entries_of_owner = {i: entry for i, entry in whole["state"].items() if owners[i] == owner}
-            state.update(_from(owner, entries_of_owner))
+            state.update(_entries_of_rank(owner, entries_of_owner))
         host_state = {
             i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in state[i].items()}
             for i in sorted(state)
@@ -115,7 +115,7 @@ class Sharded(Wrapper):
         return [*self.optimizer.loading(state_dict), *others]
 
 
-def _from(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """Returns the entries that a rank has, on all ranks; tensors are those of the active backend."""
     described = [
         [i, name, list(x.shape) if hasattr(x, "shape") else None, ops.dtype(x).name if hasattr(x, "shape") else x]

@@ -23,7 +23,7 @@ def sum_of_products(x1: T, x2: T, axis: Any) -> T:
     return sum_(multiply(x1, x2), axis, True)
 
 
-def _left(g: T, _y: T, _x1: T, x2: T) -> T:
+def _left_gradient(g: T, _y: T, _x1: T, x2: T) -> T:
     if len(_x1.shape) > 1 < len(x2.shape) or (len(_x1.shape) == 1 and len(x2.shape) == 2):
         return matmul(g, matrix_transpose(x2))
     if len(_x1.shape) == len(x2.shape) == 1:
@@ -36,7 +36,7 @@ def _left(g: T, _y: T, _x1: T, x2: T) -> T:
     return reshape(gradient, gradient.shape[:-2] + _x1.shape)
 
 
-def _right(g: T, _y: T, x1: T, _x2: T) -> T:
+def _right_gradient(g: T, _y: T, x1: T, _x2: T) -> T:
     if len(x1.shape) == len(_x2.shape) == 2:
         return matmul(matrix_transpose(x1), g)
     if len(x1.shape) == 1:
@@ -100,4 +100,4 @@ def _on_diagonals(gradient: T, once: str, term: str, lengths: dict[str, int]) ->
     return einsum(",".join(factors) + "->" + labels, *tensors)
 
 
-RULES: dict[str, Any] = {"matmul": (_left, _right), "einsum": _einsum}
+RULES: dict[str, Any] = {"matmul": (_left_gradient, _right_gradient), "einsum": _einsum}

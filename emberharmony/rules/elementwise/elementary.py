@@ -11,7 +11,7 @@ from emberharmony.ops.arrays.indexing import where
 from emberharmony.ops.elementwise.elementary import cos, cosh, exp, exp2, sin, sinh
 from emberharmony.ops.logic.comparison import equal
 from emberharmony.ops.math import add, divide, divide_no_nan, multiply, negative, rsqrt, sqrt, square, subtract
-from emberharmony.rules.math import alone
+from emberharmony.rules.math import as_operand
 
 T = Any
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
@@ -58,8 +58,10 @@ RULES: dict[str, Any] = {
     "arccos": (lambda g, _y, x: negative(multiply(g, rsqrt(subtract(1, square(x))))),),
     "arctan": (lambda g, _y, x: divide(g, add(square(x), 1)),),
     "arctan2": (
-        lambda g, y, a, b: divide_no_nan(multiply(g, b), add(square(alone(a, y)), square(alone(b, y)))),
-        lambda g, y, a, b: negative(divide_no_nan(multiply(g, a), add(square(alone(a, y)), square(alone(b, y))))),
+        lambda g, y, a, b: divide_no_nan(multiply(g, b), add(square(as_operand(a, y)), square(as_operand(b, y)))),
+        lambda g, y, a, b: negative(
+            divide_no_nan(multiply(g, a), add(square(as_operand(a, y)), square(as_operand(b, y))))
+        ),
     ),
     "sinh": (lambda g, _y, x: multiply(g, cosh(x)),),
     "cosh": (lambda g, _y, x: multiply(g, sinh(x)),),

@@ -31,7 +31,7 @@ from emberharmony.ops.elementwise.special import (
 from emberharmony.ops.elementwise.transcendental import iv, j0, j1, kv
 from emberharmony.ops.flow.transforms import custom_gradient
 from emberharmony.ops.math import multiply, sign
-from emberharmony.rules.math import alone
+from emberharmony.rules.math import as_operand
 
 T = Any
 
@@ -89,7 +89,7 @@ def _rule(derivative: Any) -> Callable[..., T]:
     def rule(g: T, y: T, *arguments: T) -> T:
         if isinstance(derivative, str):
             raise no_gradient_error(derivative)
-        return multiply(g, derivative(_OPS, *(alone(x, y) for x in arguments), y))
+        return multiply(g, derivative(_OPS, *(as_operand(x, y) for x in arguments), y))
 
     return rule
 

@@ -13,7 +13,7 @@ from emberharmony.backend.shared.neural.normalization import EPSILON
 from emberharmony.ops.arrays.shape import reshape
 from emberharmony.ops.dtype import option, widen
 from emberharmony.ops.math import add, divide, multiply, rsqrt, square, subtract
-from emberharmony.ops.neural.normalization import along
+from emberharmony.ops.neural.normalization import align_weight
 from emberharmony.ops.reductions.reduction import mean
 from emberharmony.ops.reductions.reduction import sum as sum_
 from emberharmony.rules.algebra.products import sum_of_products
@@ -29,7 +29,7 @@ def _statistics(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
 
 def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
     """Returns the gradient of a weight from a tensor that broadcasts like `x`."""
-    spread = along(weight, axis, x)
+    spread = align_weight(weight, axis, x)
     if spread is weight:
         return gradient
     ones = tuple(place for place, n in enumerate(spread.shape) if n == 1)
@@ -53,7 +53,7 @@ def _layer(
     scaled = multiply(wide if rms_scaling else centred, factor)
     by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
-    inner = widen(g if gamma is None else multiply(g, along(gamma, axis, x)))
+    inner = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
     share = divide(sum_of_products(inner, scaled, axis), count)
     if rms_scaling:
         slope = multiply(multiply(centred, factor), share)

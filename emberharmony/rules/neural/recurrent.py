@@ -39,7 +39,7 @@ def _states_of_layer(states: T) -> T:
     return None if states is None else squeeze(states, 0)
 
 
-def _before(first: T, following: T) -> T:
+def _previous_states(first: T, following: T) -> T:
     """Returns the states before each time: the first one, and all others but the last."""
     return concatenate([expand_dims(first, 0), get_item(following, slice(0, -1))], 0)
 
@@ -83,7 +83,7 @@ def _lstm(
     batch, hidden = x.shape[1], weight_ih.shape[0] // 4
     h = zeros((batch, weight_hh.shape[1]), wide, get_device(x)) if h is None else h
     c = zeros((batch, hidden), wide, get_device(x)) if c is None else c
-    earlier = _before(h, outputs)
+    earlier = _previous_states(h, outputs)
     gates = add(product(x, matrix_transpose(weight_ih)), product(earlier, matrix_transpose(weight_hh)))
     for bias in (bias_ih, bias_hh):
         gates = gates if bias is None else add(gates, bias)
@@ -100,7 +100,7 @@ def _lstm(
     factors = concatenate(
         [
             multiply(multiply(new, enter), subtract(1, enter)),
-            multiply(multiply(_before(c, after), forget), subtract(1, forget)),
+            multiply(multiply(_previous_states(c, after), forget), subtract(1, forget)),
             multiply(enter, subtract(1, square(new))),
             multiply(multiply(cell_output, leave), subtract(1, leave)),
         ],

@@ -195,7 +195,7 @@ class Bounds:
                 start += PART
                 units = _units(values, wanted, bound.each, most, low, unit, tiny + more)
                 if not math.isfinite(units) or most > limit:
-                    units = _careful(values, wanted, bound.each, most, low, unit, tiny + more, limit)
+                    units = _error_with_nonfinite(values, wanted, bound.each, most, low, unit, tiny + more, limit)
                 worst = max(worst, units)
         return worst
 
@@ -209,7 +209,7 @@ def _units(values: Array, wanted: Array, each: bool, most: float, low: float, un
     return float(np.max(deviation)) / (unit * max(most, low) + float(spare))
 
 
-def _careful(
+def _error_with_nonfinite(
     values: Array, wanted: Array, each: bool, most: float, low: float, unit: float, spare: Any, limit: float
 ) -> float:
     """Returns the error of numbers of which some are infinite or NaN."""

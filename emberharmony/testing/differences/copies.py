@@ -53,7 +53,7 @@ class Copies:
         if earlier_copy is not None:
             return earlier_copy
         names = [name for name in _names(fn.__code__) if name in fn.__globals__]
-        touched = _touches(fn, set())
+        touched = _reaches_state(fn, set())
         if not touched:
             return fn
         space = self._globals.get(id(fn.__globals__))
@@ -76,7 +76,7 @@ class Copies:
         return copied
 
 
-def _touches(value: Any, seen: set[int], depth: int = 0) -> bool:
+def _reaches_state(value: Any, seen: set[int], depth: int = 0) -> bool:
     """Returns whether a value is, holds or refers to something with a state."""
     if id(value) in seen or depth > 2 * _DEEPEST:
         return False
@@ -86,15 +86,15 @@ def _touches(value: Any, seen: set[int], depth: int = 0) -> bool:
         inner = [x for x in inner if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__]
         inner += [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
         inner += list(value.__defaults__ or ())
-        return any(_touches(item, seen, depth + 1) for item in inner)
+        return any(_reaches_state(item, seen, depth + 1) for item in inner)
     if isinstance(value, partial):
-        return any(_touches(x, seen, depth + 1) for x in (value.func, *value.args, *value.keywords.values()))
+        return any(_reaches_state(x, seen, depth + 1) for x in (value.func, *value.args, *value.keywords.values()))
     if isinstance(value, (MethodType, BuiltinMethodType)):
         return _has_state(value.__self__)
     if type(value) in (list, tuple):
-        return any(_touches(item, seen, depth + 1) for item in value)
+        return any(_reaches_state(item, seen, depth + 1) for item in value)
     if type(value) is dict:
-        return any(_touches(item, seen, depth + 1) for item in value.values())
+        return any(_reaches_state(item, seen, depth + 1) for item in value.values())
     return _has_state(value)
 
 

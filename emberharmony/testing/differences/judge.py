@@ -13,7 +13,7 @@ from emberharmony.core import selection
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowance, length, reach, rows
-from emberharmony.testing.differences.measures import Distance, distance, share, unlike
+from emberharmony.testing.differences.measures import Distance, describe_mismatch, distance, share
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decode
 from emberharmony.testing.differences.runs import STREAM, draws, portable, streams
 from emberharmony.testing.sample import EPSILON
@@ -87,7 +87,7 @@ def explains(one: Record, other: Record, share: float) -> bool:
     noise = 0.0
     for a, b in zip(first, second, strict=False):
         noise += distance(a, b).share
-    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or unlike(first, second):
+    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or describe_mismatch(first, second):
         return False
     bound = allowance(one.op)
     if bound.exact or not bound.each:
@@ -104,7 +104,7 @@ def _distance_moved(one: Record, other: Record, made: Host) -> Distance | None:
         other: the call on the second side.
         made: the result on the first side.
     """
-    if not _moves(one.op):
+    if not _only_moves_elements(one.op):
         return None
     first, second = one.given(), other.given()
     if not len(first) == len(second) == 1 or (first[0].size, first[0].dtype) != (made.size, made.dtype):
@@ -113,7 +113,7 @@ def _distance_moved(one: Record, other: Record, made: Host) -> Distance | None:
 
 
 @functools.cache
-def _moves(op: str) -> bool:
+def _only_moves_elements(op: str) -> bool:
     """Returns whether an op makes no numbers, but moves those of its argument."""
     return op in OPS and OPS[op].category in ("shape", "rearranging")
 
@@ -147,7 +147,7 @@ class Judge:
         first, second = one.results(), other.results()
         # Most calls return one tensor, which the same object stands for.
         same = one.result is other.result or one.numbers() == other.numbers()
-        why = unlike(first, second) or ("" if same else "the numbers returned differ")
+        why = describe_mismatch(first, second) or ("" if same else "the numbers returned differ")
         if why:
             return Difference(math.inf, math.inf, why)
         bounds, bound = self._bounds, allowance(one.op)
@@ -326,7 +326,7 @@ class Judge:
         try:
             args = decode(record.args, lambda place: record.tensors[place].wide())
             kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide())
-            oracle_args, named = _spare(OPS[record.op], args, kwargs)
+            oracle_args, named = _without_defaults(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
                 wanted = [np.asarray(x) for x in _leaves(row.oracle(*oracle_args, **named))]
             results = record.results()
@@ -369,7 +369,7 @@ def _to_host(args: Sequence[Any], spec: OpSpec) -> list[Any]:
     ]
 
 
-def _spare(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Returns arguments without those that have their default, because oracles take few options."""
     if any(p.variadic for p in spec.parameters):
         return list(args), kwargs
@@ -378,17 +378,17 @@ def _spare(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[l
     by_name = {p.name: p for p in spec.parameters}
     skipped = False
     for parameter, value in zip(spec.parameters, args, strict=False):
-        if parameter.default is not EMPTY and _is(value, parameter.default):
+        if parameter.default is not EMPTY and _is_default(value, parameter.default):
             skipped = True
         elif skipped:
             named[parameter.name] = value
         else:
             spared.append(value)
-    named |= {n: v for n, v in kwargs.items() if n not in by_name or not _is(v, by_name[n].default)}
+    named |= {n: v for n, v in kwargs.items() if n not in by_name or not _is_default(v, by_name[n].default)}
     return spared, named
 
 
-def _is(value: Any, default: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and not isinstance(value, np.ndarray) and value == default)
 
 

@@ -59,7 +59,7 @@ class Lockstep:
         if self._parted_at is None:
             place = self._reader.tell()
             other = self._reader.next()
-            if other is not None and _alike(other, record):
+            if other is not None and _have_same_key(other, record):
                 self._pair(other, record)
                 return
             self._parted_at = place
@@ -87,7 +87,7 @@ class Lockstep:
             place = self._reader.tell()
             if self._reader.next() is None:
                 if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
-                    self._end(errors)
+                    self._note_outside_error(errors)
                 return
             self._parted_at = place
         first = list(self._reader.keys(self._parted_at))
@@ -103,7 +103,7 @@ class Lockstep:
                 one = self._reader.at(first[block.a + i][0])
                 self._pair(one, self._rest.at(second[block.b + i][0]))
 
-    def _end(self, errors: Sequence[str]) -> None:
+    def _note_outside_error(self, errors: Sequence[str]) -> None:
         """Notes that one run raised an error outside of any op."""
         side = self._report.sides[0 if errors[0] else 1]
         message = f"the program raises an error on {side} alone, outside of ops: {errors[0] or errors[1]}"
@@ -140,7 +140,7 @@ class Lockstep:
         if not difference.explained:
             other.refresh(one)
         before = _argument_distances(one, other)
-        self._outside(call, one, other, before)
+        self._note_outside_argument(call, one, other, before)
         if difference.explained:
             self._add(call, one, difference.share, (None, None), "inherited")
             return
@@ -240,7 +240,7 @@ class Lockstep:
         )
         self._report.divergences.append(divergence)
 
-    def _outside(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
+    def _note_outside_argument(self, call: int, one: Record, other: Record, before: Sequence[float]) -> None:
         """Notes an argument whose values no op gave, if it differs by much more than all results before."""
         coarsest = max((eps for host in one.given() if (eps := EPSILON.get(host.dtype))), default=0.0)
         for share, a, b in zip(before, _last_calls(one), _last_calls(other), strict=False):
@@ -295,7 +295,7 @@ def _where(divergence: Divergence) -> str:
     return f"{location} ({divergence.line})" if divergence.line else location
 
 
-def _alike(one: Record, other: Record) -> bool:
+def _have_same_key(one: Record, other: Record) -> bool:
     """Returns whether two calls have the same `key`."""
     return one.op == other.op and one.path == other.path and one.gradient_of == other.gradient_of
 

@@ -15,7 +15,7 @@ _CALM = 1e30
 """NumPy warns of no difference of smaller numbers and others: not even the largest one overflows."""
 
 
-def unlike(first: Sequence[Host], second: Sequence[Host]) -> str:
+def describe_mismatch(first: Sequence[Host], second: Sequence[Host]) -> str:
     """Returns how two lists of tensors differ in number, shape or dtype; "" if they do not."""
     if len(first) != len(second):
         return f"{len(first)} results and {len(second)}"
@@ -43,7 +43,7 @@ class Distance:
     def relative(self, a: Host, b: Host) -> float:
         """Returns the largest difference of two elements as a share of the element, for two floating tensors."""
         if self._relative is None:
-            self._relative = _gap(a, b, True)._relative
+            self._relative = _measure_distance(a, b, True)._relative
         return self._relative  # type: ignore[return-value]
 
 
@@ -65,17 +65,19 @@ def distance(a: Host, b: Host, each: bool = False, source: Distance | None = Non
     if source is not None and 0 < source.most < math.inf and _largest_gap(a, b) == source.most:
         measured = source
     else:
-        measured = _gap(a, b, each)
+        measured = _measure_distance(a, b, each)
     b.measured = a, measured
     return measured
 
 
 def share(x: Array, y: Array) -> float:
     """Returns the largest difference of two arrays as a share of the largest element of the first."""
-    return math.inf if x.shape != y.shape else _gap(Host(x, x.dtype.name), Host(y, y.dtype.name), False).share
+    return (
+        math.inf if x.shape != y.shape else _measure_distance(Host(x, x.dtype.name), Host(y, y.dtype.name), False).share
+    )
 
 
-def _gap(a: Host, b: Host, each: bool) -> Distance:
+def _measure_distance(a: Host, b: Host, each: bool) -> Distance:
     """Measures how far apart two tensors of one shape are."""
     most = largest_gap = relative = 0.0
     unequal = 0
@@ -91,7 +93,7 @@ def _gap(a: Host, b: Host, each: bool) -> Distance:
             size = gap = math.inf
         if not gap < math.inf:  # or NaN
             with np.errstate(all="ignore"):
-                gap, size, deviation = _careful(x, y)
+                gap, size, deviation = _difference_with_nonfinite(x, y)
             if not math.isfinite(gap):
                 return Distance(math.inf, math.inf, math.inf)
         if gap > largest_gap:
@@ -119,7 +121,7 @@ def _largest_gap(a: Host, b: Host) -> float:
     return gap_so_far
 
 
-def _careful(x: Array, y: Array) -> tuple[float, float, Array]:
+def _difference_with_nonfinite(x: Array, y: Array) -> tuple[float, float, Array]:
     """Returns the largest difference, the largest magnitude and the differences of vectors of any numbers."""
     deviation = x - y
     size = np.abs(x)

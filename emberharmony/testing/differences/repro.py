@@ -59,7 +59,7 @@ def write(path: str, divergence: "Divergence", record: Record, backend: Any, tol
     """
     record = minimize(record, backend, Judge(tolerance)) if backend is not None else record
     program, data = program_of(path, divergence, record, Judge(tolerance))
-    with replace_bytes(_beside(path)) as stream:
+    with replace_bytes(_arrays_path(path)) as stream:
         np.savez(stream, **data)
     replace_text(path, program)
 
@@ -105,7 +105,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         message=divergence.message.replace("\n", " ")[:110],
         imports="from numpy import inf, nan"
         + ("\nfrom emberharmony.core.registry import OPS" if "OPS[" in call else ""),
-        data=os.path.basename(_beside(path)),
+        data=os.path.basename(_arrays_path(path)),
         count=len(hosts),
         dtypes=[host.dtype for host in hosts],
         narrow=("float16", "bfloat16", "float32"),
@@ -205,5 +205,5 @@ def _is_wrong(record: Record, judge: Judge) -> bool:
         return False
 
 
-def _beside(path: str) -> str:
+def _arrays_path(path: str) -> str:
     return f"{os.path.splitext(path)[0]}.npz"

@@ -243,14 +243,14 @@ def lazy_tensors(backend: Any) -> Result:
     try:
         found = _values(tensor)
     except (EmberError, RuntimeError) as error:
-        evaluated = _in_threads(lambda i: _evaluated(ops.full((3,), 2.0)), 1)[0]
+        evaluated = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
         assert _values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
     assert found == [2.0] * 3, f"a tensor of another thread is {found}"
     return Result("can be read")
 
 
-def _evaluated(tensor: Any) -> Any:
+def _evaluate(tensor: Any) -> Any:
     ops.eval(tensor)
     return tensor
 
@@ -306,7 +306,7 @@ RANDOM = [[626, 433, 457, 497], [0.3657785654067993, 0.5764438509941101]]
 """What `random_numbers` draws everywhere."""
 
 
-def _fastest(function: Callable[[], Any], seconds: float = 0.4) -> float:
+def _least_seconds(function: Callable[[], Any], seconds: float = 0.4) -> float:
     """Returns the least seconds that a call takes, its evaluation included."""
     best, end = math.inf, time.perf_counter() + seconds
     while True:
@@ -328,9 +328,9 @@ def speed(backend: Any) -> Result:
     a = ops.full((512, 512), 1.5)
     large = ops.full((2**23,), 1.5)
     ops.eval([a, large])
-    product = 2 * 512**3 / _fastest(lambda: ops.matmul(a, a)) / 1e9
+    product = 2 * 512**3 / _least_seconds(lambda: ops.matmul(a, a)) / 1e9
     # Each byte is read once and written once.
-    copy = 2 * 4 * 2**23 / _fastest(lambda: ops.multiply(large, 2.0)) / 1e9
+    copy = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large, 2.0)) / 1e9
     detail = f"{product:.3g} GFLOP/s in a product of 512 x 512, {copy:.3g} GB/s in a copy of 32 MiB"
     host = 2 * 512**3 / _host_product() / 1e9
     slow = product < host / 10

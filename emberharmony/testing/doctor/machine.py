@@ -143,7 +143,7 @@ def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(subject, subject, OK, "as they should be")
 
 
-def _older(version: str, floor: str) -> bool:
+def _is_older(version: str, floor: str) -> bool:
     """Returns whether a version is below another one, by their numbers."""
     mine, least = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, floor))
     return mine < least
@@ -154,7 +154,7 @@ def _versions() -> Iterator[Finding]:
         line = f'pip install --upgrade "emberharmony[{extra}]"' if extra else f'pip install --upgrade "{name}>={floor}"'
         if version is None:
             yield Finding("versions", name, OK, f"{name} is not installed: {line.replace(' --upgrade', '')}")
-        elif _older(version, floor):
+        elif _is_older(version, floor):
             text = f"{name} {version} is older than {floor}, the lowest version that is tested: {line}"
             yield Finding("versions", name, DIFFERS, text, ROWS["versions"])
 

@@ -62,7 +62,7 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
         errors = process.communicate()[1].strip().splitlines()
     if not ended:
         last = errors[-1] if errors else "without a word"
-        fault = f"the process ended by {_how(process.returncode)}: {last}"
+        fault = f"the process ended by {_exit_text(process.returncode)}: {last}"
         yield Finding(name, current, BROKEN, fault, repro=repro_of(name, current))
 
 
@@ -88,7 +88,7 @@ def _lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
             yield from (line.decode() for line in whole if line.startswith(b"{"))
 
 
-def _how(status: int | None) -> str:
+def _exit_text(status: int | None) -> str:
     if status is not None and status < 0:
         with contextlib.suppress(ValueError):
             return signal.Signals(-status).name
@@ -130,7 +130,7 @@ def fork(name: str) -> Finding:
                 return Finding(name, "fork", OK, "a child computes")
             if code == 2:
                 return Finding(name, "fork", BROKEN, f"{_FORK} computes something else", repro=repro_of(name, "fork"))
-            return Finding(name, "fork", DIFFERS, f"{_FORK} ends by {_how(code)}", ROWS["remaining"])
+            return Finding(name, "fork", DIFFERS, f"{_FORK} ends by {_exit_text(code)}", ROWS["remaining"])
         time.sleep(0.02)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

@@ -55,7 +55,7 @@ class Values(Arrays):
             (r"Shape", self._lengths),
             (r"Tensor \| Sequence\[(int|Any|Sequence)", self.indices),
             (r"float \| Tensor|Tensor \| float|Sequence\[float\]", self.tensor),
-            (r"Sequence\[(int|Sequence)|tuple\[int", self._several),
+            (r"Sequence\[(int|Sequence)|tuple\[int", self._integer_sequence),
             (r"^int\b|\| int\b", self._integer),
         )
 
@@ -102,7 +102,7 @@ class Values(Arrays):
             return str(self.rng.choice(odd.MIDDLE))
         return self.rng.choice(odd.HUGE if chance < 0.95 else odd.INTEGERS)
 
-    def _several(self) -> str:
+    def _integer_sequence(self) -> str:
         """Returns the source of a list, a tuple or a tensor of integers."""
         ndim = len(self.shape)
         inner = ", ".join(self._integer() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
@@ -134,7 +134,7 @@ class Values(Arrays):
             return repr(tuple(self.rng.sample(range(-ndim, 0), self.rng.randint(0, ndim))))
         if chance < 0.8:
             return repr(tuple(self.rng.randint(-4, 4) for _ in range(self.rng.randint(0, 4))))
-        return self._several()
+        return self._integer_sequence()
 
     def misspell(self, written: str) -> str:
         """Returns the source of a string, given as source, with characters removed, inserted or replaced."""
@@ -149,5 +149,5 @@ class Values(Arrays):
 
     def _anything(self) -> str:
         if self.rng.random() < 0.6:
-            return self.rng.choice((self.tensor, self.tensors, self._integer, self._several))()
+            return self.rng.choice((self.tensor, self.tensors, self._integer, self._integer_sequence))()
         return self.rng.choice(self.rng.choice((odd.WRONG, odd.NUMBERS, odd.DTYPES_WRITTEN)))

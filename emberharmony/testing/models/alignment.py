@@ -163,25 +163,25 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
     while True:
         for pair in (_pair_by_name, _pair_uncalled, _pair_in_order, _pair_by_values):
             pairs = pair(first, second, ones, others)
-            ones, others = _without(ones, pairs), _without(others, pairs.values())
+            ones, others = _names_without(ones, pairs), _names_without(others, pairs.values())
             names |= pairs
         if not ones or not others:
             return names
-        widest = _widest(first, ones), _widest(second, others)
+        widest = _largest_container(first, ones), _largest_container(second, others)
         if widest == (None, None):
             return names
         if _count(first, widest[0]) >= _count(second, widest[1]):
-            ones = _open(first, ones, widest[0])
+            ones = _open_module(first, ones, widest[0])
         else:
-            others = _open(second, others, widest[1])
+            others = _open_module(second, others, widest[1])
 
 
-def _without(names: list[str], taken: Any) -> list[str]:
+def _names_without(names: list[str], taken: Any) -> list[str]:
     left = set(taken)
     return [name for name in names if name not in left]
 
 
-def _widest(side: Side, paths: Sequence[str]) -> str | None:
+def _largest_container(side: Side, paths: Sequence[str]) -> str | None:
     """Returns the module that has others in it and the most elements; None if none has others."""
     composites = [path for path in paths if side.children(path)]
     return max(composites, key=lambda path: _count(side, path), default=None)
@@ -191,7 +191,7 @@ def _count(side: Side, path: str | None) -> int:
     return -1 if path is None else sum(side.sizes(path).elements())
 
 
-def _open(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
+def _open_module(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
     """Returns modules with one replaced by those in it."""
     place = paths.index(path or "")
     return [*paths[:place], *side.children(paths[place]), *paths[place + 1 :]]
@@ -203,12 +203,12 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
     `conv1` may be the first convolution in a model and the second one in another, where the first is `conv0`. So equal
     names count only if all modules of a model have one of the other's, or if the values of the tensors are equal too.
     """
-    ends = [Counter(map(_end, names)) for names in (ones, others)]
-    by_end = {_end(name): name for name in others}
+    ends = [Counter(map(_last_name, names)) for names in (ones, others)]
+    by_end = {_last_name(name): name for name in others}
     named = {
         name: by_end[end]
         for name in ones
-        if (end := _end(name)) in by_end
+        if (end := _last_name(name)) in by_end
         if ends[0][end] == ends[1][end] == 1 and _likeness(first, second, name, by_end[end]) >= _ALIKE
         if not _wraps(first, second, name, by_end[end])
     }
@@ -252,7 +252,7 @@ def _equality(first: Side, second: Side, one: str, other: str) -> float:
     return equal / whole if whole else 0.0
 
 
-def _end(path: str) -> str:
+def _last_name(path: str) -> str:
     """Returns the last name of a module, with the number in a list after it."""
     return re.sub(r"^.*?([^.]+(\.\d+)*)$", r"\1", path)
 
@@ -274,13 +274,13 @@ def _score(first: Side, second: Side, one: str, other: str) -> float:
     """Returns how likely two modules correspond, from 0."""
     like = _likeness(first, second, one, other)
     same = first.kind(one).lower() == second.kind(other).lower()
-    if not first.sizes(one) and not second.sizes(other) and not same and _end(one) != _end(other):
+    if not first.sizes(one) and not second.sizes(other) and not same and _last_name(one) != _last_name(other):
         return 0.0
     if like < _ALIKE or _wraps(first, second, one, other):
         return 0.0
     if bool(first.children(one)) != bool(second.children(other)) and not same and like < 1:
         return 0.0
-    a, b = _end(one), _end(other)
+    a, b = _last_name(one), _last_name(other)
     numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
     name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
     equal = _equality(first, second, one, other)

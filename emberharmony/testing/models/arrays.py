@@ -108,10 +108,10 @@ def fits(first: Sequence[int], second: Sequence[int]) -> Iterator[Fit]:
 def _joins_axes(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     """Returns whether two shapes differ by axes of length 1, before the last, or by some that one has joined."""
     long = [[n for n in shape if n != 1] for shape in (first, second)]
-    return _splits(*long) or _splits(*long[::-1]) or (bool(first and second) and first[-1] == second[-1])
+    return _is_split_of(*long) or _is_split_of(*long[::-1]) or (bool(first and second) and first[-1] == second[-1])
 
 
-def _splits(whole: Sequence[int], parts: Sequence[int]) -> bool:
+def _is_split_of(whole: Sequence[int], parts: Sequence[int]) -> bool:
     """Returns whether each axis of a shape is one of another shape, or the product of some that follow each other."""
     left = list(parts)
     for length in whole:

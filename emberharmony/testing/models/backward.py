@@ -240,7 +240,7 @@ def first_parting(
         entered = event.place == EXIT
         blamed = (around[-1] if around else event) if entered else event
         for place in [place for place in gradients[0].of if place[0] == event and place in gradients[1].of]:
-            share, limit = _apart(place, gradients, noise, margin)
+            share, limit = _relative_distance(place, gradients, noise, margin)
             if share > limit:
                 what = "its arguments" if not entered else f"the result of {event.path.rpartition('.')[2]}"
                 return Parting(blamed.path, event.call, what, share, place)
@@ -257,7 +257,7 @@ def first_parting(
     return None
 
 
-def _apart(
+def _relative_distance(
     place: Place, gradients: tuple[Gradients, Gradients], noise: Gradients, margin: float
 ) -> tuple[float, float]:
     one, other, noisy = gradients[0].of[place], gradients[1].of[place], noise.of.get(place)

@@ -70,7 +70,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         used.add(holder)
         own_tensors = {key: array for key, array in own_tensors.items() if holder or key != name}
         host = adapter.host(holder_tensors[name])
-        joined = _back(host.bits, weight.pattern, weight.lengths, layer)
+        joined = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer)
         start = 0
         for part in weight.parts:
             rows = len(joined) if part.stop is None else part.stop - (part.start or 0)
@@ -113,7 +113,7 @@ def _stand_in(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> SimpleNa
     return SimpleNamespace(**attributes)
 
 
-def _back(array: Array, pattern: str, lengths: Mapping[str, int], layer: Any) -> Array:
+def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer: Any) -> Array:
     """Returns a tensor with the axes of PyTorch."""
     if not pattern:
         return array

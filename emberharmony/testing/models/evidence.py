@@ -141,7 +141,7 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b) or {str(a).lower(), str(b).lower()} in ({"none", "false"}, {"none"}, {"false"})
 
 
-def _beside(side: Side, path: str) -> Iterator[str]:
+def _modules_of_same_class(side: Side, path: str) -> Iterator[str]:
     """Yields the other modules of the class of one that have the same modules in them."""
     kind, parts = type(side.modules[path]), side.below(path).keys()
     same = (name for name, module in side.modules.items() if type(module) is kind and name != path)
@@ -151,7 +151,7 @@ def _beside(side: Side, path: str) -> Iterator[str]:
 def _odd_option(side: Side, path: str, differing: Mapping[str, Any]) -> str | None:
     """Returns an option in which a module differs from all others of its class, which agree; or None."""
     own_options = _options(side, path)
-    others = [_options(side, name) for name in _beside(side, path)]
+    others = [_options(side, name) for name in _modules_of_same_class(side, path)]
     if not others:
         return None
     names = [*differing, *(name for name in own_options if name not in differing)]
@@ -185,7 +185,7 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
     tensors = _tensors(side, event.path)
     captured: Captured | None = None
     found: list[Host] = []
-    for others in _mates(side, event.path, tensors):
+    for others in _parts_alike(side, event.path, tensors):
         if captured is None:
             captured = Captured(side.adapter, model.wide, event._replace(place=ENTER))
             with contextlib.suppress(Stopped):
@@ -215,25 +215,25 @@ def _tensors(side: Side, path: str) -> dict[str, dict[str, Any]]:
     return {name: side.adapter.own(part) for name, part in {"": side.modules[path], **side.below(path)}.items()}
 
 
-def _mates(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yields the parts of modules of the class of one, those with tensors of its shapes first.
 
     Most layers compute with the tensors that they are given, whatever their sizes are. So modules of other sizes are
     of use too, if their options that are no sizes are equal.
     """
-    names, shapes = _each(tensors, lambda _: ()), _each(tensors, lambda x: tuple(x.shape))
-    beside = [(name, _tensors(side, name)) for name in _beside(side, path)]
-    alike = [name for name, own in beside if _each(own, lambda x: tuple(x.shape)) == shapes]
-    others = [name for name, own in beside if name not in alike and _each(own, lambda _: ()) == names]
-    for name in [*alike, *(name for name in others if _plain(side, name) == _plain(side, path))]:
+    names, shapes = _map_tensors(tensors, lambda _: ()), _map_tensors(tensors, lambda x: tuple(x.shape))
+    beside = [(name, _tensors(side, name)) for name in _modules_of_same_class(side, path)]
+    alike = [name for name, own in beside if _map_tensors(own, lambda x: tuple(x.shape)) == shapes]
+    others = [name for name, own in beside if name not in alike and _map_tensors(own, lambda _: ()) == names]
+    for name in [*alike, *(name for name in others if _plain_options(side, name) == _plain_options(side, path))]:
         yield {"": side.modules[name], **side.below(name)}
 
 
-def _each(tensors: Mapping[str, Mapping[str, Any]], form: Callable[[Any], Any]) -> dict[str, dict[str, Any]]:
+def _map_tensors(tensors: Mapping[str, Mapping[str, Any]], form: Callable[[Any], Any]) -> dict[str, dict[str, Any]]:
     return {name: {key: form(x) for key, x in own.items()} for name, own in tensors.items()}
 
 
-def _plain(side: Side, path: str) -> dict[str, dict[str, Any]]:
+def _plain_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
     """Returns the options of a module and of those in it that are no sizes."""
     parts = {"": side.modules[path], **side.below(path)}
     return {

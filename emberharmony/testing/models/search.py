@@ -67,7 +67,7 @@ def compare_models(
         judge.calls(runs, stop)
         if gradients and not any(each.cause in ("formula", "error") for each in report.divergences):
             judge.backward(runs)
-    _note(report, pair, (one, two), left)
+    _note_results(report, pair, (one, two), left)
     return report
 
 
@@ -133,7 +133,9 @@ def _first_kernel(model: Model) -> tuple[int, ...] | None:
     return None
 
 
-def _note(report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], lefts: Sequence[Sequence[str]]) -> None:
+def _note_results(
+    report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], lefts: Sequence[Sequence[str]]
+) -> None:
     """Adds to a report what could not be aligned or computed, and how far the results are apart."""
     for side, left, name in zip(pair, lefts, report.sides, strict=True):
         tensors = [path for path in left if side.adapter.own(side.modules[path])]

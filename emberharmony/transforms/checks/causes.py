@@ -46,7 +46,7 @@ def _cause_of(*ops: str) -> Callable[[Cause], Cause]:
     return decorate
 
 
-def _several(count: int, one: str) -> str:
+def _plural(count: int, one: str) -> str:
     return f"{count} {one if count == 1 else one + ('es' if one.endswith('o') and one != 'zero' else 's')}"
 
 
@@ -54,7 +54,7 @@ def _zeros(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
         operand = operands.get(name)
         if operand is not None and operand.zero:
-            return f"{name} holds {_several(operand.zero, 'zero')}"
+            return f"{name} holds {_plural(operand.zero, 'zero')}"
     return ""
 
 
@@ -62,7 +62,7 @@ def _negatives(operands: Operands, names: Iterable[str]) -> str:
     for name in names:
         operand = operands.get(name)
         if operand is not None and operand.negative:
-            return f"{name} holds {_several(operand.negative, 'negative number')}"
+            return f"{name} holds {_plural(operand.negative, 'negative number')}"
     return ""
 
 
@@ -112,7 +112,7 @@ def _log1p(call: Faulty) -> str:
 
 
 @_cause_of("logit", "ndtri")
-def _outside(call: Faulty) -> str:
+def _outside_0_to_1(call: Faulty) -> str:
     return "x holds numbers outside of the open interval from 0 to 1"
 
 
@@ -151,7 +151,7 @@ def _no_variance(call: Faulty) -> str:
 
 
 @_cause_of("sqrt", "rsqrt", "norm", "vector_norm", "matrix_norm", "cdist", "std", "hypot", "cbrt", "power", "logsumexp")
-def _steep(call: Faulty) -> str:
+def _infinite_slope(call: Faulty) -> str:
     """Returns the cause of ops whose gradient is infinite, or 0 / 0, at 0."""
     return _zeros(call.operands, call.operands) if call.backward else ""
 

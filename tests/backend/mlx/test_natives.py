@@ -69,7 +69,7 @@ NATIVES: dict[str, tuple[Any, str, dict[str, tuple[Callable[[], Any], bool]]]] =
     "rms_normalization": (mx.fast, "rms_norm", ROWS),
     "cross_entropy": (
         losses_ops,
-        "_lost",
+        "_negative_log_softmax",
         {
             name: (partial(ops.cross_entropy, *tensors, **options), native)
             for name, tensors, options, native in [
@@ -87,7 +87,7 @@ NATIVES: dict[str, tuple[Any, str, dict[str, tuple[Callable[[], Any], bool]]]] =
     ),
     "sparse_categorical_crossentropy": (
         losses_ops,
-        "_lost",
+        "_negative_log_softmax",
         {
             name: (partial(ops.sparse_categorical_crossentropy, *arguments), native)
             for name, arguments, native in [

@@ -11,13 +11,13 @@ import pytest
 
 from emberharmony import Parameter, nn, ops, optim
 from emberharmony.core.display import tracebacks
-from emberharmony.core.display.tracebacks import VARIABLE, shortened, show_warning
+from emberharmony.core.display.tracebacks import VARIABLE, shorten_error, show_warning
 from emberharmony.core.state import hooks
 from emberharmony.nn import locate, walk
 
 
 def shown(error: BaseException) -> str:
-    with shortened(error, error.__traceback__) as kept:
+    with shorten_error(error, error.__traceback__) as kept:
         assert error.__traceback__ is kept or kept is None
         return "".join(traceback.format_exception(error))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emberharmony.core.docstrings.completion import completed, descriptions, parameters
+from emberharmony.core.docstrings.completion import complete_docstring, descriptions, parameters
 from emberharmony.core.docstrings.docstring import docstring
 from emberharmony.core.registry import Facts, OpSpec
 from emberharmony.core.types import Axis, Operand, Tensor, TensorLike
@@ -45,7 +45,7 @@ Example:
 
 
 def test_shared_texts_and_defaults_stand_between_the_lines_of_the_docstring() -> None:
-    assert completed(OpSpec("declared", declared)) == COMPLETE  # type: ignore[arg-type]
+    assert complete_docstring(OpSpec("declared", declared)) == COMPLETE  # type: ignore[arg-type]
 
 
 def test_what_an_operand_may_be_follows_from_the_facts() -> None:
@@ -55,7 +55,9 @@ def test_what_an_operand_may_be_follows_from_the_facts() -> None:
     spec = OpSpec("divide", divide, Facts(elementwise=True, takes="real", gives="float"))  # type: ignore[arg-type]
     text = "a tensor or number, which broadcasts against `x1`. Booleans, integers or floats; integers become the"
     assert descriptions(spec)["x2"] == f"{text} default float."
-    assert completed(spec).startswith("Returns the quotient.\n\nArgs:\n    x1: a tensor or number, which broadcasts")
+    assert complete_docstring(spec).startswith(
+        "Returns the quotient.\n\nArgs:\n    x1: a tensor or number, which broadcasts"
+    )
     assert descriptions(OpSpec("divide", divide)) == {}  # type: ignore[arg-type]
 
 
@@ -109,7 +111,7 @@ def test_a_class_and_a_method_inherit_descriptions() -> None:
 
 def test_a_class_without_a_signature_keeps_its_docstring() -> None:
     assert parameters(type) == ()
-    assert completed(Exception) == inspect.cleandoc(Exception.__doc__ or "")
+    assert complete_docstring(Exception) == inspect.cleandoc(Exception.__doc__ or "")
 
 
 def test_none_is_said_to_be_the_default_unless_the_text_says_what_it_does() -> None:
@@ -172,4 +174,4 @@ def test_a_reference_is_followed_and_other_constructors_take_the_same() -> None:
 
 def test_what_is_an_attribute_is_described_there() -> None:
     assert descriptions(Held) == {"size": "the number of rows.", "bias": "whether there is one."}
-    assert completed(Held) == inspect.cleandoc(Held.__doc__ or "")
+    assert complete_docstring(Held) == inspect.cleandoc(Held.__doc__ or "")

@@ -51,7 +51,7 @@ def called(model: Any) -> tuple[Any, Any]:
 def test_a_training_step_is_compiled_once_for_each_shape(kind: Any, quick: str) -> None:
     # While an override of an earlier test is alive, a function that PyTorch compiles in parts breaks at each op.
     gc.collect()
-    selection.settle()
+    selection.unguard()
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 2))
     (weights, predict), adam, compilations = kind(model), optim.AdamW(lr=0.1), Compilations(quick)
 

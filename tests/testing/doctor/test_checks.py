@@ -137,7 +137,7 @@ def test_other_random_numbers_are_broken(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_speed_is_measured_and_a_slow_product_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from emberharmony.testing.doctor import checks
 
-    monkeypatch.setattr(checks, "_fastest", lambda function, seconds=0.4: 0.5)
+    monkeypatch.setattr(checks, "_least_seconds", lambda function, seconds=0.4: 0.5)
     monkeypatch.setattr(checks, "_host_product", lambda: 0.4)
     usual = found("speed")
     assert (usual.verdict, set(usual.figures)) == (OK, {"product GFLOP/s", "copy GB/s"})

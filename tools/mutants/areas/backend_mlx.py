@@ -223,7 +223,7 @@ MUTANTS = [
     Mutant(
         name="mlx-special-functions-left-out",
         module="emberharmony/backend/mlx/flow/compilation.py",
-        function="_compiled",
+        function="_compile_trace",
         original="COMPILING.traced = outer",
         replacement="pass",
         tests=("tests/backend/mlx/test_compiled_special.py",),

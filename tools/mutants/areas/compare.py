@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         name="compare-infinity-for-a-number",
         module="emberharmony/testing/differences/bounds.py",
-        function="_careful",
+        function="_error_with_nonfinite",
         original="(np.abs(wanted) > limit) & ~np.isfinite(values)",
         replacement="~np.isfinite(values)",
         tests=("tests/testing/differences/test_kinds.py -k faults_are_named",),
@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="compare-the-other-infinity",
         module="emberharmony/testing/differences/bounds.py",
-        function="_careful",
+        function="_error_with_nonfinite",
         original="np.signbit(wanted) == np.signbit(values)",
         replacement="True",
         tests=("tests/testing/differences/test_kinds.py -k faults_are_named",),
@@ -72,7 +72,7 @@ MUTANTS = [
     Mutant(
         name="compare-first-parts-of-integers",
         module="emberharmony/testing/differences/measures.py",
-        function="_gap",
+        function="_measure_distance",
         original="unequal += int(np.count_nonzero(x != y))",
         replacement="unequal = int(np.count_nonzero(x != y))",
         tests=(
@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant(
         name="compare-nan-for-a-number",
         module="emberharmony/testing/differences/measures.py",
-        function="_careful",
+        function="_difference_with_nonfinite",
         original="np.isnan(x) & np.isnan(y)",
         replacement="np.isnan(x) | np.isnan(y)",
         tests=("tests/testing/differences/test_measures.py",),

@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="edge-text-in-place-of-a-pattern",
         module="emberharmony/backend/diagnosis.py",
-        function="_misfit",
+        function="_misfit_argument",
         original="kind is not None and value is not None and not isinstance(value, kind)",
         replacement="False",
         tests=("tests/regressions/test_arguments_of_ops.py -k unsuitable --ember-backend numpy",),

@@ -55,7 +55,7 @@ MUTANTS = [
     Mutant(
         name="draws-while-an-engine-is-tried",
         module=MODULE,
-        function="aside",
+        function="outputs_of",
         original="streams.rewind()",
         replacement="pass",
         tests=(f"{ENGINES} -k random",),

@@ -128,7 +128,7 @@ MUTANTS = [
     Mutant(
         name="jax-first-of-equal-indices",
         module="emberharmony/backend/jax/arrays/indices.py",
-        function="_last",
+        function="_with_last_values",
         original="jnp.arange(flat.size)",
         replacement="jnp.arange(flat.size)[::-1]",
         tests=(f"{JAX} -k equal_indices",),
@@ -218,7 +218,7 @@ MUTANTS = [
     Mutant(
         name="standard-cumulative-booleans",
         module="emberharmony/backend/arrayapi/reductions.py",
-        function="_Reductions._running",
+        function="_Reductions._cumulate",
         original='library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)',
         replacement="library.double(x)",
         tests=(f"{OVER_THE_STANDARD} -k booleans_are",),
@@ -227,7 +227,7 @@ MUTANTS = [
     Mutant(
         name="standard-cumulative-in-single",
         module="emberharmony/backend/arrayapi/reductions.py",
-        function="_Reductions._running",
+        function="_Reductions._cumulate",
         original="library.double(x)",
         replacement="x",
         tests=(f"{JAX} -k statistics",),
@@ -236,7 +236,7 @@ MUTANTS = [
     Mutant(
         name="standard-complex-truth",
         module="emberharmony/backend/arrayapi/reductions.py",
-        function="_Reductions._some",
+        function="_Reductions._any_along",
         original='self._library.cast(x, self._library.dtypes["bool"])',
         replacement="x",
         tests=(f"{REGRESSIONS} -k 'imaginary and jax'",),

@@ -159,8 +159,8 @@ MUTANTS = [
     Mutant(
         name="models-mates-of-one-size",
         module="emberharmony/testing/models/evidence.py",
-        function="_mates",
-        original="[*alike, *(name for name in others if _plain(side, name) == _plain(side, path))]",
+        function="_parts_alike",
+        original="[*alike, *(name for name in others if _plain_options(side, name) == _plain_options(side, path))]",
         replacement="alike",
         tests=("tests/testing/models/test_spans.py -k other_sizes",),
         why="the port is accused of a fault of the original, whose other blocks have other sizes",

@@ -232,7 +232,7 @@ MUTANTS = [
         name="clip-half-overflow",
         module="emberharmony/optim/clipping.py",
         function="_norm",
-        original="wide(ops.ravel(gradient))",
+        original="at_least_float32(ops.ravel(gradient))",
         replacement="ops.ravel(gradient)",
         tests=("tests/optim/test_clipping.py",),
         why="the norm of float16 gradients overflows",
@@ -322,7 +322,7 @@ MUTANTS = [
     Mutant(
         name="lookahead-share",
         module="emberharmony/optim/wrappers/lookahead.py",
-        function="Lookahead._ahead",
+        function="Lookahead._moved_slow_weights",
         original="self.alpha",
         replacement="1.0",
         tests=("tests/optim/wrappers/test_wrappers.py",),

@@ -132,7 +132,7 @@ MUTANTS = [
     Mutant(
         name="rule-vector-times-matrix",
         module="emberharmony/rules/algebra/products.py",
-        function="_right",
+        function="_right_gradient",
         original="outer(x1, g)",
         replacement="outer(g, x1)",
         tests=(

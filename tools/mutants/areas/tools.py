@@ -312,7 +312,7 @@ MUTANTS = [
     Mutant(
         name="conformance-tolerance-of-all-ops",
         module="emberharmony/testing/conformance.py",
-        function="allowed",
+        function="with_device_tolerance",
         original="not _multiplies(sample, call)",
         replacement="False",
         tests=("tests/backend/test_precision.py -k tolerance",),

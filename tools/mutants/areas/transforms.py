@@ -240,7 +240,7 @@ MUTANTS = [
     Mutant(
         name="mlx-reads-where-the-tape-refused",
         module=MLX,
-        function="_unread",
+        function="_call_without_values",
         original="mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])",
         replacement="[mx.expand_dims(y, 0) for y in run(*tensors)]",
         tests=("tests/docs/test_operators_page.py -k limits",),
@@ -259,7 +259,7 @@ MUTANTS = [
         name="mlx-compile-of-its-own-argument",
         module="emberharmony/backend/mlx/flow/compilation.py",
         function="MLXFunction.__call__",
-        original="not says(error, (ValueError,), 'uncaptured inputs')",
+        original="not has_message(error, (ValueError,), 'uncaptured inputs')",
         replacement="True",
         tests=(f"tests/regressions/test_layers_and_tools.py -k closes_over {ON_MLX}",),
         why="a compiled function cannot be called with the tensor that it closes over",

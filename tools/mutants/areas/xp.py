@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         name="kinds-of-what-is-written",
         module="emberharmony/xp/views.py",
-        function="Memory._fitting",
+        function="Memory._value_to_write",
         original="rank > _RANKS[kinds[old.dtype]]",
         replacement="False",
         tests=(f"{ARRAY} -k in_place {NUMPY}",),
@@ -109,7 +109,7 @@ MUTANTS = [
         name="memory-that-numpy-got",
         module="emberharmony/xp/array.py",
         function="ArrayBase._given_out",
-        original="self._links = alone(foreign=not self._kit.memory.shares)",
+        original="self._links = new_links(foreign=not self._kit.memory.shares)",
         replacement="pass",
         tests=(f"{ARRAY} -k memory {NUMPY}",),
         why="np.asarray(x) keeps its elements when x changes in place",

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from emberharmony.backend.arrayapi.extensions import Factors
-from emberharmony.backend.jax.algebra.products_ops import chosen
+from emberharmony.backend.jax.algebra.products_ops import chosen_precision
 from emberharmony.backend.jax.derivatives import Arrays, with_differential
 from emberharmony.backend.jax.dtypes import is_complex
 from emberharmony.backend.jax.standard_ops import STANDARD
@@ -39,7 +39,7 @@ _RULES = Differentials(
     same=lambda gaps: (gaps == 0) | jnp.eye(gaps.shape[-1], dtype=bool),
     over=_times_inverse,
     within=_between_inverses,
-    similar=lambda vectors, x: jnp.linalg.solve(vectors, jnp.matmul(x, vectors, precision=chosen())),
+    similar=lambda vectors, x: jnp.linalg.solve(vectors, jnp.matmul(x, vectors, precision=chosen_precision())),
 )
 adjoint = _RULES.adjoint
 _FACTORS = Factors(STANDARD)

@@ -12,7 +12,7 @@ from emberharmony.backend.shared.solver import check_paired
 from emberharmony.core.dispatch import fast
 
 
-def chosen() -> Any:
+def chosen_precision() -> Any:
     """Returns the precision of products: all bits, unless `ops.precision` or JAX's own setting says something else.
 
     On an accelerator JAX would round the factors of float32 to fewer bits by default.
@@ -21,7 +21,7 @@ def chosen() -> Any:
 
 
 def _product(a: Any, b: Any) -> Any:
-    return jnp.matmul(a, b, precision=chosen())
+    return jnp.matmul(a, b, precision=chosen_precision())
 
 
 @fast(_product, "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)")
@@ -43,10 +43,10 @@ class JAXProductsOps:
     def vecdot(x1: jax.Array, x2: jax.Array, axis: int = -1) -> jax.Array:
         check_paired(x1, x2, axis)
         a, b = promotion.common(x1, x2)
-        return jnp.vecdot(widen(a), widen(b), axis=axis, precision=chosen()).astype(a.dtype)
+        return jnp.vecdot(widen(a), widen(b), axis=axis, precision=chosen_precision()).astype(a.dtype)
 
     @staticmethod
     def einsum(subscripts: str, *operands: jax.Array) -> jax.Array:
         check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
-        return jnp.einsum(subscripts, *map(widen, tensors), precision=chosen()).astype(tensors[0].dtype)
+        return jnp.einsum(subscripts, *map(widen, tensors), precision=chosen_precision()).astype(tensors[0].dtype)

@@ -70,20 +70,20 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def zeros_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _like(x, 0, dtype, device)
+        return _full_like(x, 0, dtype, device)
 
     @staticmethod
     def ones_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _like(x, 1, dtype, device)
+        return _full_like(x, 1, dtype, device)
 
     @staticmethod
     def empty_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _like(x, 0, dtype, device)
+        return _full_like(x, 0, dtype, device)
 
     @staticmethod
     @with_number
     def full_like(x: jax.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _broadcast_value(x.shape, fill_value, x.dtype if dtype is None else dtype, _beside(x, device))
+        return _broadcast_value(x.shape, fill_value, x.dtype if dtype is None else dtype, _device_like(x, device))
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> jax.Array:
@@ -101,10 +101,10 @@ class JAXCreationOps(HostMade):
         return jnp.diag(x, k if x.ndim == 1 else clip_offset(k, *x.shape))
 
 
-def _beside(x: jax.Array, device: Any) -> Any:
+def _device_like(x: jax.Array, device: Any) -> Any:
     """Returns the device of an op that makes a tensor like `x`: that of `x`, if the caller names none."""
     return device if device is not None or isinstance(x, Tracer) else next(iter(x.devices()))
 
 
-def _like(x: jax.Array, number: int, dtype: Any, device: Any) -> jax.Array:
-    return _full(x.shape, number, x.dtype if dtype is None else dtype, _beside(x, device))
+def _full_like(x: jax.Array, number: int, dtype: Any, device: Any) -> jax.Array:
+    return _full(x.shape, number, x.dtype if dtype is None else dtype, _device_like(x, device))

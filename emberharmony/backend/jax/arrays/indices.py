@@ -86,10 +86,10 @@ def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
 
 @program()
 def _write(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
-    return x.at[at].set(_last(x, at, updates), mode="drop")
+    return x.at[at].set(_with_last_values(x, at, updates), mode="drop")
 
 
-def _last(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+def _with_last_values(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
     """Returns updates in which those of equal indices all have the value of the last one, which NumPy writes."""
     lengths = x.shape[: len(at)]
     spots = jnp.broadcast_arrays(*at)
@@ -125,10 +125,10 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
         count = jnp.maximum(before.at[place].add(after, mode="drop"), 1)
         return ((before * tangents[0]).at[place].add(after * tangents[1], mode="drop") / count,)
 
-    return jax.jit(_whole(with_differential(native, push_tangents)))
+    return jax.jit(_over_all_rows(with_differential(native, push_tangents)))
 
 
-def _whole(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+def _over_all_rows(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """Returns a function of rows, indices and updates, over one of rows, as many updates, and each of the indices."""
 
     def call_at_spots(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
@@ -162,7 +162,7 @@ def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
     return ((tangents[0] * whole).at[tuple(places)].add(tangents[1] * others, mode="drop"),)
 
 
-_scattered = jax.jit(_whole(with_differential(_product, _product_moved)))
+_scattered = jax.jit(_over_all_rows(with_differential(_product, _product_moved)))
 
 
 def _multiply(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
@@ -171,7 +171,7 @@ def _multiply(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
 
 ON_ROWS: dict[Any, Callable[..., jax.Array]] = {
     None: _write,
-    "add": jax.jit(_whole(_add)),
+    "add": jax.jit(_over_all_rows(_add)),
     "mul": _multiply,
     "max": _extreme("max"),
     "min": _extreme("min"),

@@ -45,7 +45,7 @@ class HostProgram:
                 with selection.Override(self._bound.backend):
                     self._compiled(tensors)
             finally:
-                selection.settle()
+                selection.unguard()
             self._is_traced = True
         return [_array_of(tensor, arrays) for tensor in self._compiled(tensors)]
 

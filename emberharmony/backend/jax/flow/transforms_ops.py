@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.diagnosis import says
+from emberharmony.backend.diagnosis import has_message
 from emberharmony.backend.jax.dtypes import is_complex, kind_of
 from emberharmony.backend.jax.flow.compilation import JAXFunction
 from emberharmony.backend.jax.flow.host_programs import HostProgram
@@ -77,7 +77,7 @@ class JAXTransformsOps:
             inexact_cotangents = [cotangents[i] for i in places]
             pairs = zip(differentiable, inexact_cotangents, strict=True)
             gradients = iter(
-                pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_like(ct, y)) for y, ct in pairs))
+                pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_cast_cotangent(ct, y)) for y, ct in pairs))
             )
             return [conjugate(next(gradients)) if i in wanted else jnp.zeros_like(x) for i, x in enumerate(primals)]
 
@@ -104,7 +104,7 @@ class JAXTransformsOps:
             try:
                 outputs, pushed = jax.jvp(lambda *leaves: tuple(as_native(fn(*leaves))), tuple(primals), jax_tangents)
             except Exception as error:
-                if not says(error, (TypeError, NotImplementedError), _NO_FORWARD):
+                if not has_message(error, (TypeError, NotImplementedError), _NO_FORWARD):
                     raise
                 outputs_and_tangents: tuple[list[jax.Array], list[jax.Array]] = self.transpose_pullback(fn, primals)(
                     tangents
@@ -132,7 +132,7 @@ class JAXTransformsOps:
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:
-        return says(error, (*READS, HostDrawError, OnTapeError)) or says(
+        return has_message(error, (*READS, HostDrawError, OnTapeError)) or has_message(
             error, (NotImplementedError,), "[Bb]atching rule"
         )
 
@@ -164,7 +164,7 @@ def _by_tape(tensors: Tensors) -> bool:
     return any(isinstance(tensor, TensorProxy) for tensor in tensors)
 
 
-def _like(cotangent: jax.Array, output: jax.Array) -> jax.Array:
+def _cast_cotangent(cotangent: jax.Array, output: jax.Array) -> jax.Array:
     return cotangent if cotangent.dtype == output.dtype else cotangent.astype(output.dtype)
 
 
@@ -190,7 +190,7 @@ def _link(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[
         ]
         own_gradients = backward(primals, jax_cotangents)
         gradients = [
-            conjugate(_like(g, x)) if kind_of(x) in _INEXACT else None
+            conjugate(_cast_cotangent(g, x)) if kind_of(x) in _INEXACT else None
             for g, x in zip(own_gradients, primals, strict=True)
         ]
         return gradients, None

@@ -8,7 +8,7 @@ from emberharmony.backend.jax.dtypes import kind_of, program, promotion
 
 
 @program("equal_nan")
-def _near(a: jax.Array, b: jax.Array, rtol: jax.Array, atol: jax.Array, equal_nan: bool) -> jax.Array:
+def _isclose(a: jax.Array, b: jax.Array, rtol: jax.Array, atol: jax.Array, equal_nan: bool) -> jax.Array:
     return jnp.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
@@ -16,7 +16,7 @@ def _close(x1: jax.Array, x2: jax.Array, rtol: float = 1e-5, atol: float = 1e-8,
     a, b = promotion.common(x1, x2)
     if kind_of(a) not in ("float", "complex"):
         a, b = a.astype(np.float64), b.astype(np.float64)
-    return _near(a, b, rtol, atol, equal_nan)
+    return _isclose(a, b, rtol, atol, equal_nan)
 
 
 class JAXComparisonOps:

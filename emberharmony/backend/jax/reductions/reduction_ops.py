@@ -51,7 +51,7 @@ def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
 
 
 @program("dtype")
-def _root(variance: jax.Array, dtype: Any) -> jax.Array:
+def _standard_deviation(variance: jax.Array, dtype: Any) -> jax.Array:
     # The derivative of the square root is infinite at 0, which would make the gradient NaN.
     none = variance == 0
     return jnp.where(none, variance, jnp.sqrt(jnp.where(none, 1, variance))).astype(dtype)
@@ -91,7 +91,7 @@ class JAXReductionOps:
     @staticmethod
     def std(x: jax.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> jax.Array:
         x = promotion.floats(x)
-        return _root(_var(x, axis, keepdims, correction), _real_dtype(x))
+        return _standard_deviation(_var(x, axis, keepdims, correction), _real_dtype(x))
 
     @staticmethod
     def logsumexp(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:

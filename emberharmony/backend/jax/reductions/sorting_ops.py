@@ -7,7 +7,7 @@ import numpy as np
 from emberharmony.backend.jax.dtypes import is_float, of_host, program, promotion, widen
 from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tracing import Tracer, on_host
-from emberharmony.backend.promote import along
+from emberharmony.backend.promote import tensor_and_axis
 from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
@@ -43,7 +43,7 @@ class JAXSortingOps(WithUnique):
     @staticmethod
     def sort(x: jax.Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> jax.Array:
         promotion.refuse(x, _COMPLEX)
-        x, axis = along(x, axis, least=1)
+        x, axis = tensor_and_axis(x, axis, least=1)
         return _sort(x, axis, bool(descending)) if x.ndim and x.size else x
 
     @staticmethod

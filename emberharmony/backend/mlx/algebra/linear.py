@@ -68,7 +68,7 @@ def _times_inverse(x: mx.array, r: mx.array) -> mx.array:
     return x @ _of_upper(r)
 
 
-def _similar(vectors: mx.array, x: mx.array) -> mx.array:
+def _similarity_transform(vectors: mx.array, x: mx.array) -> mx.array:
     """Returns `inv(vectors) @ x @ vectors`."""
     return inv(vectors) @ x @ vectors
 
@@ -86,7 +86,7 @@ _RULES = Differentials(
     same=lambda gaps: gaps == 0,
     over=_times_inverse,
     within=_between_inverses,
-    similar=_similar,
+    similar=_similarity_transform,
 )
 adjoint = _RULES.adjoint
 
@@ -252,7 +252,7 @@ eig = lapack_function(lapack.eig, _RULES.eig)
 
 def _eigvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     _, vectors = eig(primals[0])
-    return (_RULES.diagonal(_similar(vectors, tangents[0].astype(vectors.dtype))),)
+    return (_RULES.diagonal(_similarity_transform(vectors, tangents[0].astype(vectors.dtype))),)
 
 
 eigvals = lapack_function(lapack.eigvals, _eigvals_moved)

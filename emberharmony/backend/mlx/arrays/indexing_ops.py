@@ -29,9 +29,9 @@ from emberharmony.backend.shared.arrays.indexing import (
     is_plain,
     parts_of,
     reduction_of,
+    slice_within,
     unravel,
     vectors,
-    within,
 )
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import SURE
@@ -47,7 +47,7 @@ def _seen_part(part: Any) -> Any:
     return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else read_if_checked(part)
 
 
-def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+def _shape_without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     """Returns a shape without one of its axes."""
     return (*shape[:axis], *shape[axis + 1 :])
 
@@ -72,7 +72,7 @@ class MLXIndexingOps:
         length = x.shape[axis]
         if indices.__class__ is int and -length <= indices < length:
             # mx.take (MLX 0.32) reads a negative Python integer as an empty slice, and raises.
-            return mx.take(x, indices % length, axis) if x.size else mx.zeros(_without(x.shape, axis), x.dtype)
+            return mx.take(x, indices % length, axis) if x.size else mx.zeros(_shape_without(x.shape, axis), x.dtype)
         places = indices_for(indices, length)
         inside(length, places.size)
         return fitting(mx.take(x, places, axis))
@@ -106,7 +106,7 @@ class MLXIndexingOps:
             elif isinstance(part, np.ndarray):
                 new.append(of_host(part))
             elif isinstance(part, slice):
-                new.append(within(part, x.shape[axis + added]))
+                new.append(slice_within(part, x.shape[axis + added]))
             else:
                 new.append(integers(part) if isinstance(part, mx.array) else part)
         return fitting(x[tuple(new)])

@@ -226,12 +226,12 @@ def _with_more(rows: mx.array) -> mx.array:
     joined = min(count & -count, 1 << most.bit_length() - 1)  # a power of two that divides the number of rows
     if rows.size < LARGE or joined * rows.size < _WIDE * count or not op_globals.untransformed:
         return mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
-    more: mx.array = _longer(joined)(rows)
+    more: mx.array = _row_padder(joined)(rows)
     return more
 
 
 @functools.cache
-def _longer(more: int) -> Function:
+def _row_padder(more: int) -> Function:
     """Returns a function that adds `more` rows to a multiple of so many; what these contain does not matter.
 
     `mx.pad` (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows, which takes half of the time. But
@@ -260,7 +260,7 @@ def led_aside(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones.
     places = integers(indices).astype(mx.int64).view(mx.uint64)
-    return _in_index_dtype(mx.minimum(places, _ends(indices, length)))
+    return _in_index_dtype(mx.minimum(places, _unsigned_lengths(indices, length)))
 
 
 def _in_index_dtype(places: mx.array) -> mx.array:
@@ -274,11 +274,11 @@ def past_the_end(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; the others become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
     places = integers(indices).astype(mx.int64).view(mx.uint64)
-    end = _ends(indices, length)
+    end = _unsigned_lengths(indices, length)
     return _in_index_dtype(mx.minimum(mx.minimum(places, places + end), end))
 
 
-def _ends(indices: mx.array, length: int) -> mx.array:
+def _unsigned_lengths(indices: mx.array, length: int) -> mx.array:
     """Returns the unsigned length for each index."""
     if indices.size <= _FEW:
         return _constant_tensor(length, indices.shape)

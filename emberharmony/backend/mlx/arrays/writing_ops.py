@@ -57,7 +57,7 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
     """Returns `x` written at the indices of a tensor along the first axis; None if the composite must write it."""
     if mode not in MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
         return None
-    new = _fitting(backend, x, value, (*key.shape, *x.shape[1:]), mode)
+    new = _value_to_write(backend, x, value, (*key.shape, *x.shape[1:]), mode)
     return None if new is None else write_rows(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
 
 
@@ -69,7 +69,7 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     shape, whole = x.shape, indices.shape
     if whole[:axis] != shape[:axis] or whole[axis + 1 :] != shape[axis + 1 :]:
         return None
-    new, length = _fitting(backend, x, values, whole, mode), shape[axis]
+    new, length = _value_to_write(backend, x, values, whole, mode), shape[axis]
     if new is None:
         return None
     new = new if new.shape == whole else mx.broadcast_to(new, whole)
@@ -89,7 +89,7 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     return write_rows(x.reshape(-1), place.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
 
 
-def _fitting(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...], mode: str) -> mx.array | None:
+def _value_to_write(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...], mode: str) -> mx.array | None:
     """Returns a value to write, in the dtype of `x` and without leading axes of length 1 that `whole` does not have.
 
     It is None if the value does not broadcast to the shape `whole`.

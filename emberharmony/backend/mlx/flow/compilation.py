@@ -6,13 +6,13 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.diagnosis import says
+from emberharmony.backend.diagnosis import has_message
 from emberharmony.backend.mlx.tracing import COMPILING
 from emberharmony.backend.shared import compilation
 from emberharmony.core.trees.tree import tree_map
 
 
-def _compiled(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
+def _compile_trace(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:
     """Returns a function of lists of arrays compiled by MLX, whose ops know that they are traced."""
 
     def traced(arrays: list[Any]) -> list[Any]:
@@ -29,7 +29,7 @@ def _compiled(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], 
 class MLXFunction(compilation.LibraryFunction):
     """A function that MLX compiles."""
 
-    compiler = compilation.Compiler(mx.array, _compiled)
+    compiler = compilation.Compiler(mx.array, _compile_trace)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function."""
@@ -39,7 +39,7 @@ class MLXFunction(compilation.LibraryFunction):
         try:
             return super().__call__(*args, **kwargs)
         except ValueError as error:
-            if not says(error, (ValueError,), "uncaptured inputs"):
+            if not has_message(error, (ValueError,), "uncaptured inputs"):
                 raise
         # MLX 0.32 cannot trace a function that closes over an array with which it is called.
         args, kwargs = tree_map(

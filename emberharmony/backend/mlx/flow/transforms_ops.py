@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import mlx.core as mx
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.diagnosis import says
+from emberharmony.backend.diagnosis import has_message
 from emberharmony.backend.mlx.derivatives import Transforming, pull_back, separate_arrays, to_front
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
@@ -99,7 +99,7 @@ class MLXTransformsOps:
                     return run()
 
             run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
-            unread = functools.partial(_unread, natively, tensors)
+            unread = functools.partial(_call_without_values, natively, tensors)
             return _attempt(lambda: later(run), lambda: later(unread), tensors)[1]
 
         return outputs, pull
@@ -112,15 +112,15 @@ class MLXTransformsOps:
 
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
-            return _attempt(by_tape, lambda: _unread(natively, primals), primals, Draws())
+            return _attempt(by_tape, lambda: _call_without_values(natively, primals), primals, Draws())
         if is_unread():
-            return _unread(natively, primals)
+            return _call_without_values(natively, primals)
         try:
             return natively(*primals)
         except Exception as error:
             if not _is_refusal(error):
                 raise
-            return _retry(error, lambda: _unread(natively, primals))
+            return _retry(error, lambda: _call_without_values(natively, primals))
 
     def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
         if _by_tape(primals) or is_unread():
@@ -148,7 +148,9 @@ class MLXTransformsOps:
                 return list(outputs), list(pushed)
 
             tensors = [*primals, *tangents]
-            return _attempt(functools.partial(natively, *tensors), lambda: _unread(natively, tensors), tensors)
+            return _attempt(
+                functools.partial(natively, *tensors), lambda: _call_without_values(natively, tensors), tensors
+            )
 
         return push
 
@@ -169,9 +171,9 @@ class MLXTransformsOps:
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:
         return (
-            says(error, (ValueError, RuntimeError), _NO_RULE)
-            or says(error, (HostDrawError, OnTapeError, UncompiledError))
-            or says(error, (IndexError,), _MERGED)
+            has_message(error, (ValueError, RuntimeError), _NO_RULE)
+            or has_message(error, (HostDrawError, OnTapeError, UncompiledError))
+            or has_message(error, (IndexError,), _MERGED)
         )
 
     def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[mx.array]:
@@ -205,7 +207,7 @@ def _attempt(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, dr
 
     Args:
         run: computes derivatives, perhaps by a tape.
-        unread: computes the same by `_unread`.
+        unread: computes the same by `_call_without_values`.
         tensors: the tensors by which they are derivatives.
         draws: keeps the random numbers of the first run for the second one. A gradient by MLX has none, because that
             would cost each of them 3 µs; what its first run draws before it is refused is lost.
@@ -232,7 +234,7 @@ def _attempt(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, dr
 
 def _is_refusal(error: Exception) -> bool:
     """Returns whether an error may say that MLX refuses a tensor that is on a tape."""
-    return says(error, (TypeError, ValueError, RuntimeError), _REFUSED)
+    return has_message(error, (TypeError, ValueError, RuntimeError), _REFUSED)
 
 
 def _retry(refused: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
@@ -250,14 +252,14 @@ def _retry(refused: Exception, unread: Callable[[], T], draws: Draws | None = No
         with contextlib.nullcontext() if draws is None else draws.later_run():
             return unread()
     except Exception as error:
-        if not says(error, (ValueError, RuntimeError), _NO_RULE):
+        if not has_message(error, (ValueError, RuntimeError), _NO_RULE):
             raise
         raise TracedTensorError(f"{str(refused).partition('. The')[0].rstrip('.')}. {_NO_OPERATOR}") from error
     finally:
         thread.telling = telling
 
 
-def _unread(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
+def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pair:
     """Returns `transform(*tensors)`, computed where no value can be read: in a `mx.vmap` over one slice.
 
     MLX 0.32 may nest transforms there. Elsewhere a transform inside another one removes the mark by which the arrays

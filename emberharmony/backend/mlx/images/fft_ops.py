@@ -7,7 +7,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.derivatives import both_modes
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.shared.images.fft import along, named_by_keras
+from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 
 
 def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool = False) -> Callable[..., mx.array]:
@@ -22,7 +22,7 @@ def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool 
     def transform(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
         if real:
             promotion.refuse(x, ("complex",))
-        place, length = along(x.shape, n, axis, norm, halved)
+        place, length = axis_and_length(x.shape, n, axis, norm, halved)
         x = promotion.floats(x)
         x = x.astype(mx.float32) if x.dtype.size == 2 else x
         if not halved or not x.size:

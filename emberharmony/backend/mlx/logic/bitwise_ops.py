@@ -5,7 +5,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.binding import bitwise
 
 
-def _outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
+def _counts_outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     """Returns where a shift count is outside the width of the dtype, and the counts with 0 there.
 
     The processor would take such a count modulo the width.
@@ -15,13 +15,13 @@ def _outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
 
 
 # `x + (y - y)` makes the first operand depend on the second, as in `binding.bitwise`, for the sake of vmap.
-def _left(x: mx.array, y: mx.array) -> mx.array:
-    outside, count = _outside(x, y)
+def _shift_left(x: mx.array, y: mx.array) -> mx.array:
+    outside, count = _counts_outside(x, y)
     return mx.where(outside, mx.zeros_like(x), mx.left_shift(x + (y - y).astype(x.dtype), count))
 
 
-def _right(x: mx.array, y: mx.array) -> mx.array:
-    outside, count = _outside(x, y)
+def _shift_right(x: mx.array, y: mx.array) -> mx.array:
+    outside, count = _counts_outside(x, y)
     filled = -(x < 0).astype(x.dtype)
     return mx.where(outside, filled, mx.right_shift(x + (y - y).astype(x.dtype), count))
 
@@ -32,6 +32,6 @@ class MLXBitwiseOps:
     bitwise_and = bitwise(mx.bitwise_and)
     bitwise_or = bitwise(mx.bitwise_or)
     bitwise_xor = bitwise(mx.bitwise_xor)
-    bitwise_left_shift = staticmethod(_left)
-    bitwise_right_shift = staticmethod(_right)
+    bitwise_left_shift = staticmethod(_shift_left)
+    bitwise_right_shift = staticmethod(_shift_right)
     bitwise_not = staticmethod(lambda x: mx.logical_not(x) if x.dtype == mx.bool_ else mx.bitwise_invert(x))

@@ -39,7 +39,7 @@ def _additive_mask(bias: mx.array | None, mask: mx.array | None, kind: mx.Dtype)
     return mx.where(mask, mx.array(0, kind) if bias is None else bias, lowest)
 
 
-def _single(table: np.ndarray) -> np.ndarray:
+def _as_float32(table: np.ndarray) -> np.ndarray:
     return table.astype(np.float32)
 
 
@@ -107,6 +107,6 @@ class MLXAttentionOps:
         place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
         if place is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
-        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, mx.float32, _single, _part)
+        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, mx.float32, _as_float32, _part)
         half = x.shape[-1] // 2
         return x * cosine + mx.concatenate([x[..., half:], x[..., :half]], -1) * sine

@@ -195,7 +195,9 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
 
 
 @functools.lru_cache(maxsize=256)
-def _alone(composed: Callable[..., Any], name: str, groups: int, plan: Windows | Transposed, *options: Any) -> Function:
+def _native_convolution(
+    composed: Callable[..., Any], name: str, groups: int, plan: Windows | Transposed, *options: Any
+) -> Function:
     """Returns MLX's own convolution of a tensor with channels last and a kernel, without a bias.
 
     Args:
@@ -254,7 +256,9 @@ def _quick_depthwise(
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
     if groups == 1 or size[-1] != 1 or not _best(shape[0], flat, math.prod(plan.counts), flat[-1], groups):
         return None
-    return _alone(composed, "depthwise_conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
+    return _native_convolution(
+        composed, "depthwise_conv", groups, plan, plan.strides, plan.padding, None, plan.dilation
+    )
 
 
 def _fastest_convolution(
@@ -275,7 +279,11 @@ def _fastest_convolution(
         return None
     if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, places):
         return functools.partial(_convolve_unrolled, plan=plan)
-    return _alone(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation) if alone else None
+    return (
+        _native_convolution(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
+        if alone
+        else None
+    )
 
 
 @functools.lru_cache(maxsize=256)
@@ -300,7 +308,7 @@ def _quick_transposed(
         return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if suits else None
     if not alone or min(map(min, plan.around)) < 0:
         return None
-    return _alone(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
+    return _native_convolution(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
 
 
 class MLXConvolutionOps:

@@ -33,7 +33,7 @@ class MLXLossesOps:
         # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
         # negative labels are too large.
         places, last = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
-        losses = _lost(output, mx.expand_dims(mx.minimum(places, last), -1))
+        losses = _negative_log_softmax(output, mx.expand_dims(mx.minimum(places, last), -1))
         return mx.where(places <= last, losses, mx.array(0, output.dtype))
 
     def cross_entropy(
@@ -65,7 +65,7 @@ class MLXLossesOps:
             valid = mx.logical_and(valid, ids != ignore_index)
         # Elsewhere the loss is 0: the id selects the last class here, and is masked below.
         place = mx.expand_dims(mx.minimum(places, classes - 1), -1)
-        losses = mx.where(valid, _lost(input, place), mx.array(0, input.dtype))
+        losses = mx.where(valid, _negative_log_softmax(input, place), mx.array(0, input.dtype))
         if reduction != "mean":
             return losses if reduction == "none" else mx.sum(losses)
         # If no position counts, the mean is NaN, and its gradient 0.
@@ -73,7 +73,7 @@ class MLXLossesOps:
         return mx.where(count, mx.sum(losses) / mx.maximum(count, 1), math.nan)
 
 
-def _lost(x: mx.array, place: mx.array) -> mx.array:
+def _negative_log_softmax(x: mx.array, place: mx.array) -> mx.array:
     """Returns the negative logarithm of the softmax at one place of each row."""
     shifted = x - largest(x, -1)
     return mx.logsumexp(shifted, -1) - mx.squeeze(mx.take_along_axis(shifted, place, -1), -1)

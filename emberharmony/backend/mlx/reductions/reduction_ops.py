@@ -23,7 +23,7 @@ from emberharmony.backend.mlx.derivatives import Arrays, Function, where_transfo
 from emberharmony.backend.mlx.dtypes import cast, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import exp_double, on_cpu
 from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
-from emberharmony.backend.promote import along, nonempty, nonnegative_axes, remaining
+from emberharmony.backend.promote import nonempty, nonnegative_axes, remaining, tensor_and_axis
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, without_axes
@@ -258,7 +258,7 @@ def _product(axes: tuple[int, ...]) -> Function:
 
 def _cumulative(native: Callable[..., mx.array]) -> Any:
     def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
-        x, axis = along(_summable(x, dtype), axis)
+        x, axis = tensor_and_axis(_summable(x, dtype), axis)
         if not x.size:
             return x
         if is_complex(x) and native is mx.cumsum:
@@ -269,10 +269,10 @@ def _cumulative(native: Callable[..., mx.array]) -> Any:
     return cumulative
 
 
-def _running(native: Callable[..., mx.array]) -> Any:
+def _cumulative_op(native: Callable[..., mx.array]) -> Any:
     def running(x: mx.array, axis: int | None = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
-        x, axis = along(x, axis)
+        x, axis = tensor_and_axis(x, axis)
         if not x.size:
             return x
         # In half precision mx.cummax and mx.cummin (MLX 0.32) lose NaN.
@@ -427,8 +427,8 @@ class MLXReductionOps:
     argmin = staticmethod(_arg(mx.argmin))
     cumsum = staticmethod(_cumulative(mx.cumsum))
     cumprod = staticmethod(_cumulative(mx.cumprod))
-    cummax = staticmethod(_running(mx.cummax))
-    cummin = staticmethod(_running(mx.cummin))
+    cummax = staticmethod(_cumulative_op(mx.cummax))
+    cummin = staticmethod(_cumulative_op(mx.cummin))
 
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:

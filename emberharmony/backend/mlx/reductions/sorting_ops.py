@@ -5,7 +5,7 @@ import numpy as np
 
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_float
-from emberharmony.backend.promote import along
+from emberharmony.backend.promote import tensor_and_axis
 from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.core.errors import ShapeError
 
@@ -23,7 +23,7 @@ def _sortable(x: mx.array) -> mx.array:
 
 
 def _argsort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
-    x, axis = along(x, axis, least=1)
+    x, axis = tensor_and_axis(x, axis, least=1)
     if not x.size or x.ndim == 0:
         return mx.zeros(x.shape, mx.int64)
     x = _sortable(x)
@@ -31,7 +31,7 @@ def _argsort(x: mx.array, axis: int | None, descending: bool = False) -> mx.arra
 
 
 def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
-    x, axis = along(x, axis, least=1)
+    x, axis = tensor_and_axis(x, axis, least=1)
     if not x.size or x.ndim == 0:
         return x
     values = _sortable(x)

@@ -38,7 +38,7 @@ _ALL_STEPS = np.arange(1.0, 81.0)[:, None]
 _STEPS = np.arange(1.0, SINGLE.digits.near)[:, None]
 
 
-def _least(x: Vector) -> float:
+def _smallest(x: Vector) -> float:
     """Returns the smallest element, or NaN if there is one; a reduction of few elements takes three times as long."""
     return float(x[x.argmin()])
 
@@ -65,12 +65,12 @@ def _with_roots(result: Vector) -> Vector:
 
 def gammaln(x: Vector) -> Vector | None:
     """Returns the logarithm of the gamma function of positive numbers."""
-    return _with_roots(_log_gamma(x)) if _least(x) > 0.0 else None
+    return _with_roots(_log_gamma(x)) if _smallest(x) > 0.0 else None
 
 
 def digamma(x: Vector) -> Vector | None:
     """Returns the derivative of `gammaln` of positive numbers."""
-    if not _least(x) > 0.0:
+    if not _smallest(x) > 0.0:
         return None
     shifted = x + _SHIFT
     inverse = np.reciprocal(shifted)
@@ -88,7 +88,7 @@ def digamma(x: Vector) -> Vector | None:
 
 def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     low, high = _ORDERS
-    if not (_least(a) >= low and _greatest(a) <= high):
+    if not (_smallest(a) >= low and _greatest(a) <= high):
         return None
     x = np.minimum(x, 1e30)
     density = np.log(x)
@@ -137,7 +137,7 @@ def gammaincc(a: Vector, x: Vector) -> Vector | None:
 def _log_beta(a: Vector, b: Vector) -> Vector | None:
     """Returns the logarithm of the beta function of positive numbers that are not large."""
     arguments = np.concatenate((a, b, a + b))
-    if not (_least(arguments) > 0.0 and _greatest(arguments) <= _LARGEST):
+    if not (_smallest(arguments) > 0.0 and _greatest(arguments) <= _LARGEST):
         return None
     first, second, both = _log_gamma(arguments).reshape(3, -1)
     first += second
@@ -159,7 +159,7 @@ def betaln(a: Vector, b: Vector) -> Vector | None:
 
 def betainc(a: Vector, b: Vector, x: Vector) -> Vector | None:
     """Returns the regularized incomplete beta function of positive numbers that are not large, 0 < x < 1."""
-    logarithm = _log_beta(a, b) if _least(x) > 0.0 and _greatest(x) < 1.0 else None
+    logarithm = _log_beta(a, b) if _smallest(x) > 0.0 and _greatest(x) < 1.0 else None
     if logarithm is None:
         return None
     density = a * np.log(x)

@@ -170,7 +170,7 @@ class EngineTrial:
                 self._lock.release()
 
     def _choose(self, inputs: Sequence[Any]) -> None:
-        expected = aside(self._plain, inputs)
+        expected = outputs_of(self._plain, inputs)
         seconds = min(_seconds(self._plain, inputs, 1) for _ in range(2))
         runners: dict[str, Runner] = {"": self._plain}
         for name in self._engines.candidates(seconds, self._kind):
@@ -195,7 +195,7 @@ class EngineTrial:
         return runner_by_ops(load(name), recorder, inputs, outputs)
 
 
-def aside(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
+def outputs_of(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
     """Returns the outputs of a runner, whose random draws are drawn again later."""
     streams = Rewinding()
     try:
@@ -247,7 +247,7 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.
     Raises:
         RefusedError: if they are not.
     """
-    first, second = aside(runner, inputs), aside(runner, inputs)
+    first, second = outputs_of(runner, inputs), outputs_of(runner, inputs)
     for one, other in zip(first, expected, strict=True):
         _check_close(one, other)
     copied = [i for i in range(len(first)) if _is_shared(i, first, second, inputs, expected)]

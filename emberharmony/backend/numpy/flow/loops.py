@@ -34,7 +34,7 @@ class Loops(Blocks):
 
     def __init__(self, program: Program, numbers: Sequence[Any]) -> None:
         super().__init__(program, numbers)
-        self._loop, self._outputs = _compiled(_source(program, numbers)), range(len(program.outputs))
+        self._loop, self._outputs = _compile_source(_source(program, numbers)), range(len(program.outputs))
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns new arrays."""
@@ -71,7 +71,7 @@ def _source(program: Program, numbers: Sequence[Any]) -> str:
 
 
 @lru_cache(256)
-def _compiled(source: str) -> Callable[..., Any]:
+def _compile_source(source: str) -> Callable[..., Any]:
     """Returns the function of a source, which Numba compiles for each kind of arguments."""
     folder, file = cache_folder("numba"), "<compiled by ops.compile>"
     if folder is not None:

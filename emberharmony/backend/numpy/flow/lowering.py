@@ -24,7 +24,7 @@ from emberharmony.backend.numpy.neural.layers_ops import NumpyLayersOps
 from emberharmony.backend.numpy.reductions.reduction_ops import NumpyReductionOps, logsumexp
 from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.shared.arrays.shape import expanded_shape, is_linear
-from emberharmony.backend.shared.images.fft import along, length_of
+from emberharmony.backend.shared.images.fft import axis_and_length, length_of
 from emberharmony.core.dispatch import convert_arguments
 from emberharmony.core.op_code.op_source import compiled_source, parameter_names, source_arguments
 from emberharmony.core.registry import OpSpec
@@ -142,7 +142,9 @@ def _transform(name: str, taken: str, halved: bool = False) -> Any:
     ) -> np.ndarray | None:
         if x.dtype.char not in taken or not x.size:
             return None
-        place, length = along(x.shape, n if fft_length is None else length_of(n, fft_length), axis, norm, halved)
+        place, length = axis_and_length(
+            x.shape, n if fft_length is None else length_of(n, fft_length), axis, norm, halved
+        )
         return emit(getattr(np.fft, name), (x, length, place, norm), {})
 
     return transform

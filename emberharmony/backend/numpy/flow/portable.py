@@ -75,8 +75,8 @@ def _of_arrays(
     places.update({x: Register(first + len(constant_registers) + i) for i, x in enumerate(registers)})
     moved = [
         call._replace(
-            args=_filled(call.args, places, constant_registers),
-            keywords=_filled(call.keywords, places, constant_registers),
+            args=_with_registers(call.args, places, constant_registers),
+            keywords=_with_registers(call.keywords, places, constant_registers),
             results=tuple(places[x] for x in call.results),
         )
         for call in calls
@@ -116,12 +116,12 @@ def _arrays_in(value: Any) -> Iterator[np.ndarray]:
             yield from _arrays_in(item)
 
 
-def _filled(value: Any, places: dict[int, Register], known: dict[int, Register]) -> Any:
+def _with_registers(value: Any, places: dict[int, Register], known: dict[int, Register]) -> Any:
     """Returns tuples and lists with other registers, and registers in the place of arrays."""
     if value.__class__ is Register:
         return places[value]
     if value.__class__ is np.ndarray:
         return known[id(value)]
     if value.__class__ is tuple or value.__class__ is list:
-        return value.__class__([_filled(x, places, known) for x in value])
+        return value.__class__([_with_registers(x, places, known) for x in value])
     return value

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.shared.images.fft import along, named_by_keras
+from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 
 
 def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[..., np.ndarray]:
     def transform(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str = "backward") -> np.ndarray:
         if real:
             promotion.refuse(x, ("complex",))
-        place, length = along(x.shape, n, axis, norm, halved)
+        place, length = axis_and_length(x.shape, n, axis, norm, halved)
         x = promotion.floats(x)
         if halved and not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = np.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), x.dtype)

@@ -121,7 +121,7 @@ def _cumulative(ufunc: np.ufunc) -> Any:
     return cumulative
 
 
-def _running(ufunc: np.ufunc) -> Any:
+def _cumulative_op(ufunc: np.ufunc) -> Any:
     def running(x: np.ndarray, axis: int | None = None) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         return ufunc.accumulate(*_array_and_axis(x, axis))
@@ -157,8 +157,8 @@ class NumpyReductionOps:
     min = staticmethod(_extreme(np.minimum))
     cumsum = staticmethod(_cumulative(np.add))
     cumprod = staticmethod(_cumulative(np.multiply))
-    cummax = staticmethod(_running(np.maximum))
-    cummin = staticmethod(_running(np.minimum))
+    cummax = staticmethod(_cumulative_op(np.maximum))
+    cummin = staticmethod(_cumulative_op(np.minimum))
 
     @staticmethod
     def var(x: np.ndarray, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> np.ndarray:

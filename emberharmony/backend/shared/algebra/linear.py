@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.shared.bodies import common, on_host, tensor_from_host
-from emberharmony.backend.shared.images.fft import along
+from emberharmony.backend.shared.images.fft import axis_and_length
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, as_dtype
 
@@ -21,10 +21,10 @@ def solve_on_host(function: Callable[..., Any], operands: Sequence[Any], *option
     """
     tensors = common(*operands, inexact=True)
     dtype = op_globals.active().backend.dtype_of(tensors[0])
-    return _as_tensors(function(*(_wide(x, dtype) for x in tensors), *options), dtype)
+    return _as_tensors(function(*(_host_array(x, dtype) for x in tensors), *options), dtype)
 
 
-def _wide(x: Any, dtype: DType) -> np.ndarray:
+def _host_array(x: Any, dtype: DType) -> np.ndarray:
     """Returns a tensor as a host array; half precision becomes float32."""
     host = on_host(x)
     return host.astype(np.float32) if dtype.is_floating and dtype.bits == 16 else host
@@ -52,8 +52,8 @@ def transform_on_host(
         halved: whether the input is the non-negative half of the spectrum of a real signal.
     """
     (x,) = common(x, inexact=True, refused=refused)
-    place, length = along(tuple(x.shape), n, axis, norm, halved)
-    host = _wide(x, op_globals.active().backend.dtype_of(x))
+    place, length = axis_and_length(tuple(x.shape), n, axis, norm, halved)
+    host = _host_array(x, op_globals.active().backend.dtype_of(x))
     if halved and not host.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
         host = np.zeros((*host.shape[:place], 1, *host.shape[place + 1 :]), host.dtype)
     spectrum = getattr(np.fft, name)(host, length, place, norm)

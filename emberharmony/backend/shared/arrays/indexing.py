@@ -48,7 +48,7 @@ def _is_near(number: Any) -> bool:
     return number is None or (number.__class__ is int and -_FAR < number < _FAR)
 
 
-def within(part: slice, length: int) -> slice:
+def slice_within(part: slice, length: int) -> slice:
     """Returns an equivalent slice of an axis of this length, whose numbers do not exceed the length.
 
     Raises:

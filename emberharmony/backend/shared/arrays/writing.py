@@ -247,7 +247,7 @@ def suits(shape: Sequence[int], whole: Sequence[int]) -> bool:
     return all(n == 1 for n in shape[:extra]) and all(n in (1, length) for n, length in pairs)
 
 
-def along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) -> tuple[Any, ...]:
+def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) -> tuple[Any, ...]:
     """Returns the key of the elements at indices along an axis, which differ for each position on the other axes.
 
     Args:

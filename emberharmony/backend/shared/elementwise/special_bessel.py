@@ -62,14 +62,14 @@ Roots = Sequence[tuple[float, float]]
 """Roots, each as the sum of two numbers."""
 
 
-def _near(x: Any, coefficients: Sequence[float], roots: Roots) -> Any:
+def _bessel_below_8(x: Any, coefficients: Sequence[float], roots: Roots) -> Any:
     result = chebyshev(x * x * (1.0 / 16.0) - 2.0, coefficients)
     for root, rest in roots:
         result = result * ((x - root) - rest) * (x + root)
     return result
 
 
-def _far(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], first: bool) -> Any:
+def _bessel_beyond_8(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], first: bool) -> Any:
     """Returns the function of order 0, or of the first order, for x >= 8."""
     inverse = 8.0 / x
     chebyshev_argument = inverse * inverse * 4.0 - 2.0
@@ -85,8 +85,8 @@ def j0(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     usual = size < math.inf
     y = harmless_outside(xp, usual, size, 1.0)
-    inner = _near(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
-    result = xp.where(y <= 8.0, inner, _far(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
+    inner = _bessel_below_8(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
+    result = xp.where(y <= 8.0, inner, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
     return xp.where(xp.isnan(x), x, xp.where(usual, result, 0.0))
 
 
@@ -95,7 +95,7 @@ def j1(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     usual = size < math.inf
     y = harmless_outside(xp, usual, size, 1.0)
-    inner = _near(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
-    result = xp.where(y <= 8.0, inner, _far(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
+    inner = _bessel_below_8(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
+    result = xp.where(y <= 8.0, inner, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
     result = xp.where(x < 0.0, -result, result)
     return xp.where(xp.isnan(x), x, xp.where(usual, result, 0.0))

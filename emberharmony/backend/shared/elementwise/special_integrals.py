@@ -202,7 +202,7 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     end = 2.0 * depth / (xp.sqrt(half * half + 2.0 * depth * leading) - half)
     end = xp.where(right, xp.log1p(end), -end)
     moderate = xp.where(right, x, a) < xp.digits.moderate
-    integral = _either(xp, moderate, _gamma_directly, _gamma_carefully, a, x, end)
+    integral = _choose_by_mask(xp, moderate, _gamma_directly, _gamma_carefully, a, x, end)
     part = density * xp.abs(integral)
     if upper is True or upper is False:
         return xp.where(right, part, 1.0 - part) if upper else xp.where(right, 1.0 - part, part)
@@ -216,7 +216,7 @@ def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     return xp.where(close, near_value, gamma_far(xp, upper, a, xp.where(close, 2.0, x), density))
 
 
-def _either(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
+def _choose_by_mask(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
     """Returns `careful(xp, *arguments)`, or `quick` where the mask is true, if the namespace picks."""
     if not xp.picks:
         return careful(xp, *arguments)
@@ -311,7 +311,7 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     bend = xp.where(curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
     width = 1.0 / (xp.where(curved, slope, a1) + xp.sqrt(bend))
     moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
-    whole = density / y * _either(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
+    whole = density / y * _choose_by_mask(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
     return xp.where(raised, (density + (a + b) * (x * whole)) / a, whole)
 
 

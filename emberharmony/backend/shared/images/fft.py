@@ -13,7 +13,7 @@ from emberharmony.core.errors import ArgumentError
 from emberharmony.core.options import integer
 
 
-def along(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: bool = False) -> tuple[int, int]:
+def axis_and_length(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: bool = False) -> tuple[int, int]:
     """Returns the axis of a transform, counted from 0, and its length.
 
     Args:
@@ -61,10 +61,12 @@ def length_of(n: int | None, fft_length: int | None) -> int | None:
     raise ArgumentError(f"n={n} and fft_length={fft_length} are names of one option; pass one of them")
 
 
-def along_all(
+def axes_and_lengths(
     shape: Sequence[int], s: Sequence[int] | None, axes: Sequence[int] | None, norm: str, halved: bool = False
 ) -> list[tuple[int, int]]:
-    """Returns the axes and lengths of a transform along several axes; `halved` (see `along`) applies to the last one.
+    """Returns the axes and lengths of a transform along several axes; `halved` applies to the last one.
+
+    `axis_and_length` says what `halved` means.
 
     Raises:
         ArgumentError: if `x` has no axes, the numbers of lengths and axes differ, or a length is below 1.
@@ -79,7 +81,8 @@ def along_all(
         raise ArgumentError(f"expected one length per axis, and at least one axis, got s={s} along axes {places}")
     last = len(places) - 1
     return [
-        along(shape, n, a, norm, halved and i == last) for i, (a, n) in enumerate(zip(places, lengths, strict=True))
+        axis_and_length(shape, n, a, norm, halved and i == last)
+        for i, (a, n) in enumerate(zip(places, lengths, strict=True))
     ]
 
 

@@ -81,11 +81,11 @@ def geometry(
 
 def nearest_places(count: int, wanted: int, step: float, centre: float) -> list[int]:
     """Returns the indices of the nearest elements along an axis, at the positions that PyTorch computes in float32."""
-    step = _single(step)
-    return [min(math.floor(_single((place + centre) * step)), count - 1) for place in range(wanted)]
+    step = _round_to_float32(step)
+    return [min(math.floor(_round_to_float32((place + centre) * step)), count - 1) for place in range(wanted)]
 
 
-def _single(value: float) -> float:
+def _round_to_float32(value: float) -> float:
     """Returns a number rounded to the 24 bits of float32, by arithmetic that `torch.compile` can trace."""
     wide = value * (2**29 + 1)
     return wide - (wide - value)

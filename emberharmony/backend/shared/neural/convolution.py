@@ -24,7 +24,7 @@ def channels_last(data_format: str | None) -> bool:
     return data_format != "channels_first"
 
 
-def each(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
+def per_axis(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
     """Returns one integer for all axes, or one per axis, as a tuple of n integers.
 
     Raises:
@@ -200,7 +200,7 @@ def windows(
         ShapeError: if no window fits an axis.
     """
     n = len(lengths)
-    steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
+    steps, dilation = per_axis(strides, n, "strides"), per_axis(dilation_rate, n, "dilation_rate")
     sides = padding_pairs(padding, n) or ((0, 0),) * n
     if 0 in size:
         raise ShapeError(f"a window of shape {tuple(size)} has no elements")
@@ -285,7 +285,7 @@ def pool_windows(
         ShapeError: if no window fits an axis.
     """
     n = len(lengths)
-    asked = size = each(pool_size, n, "pool_size")
+    asked = size = per_axis(pool_size, n, "pool_size")
     strides = size if strides is None else strides
     if padding == "same":
         # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
@@ -357,7 +357,7 @@ def transposed_geometry(
         ShapeError: if an axis of the input or the kernel is empty, or an axis of the result would be.
     """
     n = len(size)
-    steps, dilation = each(strides, n, "strides"), each(dilation_rate, n, "dilation_rate")
+    steps, dilation = per_axis(strides, n, "strides"), per_axis(dilation_rate, n, "dilation_rate")
     extra = [output_padding] * n if output_padding is None or isinstance(output_padding, int) else list(output_padding)
     if len(extra) != n:
         raise ArgumentError(

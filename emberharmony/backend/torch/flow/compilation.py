@@ -46,7 +46,7 @@ class _State:
     in_parts = 0
 
 
-def whole(transform: F) -> F:
+def make_traceable(transform: F) -> F:
     """Returns a transform that torch.compile traces completely, with all functions that it calls, or not at all."""
 
     @functools.wraps(transform)

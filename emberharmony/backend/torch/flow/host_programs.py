@@ -36,7 +36,7 @@ class HostProgram:
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Returns the results; their memory is PyTorch's."""
-        tensors = [_borrowed(array) for array in arrays]
+        tensors = [_tensor_on_memory(array) for array in arrays]
         if self._is_traced:
             with torch.no_grad():
                 return [tensor.numpy(force=True) for tensor in self._compiled(tensors)]
@@ -45,7 +45,7 @@ class HostProgram:
                 with selection.Override(self._bound.backend):
                     results = call_whole(self._bound, self._compiled, tensors)
             finally:
-                selection.settle()
+                selection.unguard()
         self._is_traced = True
         return [tensor.numpy(force=True) for tensor in results]
 
@@ -59,7 +59,7 @@ class _Writable:
         self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
 
 
-def _borrowed(array: np.ndarray) -> torch.Tensor:
+def _tensor_on_memory(array: np.ndarray) -> torch.Tensor:
     """Returns a tensor with the memory of an array; with a copy of it where PyTorch has no such strides."""
     if not array.flags.writeable:  # PyTorch would warn
         array = np.asarray(_Writable(array))

@@ -19,8 +19,8 @@ from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 from torch.overrides import has_torch_function
 
-from emberharmony.backend.diagnosis import says
-from emberharmony.backend.torch.flow.compilation import TorchFunction, is_whole, plainly, whole
+from emberharmony.backend.diagnosis import has_message
+from emberharmony.backend.torch.flow.compilation import TorchFunction, is_whole, make_traceable, plainly
 from emberharmony.backend.torch.flow.host_programs import HostProgram
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
@@ -81,7 +81,7 @@ class TorchTransformsOps:
     loop_over_slices: Any
     transpose_pullback: Any
 
-    @whole
+    @make_traceable
     def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
         places: list[int] = []
 
@@ -104,13 +104,13 @@ class TorchTransformsOps:
         return values, pull_some
 
     @staticmethod
-    @whole
+    @make_traceable
     def gradients(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         if _by_func():
             return _gradients_of_func(fn, primals)
         return _gradients_of_autograd(fn, primals)
 
-    @whole
+    @make_traceable
     def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         if _by_func():
             outputs, gradients = self.gradients(fn, primals)
@@ -121,7 +121,7 @@ class TorchTransformsOps:
         if _in_reverse_mode() or is_recorded():
             return self.transpose_pullback(fn, primals)
 
-        @whole
+        @make_traceable
         def push(tangents: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
             if not torch.compiler.is_compiling():
                 _load_forward_mode()
@@ -148,7 +148,7 @@ class TorchTransformsOps:
 
         return push
 
-    @whole
+    @make_traceable
     def map_slices(
         self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
     ) -> list[torch.Tensor]:
@@ -168,7 +168,9 @@ class TorchTransformsOps:
 
     @staticmethod
     def cannot_transform(error: BaseException | None) -> bool:
-        return says(error, (RuntimeError, NotImplementedError), _NO_BATCHING) or says(error, (HostDrawError,))
+        return has_message(error, (RuntimeError, NotImplementedError), _NO_BATCHING) or has_message(
+            error, (HostDrawError,)
+        )
 
     @staticmethod
     def custom_vjp(forward: TensorFunction, backward: Callable[..., Any], primals: Tensors) -> list[torch.Tensor]:

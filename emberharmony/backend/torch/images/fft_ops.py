@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from emberharmony.backend.shared.images.fft import along, along_all, named_by_keras
+from emberharmony.backend.shared.images.fft import axes_and_lengths, axis_and_length, named_by_keras
 from emberharmony.backend.torch.dtypes import promotion
 
 Native = Callable[..., torch.Tensor]
@@ -34,20 +34,20 @@ def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Nativ
     def transform(x: torch.Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> torch.Tensor:
         if real:
             promotion.refuse(x, ("complex",))
-        place, length = along(x.shape, n, axis, norm, halved)
+        place, length = axis_and_length(x.shape, n, axis, norm, halved)
         x = _widen(x)
         return native(x, length, place, norm) if x.numel() else _empty(native, x, length, place)
 
     return transform
 
 
-def _many(native: Native, single: Native) -> Native:
+def _transform_of_axes(native: Native, single: Native) -> Native:
     """Returns the op over a PyTorch transform along several axes; `single` is the transform along one."""
 
     def transform(
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> torch.Tensor:
-        pairs = along_all(x.shape, s, axes, norm)
+        pairs = axes_and_lengths(x.shape, s, axes, norm)
         x = _widen(x)
         if x.numel():
             return native(x, [n for _, n in pairs], [a for a, _ in pairs], norm)
@@ -69,5 +69,5 @@ class TorchFftOps:
     ifft = staticmethod(_bound(torch.fft.ifft))
     rfft = staticmethod(named_by_keras(_bound(torch.fft.rfft, real=True)))
     irfft = staticmethod(named_by_keras(_bound(torch.fft.irfft, halved=True)))
-    fftn = staticmethod(_many(torch.fft.fftn, torch.fft.fft))
-    ifftn = staticmethod(_many(torch.fft.ifftn, torch.fft.ifft))
+    fftn = staticmethod(_transform_of_axes(torch.fft.fftn, torch.fft.fft))
+    ifftn = staticmethod(_transform_of_axes(torch.fft.ifftn, torch.fft.ifft))

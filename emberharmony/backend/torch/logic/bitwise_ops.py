@@ -4,20 +4,20 @@ import torch
 
 from emberharmony.backend.promote import direct
 from emberharmony.backend.torch import unsigned
-from emberharmony.backend.torch.unsigned import wide
+from emberharmony.backend.torch.unsigned import support_unsigned
 
 _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 
 
 # A processor defines no result for a shift by a negative count, or by at least the width of the dtype. The functions
 # below shift by 0 there, and fill in the result.
-def _left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+def _shift_left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     width = x1.dtype.itemsize * 8
     outside = (x2 < 0) | (x2 >= width)
     return torch.bitwise_left_shift(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
 
 
-def _right(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+def _shift_right(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     width = x1.dtype.itemsize * 8
     outside = (x2 < 0) | (x2 >= width)
     shifted = torch.bitwise_right_shift(x1, torch.where(outside, 0, x2))
@@ -29,7 +29,7 @@ def _right_bits64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return unsigned.shift_right(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
 
 
-def _not(x: torch.Tensor) -> torch.Tensor:
+def _bitwise_not(x: torch.Tensor) -> torch.Tensor:
     # PyTorch 2.13 has no `bitwise_not` for wide unsigned dtypes.
     return torch.bitwise_not(x.to(torch.int64)).to(x.dtype) if x.dtype in _WIDE else torch.bitwise_not(x)
 
@@ -44,6 +44,6 @@ class TorchBitwiseOps:
     bitwise_and = direct(torch.bitwise_and)
     bitwise_or = direct(torch.bitwise_or)
     bitwise_xor = direct(torch.bitwise_xor)
-    bitwise_left_shift = staticmethod(wide(_left, _left))
-    bitwise_right_shift = staticmethod(wide(_right, _right_bits64))
-    bitwise_not = staticmethod(_not)
+    bitwise_left_shift = staticmethod(support_unsigned(_shift_left, _shift_left))
+    bitwise_right_shift = staticmethod(support_unsigned(_shift_right, _right_bits64))
+    bitwise_not = staticmethod(_bitwise_not)

@@ -19,7 +19,7 @@ from emberharmony.backend.shared.neural.convolution import (
     check_bias,
     check_channels,
     check_depthwise,
-    each,
+    per_axis,
     transposed_geometry,
     windows,
 )
@@ -80,7 +80,7 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     return grouped.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
 
 
-def _steady(weight: torch.Tensor, x: torch.Tensor, odd: bool) -> torch.Tensor:
+def _contiguous_kernel(weight: torch.Tensor, x: torch.Tensor, odd: bool) -> torch.Tensor:
     """Returns a kernel that was permuted, contiguous if a gradient may require that, or if an axis has length 1."""
     if odd or weight.requires_grad or x.requires_grad or in_functional_transform():
         return weight.contiguous()
@@ -181,7 +181,7 @@ def _native_convolution(
             x = _with_plain_layout(x)
         if not even:
             x = functional.pad(x, zeros)
-        weight = _steady(kernel.permute(*outputs_first), x, odd_kernel)
+        weight = _contiguous_kernel(kernel.permute(*outputs_first), x, odd_kernel)
         if joined:
             weight = weight.view(weights)
         result = native(x, weight, None, plan.strides, around, plan.dilation, groups)
@@ -226,7 +226,7 @@ def _usual_transposed(
         if odd:
             x = _with_plain_layout(x)
         if groups == 1:
-            weight = _steady(kernel.permute(*outputs_first), x, odd_kernel)
+            weight = _contiguous_kernel(kernel.permute(*outputs_first), x, odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
         result = native(x, weight, None, plan.strides, both, extra, groups, plan.dilation)
@@ -360,8 +360,8 @@ class TorchConvolutionOps:
         stride: Any = 1,
     ) -> torch.Tensor:
         if len(output_size) == 2 and x.ndim == 3 and x.dtype in (torch.float32, torch.float64) and x.numel():
-            size, around = each(kernel_size, 2, "kernel_size"), each(padding, 2, "padding", 0)
-            steps, spread = each(stride, 2, "stride"), each(dilation, 2, "dilation")
+            size, around = per_axis(kernel_size, 2, "kernel_size"), per_axis(padding, 2, "padding", 0)
+            steps, spread = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
             lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
             plan = windows(lengths, size, steps, "valid", spread)
             if x.shape[1] % math.prod(size) == 0 and x.shape[2] == math.prod(plan.counts):

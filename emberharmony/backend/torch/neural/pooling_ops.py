@@ -12,7 +12,7 @@ from emberharmony.backend.shared.neural.convolution import (
     Pool,
     channels_last,
     divisor,
-    each,
+    per_axis,
     pool_windows,
 )
 from emberharmony.backend.torch.dtypes import promotion
@@ -31,7 +31,7 @@ def _is_native(x: torch.Tensor) -> bool:
     return x.is_floating_point() and 3 <= x.ndim <= 5 and x.numel() > 0
 
 
-def _through(native: Native, x: torch.Tensor, data_format: str | None) -> torch.Tensor:
+def _run_channels_first(native: Native, x: torch.Tensor, data_format: str | None) -> torch.Tensor:
     """Returns the result of a kernel that takes (batch, channels, *spatial), for a tensor in the given format."""
     if channels_last(data_format):
         return native(x.movedim(-1, 1)).movedim(1, -1)
@@ -42,7 +42,7 @@ def _lengths(x: torch.Tensor, data_format: str | None) -> torch.Size:
     return x.shape[1:-1] if channels_last(data_format) else x.shape[2:]
 
 
-def _even(pairs: Sequence[tuple[int, int]]) -> list[int] | None:
+def _symmetric_padding(pairs: Sequence[tuple[int, int]]) -> list[int] | None:
     """Returns the padding of each axis, or None if it differs on its two sides: PyTorch pads both sides equally."""
     return None if any(a != b for a, b in pairs) else [a for a, _ in pairs]
 
@@ -53,7 +53,11 @@ def _padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
     avg_pool3d (PyTorch 2.13) raises if a window is longer than the axis without its padding.
     """
     reaches = [(k - 1) * spread + 1 for k, spread in zip(windows.size, windows.plan.dilation, strict=True)]
-    return _even(windows.given) if all(r <= length for r, length in zip(reaches, lengths, strict=True)) else None
+    return (
+        _symmetric_padding(windows.given)
+        if all(r <= length for r, length in zip(reaches, lengths, strict=True))
+        else None
+    )
 
 
 def _averages(x: torch.Tensor, windows: Pool, counted: bool, divisor: int | None) -> torch.Tensor:
@@ -120,8 +124,8 @@ def _adaptive(name: str, kernels: tuple[Native, ...]) -> Any:
         if not _is_native(inputs):
             return self.composed(name)(inputs, output_size, data_format)
         n = inputs.ndim - 2
-        size = each(output_size, n, "output_size")
-        return _through(lambda x: kernels[n - 1](x, size), inputs, data_format)
+        size = per_axis(output_size, n, "output_size")
+        return _run_channels_first(lambda x: kernels[n - 1](x, size), inputs, data_format)
 
     return adaptive
 
@@ -196,7 +200,7 @@ class TorchPoolingOps:
             return composed(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
         lengths = _lengths(inputs, data_format)
         windows = pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode)
-        return _through(lambda x: _maxima(x, windows), inputs, data_format)
+        return _run_channels_first(lambda x: _maxima(x, windows), inputs, data_format)
 
     @fast(_quick_average, f"{_NUMBERS} and {{5}} is False and {{6}} is False and {{7}} is None")
     def average_pool(
@@ -222,4 +226,4 @@ class TorchPoolingOps:
         windows, kind = pool_windows(_lengths(x, data_format), pool_size, strides, padding, 1, ceil_mode), x.dtype
         by = None if divisor_override is None else divisor(divisor_override)
         wide = x.float() if x.itemsize == 2 else x
-        return _through(lambda x: _averages(x, windows, count_include_pad, by), wide, data_format).to(kind)
+        return _run_channels_first(lambda x: _averages(x, windows, count_include_pad, by), wide, data_format).to(kind)

@@ -39,7 +39,7 @@ def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
 
 def words_of(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
     """Returns the words of the matrix of a table, which has so many rows."""
-    return _packed(_bytes(table, bits).T[:rows], bits)
+    return _pack_words(_bytes(table, bits).T[:rows], bits)
 
 
 def rows_of(table: torch.Tensor, indices: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
@@ -52,7 +52,7 @@ def rows_of(table: torch.Tensor, indices: torch.Tensor, rows: int, bits: int) ->
         small = table.index_select(1, flat)
     else:
         small = table.index_select(1, flat >> 1) >> (flat & 1) * 4 & 15
-    words = _packed(small.T.to(torch.uint8), bits)
+    words = _pack_words(small.T.to(torch.uint8), bits)
     return words.reshape(*indices.shape, -1)
 
 
@@ -128,7 +128,7 @@ def _bytes(table: torch.Tensor, bits: int) -> torch.Tensor:
     return small if bits == 8 else integers(small, bits).reshape(len(small), -1)
 
 
-def _packed(small: torch.Tensor, bits: int) -> torch.Tensor:
+def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns integers, (rows, columns), in words."""
     if bits == 4:
         small = small[:, ::2] | small[:, 1::2] << 4

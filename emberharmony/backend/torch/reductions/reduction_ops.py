@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.promote import along, nonempty, nonnegative_axes, remaining
+from emberharmony.backend.promote import nonempty, nonnegative_axes, remaining, tensor_and_axis
 from emberharmony.backend.torch.dtypes import cast, from_orderable, orderable, promotion
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
@@ -95,16 +95,16 @@ def _arg(native: Any) -> Any:
 
 def _cumulative(native: Any) -> Any:
     def cumulative(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
-        x, axis = along(x, axis)
+        x, axis = tensor_and_axis(x, axis)
         x, wanted = _summable(x, dtype)
         return native(x.to(_kernel(wanted)), axis).to(wanted)
 
     return cumulative
 
 
-def _running(native: Any) -> Any:
+def _cumulative_op(native: Any) -> Any:
     def running(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
-        x, axis = along(x, axis)
+        x, axis = tensor_and_axis(x, axis)
         return from_orderable(native(orderable(x), axis).values, x.dtype)
 
     return running
@@ -194,8 +194,8 @@ class TorchReductionOps:
     argmin = staticmethod(_arg(torch.argmin))
     cumsum = staticmethod(_cumulative(torch.cumsum))
     cumprod = staticmethod(_cumulative(torch.cumprod))
-    cummax = staticmethod(_running(torch.cummax))
-    cummin = staticmethod(_running(torch.cummin))
+    cummax = staticmethod(_cumulative_op(torch.cummax))
+    cummin = staticmethod(_cumulative_op(torch.cummin))
 
     @staticmethod
     def prod(

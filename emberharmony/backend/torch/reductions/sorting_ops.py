@@ -3,7 +3,7 @@
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.promote import along
+from emberharmony.backend.promote import tensor_and_axis
 from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
 from emberharmony.backend.torch.dtypes import from_orderable, on_host, orderable, promotion
 from emberharmony.core.errors import ShapeError
@@ -18,7 +18,7 @@ def _reverse_order(x: torch.Tensor) -> torch.Tensor:
 
 def _argsort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
     promotion.refuse(x, _COMPLEX)
-    x, axis = along(x, axis, least=1)
+    x, axis = tensor_and_axis(x, axis, least=1)
     values = _reverse_order(orderable(x)) if descending else x
     return torch.argsort(values, dim=axis, stable=True)
 
@@ -47,7 +47,7 @@ class TorchSortingOps(WithUnique):
     @staticmethod
     def sort(x: torch.Tensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
-        x, axis = along(x, axis, least=1)
+        x, axis = tensor_and_axis(x, axis, least=1)
         if not descending:
             return torch.sort(x, dim=axis, stable=True).values
         ordered = torch.sort(_reverse_order(orderable(x)), dim=axis, stable=True).values

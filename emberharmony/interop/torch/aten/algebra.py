@@ -12,7 +12,7 @@ aten("linalg_det", "det")(ops.det)
 aten("linalg_matrix_power", "matrix_power")(ops.matrix_power)
 aten("linalg_matrix_exp", "matrix_exp")(ops.linalg.expm)
 aten("linalg_slogdet", "slogdet")(ops.slogdet)
-aten("linalg_eigvalsh")(lambda x, UPLO="L": ops.eigvalsh(_lower(x, UPLO)))
+aten("linalg_eigvalsh")(lambda x, UPLO="L": ops.eigvalsh(_lower_halves(x, UPLO)))
 aten("linalg_eig")(lambda x: tuple(ops.eig(x)))
 aten("linalg_eigvals")(ops.eigvals)
 aten("pinverse")(lambda x, rcond=1e-15: ops.pinv(x, rcond))
@@ -25,7 +25,7 @@ def logdet(x: Any) -> Any:
     return ops.where(ops.less(sign, 0), float("nan"), logarithm)
 
 
-def _lower(x: Any, uplo: str) -> Any:
+def _lower_halves(x: Any, uplo: str) -> Any:
     """Returns matrices whose lower halves are those that PyTorch reads."""
     return x if uplo in ("L", "l") else ops.conj(ops.matrix_transpose(x))
 
@@ -87,7 +87,7 @@ def solve_ex(x: Any, other: Any, left: bool = True, check_errors: bool = False) 
 @aten("_linalg_eigh")
 def eigh(x: Any, UPLO: str = "L", compute_v: bool = True) -> tuple[Any, Any]:
     """Returns the eigenvalues and eigenvectors of Hermitian matrices."""
-    values, vectors = ops.eigh(_lower(x, UPLO))
+    values, vectors = ops.eigh(_lower_halves(x, UPLO))
     return values, vectors
 
 

@@ -8,7 +8,7 @@ from emberharmony import ops
 from emberharmony.interop.torch.aten.table import aten
 
 
-def _last(shape: Sequence[int]) -> int | tuple[int, ...]:
+def _last_axes(shape: Sequence[int]) -> int | tuple[int, ...]:
     return -1 if len(shape) == 1 else tuple(range(-len(shape), 0))
 
 
@@ -22,7 +22,7 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Any:
     """Returns a tensor normalised along its last axes."""
-    return ops.layer_normalization(x, weight, bias, _last(normalized_shape), eps)
+    return ops.layer_normalization(x, weight, bias, _last_axes(normalized_shape), eps)
 
 
 @aten("native_layer_norm")
@@ -38,7 +38,7 @@ def native_layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any, bias
 def rms_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
     """Returns a tensor divided by its root mean squares along its last axes."""
     small = float(ops.finfo(ops.dtype(x)).eps) if eps is None else eps
-    return ops.rms_normalization(x, weight, _last(normalized_shape), small)
+    return ops.rms_normalization(x, weight, _last_axes(normalized_shape), small)
 
 
 @aten("group_norm")

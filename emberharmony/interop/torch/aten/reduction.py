@@ -262,7 +262,7 @@ def logcumsumexp(x: Any, dim: int) -> Any:
     return _apply_along(ops.logcumsumexp, x, dim)
 
 
-def _running(best: Callable[..., Any], x: Any, dim: int) -> tuple[Any, Any]:
+def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[Any, Any]:
     """Returns cumulative extremes, and the last places of those."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
@@ -275,8 +275,8 @@ def _running(best: Callable[..., Any], x: Any, dim: int) -> tuple[Any, Any]:
     return ops.take_along_axis(x, last, axis=dim), last
 
 
-aten("cummax")(lambda x, dim: _running(ops.cummax, x, dim))
-aten("cummin")(lambda x, dim: _running(ops.cummin, x, dim))
+aten("cummax")(lambda x, dim: _cumulative_extremes(ops.cummax, x, dim))
+aten("cummin")(lambda x, dim: _cumulative_extremes(ops.cummin, x, dim))
 
 
 @aten("diff")

@@ -10,7 +10,7 @@ from emberharmony.interop.torch.aten.reduction import sort_stable
 from emberharmony.interop.torch.aten.table import aten
 
 
-def _at(tensors: Sequence[Any], place: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
+def _take_at(tensors: Sequence[Any], place: Any, dim: int, keepdim: bool) -> tuple[Any, ...]:
     """Returns the elements of tensors at one place along an axis."""
     chosen = [ops.take_along_axis(x, place, axis=dim) for x in tensors]
     return tuple(x if keepdim else ops.squeeze(x, dim) for x in chosen)
@@ -24,7 +24,7 @@ def nanmedian(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     numbers = ops.logical_not(ops.isnan(x)) if ops.isdtype(ops.dtype(x), "real floating") else ops.ones_like(x)
     count = ops.sum(ops.cast(numbers, "int64"), axis=dim, keepdims=True)
     middle = ops.maximum(ops.floor_divide(ops.subtract(count, 1), 2), 0)
-    return _at(sort_stable(x, True, dim), middle, dim, keepdim)
+    return _take_at(sort_stable(x, True, dim), middle, dim, keepdim)
 
 
 @aten("nanmedian.default")
@@ -45,7 +45,7 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     first = ops.cummax(ops.where(starts, numbers, 0), axis=-1)
     first = first[0] if isinstance(first, tuple) else first
     best = ops.argmax(ops.subtract(numbers, first), axis=-1, keepdims=True)
-    chosen = _at((values, places), best, -1, True)
+    chosen = _take_at((values, places), best, -1, True)
     moved = [ops.moveaxis(y, -1, dim) for y in chosen]
     return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved)
 

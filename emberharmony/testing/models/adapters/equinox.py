@@ -20,7 +20,7 @@ class EquinoxModels(JaxArrays):
 
     def modules(self, model: Any) -> dict[str, Any]:
         named = {"": model}
-        for name, module in _below(model, ""):
+        for name, module in _modules_in(model, ""):
             if not any(module is each for each in named.values()):
                 named[name] = module
         return named
@@ -59,16 +59,16 @@ def _is_attention(module: Any) -> bool:
     return type(module).__name__ == "MultiheadAttention"
 
 
-def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the modules in a module, list, tuple or dict."""
     members = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
     for name, item in members.items():
         full = f"{path}.{name}".removeprefix(".")
         if any(kind.__module__.startswith("equinox.") and kind.__name__ == "Module" for kind in type(item).__mro__):
             yield full, item
-            yield from _below(item, full)
+            yield from _modules_in(item, full)
         elif isinstance(item, (list, tuple, dict)):
-            yield from _below(item, full)
+            yield from _modules_in(item, full)
 
 
 def _is_sequence(value: Any) -> bool:

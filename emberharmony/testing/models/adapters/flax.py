@@ -30,7 +30,7 @@ class FlaxModels(JaxArrays):
         return True
 
     def modules(self, model: Any) -> dict[str, Any]:
-        return {"": model, **dict(_below(model, ""))}
+        return {"": model, **dict(_modules_in(model, ""))}
 
     def own(self, module: Any) -> dict[str, Any]:
         renamed = self._names(module)
@@ -98,7 +98,7 @@ def _variables(module: Any) -> Iterator[tuple[str, Any]]:
                 yield name, value
 
 
-def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the modules in a module, list or dict."""
     attention = type(value).__name__ == "MultiHeadAttention"
     items = value.items() if isinstance(value, dict) else enumerate(value) if _is_list(value) else vars(value).items()
@@ -108,9 +108,9 @@ def _below(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         full = f"{path}.{_PARTS.get(str(name), name) if attention else name}".removeprefix(".")
         if _is_of(item, "Module"):
             yield full, item
-            yield from _below(item, full)
+            yield from _modules_in(item, full)
         elif isinstance(item, (list, tuple, dict)):
-            yield from _below(item, full)
+            yield from _modules_in(item, full)
 
 
 def _is_list(value: Any) -> bool:

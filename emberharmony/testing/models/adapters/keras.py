@@ -34,12 +34,12 @@ class KerasModels(Adapter):
 
     def modules(self, model: Any) -> dict[str, Any]:
         named = {"": model}
-        for name, layer in self._below(model, ""):
+        for name, layer in self._modules_in(model, ""):
             if not any(layer is each for each in named.values()):
                 named[name] = layer
         return named
 
-    def _below(self, layer: Any, path: str) -> Iterator[tuple[str, Any]]:
+    def _modules_in(self, layer: Any, path: str) -> Iterator[tuple[str, Any]]:
         kind = self._keras.layers.Layer
         seen: list[Any] = []
         members = {**getattr(layer, "_modules", {}), **vars(layer)}
@@ -52,11 +52,11 @@ class KerasModels(Adapter):
                 if isinstance(item, kind) and not any(item is each for each in seen):
                     seen.append(item)
                     yield f"{path}.{own_name}".removeprefix("."), item
-                    yield from self._below(item, f"{path}.{own_name}".removeprefix("."))
+                    yield from self._modules_in(item, f"{path}.{own_name}".removeprefix("."))
         for item in getattr(layer, "_layers", ()):
             if not any(item is each for each in seen):
                 yield f"{path}.{item.name}".removeprefix("."), item
-                yield from self._below(item, f"{path}.{item.name}".removeprefix("."))
+                yield from self._modules_in(item, f"{path}.{item.name}".removeprefix("."))
 
     def _variables(self, layer: Any) -> list[Any]:
         return [v for v in (*layer._trainable_variables, *layer._non_trainable_variables) if "seed" not in v.path]

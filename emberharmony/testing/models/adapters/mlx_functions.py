@@ -134,14 +134,14 @@ def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks:
     return _softmax(mx.concatenate([sink, scores], axis=-1), -1)[..., 1:] @ v
 
 
-def _each(value: Any, axes: int) -> tuple[int, ...]:
+def _per_axis(value: Any, axes: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
 
 
 def _conv(x: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, **_: Any) -> Any:
-    pads = [(p, p) for p in _each(padding, x.ndim - 2)]
+    pads = [(p, p) for p in _per_axis(padding, x.ndim - 2)]
     return _convolution(
-        to_float64(x), to_float64(weight), _each(stride, x.ndim - 2), pads, _each(dilation, x.ndim - 2), groups
+        to_float64(x), to_float64(weight), _per_axis(stride, x.ndim - 2), pads, _per_axis(dilation, x.ndim - 2), groups
     )
 
 
@@ -156,7 +156,7 @@ def _conv_transpose(
     **_: Any,
 ) -> Any:
     x, axes = to_float64(x), x.ndim - 2
-    strides, dilations = _each(stride, axes), _each(dilation, axes)
+    strides, dilations = _per_axis(stride, axes), _per_axis(dilation, axes)
     for axis, step in enumerate(strides, 1):
         if step > 1:  # zeros between the elements
             spread_out = mx.expand_dims(x, axis + 1)
@@ -168,7 +168,8 @@ def _conv_transpose(
     kernel = weight.shape[1:-1]
     spread = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
     pads = [
-        (s - p, s - p + o) for s, p, o in zip(spread, _each(padding, axes), _each(output_padding, axes), strict=True)
+        (s - p, s - p + o)
+        for s, p, o in zip(spread, _per_axis(padding, axes), _per_axis(output_padding, axes), strict=True)
     ]
     flipped = to_float64(weight)[(slice(None), *[slice(None, None, -1)] * axes)]
     return _convolution(x, flipped, (1,) * axes, pads, dilations, groups)

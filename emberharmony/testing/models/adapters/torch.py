@@ -29,9 +29,11 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.is_view:
             return func(*args, **kwargs)
         if func.name() in _PICKS:
-            return _each(_to_float64, func(*args, **kwargs))
+            return _map_tensors(_to_float64, func(*args, **kwargs))
         if not func._schema.is_mutable:
-            return _each(_to_float64, func(*_each(_to_float64, args), **_each(_to_float64, kwargs)))
+            return _map_tensors(
+                _to_float64, func(*_map_tensors(_to_float64, args), **_map_tensors(_to_float64, kwargs))
+            )
         copies: list[tuple[Any, Any]] = []
 
         def copy(x: Any) -> Any:
@@ -40,7 +42,7 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 copies.append((x, wide))
             return wide
 
-        result = func(*_each(copy, args), **_each(copy, kwargs))
+        result = func(*_map_tensors(copy, args), **_map_tensors(copy, kwargs))
         for narrow, wide in copies:
             narrow.copy_(wide)
         return next((narrow for narrow, wide in copies if wide is result), result)
@@ -54,7 +56,7 @@ class Mixed(TorchFunctionMode):
         kwargs = kwargs or {}
         kinds = {x.dtype for x in _tensors((args, kwargs))}
         if torch.float64 in kinds and kinds & set(_NARROW) and not getattr(func, "__name__", "").endswith("_"):
-            args, kwargs = _each(_to_float64, args), _each(_to_float64, kwargs)
+            args, kwargs = _map_tensors(_to_float64, args), _map_tensors(_to_float64, kwargs)
         return func(*args, **kwargs)
 
 
@@ -72,11 +74,11 @@ def _to_float64(x: Any) -> Any:
     return x.to(torch.float64) if isinstance(x, torch.Tensor) and x.dtype in _NARROW else x
 
 
-def _each(change: Callable[[Any], Any], value: Any) -> Any:
+def _map_tensors(change: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, (tuple, list)):
-        return type(value)([_each(change, item) for item in value])
+        return type(value)([_map_tensors(change, item) for item in value])
     if isinstance(value, dict):
-        return {name: _each(change, item) for name, item in value.items()}
+        return {name: _map_tensors(change, item) for name, item in value.items()}
     return change(value)
 
 

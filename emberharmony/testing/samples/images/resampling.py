@@ -74,10 +74,10 @@ def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bo
             result = np.take(result, [math.floor((i + 0.5) * n / target) for i in range(target)], axis)
         else:
             result = np.apply_along_axis(_resample_row, axis, result, target, n / target, 0.0, method, antialias)
-    return _as(x, result)
+    return _round_to_dtype(x, result)
 
 
-def _as(x: Any, result: Any) -> Any:
+def _round_to_dtype(x: Any, result: Any) -> Any:
     """Returns `result` rounded and clipped to the dtype of `x`, if that is an integer dtype."""
     if x.dtype.kind not in "iu":
         return result
@@ -92,7 +92,7 @@ def _resample_axes(
     for k, axis in enumerate(axes):
         s, t = (np.broadcast_to(v, (len(axes),))[k] for v in (scale, translation))
         result = np.apply_along_axis(_resample_row, axis, result, shape[axis], 1.0 / s, t, method, antialias)
-    return _as(x, result)
+    return _round_to_dtype(x, result)
 
 
 def _window(size: int, sigma: float) -> Any:

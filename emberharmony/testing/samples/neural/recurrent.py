@@ -31,7 +31,7 @@ def _state(h: Any, x: Any, length: int, time_major: bool, layer_axis: bool) -> A
     return h[0] if layer_axis else h
 
 
-def _last(state: Any, layer_axis: bool) -> Any:
+def _with_layer_axis(state: Any, layer_axis: bool) -> Any:
     return state[np.newaxis] if layer_axis else state
 
 
@@ -52,7 +52,7 @@ def _rnn(
         total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         state = np.tanh(total) if activation == "tanh" else np.maximum(total, 0)
         states.append(state)
-    return _join(states, time_major, reverse), _last(state, layer_axis)
+    return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
 
 def _gru(
@@ -74,7 +74,7 @@ def _gru(
         update = special.expit(z + hz)
         state = (1 - update) * new + update * state
         states.append(state)
-    return _join(states, time_major, reverse), _last(state, layer_axis)
+    return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 
 
 def _lstm(
@@ -99,7 +99,7 @@ def _lstm(
         state = special.expit(o) * np.tanh(cell)
         state = state if weight_hr is None else state @ weight_hr.T
         states.append(state)
-    return _join(states, time_major, reverse), _last(state, layer_axis), _last(cell, layer_axis)
+    return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis), _with_layer_axis(cell, layer_axis)
 
 
 _X, _H, _C = _tensor(2, 4, 3), _tensor(2, 5), _tensor(2, 5) + 0.5

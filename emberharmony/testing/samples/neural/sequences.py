@@ -23,13 +23,13 @@ def _ctc(target: Any, output: Any, target_length: Any, output_length: Any, mask_
     return np.array(losses)
 
 
-def _greedy(logits: Any, merge: bool, blank: int) -> Any:
+def _decode_greedily(logits: Any, merge: bool, blank: int) -> Any:
     best = [int(label) for label in logits.argmax(-1)]
     runs = [label for label, _ in itertools.groupby(best)] if merge else best
     return [([label for label in runs if label != blank], -logits.max(-1).sum())]
 
 
-def _likeliest(logits: Any, blank: int) -> Any:
+def _decode_exhaustively(logits: Any, blank: int) -> Any:
     log = special.log_softmax(logits, -1)
     total: dict[tuple[int, ...], float] = collections.defaultdict(float)
     for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
@@ -50,7 +50,7 @@ def _decode(
     labels, scores = np.full((paths, *inputs.shape[:2]), -1), np.full((len(inputs), paths), -np.inf)
     for item, (logits, steps) in enumerate(zip(inputs, lengths, strict=True)):
         used = logits[: int(steps)]
-        best = _greedy(used, merge, blank) if strategy == "greedy" else _likeliest(used, blank)
+        best = _decode_greedily(used, merge, blank) if strategy == "greedy" else _decode_exhaustively(used, blank)
         for place, (sequence, score) in enumerate(best[:paths]):
             labels[place, item, : len(sequence)], scores[item, place] = sequence, score
     return labels, scores

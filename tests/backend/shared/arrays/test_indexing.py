@@ -61,12 +61,12 @@ def test_other_keys_are_not_plain(key: Any) -> None:
 )
 def test_a_slice_cut_to_the_length_selects_the_same_elements(part: slice) -> None:
     array = np.arange(7)
-    assert array[indexing.within(part, 7)].tolist() == array[part].tolist()
+    assert array[indexing.slice_within(part, 7)].tolist() == array[part].tolist()
 
 
 def test_a_step_along_an_axis_too_long_for_32_bits_is_refused() -> None:
     with pytest.raises(RangeError):
-        indexing.within(slice(0, None, 2), 2**30)
+        indexing.slice_within(slice(0, None, 2), 2**30)
 
 
 def parts(key: Any, shape: tuple[int, ...]) -> list[tuple[Any, int, bool]]:

@@ -3,33 +3,33 @@
 import numpy as np
 import pytest
 
-from emberharmony.backend.shared.images.fft import along, along_all, frequencies
+from emberharmony.backend.shared.images.fft import axes_and_lengths, axis_and_length, frequencies
 from emberharmony.core.dtypes import as_dtype
 from emberharmony.errors import ArgumentError, ArgumentTypeError, AxisError, OutOfMemoryError
 
 
 def test_a_missing_length_is_that_of_the_axis() -> None:
-    assert along((3, 4), None, -1, "backward") == (1, 4)
-    assert along((3, 4), 7, 0, "ortho") == (0, 7)
-    assert along((3, 5), None, -1, "forward", halved=True) == (1, 8)
+    assert axis_and_length((3, 4), None, -1, "backward") == (1, 4)
+    assert axis_and_length((3, 4), 7, 0, "ortho") == (0, 7)
+    assert axis_and_length((3, 5), None, -1, "forward", halved=True) == (1, 8)
 
 
 def test_only_the_last_of_several_axes_is_halved_by_a_real_transform() -> None:
-    assert along_all((3, 5), None, None, "backward", halved=True) == [(0, 3), (1, 8)]
-    assert along_all((2, 3, 4), (6, 8), None, "backward") == [(1, 6), (2, 8)]
+    assert axes_and_lengths((3, 5), None, None, "backward", halved=True) == [(0, 3), (1, 8)]
+    assert axes_and_lengths((2, 3, 4), (6, 8), None, "backward") == [(1, 6), (2, 8)]
 
 
 def test_a_wrong_norm_length_or_axis_is_refused() -> None:
     with pytest.raises(ArgumentError, match="norm"):
-        along((3,), None, 0, "unit")
+        axis_and_length((3,), None, 0, "unit")
     with pytest.raises(ArgumentError):
-        along((3,), 0, 0, "backward")
+        axis_and_length((3,), 0, 0, "backward")
     with pytest.raises(AxisError):
-        along((3,), None, 1, "backward")
+        axis_and_length((3,), None, 1, "backward")
     with pytest.raises(ArgumentError):
-        along_all((3, 4), (2,), (0, 1), "backward")
+        axes_and_lengths((3, 4), (2,), (0, 1), "backward")
     with pytest.raises(ArgumentError):
-        along_all((), None, None, "backward")
+        axes_and_lengths((), None, None, "backward")
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8])

@@ -6,8 +6,8 @@ import pytest
 from emberharmony.backend.shared.neural.convolution import (
     channels_last,
     check_channels,
-    each,
     first_windows,
+    per_axis,
     spatial,
     transposed_geometry,
     windows,
@@ -49,11 +49,11 @@ def test_a_window_that_is_too_long_or_an_unknown_padding_is_refused() -> None:
 
 
 def test_an_option_is_one_number_or_one_for_each_axis() -> None:
-    assert each(2, 3, "strides") == (2, 2, 2)
-    assert each([1, np.int64(2)], 2, "strides") == (1, 2)
+    assert per_axis(2, 3, "strides") == (2, 2, 2)
+    assert per_axis([1, np.int64(2)], 2, "strides") == (1, 2)
     for wrong in (0, (1, 2, 3), 1.5, "a"):
         with pytest.raises(ArgumentError, match="strides"):
-            each(wrong, 2, "strides")
+            per_axis(wrong, 2, "strides")
 
 
 def test_data_format_and_number_of_axes_are_checked() -> None:
