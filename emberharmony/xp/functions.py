@@ -195,6 +195,33 @@ def with_names_of_numpy(name: str) -> Callable[[Any], Function]:
     return declare
 
 
+def lstsq(kit: Any) -> Function:
+    """Returns the function `linalg.lstsq` of a backend."""
+    solve = source.function(kit, OPS["lstsq"], "linalg")
+
+    def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+        """Returns the four results that NumPy, PyTorch and JAX return; `ops.linalg.lstsq` returns the first alone.
+
+        Args:
+            a: a matrix (m, n), real or complex.
+            b: a vector (m,), or a matrix (m, k) whose columns are right-hand sides.
+            rcond: singular values up to `rcond` times the largest one count as zero; None is eps times the larger of m
+                and n.
+
+        Returns:
+            The x of least norm that minimises `norm(a @ x - b)`, the sums of the squared residuals of each column,
+            without elements if m <= n, the rank of `a`, and its singular values.
+        """
+        space, (rows, columns) = kit.namespace, a.shape
+        x, values = solve(a, b, rcond), space.linalg.svdvals(a)
+        least = space.finfo(values.dtype).eps * max(rows, columns) if rcond is None else rcond
+        squares = space.reshape(space.abs(b - a @ x) ** 2, (rows, -1))
+        sums = space.sum(squares, axis=0) if rows > columns else space.zeros(0, dtype=squares.dtype)
+        return x, sums, space.count_nonzero(values > least * space.max(values)), values
+
+    return lstsq
+
+
 def isdtype(kit: Any) -> Function:
     """Returns the function `isdtype` of a backend."""
 
@@ -262,10 +289,11 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "default_float": default_of("real floating"),
     "from_dlpack": from_dlpack,
     "isdtype": isdtype,
+    "linalg.lstsq": lstsq,
     "put_along_axis": put_along_axis,
     "set_default_float": set_default_float,
 }
 MAKERS |= {
     name: with_names_of_numpy(name) for name in ("mean", *(f"{nan}{n}" for nan in ("", "nan") for n in ("std", "var")))
 }
-"""By name, the makers of the functions of the main namespace."""
+"""By name, the makers of the functions of the main namespace, and of `linalg`."""

@@ -68,8 +68,9 @@ class Namespace(ModuleType):
 
     def _member_of(self, name: str, value: Any) -> Any:
         kit = self._kit
-        if not self._part and name in MAKERS:
-            function = MAKERS[name](kit)
+        maker = MAKERS.get(f"{self._part}.{name}" if self._part else name)
+        if maker is not None:
+            function = maker(kit)
             function.__module__, function.__qualname__ = self.__name__, name
             return function
         if isinstance(value, ModuleType):

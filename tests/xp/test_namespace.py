@@ -160,3 +160,16 @@ def test_each_namespace_has_a_default_float(xp: Any, backend: str) -> None:
             xp.set_default_float(xp.int8)
     finally:
         xp.set_default_float(usual)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
+def test_least_squares_have_the_four_results_of_numpy(shape: tuple[int, int], xp: Any) -> None:
+    draw = np.random.default_rng(1).standard_normal
+    a, b = draw(shape).astype(np.float32), draw((shape[0], 2)).astype(np.float32)
+    for right in (b, b[:, 0]):
+        results = xp.linalg.lstsq(xp.asarray(a), xp.asarray(right))
+        for result, wanted in zip(results, np.linalg.lstsq(a, right), strict=True):
+            assert np.allclose(np.asarray(result), wanted, rtol=1e-4, atol=1e-5)
+            assert result.shape == np.shape(wanted)
+    flat = xp.asarray(np.outer(a[:, 0], a[0]))
+    assert int(xp.linalg.lstsq(flat, xp.asarray(b))[2]) == 1
