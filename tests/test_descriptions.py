@@ -17,11 +17,9 @@ from emberharmony.core.docstrings import completion
 from emberharmony.core.registry import OPS
 
 PUBLIC = tuple(
-    f"emberharmony{name}" for name in ("", ".data", ".distributed", ".errors", ".io", ".nn", ".ops", ".optim")
+    f"emberharmony{name}"
+    for name in ("", ".backend", ".data", ".distributed", ".errors", ".io", ".nn", ".ops", ".optim", ".testing", ".xp")
 )
-PUBLIC += ("emberharmony.testing", "emberharmony.xp")
-FOR_BACKENDS = "emberharmony.backend"
-"""What authors of backends use, whose methods say in a sentence what their arguments are."""
 
 TYPES = ("emberharmony.core.types", "emberharmony.backend.protocol")
 """Modules of protocols, whose methods are those of other libraries' tensors, or ops."""
@@ -33,7 +31,7 @@ def members(module: ModuleType) -> Iterator[Any]:
     for name in offered or vars(module):
         value = getattr(module, name)
         if inspect.ismodule(value):
-            yield from members(value) if offered and value.__name__ not in (*PUBLIC, FOR_BACKENDS) else ()
+            yield from members(value) if offered and value.__name__ not in PUBLIC else ()
         elif callable(value) and name[0] != "_":
             home = str(getattr(value, "__module__", ""))
             if home.startswith("emberharmony." if offered else module.__name__):

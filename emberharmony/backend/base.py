@@ -69,7 +69,11 @@ class Unsupported:
 
 
 def unsupported(reason: str) -> Any:
-    """Returns a placeholder that declares an op as not offered by a backend: `eig = unsupported("no kernel")`."""
+    """Returns a placeholder that declares an op as not offered by a backend: `eig = unsupported("no kernel")`.
+
+    Args:
+        reason: why the backend does not have the op, in a few words; the `UnsupportedOpError` of a call says it.
+    """
     return Unsupported(reason)
 
 
@@ -201,34 +205,57 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         raise NotImplementedError
 
     def is_tensor(self, value: object) -> bool:
-        """Returns whether `value` is one of this backend's tensors."""
+        """Returns whether `value` is one of this backend's tensors.
+
+        Args:
+            value: any object, of any library or none.
+        """
         return isinstance(value, (self.tensor_type, TensorProxy))
 
     def is_traced(self, x: Any) -> bool:
         """Returns whether a running transform differentiates with respect to a tensor, or to an input of it.
 
         Backends whose library has its own automatic differentiation override this, as far as the library can tell.
+
+        Args:
+            x: a native or traced tensor; anything else is not traced.
         """
         return isinstance(x, TensorProxy) and x.wants_derivative
 
     def may_keep(self, tensor: Any) -> bool:
-        """Returns whether a cell may keep a tensor after the transforms that are running."""
+        """Returns whether a cell may keep a tensor after the transforms that are running.
+
+        Args:
+            tensor: a native or traced tensor of any shape and dtype.
+        """
         return not isinstance(tensor, TensorProxy) and not self.is_traced(tensor)
 
     def plain(self, tensor: Any) -> Any:
         """Returns a tensor in the form that cells hold: without the library's own record of how it was computed.
 
         A tensor that a running transform differentiates, and one of another backend, is unchanged.
+
+        Args:
+            tensor: a tensor that a cell is about to hold, of this or another backend.
         """
         return tensor
 
     @staticmethod
     def aliases(a: Any, b: Any) -> bool:
-        """Returns whether a tensor lies in the memory of another, on a backend whose tensors have such memory."""
+        """Returns whether a tensor lies in the memory of another, on a backend whose tensors have such memory.
+
+        Args:
+            a: a native tensor of any shape.
+            b: another one, whose memory may overlap that of `a`, in whole or in part.
+        """
         return False
 
     def may_write(self, *tensors: Any) -> bool:
-        """Returns whether `write_into` may write tensors into others; not if a transform or a graph watches one."""
+        """Returns whether `write_into` may write tensors into others; not if a transform or a graph watches one.
+
+        Args:
+            tensors: the memory and the updates that `write_into` would get, native tensors of one dtype.
+        """
         return False
 
     def write_into(self, memory: Any, place: Any, updates: Any) -> Any:
@@ -248,11 +275,18 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """Returns a tensor as an array if reading it costs next to nothing, or in checked mode; else None.
 
         It serves checks that are worth no transfer and no evaluation.
+
+        Args:
+            tensor: a native or traced tensor of any shape and dtype.
         """
         return None
 
     def takes_layouts(self, x: Any) -> bool:
-        """Returns whether a kernel multiplies `x` by quantised matrices in a layout of its own (`quantized_forms`)."""
+        """Returns whether a kernel multiplies `x` by quantised matrices in a layout of its own (`quantized_forms`).
+
+        Args:
+            x: the floating tensor `(..., columns)` that would be multiplied.
+        """
         return False
 
     def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> "tuple[Form, Any, Any] | None":
@@ -260,23 +294,47 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
 
         The results are a form of `w`, whose layout `quantized_matmul` and `quantized_rows` take in the place of `w`,
         and equal scales and biases, perhaps with other strides.
+
+        Args:
+            w: the words of the matrix, uint32 `(rows, columns * bits / 32)`.
+            scales: one factor for each group of values in a row, floating `(rows, groups)`.
+            biases: what is added to each group, of the shape and dtype of `scales`.
+            bits: the bits of a value, 4 or 8.
         """
         return None
 
     def quantized_rows(self, layout: Any, indices: Any, rows: int, bits: int) -> Any:
-        """Returns rows of the words of a matrix with so many rows, given in the layout of `quantized_forms`."""
+        """Returns rows of the words of a matrix with so many rows, given in the layout of `quantized_forms`.
+
+        Args:
+            layout: what `quantized_forms` returned for `w`.
+            indices: the rows to return, an integer tensor of any shape.
+            rows: how many rows the matrix has, of which the layout may hold more.
+            bits: the bits of a value, 4 or 8.
+        """
         raise NotImplementedError
 
     def kind_of(self, tensor: Any) -> str:
-        """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it."""
+        """Returns the kind of a native tensor's dtype, such as "float" or "complex"; `torch.compile` can trace it.
+
+        Args:
+            tensor: a native tensor of any shape.
+        """
         return self.kinds[tensor.dtype]
 
     def dtype_of(self, tensor: Any) -> DType:
-        """Returns the neutral dtype of a native tensor."""
+        """Returns the neutral dtype of a native tensor.
+
+        Args:
+            tensor: a native tensor of any shape.
+        """
         return self.dtypes.neutral[tensor.dtype]
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> Any:
         """Returns a NumPy array as a native tensor of the same dtype on the default device.
+
+        Args:
+            array: an array of any shape, whose dtype is kept.
 
         Raises:
             DTypeError: if the backend or the device does not have this dtype; the array is never narrowed.
@@ -285,6 +343,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
 
     def pack(self, tensor: Any) -> HostBits:
         """Returns the bits of a tensor on the host, perhaps in the memory of the tensor.
+
+        Args:
+            tensor: a tensor of this backend of any shape and dtype, or what `convert` takes.
 
         Raises:
             TracedTensorError: if the tensor is traced.
@@ -300,7 +361,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """Returns bits on the host as a native tensor with memory of its own.
 
         Args:
-            packed: the bits.
+            packed: what `pack` returned, here or on another backend, of any shape and dtype.
             device: the name of the device of the tensor; by default the default device.
 
         Raises:
@@ -320,24 +381,38 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     def compile_program(self, program: Any) -> Callable[[Sequence[Any]], list[Any]]:
         """Returns the function of NumPy arrays that runs a program of ops, compiled.
 
+        Args:
+            program: what the recorder of `ops.compile` made: the calls of a function, in order, without values.
+
         Raises:
             UnsupportedOpError: if the backend is no engine of `ops.compile`.
         """
         raise UnsupportedOpError(f"backend {self.name!r} is no engine of ops.compile")
 
     def wait_for(self, result: Any) -> bool:
-        """Waits until the tensors in a result are computed, and returns whether that may have taken time."""
+        """Waits until the tensors in a result are computed, and returns whether that may have taken time.
+
+        Args:
+            result: what an op returned: a tensor, or a nested list, tuple or dict of tensors.
+        """
         return False
 
     def forget(self) -> None:
         """Frees what the library keeps for later calls, such as compiled programs; here it keeps nothing."""
 
     def peak_memory(self, restart: bool = False) -> tuple[int, int] | None:
-        """Returns the bytes in use now, and the most since the last restart of the count; None if not known."""
+        """Returns the bytes in use now, and the most since the last restart of the count; None if not known.
+
+        Args:
+            restart: whether the count of the most memory begins anew, from what is in use now.
+        """
         return None
 
     def device_scope(self, device: Any) -> contextlib.AbstractContextManager[None]:
         """Returns the context manager behind `with ops.device(...)`.
+
+        Args:
+            device: the name of a device as `ops.get_available_devices` gives it, such as "cpu".
 
         Raises:
             DeviceError: if the device does not exist.
@@ -348,13 +423,20 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     def device_model(self, device: Any) -> str:
         """Returns what the maker of a device calls it, such as "NVIDIA H200".
 
+        Args:
+            device: a device, by its name or as the library has it.
+
         Raises:
             DeviceError: if the device does not exist.
         """
         return processor()
 
     def wrap(self, result: Any) -> Any:
-        """Returns an op's result with every native scalar converted to a tensor."""
+        """Returns an op's result with every native scalar converted to a tensor.
+
+        Args:
+            result: what a native function returned: a tensor, a scalar of the library, or a tuple of these.
+        """
         return result
 
     def convert(self, value: Any, dtype: Any = None) -> Any:
@@ -401,6 +483,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     def shared(self, value: Any) -> Any:
         """Returns a `TensorLike` value as a native tensor that shares the memory of the value.
 
+        Args:
+            value: a tensor, an array of NumPy, or another object with memory of its own; a list or a number has none.
+
         Raises:
             ArgumentError: if the conversion needs a copy.
             EmberError: as `convert` does.
@@ -419,11 +504,19 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
 
     @staticmethod
     def option(value: Any) -> Any:
-        """Returns an argument that is not a tensor; a NumPy boolean becomes a Python one, which all libraries take."""
+        """Returns an argument that is not a tensor; a NumPy boolean becomes a Python one, which all libraries take.
+
+        Args:
+            value: the argument as the caller gave it.
+        """
         return bool(value) if value.__class__ is np.bool_ else value
 
     def as_tensors(self, values: Any) -> list[Any]:
-        """Returns a sequence of `TensorLike` values as a list of native tensors."""
+        """Returns a sequence of `TensorLike` values as a list of native tensors.
+
+        Args:
+            values: the tensors, arrays, lists or numbers, each of its own shape and dtype.
+        """
         kind = self.tensor_type
         return [value if value.__class__ is kind else self._item_tensor(value) for value in values]
 
@@ -444,11 +537,18 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
             raise DTypeError(f"the backend has no dtype {array.dtype}; cast the array first") from error
 
     def defines(self, spec: OpSpec) -> bool:
-        """Returns whether the backend has a definition of its own for an op; otherwise a composite's body runs."""
+        """Returns whether the backend has a definition of its own for an op; otherwise a composite's body runs.
+
+        Args:
+            spec: the declaration of the op, `OPS[name]`.
+        """
         return getattr(type(self), spec.name, None) is not None
 
     def implementation(self, spec: OpSpec) -> Callable[..., Any]:
         """Returns the function that runs an op on this backend: its own definition, else the body of the declaration.
+
+        Args:
+            spec: the declaration of the op, `OPS[name]`.
 
         Raises:
             BackendProtocolError: if the op is a primitive that the backend does not define.
@@ -464,6 +564,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
 
         A backend that watches the calls of ops overrides this as well as `implementation`, because the tape runs the
         body also where the backend has a definition of its own.
+
+        Args:
+            spec: the declaration of the composite, `OPS[name]`.
         """
         return spec.composed
 
@@ -477,7 +580,11 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         return self.composed(name)
 
     def composed(self, name: str) -> Callable[..., Any]:
-        """Returns a composite's own body, run with this backend active; overrides use it as their fallback."""
+        """Returns a composite's own body, run with this backend active; overrides use it as their fallback.
+
+        Args:
+            name: the name of the composite, which must not be an alias.
+        """
         return self._activating(OPS[name].composed)
 
     def _activating(self, body: Callable[..., Any]) -> Callable[..., Any]:
@@ -493,16 +600,31 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         return composite
 
     def plainly(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Calls a function with the ops of this backend, whatever block it is in."""
+        """Calls a function with the ops of this backend, whatever block it is in.
+
+        Args:
+            function: the function, which calls ops.
+            args: its positional arguments.
+            kwargs: its keyword arguments.
+        """
         with selection.Override(self):
             return function(*args, **kwargs)
 
     def stop_gradient(self, variable: Any) -> Any:
-        """Returns `variable` as a constant, which transforms do not differentiate."""
+        """Returns `variable` as a constant, which transforms do not differentiate.
+
+        Args:
+            variable: a native or traced tensor of any shape.
+        """
         return variable
 
     def custom_vjp(self, forward: TensorFunction, backward: Callable[..., Any], primals: Sequence[Any]) -> list[Any]:
         """Returns the list of tensors `forward(*primals)`, with `backward` as its derivative.
+
+        Args:
+            forward: a function of native tensors that returns a sequence of them.
+            backward: is called as `backward(primals, cotangents)` and returns one gradient for each primal.
+            primals: the tensors to differentiate by.
 
         Raises:
             TracedTensorError: if `forward` uses a traced tensor that is not one of the primals.
@@ -531,6 +653,11 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """Returns the typed error for an error that an op raised.
 
         If the error is typed already, its message gets the names of the op and the backend in front.
+
+        Args:
+            op: the name of the op.
+            error: what it raised, of this package or of the library.
+            arguments: those of the call, which the message may quote.
         """
         if isinstance(error, EmberError):
             error.args = (self._message_for(op, str(error)) + diagnosis.other_library_hint(OPS[op], arguments),)

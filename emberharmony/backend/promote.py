@@ -109,11 +109,12 @@ def direct(
 
     Args:
         native: the function of the library.
-        full: the function of tensors of one dtype for all other calls, if `native` is not right for them.
+        full: the function of tensors of one dtype for all other calls, if `native` is not right for them; by default
+            `native` itself.
         guard: a further condition on `{0}` for a call of `native`; by default what the backend says of the library,
             see `Promotion`.
         weak: whether `native` may take a Python number as its second operand, or the condition for it.
-        when: the whole condition, in place of the one that follows from the declaration.
+        when: the whole condition; by default the one that follows from the declaration.
         plain: the name of a published type for which the whole condition need not be tested.
     """
     return Direct(native, full, guard, weak, when, plain)
@@ -127,8 +128,8 @@ class Promotion:
 
     Args:
         dtypes: the backend's dtypes.
-        cast: `cast(tensor, native_dtype)`.
-        scalar: `scalar(number, native_dtype)`, a 0-d tensor.
+        cast: the function `cast(tensor, native_dtype)` of the library, which returns the tensor in that dtype.
+        scalar: the function `scalar(number, native_dtype)`, which returns a tensor without axes.
         same: the condition for native binary ops of two tensors.
         weak: the condition for native binary ops of a tensor and a Python number `{1}`.
         inexact: the condition for native float functions of one tensor `{0}`.
@@ -137,7 +138,7 @@ class Promotion:
         plain_same: the name of a published type that a tensor has only if `same` holds for it and any other one.
         plain_inexact: the name of a published type that a tensor has only if `inexact` holds for it.
         guards: for a word of what ops of two operands take, a further condition on `{0}`, where the library would
-            compute with dtypes that the op refuses.
+            compute with dtypes that the op refuses; by default none.
     """
 
     def __init__(
@@ -163,6 +164,9 @@ class Promotion:
 
     def native_result(self, *operands: Any) -> Any:
         """Returns the native dtype to which tensors and weak Python numbers promote.
+
+        Args:
+            operands: native tensors, and Python numbers, which are weak: they do not widen a tensor of their kind.
 
         Raises:
             DTypeError: if the backend does not have that dtype.
@@ -192,15 +196,27 @@ class Promotion:
         return self.dtypes[promote_weak(self.dtypes.neutral[dtype], number)]
 
     def result(self, *operands: Any) -> DType:
-        """Returns the neutral dtype to which tensors and weak Python numbers promote."""
+        """Returns the neutral dtype to which tensors and weak Python numbers promote.
+
+        Args:
+            operands: native tensors and weak Python numbers, as in `native_result`.
+        """
         return self.dtypes.neutral[self.native_result(*operands)]
 
     def dtype_of(self, operand: Any) -> DType:
-        """Returns the neutral dtype of a tensor, or the default dtype of a Python number."""
+        """Returns the neutral dtype of a tensor, or the default dtype of a Python number.
+
+        Args:
+            operand: a native tensor or a Python number.
+        """
         return self.result(operand)
 
     def to(self, operand: Any, dtype: DType) -> Any:
         """Returns a tensor or Python number as a tensor of a neutral dtype.
+
+        Args:
+            operand: a native tensor of any shape, or a Python number, which becomes one without axes.
+            dtype: the dtype of the result; a tensor that has it already is returned as it is.
 
         Raises:
             RangeError: if a Python integer does not fit the dtype.
@@ -224,6 +240,10 @@ class Promotion:
 
         An integer dtype drops the fraction of a Python float.
 
+        Args:
+            value: a Python number, or a native tensor of any shape.
+            native: the dtype of the result as the library has it, or None.
+
         Raises:
             DTypeError: if a Python number is complex and the dtype is real.
             RangeError: if a Python number does not fit the dtype.
@@ -239,7 +259,12 @@ class Promotion:
         return self._to(int(value) if whole else value, native)
 
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
-        """Returns all operands as tensors of their common dtype; if `inexact`, the default float replaces integers."""
+        """Returns all operands as tensors of their common dtype; if `inexact`, the default float replaces integers.
+
+        Args:
+            operands: native tensors and weak Python numbers, as in `native_result`.
+            inexact: whether the result is floating or complex also for integers and booleans.
+        """
         native = self.native_result(*operands)
         # Look up the kind first, even if `inexact` is False: it raises for an array of strings or objects.
         if self.kinds[native] not in ("float", "complex") and inexact:
@@ -247,7 +272,11 @@ class Promotion:
         return [self._to(operand, native) for operand in operands]
 
     def floats(self, x: Any) -> Any:
-        """Returns `x` if it is floating or complex, else cast to the default float, as float functions take it."""
+        """Returns `x` if it is floating or complex, else cast to the default float, as float functions take it.
+
+        Args:
+            x: a native tensor of any shape and dtype.
+        """
         return x if self.kinds[x.dtype] in ("float", "complex") else self.to(x, default_float())
 
     def whole(self, own: Native, facts: Facts, count: int) -> Native:
@@ -266,7 +295,13 @@ class Promotion:
         return fast(own.native, when, weak, plain=plain)(self._promoting(full, facts, count))
 
     def for_all(self, native: Native, facts: Facts, count: int) -> Native:
-        """Returns a native function for each dtype that the op takes; those of some libraries lack kernels for some."""
+        """Returns a native function for each dtype that the op takes; those of some libraries lack kernels for some.
+
+        Args:
+            native: the function of the library.
+            facts: what the declaration of the op says of it.
+            count: how many operands it has, 1 or 2.
+        """
         return native
 
     def _promoting(self, function: Native, facts: Facts, count: int) -> Native:
@@ -312,6 +347,10 @@ class Promotion:
 
     def refuse(self, x: Any, kinds: tuple[str, ...]) -> None:
         """Checks that the dtype of `x` is of none of these kinds ("bool", "signed", "complex", …).
+
+        Args:
+            x: a native tensor of any shape.
+            kinds: the kinds of dtypes that raise the error.
 
         Raises:
             DTypeError: if it is.

@@ -186,6 +186,10 @@ def native_name(dtype: object) -> str | None:
 def as_dtype(dtype: object) -> DType:
     """Returns the neutral dtype that `dtype` denotes: a dtype, its name or alias, or a Python class of numbers.
 
+    Args:
+        dtype: a neutral or native dtype, its name ("float32"), an alias ("double"), or `bool`, `int`, `float`,
+            `complex`.
+
     Raises:
         DTypeError: if `dtype` does not denote a dtype; the message suggests the nearest name.
     """
@@ -265,6 +269,9 @@ class NativeDTypes(dict[Any, Any]):
 
     def native(self, neutral: DType) -> Any:
         """Returns the native dtype of a neutral one; this does not count as a first use, as looking it up does.
+
+        Args:
+            neutral: the dtype, one of `emberharmony.backend.DTYPES`.
 
         Raises:
             DTypeError: if the backend lacks it.

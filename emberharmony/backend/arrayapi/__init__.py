@@ -45,7 +45,7 @@ def from_array_api(
         dtypes: its dtypes by their neutral names; by default those that the namespace has under these names.
         extras: definitions that replace those of the namespace: functions by the name of the op, with its declared
             signature, or `unsupported("reason")`. Methods of `Backend`, such as `pullback` and `from_numpy`, are given
-            in the same way; they take the backend as their first argument, like methods.
+            in the same way; they take the backend as their first argument, like methods. By default none.
         lazy: whether the library computes later. Bodies that compute on the host what tensors hold are then not used:
             their ops are unsupported, unless `extras` defines them.
 
@@ -76,7 +76,14 @@ def array_api_type(
 ) -> type[Backend]:
     """Returns the class of the backend that `from_array_api` returns, from which other classes can be derived.
 
-    The arguments are those of `from_array_api`.
+    Args:
+        name: of the backend, as programs name it.
+        xp: the namespace, such as `cupy`.
+        tensor_type: the class of its arrays.
+        dtypes: its dtypes by their neutral names; by default those that the namespace has under these names.
+        extras: definitions by the name of the op or of a method of `Backend`, in place of those of the namespace; by
+            default none. See `from_array_api`.
+        lazy: whether the library computes later, so that no op may read tensors on the host.
 
     Raises:
         BackendProtocolError: if an extra has the name of no op and of no method of `Backend`.

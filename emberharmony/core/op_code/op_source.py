@@ -110,7 +110,17 @@ class Fast:
 def fast(
     native: Callable[..., Any], when: str, weak: str = "", *, plain: str = "", options: str = ""
 ) -> Callable[[F], F]:
-    """Returns a decorator for a backend's op: compiled ops test the condition and then call `native` directly."""
+    """Returns a decorator for a backend's op: compiled ops test the condition and then call `native` directly.
+
+    Args:
+        native: the function of the library, called with the operands in the declared order.
+        when: the condition for a call with tensors, an expression in which `{0}` and `{1}` stand for the operands; ""
+            where the class of the tensors is enough.
+        weak: the condition for a call whose last operand is not a tensor but a Python number; "" allows none.
+        plain: the name of a published type that the last tensor has only if `when` holds, so that one test is enough;
+            "" if there is none.
+        options: further arguments of the native call, as source, with which it returns no scalar; "" adds none.
+    """
 
     def mark(function: F) -> F:
         function.__fast__ = Fast(native, when, weak, plain, options)  # type: ignore[attr-defined]
