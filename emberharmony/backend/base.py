@@ -494,8 +494,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         if isinstance(value, (self.tensor_type, TensorProxy)) and tensor is value:
             return tensor
         with contextlib.suppress(ValueError):  # NumPy raises it if it would have to copy
-            host = np.asarray(value, copy=False)
-            if not host.size or np.may_share_memory(self.bound.to_numpy(tensor), host):
+            host_array = np.asarray(value, copy=False)
+            if not host_array.size or np.may_share_memory(self.bound.to_numpy(tensor), host_array):
                 return tensor
         raise ArgumentError(
             f"{brief(value)} cannot become a tensor of backend {self.name!r} without a copy, which copy=False refuses; "

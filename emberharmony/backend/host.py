@@ -196,14 +196,14 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
     if array.dtype.kind == "O" and not host and array.size and all(isinstance(item, int) for item in array.flat):
         raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
     if name_of(array.dtype) not in _NAMES:
-        way = "give numbers or booleans"
+        advice = "give numbers or booleans"
         if array.dtype.kind in "US" and isinstance(value, (list, tuple)) and not _is_text(value):
-            way = "it holds text and numbers: convert the text by float(item)"
+            advice = "it holds text and numbers: convert the text by float(item)"
         elif array.dtype.kind in "US":
-            way = "np.unique(x, return_inverse=True)[1] gives class ids of text"
+            advice = "np.unique(x, return_inverse=True)[1] gives class ids of text"
         elif hasattr(value, "select_dtypes"):
-            way = "take the columns with numbers: frame.select_dtypes('number'), and encode the others"
-        raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; {way}")
+            advice = "take the columns with numbers: frame.select_dtypes('number'), and encode the others"
+        raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; {advice}")
 
 
 def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:

@@ -290,9 +290,9 @@ class Promotion:
         if not isinstance(own, Direct):
             as_it_is = count == 1 and not facts.refuses and facts.gives != "float"
             return own if as_it_is or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
-        when, weak, plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
+        when, weak, is_plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
         full = own.full or self.for_all(own.native, facts, count)
-        return fast(own.native, when, weak, plain=plain)(self._promoting(full, facts, count))
+        return fast(own.native, when, weak, plain=is_plain)(self._promoting(full, facts, count))
 
     def for_all(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a native function for each dtype that the op takes; those of some libraries lack kernels for some.

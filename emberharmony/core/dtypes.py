@@ -299,8 +299,8 @@ class _Neutral(dict[Any, DType]):
             if neutral == name and type(native_dtype) is type(native):
                 return neutral  # in the other byte order; not cached, because the backend itself does not use it
         text = getattr(native, "kind", "") in ("U", "S", "T")
-        way = "np.unique(x, return_inverse=True)[1] gives class ids of text" if text else f"cast to {', '.join(ALL)}"
-        raise DTypeError(f"no backend has the dtype {native}; {way}")
+        advice = "np.unique(x, return_inverse=True)[1] gives class ids of text" if text else f"cast to {', '.join(ALL)}"
+        raise DTypeError(f"no backend has the dtype {native}; {advice}")
 
 
 def _do_nothing() -> None:

@@ -109,8 +109,8 @@ def _add_block(so_far: Difference, x: Array, y: Array, bits: int | None) -> Diff
         absolute: float | int = int(gap.max())
         distance = gap.astype(np.float64)
     else:
-        wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
-        distance = np.abs(x.astype(wide) - y.astype(wide))
+        wide_dtype = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
+        distance = np.abs(x.astype(wide_dtype) - y.astype(wide_dtype))
         absolute = float(distance.max())
     largest = np.maximum(np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128)))
     relative = np.where(np.isinf(distance), np.inf, distance / largest)

@@ -169,8 +169,8 @@ def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
     dtypes = {TAGS[name]: HOST[name] for name in TAGS if name != "bfloat16"}
     for item in items:
         if item.tag not in dtypes:
-            way = "cast it to float32" if item.tag == "BF16" else "write a safetensors file"
-            raise DTypeError(f"{brief(item.name)} has dtype {item.tag}, which .npz files lack; {way}")
+            advice = "cast it to float32" if item.tag == "BF16" else "write a safetensors file"
+            raise DTypeError(f"{brief(item.name)} has dtype {item.tag}, which .npz files lack; {advice}")
         if "\0" in item.name or len(item.name.encode()) > 60_000:
             raise ArgumentError(f"{brief(item.name)} is no name in an .npz file")
     try:

@@ -87,11 +87,11 @@ def _finite(values: Array, so_far: Statistics) -> tuple[Array, Statistics]:
 
 def _moments(values: Array) -> tuple[int, Any, Any]:
     """Returns the number of elements, their mean, and the sum of the squares of their distances from it."""
-    wide: Any = np.complex128 if values.dtype.kind == "c" else np.float64
+    wide_dtype: Any = np.complex128 if values.dtype.kind == "c" else np.float64
     if values.dtype.itemsize >= 8 and values.dtype.kind in "fc" and np.abs(values).max() > _LARGE:
-        wide = np.clongdouble if values.dtype.kind == "c" else np.longdouble
-    centre = values.mean(dtype=wide)
-    away = np.subtract(values, centre, dtype=wide)
+        wide_dtype = np.clongdouble if values.dtype.kind == "c" else np.longdouble
+    centre = values.mean(dtype=wide_dtype)
+    away = np.subtract(values, centre, dtype=wide_dtype)
     return values.size, centre, (away.real**2 + away.imag**2).sum() if values.dtype.kind == "c" else (away * away).sum()
 
 

@@ -20,8 +20,8 @@ def as_array(buffer: Any, start: int, info: TensorInfo, path: str, name: str) ->
         WeightFileError: if no backend has the dtype, or NumPy no such shape.
     """
     if info.dtype not in HOST:
-        way = "read its bytes with TensorFile.raw(name), or leave it out with io.load(..., names=...)"
-        raise WeightFileError("dtype", path, f"no backend has its dtype {info.dtype}", name, way)
+        advice = "read its bytes with TensorFile.raw(name), or leave it out with io.load(..., names=...)"
+        raise WeightFileError("dtype", path, f"no backend has its dtype {info.dtype}", name, advice)
     dtype = HOST[info.dtype]
     try:
         array: np.ndarray[Any, Any] = np.ndarray(info.shape, dtype, buffer if info.nbytes else None, start)

@@ -70,8 +70,8 @@ def loading(
 ) -> tuple[list[Step], Loaded]:
     """Returns the steps that assign tensors to a module by name, and what they do; see `Module.load_state_dict`."""
     if not isinstance(values, Mapping):
-        way = "; io.load_model(model, path) reads a file" if isinstance(values, (str, os.PathLike)) else ""
-        raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{way}")
+        advice = "; io.load_model(model, path) reads a file" if isinstance(values, (str, os.PathLike)) else ""
+        raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{advice}")
     require_layout(layout)
     renamed = _rename_keys(values, rename)
     named = saved_places(module, persistent_only=True)

@@ -29,12 +29,12 @@ def first_state(values: list[Any], states: list[State]) -> State:
         values: the parameters.
         states: the state of each.
     """
-    wide = _state_dtype(values)
+    wide_dtype = _state_dtype(values)
     shared = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
     return {
         "count": ops.convert_to_tensor(0, "int32"),
         "numbers": {
-            name: ops.convert_to_tensor(x, "int32" if isinstance(x, int) else wide) for name, x in shared.items()
+            name: ops.convert_to_tensor(x, "int32" if isinstance(x, int) else wide_dtype) for name, x in shared.items()
         },
         "parameters": [{name: x for name, x in state.items() if name not in shared} for state in states],
     }
@@ -52,9 +52,11 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
     after, states = [], []
     widest = _state_dtype(values)
     for value, gradient, before in zip(values, gradients, state["parameters"], strict=True):
-        wide = _computing_dtype(value)
-        new_value, new = applied(gradient, value, _cast(shared, wide) | before, ops.cast(state["count"], wide))
-        if wide == widest:  # the numbers of all such parameters are equal
+        wide_dtype = _computing_dtype(value)
+        new_value, new = applied(
+            gradient, value, _cast(shared, wide_dtype) | before, ops.cast(state["count"], wide_dtype)
+        )
+        if wide_dtype == widest:  # the numbers of all such parameters are equal
             latest = new
         after.append(new_value)
         states.append(_state_without_numbers(new, shared))

@@ -19,10 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _reserved_names() -> set[str]:
     """Returns the names that an op must not have, because it would hide a name of the dispatch or be hidden by one."""
-    taken = {*GLOBALS, *(dtype.name for dtype in ALL)}
+    taken_names = {*GLOBALS, *(dtype.name for dtype in ALL)}
     for owner in (Backend, Bound):
-        taken |= {*dir(owner), *owner.__annotations__}
-    return taken - set(OPS)
+        taken_names |= {*dir(owner), *owner.__annotations__}
+    return taken_names - set(OPS)
 
 
 def register_op(function: F) -> F:

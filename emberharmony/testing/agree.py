@@ -125,10 +125,10 @@ def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: flo
     if want.dtype.kind not in "fc" or got.dtype.kind not in "fcV":
         is_unequal = np.asarray(got != want)
         return f"{_example(got, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
-    wide = got.astype(want.dtype)
+    wide_x = got.astype(want.dtype)
     with np.errstate(all="ignore"):
-        same = (wide == want) | (np.isnan(wide) & np.isnan(want))
-        error = np.where(same, 0.0, np.abs(wide - want))
+        same = (wide_x == want) | (np.isnan(wide_x) & np.isnan(want))
+        error = np.where(same, 0.0, np.abs(wide_x - want))
         over = np.where(same, 0.0, np.nan_to_num(error - (atol + rtol * np.abs(want)), nan=np.inf))
     if not over.size or over.max() <= 0:
         return ""

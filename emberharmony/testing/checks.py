@@ -74,8 +74,8 @@ def promotion(sample: Sample) -> Iterator[Call]:
     if not sample.elementwise or "promotion" in sample.left_out:
         return
     args = sample.cases[0].args
-    taken = OPS[sample.op].facts.takes and "bool" not in OPS[sample.op].facts.refuses
-    if (taken or sample.result == "float") and "bool" not in dtypes_of(sample):
+    takes_booleans = OPS[sample.op].facts.takes and "bool" not in OPS[sample.op].facts.refuses
+    if (takes_booleans or sample.result == "float") and "bool" not in dtypes_of(sample):
         yield _promotion_call(sample, "bool", "booleans", tuple(_cast_input(value, "bool") for value in args))
     if roles != ["Operand", "Operand"]:
         return

@@ -240,13 +240,13 @@ def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> floa
         return float("inf")
     if dtype not in EPSILON:
         return 0.0 if np.array_equal(actual, wanted) else float("inf")
-    wide = np.complex128 if actual.dtype.kind == "c" or wanted.dtype.kind == "c" else np.float64
-    got, wanted = actual.astype(wide), wanted.astype(wide)
+    wide_dtype = np.complex128 if actual.dtype.kind == "c" or wanted.dtype.kind == "c" else np.float64
+    got, wanted = actual.astype(wide_dtype), wanted.astype(wide_dtype)
     with np.errstate(all="ignore"):
         if not np.array_equal(np.isnan(got), np.isnan(wanted)):
             return float("inf")
         infinite = ~np.isfinite(wanted) & ~np.isnan(wanted)
-        if infinite.any() and wide is np.complex128:  # compare the parts: one may be finite, and has an error
+        if infinite.any() and wide_dtype is np.complex128:  # compare the parts: one may be finite, and has an error
             ends, other = (np.stack([z[infinite].real, z[infinite].imag]) for z in (got, wanted))
             return max(
                 error_in_eps(ends.astype(actual.real.dtype), other, actual.real.dtype.name, floor),

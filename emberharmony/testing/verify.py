@@ -42,13 +42,13 @@ def _verify(result: Any, expected: Any, dtype: str, tolerance: float, floor: flo
     name = ops.dtype(result).name if current().is_tensor(result) else ""
     if dtype and name != dtype:
         raise DisagreementError(f"result has dtype {name or 'none'}, expected {dtype}")
-    host = to_host(result)
-    if host.shape != np.shape(expected):
-        raise DisagreementError(f"result has shape {host.shape}, expected {np.shape(expected)}")
-    error = error_in_eps(host, expected, name, floor)
+    host_array = to_host(result)
+    if host_array.shape != np.shape(expected):
+        raise DisagreementError(f"result has shape {host_array.shape}, expected {np.shape(expected)}")
+    error = error_in_eps(host_array, expected, name, floor)
     units = error / tolerance if tolerance else error and np.inf
     if not error <= tolerance:
-        text = f"got {host!r:.200}, expected {np.asarray(expected)!r:.200}"
+        text = f"got {host_array!r:.200}, expected {np.asarray(expected)!r:.200}"
         raise DisagreementError(f"error {error:.3g} eps exceeds the tolerance of {tolerance:g} eps: {text}", units)
     return float(units)
 

@@ -158,14 +158,14 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
         raise ArgumentTypeError(
             f"{op}() takes excluded, the positions of unmapped arguments, as a list, not {type(excluded).__name__}"
         )
-    taken, output_dimensions = _parse(op, signature) if signature is not None else (None, None)
+    input_dimensions, output_dimensions = _parse(op, signature) if signature is not None else (None, None)
 
     @functools.wraps(fn)
     def broadcasting(*args: Any) -> Any:
         result_tree = ResultTree(op)
         places = [i for i in range(len(args)) if i not in excluded]
         tensors = [result_tree.tensor(args[i], "an argument") for i in places]
-        core = [()] * len(tensors) if taken is None else taken
+        core = [()] * len(tensors) if input_dimensions is None else input_dimensions
         if len(core) != len(tensors):
             raise ArgumentError(
                 f"{result_tree.head}the signature names {len(core)} arguments, {len(tensors)} were given"

@@ -422,5 +422,5 @@ def require_callable(op: str, fn: Any) -> None:
         ArgumentTypeError: if it cannot.
     """
     if not callable(fn):
-        way = "; write lambda: in front of the loss: ops.backward(lambda: loss_fn(model(x), y), model)"
-        raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}{way if op == 'backward' else ''}")
+        advice = "; write lambda: in front of the loss: ops.backward(lambda: loss_fn(model(x), y), model)"
+        raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}{advice if op == 'backward' else ''}")

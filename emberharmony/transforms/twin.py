@@ -160,10 +160,10 @@ class NodeNumbers:
     def passing(self, pull: _Pull) -> _Pull:
         """Returns a function that computes the gradients of a node, for one backward pass."""
         watchers_told = watchers()
-        asked = [watcher for watcher in watchers_told if watcher.pulls]
-        if not asked:
+        asking_watchers = [watcher for watcher in watchers_told if watcher.pulls]
+        if not asking_watchers:
             return partial(self._pull_in_place, pull)
-        return partial(self._pull_and_tell, pull, asked, len(asked) == len(watchers_told))
+        return partial(self._pull_and_tell, pull, asking_watchers, len(asking_watchers) == len(watchers_told))
 
     def _pull_in_place(self, pull: _Pull, gradients: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
@@ -188,9 +188,9 @@ class NodeNumbers:
         thread = THREADS.here
         number = node[0]
         place = self._places[number]
-        asked = [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(place[0])]
+        asking_watchers = [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(place[0])]
         step = None
-        if asked:
+        if asking_watchers:
             keys = [number] if number in gradients else [(number, i) for i in range(len(node[3]))]
             step = Pulled(place, self._backend, node, [gradients[key] for key in keys if key in gradients])
         telling = thread.telling
@@ -203,7 +203,7 @@ class NodeNumbers:
             thread.telling = telling
         if step is not None:
             step.gradients = [gradient for _, _, gradient in pulled]
-            tell(asked, "on_pull", step)
+            tell(asking_watchers, "on_pull", step)
         return pulled
 
 
@@ -367,17 +367,17 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
     """
     if isinstance(backend, Twin) and backend.mode >= mode:
         return backend
-    plain = backend.without_watchers
-    kind = type(plain)
-    if mode == GRAPH and not plain.has_nodes:
+    plain_backend = backend.without_watchers
+    kind = type(plain_backend)
+    if mode == GRAPH and not plain_backend.has_nodes:
         mode = TAPE
     if mode == TAPE and all(getattr(kind, name) is method for name, method in _taped_by(kind).items()):
         mode = PLAIN
-    twins = plain.__dict__.setdefault("_twins", {})
+    twins = plain_backend.__dict__.setdefault("_twins", {})
     if mode not in twins:
         with _LOCK:
             if mode not in twins:
-                twins[mode] = _new_twin(plain, mode)
+                twins[mode] = _new_twin(plain_backend, mode)
     return twins[mode]
 
 
@@ -391,9 +391,9 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
 
     def gradients(self: Any, fn: Any, primals: Any) -> Any:
         values, derived = method(self, fn, primals)
-        asked = [watcher for watcher in watchers() if watcher.pulls]
-        if asked and not THREADS.here.telling:
-            tell(asked, "on_derivative", values, derived, self)
+        asking_watchers = [watcher for watcher in watchers() if watcher.pulls]
+        if asking_watchers and not THREADS.here.telling:
+            tell(asking_watchers, "on_derivative", values, derived, self)
         return values, derived
 
     return gradients

@@ -78,8 +78,8 @@ class Namespace(ModuleType):
             return sys.modules.setdefault(part.__name__, part)
         spec = OPS.get(getattr(value, "__name__", ""))
         if spec is None or spec.function is not value:
-            plain = isinstance(value, type) or not callable(value)
-            return value if plain else on_trees(kit, value)
+            is_plain = isinstance(value, type) or not callable(value)
+            return value if is_plain else on_trees(kit, value)
         if spec.takes_callable or spec.returns in ("Any", "Callable[..., Any]"):
             return on_trees(kit, value)
         function = source.function(kit, spec, self._part, name)

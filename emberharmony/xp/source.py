@@ -52,8 +52,8 @@ def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[O
     """Returns the parameters of an op in the order of the standard, with their names there and how they are passed."""
     named = {p.name: p for p in spec.parameters}
     ordered = [(named.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)]
-    taken = {p.name for p, _, _ in ordered}
-    rest = [p for p in spec.parameters if p.name not in taken]
+    taken_names = {p.name for p, _, _ in ordered}
+    rest = [p for p in spec.parameters if p.name not in taken_names]
     return ordered + [(p, p.name, inspect.Parameter.KEYWORD_ONLY) for p in rest]
 
 

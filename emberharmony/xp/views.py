@@ -86,9 +86,9 @@ def links_of(array: Any) -> Any:
         with LOCK:
             links = array._links
             if links.__class__ is tuple:
-                parent, how = links
+                parent, link_kind = links
                 links = new_links()
-                links.parent, links.how, links.element = parent, how, is_element(array, how)
+                links.parent, links.how, links.element = parent, link_kind, is_element(array, link_kind)
                 array._links = links
     return links
 

@@ -153,9 +153,9 @@ class AbstractIndexing:
             for axis in range(places.shape[-1]):
                 nonnegative_indices(places[..., axis], inputs.shape[axis])
         reduction_of(reduction, _REDUCTIONS)
-        whole = (*places.shape[:-1], *inputs.shape[places.shape[-1] :])
-        if broadcast([updates.shape, whole]) != whole:
-            raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {whole}")
+        full_shape = (*places.shape[:-1], *inputs.shape[places.shape[-1] :])
+        if broadcast([updates.shape, full_shape]) != full_shape:
+            raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {full_shape}")
         one = [[0] * places.shape[-1]]
         return self.tensor_of(
             inputs.shape, dtype_from(self, name, inputs, one, self.tensor_of((1,), updates.dtype), reduction)

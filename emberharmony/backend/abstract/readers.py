@@ -154,8 +154,8 @@ class AbstractReaders:
         values = self.tensor_of((count,) if axis is None else resized_shape(x.shape, place, count), x.dtype)
         inverse = self.tensor_of(x.shape if axis is None else (x.shape[place],), places)
         vector = self.tensor_of((count,), places)
-        asked = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
-        others = [part for wanted, part in asked if wanted]
+        requested = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
+        others = [part for wanted, part in requested if wanted]
         return (values, *others) if others else values
 
     @Rule
@@ -176,9 +176,9 @@ class AbstractReaders:
     ) -> Any:
         strategy, beam_width, top_paths, merge_repeated, mask_index = (*options, *_CTC_DEFAULTS[len(options) :])
         # The greedy search reads no values, and checks the shapes and the class that stands for "no label".
-        how = "greedy" if strategy == "beam_search" else strategy
+        text = "greedy" if strategy == "beam_search" else strategy
         labels, scores = self.composed(name)(
-            inputs, sequence_lengths, how, beam_width, top_paths, merge_repeated, mask_index
+            inputs, sequence_lengths, text, beam_width, top_paths, merge_repeated, mask_index
         )
         if strategy != "beam_search":
             return labels, scores
@@ -195,11 +195,11 @@ class AbstractReaders:
                 f"mode {mode!r} is not defined for {self.dtype_of(x).name}; cast the tensor first (ops.cast)"
             )
         try:
-            whole = self.get_item(x, key).shape
+            full_shape = self.get_item(x, key).shape
         except NoValueError:  # how many elements a mask selects is not known here, so that `new` is not checked
             return x
-        if not suits(new.shape, whole):
-            raise does_not_fit(new.shape, whole)
+        if not suits(new.shape, full_shape):
+            raise does_not_fit(new.shape, full_shape)
         return x
 
     def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:

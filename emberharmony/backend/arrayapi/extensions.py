@@ -78,8 +78,8 @@ class Factors(Definitions):
         dtype, single = tensors[0].dtype, library.dtypes["float32"]
         if not library.is_half(tensors[0]):
             return tensors, lambda x: x
-        wide = [library.widen(x) for x in tensors]
-        return wide, lambda x: library.astype(x, dtype) if x.dtype == single else x
+        wide_tensors = [library.widen(x) for x in tensors]
+        return wide_tensors, lambda x: library.astype(x, dtype) if x.dtype == single else x
 
     def _finite(self, x: Any) -> Any:
         """Returns a tensor of matrices, checked to be finite, because some LAPACK hang on other ones.

@@ -125,8 +125,8 @@ class Library:
         if self.dtypes.neutral[dtype] is not bfloat16:
             return self.xp.asarray(array, dtype=dtype)
         # The bits, because a cast may lose the sign of NaN.
-        wide = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-        return self.astype(self.xp.asarray(wide, dtype=self.dtypes["float32"]), dtype)
+        wide_x = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        return self.astype(self.xp.asarray(wide_x, dtype=self.dtypes["float32"]), dtype)
 
     def to_host(self, x: Any) -> np.ndarray:
         """Returns a tensor as a host array."""
@@ -166,8 +166,8 @@ class Library:
         """Returns a floating or complex tensor in the widest dtype of its kind; other tensors unchanged."""
         kind = self.kind(x)
         names = {"float": ("float64", "float32"), "complex": ("complex128", "complex64")}.get(kind, ())
-        wide = next((name for name in names if name in self.dtypes.natives), None)
-        return x if wide is None else self.astype(x, self.dtypes[wide])
+        wide_dtype = next((name for name in names if name in self.dtypes.natives), None)
+        return x if wide_dtype is None else self.astype(x, self.dtypes[wide_dtype])
 
 
 class Definitions:

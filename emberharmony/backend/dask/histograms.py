@@ -47,8 +47,11 @@ class DaskHistogramsOps:
         if weights is None:
             return self._sum_over_blocks(_bincount, [numbers], (None, length), length, DTYPES["int64"])
         weights = promotion.floats(weights)
-        wide = cast(weights, DTYPES["float64"])
-        return cast(self._sum_over_blocks(_bincount, [numbers, wide], (length,), length, wide.dtype), weights.dtype)
+        wide_weights = cast(weights, DTYPES["float64"])
+        return cast(
+            self._sum_over_blocks(_bincount, [numbers, wide_weights], (length,), length, wide_weights.dtype),
+            weights.dtype,
+        )
 
     def histogram(self, x: da.Array, bins: int = 10, range: Any = None) -> tuple[da.Array, da.Array]:
         """Counts block by block, between edges from the smallest to the largest number; nothing is computed."""

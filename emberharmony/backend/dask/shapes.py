@@ -23,9 +23,9 @@ class DaskShapeOps:
 
     @staticmethod
     def expand_dims(x: da.Array, axis: Any = 0) -> da.Array:
-        whole = expanded_shape(with_known_lengths(x).shape, axis)
-        new = nonnegative_axes(axis, len(whole))
-        return x[tuple(None if a in new else slice(None) for a in range(len(whole)))]
+        full_shape = expanded_shape(with_known_lengths(x).shape, axis)
+        new = nonnegative_axes(axis, len(full_shape))
+        return x[tuple(None if a in new else slice(None) for a in range(len(full_shape)))]
 
     @staticmethod
     def squeeze(x: da.Array, axis: Any = None) -> da.Array:
@@ -36,10 +36,10 @@ class DaskShapeOps:
 
     @staticmethod
     def broadcast_to(x: da.Array, shape: Any) -> da.Array:
-        whole = shapes_of("broadcast_to", x, shape).shape
-        if 0 in whole:
-            return zeros(whole, x.dtype)
-        return spread(x, whole)
+        full_shape = shapes_of("broadcast_to", x, shape).shape
+        if 0 in full_shape:
+            return zeros(full_shape, x.dtype)
+        return spread(x, full_shape)
 
     @staticmethod
     def concatenate(xs: list[da.Array], axis: int | None = 0) -> da.Array:

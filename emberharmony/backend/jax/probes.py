@@ -24,12 +24,12 @@ class JAXProbes(Probes):
         concrete_tensor = concrete(tensor)
         if concrete_tensor is None:
             return 0.0  # the values are not at hand
-        host = at_hand(concrete_tensor)
-        if host is None:
+        host_array = at_hand(concrete_tensor)
+        if host_array is None:
             return super().probe(concrete_tensor)
-        wide = host if host.dtype.itemsize > 2 else host.astype(np.float32)
+        wide_x = host_array if host_array.dtype.itemsize > 2 else host_array.astype(np.float32)
         with np.errstate(all="ignore"):
-            return float(np.abs(wide).sum())
+            return float(np.abs(wide_x).sum())
 
     def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
         """Returns the places of the probes that are not finite."""

@@ -87,15 +87,15 @@ class JAXTensorOps:
         x = exporter(x, copy)
         refuse_copy(copy)
         try:
-            host = np.from_dlpack(x)
+            host_array = np.from_dlpack(x)
         except RuntimeError as error:
             if passing(error):
                 raise
             tensor = jnp.from_dlpack(x, copy=True)  # NumPy does not import bfloat16
             DTYPES.neutral[tensor.dtype]
             return tensor if target_device is None else jax.device_put(tensor, target_device)
-        DTYPES.neutral[host.dtype]  # raises for a dtype that the backend does not have
-        return of_host(host, None, target_device)
+        DTYPES.neutral[host_array.dtype]  # raises for a dtype that the backend does not have
+        return of_host(host_array, None, target_device)
 
     @staticmethod
     def to_numpy(x: jax.Array) -> np.ndarray:

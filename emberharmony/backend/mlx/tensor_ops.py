@@ -70,13 +70,13 @@ class MLXTensorOps:
         x = exporter(x, copy)
         refuse_copy(copy)
         try:
-            host = np.from_dlpack(x)
+            host_array = np.from_dlpack(x)
         except RuntimeError as error:
             if passing(error):
                 raise
             # NumPy does not import bfloat16. MLX does, but it cannot import everything: it narrows float64.
             return mx.from_dlpack(x)
-        return self.from_numpy(host)
+        return self.from_numpy(host_array)
 
     @staticmethod
     def to_numpy(x: mx.array) -> np.ndarray:

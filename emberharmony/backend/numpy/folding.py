@@ -53,15 +53,15 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
             x, (None if axis is None else tuple(axis)) if axis.__class__ is not int else (axis,), None, None, keepdims
         )
     axes = nonnegative_axes(axis, x.ndim)
-    wide = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype
+    wide_dtype = _WIDER.get(x.dtype.char, x.dtype) if ufunc is np.add else x.dtype
     if not x.flags.c_contiguous:
         if x.flags.f_contiguous:
             # The transposed tensor is contiguous.
             return fold(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes), keepdims).T
-        return ufunc.reduce(x, axes, wide, None, keepdims).astype(x.dtype, copy=False)
+        return ufunc.reduce(x, axes, wide_dtype, None, keepdims).astype(x.dtype, copy=False)
     shape, dtype = list(x.shape), x.dtype
     for first, end in reversed(_runs(axes)):
-        x = _fold_middle(ufunc, x.reshape(math.prod(shape[:first]), -1, math.prod(shape[end:])), wide)
+        x = _fold_middle(ufunc, x.reshape(math.prod(shape[:first]), -1, math.prod(shape[end:])), wide_dtype)
         shape[first:end] = [1] * (end - first)
     return x.reshape(shape if keepdims else [n for a, n in enumerate(shape) if a not in axes]).astype(dtype, copy=False)
 

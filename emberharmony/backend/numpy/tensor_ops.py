@@ -56,10 +56,10 @@ class NumpyTensorOps:
         if device is not None:
             place(device)
         if x.dtype not in DTYPES.neutral:
-            host = to_host(x)
-            DTYPES.neutral[host.dtype]  # raises for a dtype that the backend does not have
+            host_array = to_host(x)
+            DTYPES.neutral[host_array.dtype]  # raises for a dtype that the backend does not have
             refuse_copy(copy)
-            x = host
+            x = host_array
         result = x if dtype is None else cast(x, dtype)
         if copy is None or (copy is False and result is x):
             return result

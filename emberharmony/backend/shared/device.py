@@ -132,8 +132,8 @@ def _address_space() -> int:
     allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
     if allowed == resource.RLIM_INFINITY:
         return -1
-    taken = _read("/proc/self/statm").split()
-    return max(int(allowed) - (int(taken[0]) * resource.getpagesize() if taken else 0), 0)
+    pages = _read("/proc/self/statm").split()
+    return max(int(allowed) - (int(pages[0]) * resource.getpagesize() if pages else 0), 0)
 
 
 def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = lambda: ADDRESSABLE) -> None:

@@ -122,9 +122,9 @@ def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:
     if value.dtype.kind == "c":
         raise DTypeError(f"{name} is real, not {value.dtype}")
     check_fits_shape(name, value.shape, as_shape(shape))
-    wide = value.astype(np.float64)
-    domain.check_all(name, wide)
-    return wide
+    wide_value = value.astype(np.float64)
+    domain.check_all(name, wide_value)
+    return wide_value
 
 
 def integral(name: str, value: Any, shape: Any) -> Any:

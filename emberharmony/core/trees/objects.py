@@ -70,18 +70,18 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
     unread = [root]
     while unread:
         value = unread.pop()
-        way = ways[value.__class__]
-        if way == "skipped":
+        advice = ways[value.__class__]
+        if advice == "skipped":
             continue
         place = id(value)
-        if way == "found":
+        if advice == "found":
             instances[place] = value
         elif place in entered:
             continue
-        elif way == "attributes":
+        elif advice == "attributes":
             entered[place] = value
             unread += [*value.__dict__.values()][::-1]
-        elif way == "list":
+        elif advice == "list":
             entered[place] = value
             unread += value[::-1]
         else:
@@ -156,13 +156,13 @@ class _Ways(dict[type, str]):
 
     def __missing__(self, cls: type) -> str:
         if ENTERED[cls]:
-            way = "attributes" if cls.__dictoffset__ and not SLOTS[cls] else "entered"
+            advice = "attributes" if cls.__dictoffset__ and not SLOTS[cls] else "entered"
         elif KINDS[cls] in (LEAF, "none"):
-            way = "found" if KINDS[cls] == LEAF and issubclass(cls, self.kind) else "skipped"
+            advice = "found" if KINDS[cls] == LEAF and issubclass(cls, self.kind) else "skipped"
         else:
-            way = "entered"
-        self[cls] = way
-        return way
+            advice = "entered"
+        self[cls] = advice
+        return advice
 
 
 class _WaysByKind(dict[type, _Ways]):

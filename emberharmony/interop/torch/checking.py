@@ -142,8 +142,8 @@ def _error(got: Any, wanted: Any, least: float = 0.0) -> float:
     # Imported here, because it imports PyTorch.
     from emberharmony.interop.torch.capture.reference import relative_error
 
-    host = ops.to_numpy(ops.cast(got, "float32") if ops.dtype(got) == "bfloat16" else got)
-    return relative_error(host, wanted, least)
+    host_array = ops.to_numpy(ops.cast(got, "float32") if ops.dtype(got) == "bfloat16" else got)
+    return relative_error(host_array, wanted, least)
 
 
 def _first(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance: float) -> str:
@@ -154,11 +154,11 @@ def _first(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance
     args, kwargs = net.example()
     graph = runner.graph
     inputs = net.inputs(runner, args, kwargs)
-    host = [ops.to_numpy(x) if ops.is_tensor(x) else x for x in inputs]
+    host_array = [ops.to_numpy(x) if ops.is_tensor(x) else x for x in inputs]
     for place, slot in enumerate(graph.slots):
-        host[place] = slot.target if slot.kind == "layer" else host[place]
+        host_array[place] = slot.target if slot.kind == "layer" else host_array[place]
     assert net.source is not None
-    for step in steps(net.source, graph, host):
+    for step in steps(net.source, graph, host_array):
         note = _difference(runner, graph, step, inputs, tolerance, gradient_tolerance)
         if note:
             return f"{graph.describe(step.place)}: {note}"

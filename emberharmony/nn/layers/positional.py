@@ -165,16 +165,16 @@ class SinusoidalPositionalEncoding(Module):
         self.scale, self._factor = scale, math.sqrt(2 / dims) if scale is None else scale
         self.cos_first, self.full_turns = cos_first, full_turns
         first, last, pairs = math.log(max_freq), math.log(min_freq), dims // 2
-        turn = 2 * math.pi if full_turns else 1.0
-        self._frequencies = [turn * math.exp(first + (last - first) * i / max(pairs - 1, 1)) for i in range(pairs)]
+        angle = 2 * math.pi if full_turns else 1.0
+        self._frequencies = [angle * math.exp(first + (last - first) * i / max(pairs - 1, 1)) for i in range(pairs)]
 
     def __call__(self, x: TensorLike) -> Tensor:
         positions = ops.expand_dims(x, -1)
         kind = ops.dtype(positions)
         # In half precision the angles of positions over 2,048 would be off by whole radians.
-        wide: DTypeLike = kind if kind.is_floating and kind.itemsize > 4 else "float32"
-        frequencies = ops.to_device(ops.array(self._frequencies, wide), ops.get_device(positions))
-        angles = ops.multiply(ops.cast(positions, wide), frequencies)
+        wide_dtype: DTypeLike = kind if kind.is_floating and kind.itemsize > 4 else "float32"
+        frequencies = ops.to_device(ops.array(self._frequencies, wide_dtype), ops.get_device(positions))
+        angles = ops.multiply(ops.cast(positions, wide_dtype), frequencies)
         parts = [ops.sin(angles), ops.cos(angles)]
         encoding = ops.multiply(ops.concatenate(parts[::-1] if self.cos_first else parts, -1), self._factor)
         return ops.cast(encoding, kind) if kind.is_floating else encoding

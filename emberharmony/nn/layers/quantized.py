@@ -324,10 +324,10 @@ def quantization_error(
     for name, layer in _layers_to_quantize(model, where):
         matrix = layer.weight
         values = _quantize_layer(name, layer, group_size, bits)._values()
-        wide = ops.cast(matrix, "float32")
-        difference = ops.subtract(ops.cast(values, "float32"), wide)
-        top = ops.max(ops.abs(wide))
-        squares = [ops.mean(ops.square(ops.divide(each, top))) for each in (difference, wide)]
+        wide_matrix = ops.cast(matrix, "float32")
+        difference = ops.subtract(ops.cast(values, "float32"), wide_matrix)
+        top = ops.max(ops.abs(wide_matrix))
+        squares = [ops.mean(ops.square(ops.divide(each, top))) for each in (difference, wide_matrix)]
         numbers = ops.stack([ops.max(ops.abs(difference)), *squares])
         largest, wrong, whole = ops.to_numpy(numbers).tolist()
         errors[name] = QuantizationError(largest, math.sqrt(wrong / whole) if largest else 0.0)

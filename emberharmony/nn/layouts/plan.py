@@ -131,8 +131,8 @@ def _weights(
 def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:
     rows = []
     for part in weight.parts:
-        whole = shapes[part.source]
-        rows.append(whole[0] if part.start is None and whole else (part.stop or 1) - (part.start or 0))
+        full_shape = shapes[part.source]
+        rows.append(full_shape[0] if part.start is None and full_shape else (part.stop or 1) - (part.start or 0))
     first = shapes[weight.parts[0].source]
     joined = (sum(rows), *first[1:]) if first else ()
     try:

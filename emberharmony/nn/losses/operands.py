@@ -68,8 +68,8 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     kind = as_inexact(kind)
     if kind.is_complex:
         raise fault(DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real(x) and ops.imag(x)"))
-    wide = ops.float32 if kind.bits == 16 else kind
-    return [x if own == wide else ops.cast(x, wide) for x, own in zip(tensors, kinds, strict=True)], kind
+    wide_dtype = ops.float32 if kind.bits == 16 else kind
+    return [x if own == wide_dtype else ops.cast(x, wide_dtype) for x, own in zip(tensors, kinds, strict=True)], kind
 
 
 def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:

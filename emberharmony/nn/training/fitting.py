@@ -216,11 +216,13 @@ class _Run:
             self.history.stopped = fault
             warnings.warn(f"fit() stopped: {fault}", NonFiniteLossWarning, stacklevel=4)
             return False
-        taken = self.history[-1]
-        if self._validation is not None and (taken.step == self.total or taken.step % self._validate_every == 0):
-            self.history[-1] = taken = taken._replace(validation=_validate(self._module, self._validation))
-        self.shown.show(taken)
-        self.history.stopped = next((text for text in [call(taken) for call in self._callbacks] if text), "")
+        last_step = self.history[-1]
+        if self._validation is not None and (
+            last_step.step == self.total or last_step.step % self._validate_every == 0
+        ):
+            self.history[-1] = last_step = last_step._replace(validation=_validate(self._module, self._validation))
+        self.shown.show(last_step)
+        self.history.stopped = next((text for text in [call(last_step) for call in self._callbacks] if text), "")
         return not self.history.stopped
 
     def _change(self, inputs: tuple[Any, ...]) -> str:

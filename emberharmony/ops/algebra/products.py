@@ -163,9 +163,9 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
     """
     shared_solver.check_paired(x1, x2, axis)
     kind = promote(dtype(x1), dtype(x2))
-    wide = "float32" if kind.is_floating and kind.bits == 16 else kind
-    x1, x2 = (moveaxis(cast(x, wide), axis, -1) for x in (x1, x2))
-    return cast(sum(multiply(conj(x1), x2), -1, dtype=wide), kind)
+    wide_dtype = "float32" if kind.is_floating and kind.bits == 16 else kind
+    x1, x2 = (moveaxis(cast(x, wide_dtype), axis, -1) for x in (x1, x2))
+    return cast(sum(multiply(conj(x1), x2), -1, dtype=wide_dtype), kind)
 
 
 @op(autocast="half")

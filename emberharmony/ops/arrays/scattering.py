@@ -23,20 +23,20 @@ _COMBINE: dict[str, Any] = {"add": add, "mul": multiply, "max": maximum, "min": 
 
 def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str | None) -> Tensor:
     """Returns old and new elements, combined by a reduction; for equal indices the last update by default."""
-    how = shared.reduction_of(reduction, _COMBINE)
-    if how in ("max", "min"):
+    reduction_name = shared.reduction_of(reduction, _COMBINE)
+    if reduction_name in ("max", "min"):
         refuse_complex(inputs)
     plan = shared.Scattered(on_host(indices), tuple(inputs.shape))
     values = broadcast_to(cast(updates, dtype_of(inputs)), (*plan.shape, *plan.rest))
     if not plan.places.size or not plan.size:
         return inputs
     rows, old = reshape(values, (plan.places.size, *plan.rest)), reshape(inputs, (plan.count, *plan.rest))
-    if how is None:
+    if reduction_name is None:
         source = plan.last()
     else:
-        rows, places = _combine_rows(plan, rows, _COMBINE[how])
+        rows, places = _combine_rows(plan, rows, _COMBINE[reduction_name])
         source = plan.with_rows_at(places)
-        rows = _COMBINE[how](take(old, places, 0), rows)
+        rows = _COMBINE[reduction_name](take(old, places, 0), rows)
     return reshape(take(concatenate([old, rows], 0), source, 0), inputs.shape)
 
 

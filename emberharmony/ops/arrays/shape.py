@@ -235,8 +235,8 @@ def broadcast_arrays(*arrays: TensorLike) -> tuple[Tensor, ...]:
 
     See also: `broadcast_shapes`, the shape alone; `broadcast_to`, a given shape.
     """
-    whole = shared.broadcast_shapes(*(tuple(x.shape) for x in arrays))
-    return tuple([broadcast_to(x, whole) for x in arrays])
+    full_shape = shared.broadcast_shapes(*(tuple(x.shape) for x in arrays))
+    return tuple([broadcast_to(x, full_shape) for x in arrays])
 
 
 @op
@@ -486,8 +486,8 @@ def tile(x: TensorLike, repeats: int | Sequence[int]) -> Tensor:
         >>> ops.tile([1, 2], 2).tolist()
         [1, 2, 1, 2]
     """
-    split_shape, whole, final = shared.tile_shapes(repeats, x.shape)
-    return reshape(broadcast_to(reshape(x, split_shape), whole), final)
+    split_shape, full_shape, final = shared.tile_shapes(repeats, x.shape)
+    return reshape(broadcast_to(reshape(x, split_shape), full_shape), final)
 
 
 @op

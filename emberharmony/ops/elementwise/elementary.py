@@ -121,9 +121,9 @@ def log1p(x: TensorLike) -> Tensor:
     total = add(x, 1.0)
     # The logarithm of the rounded sum, corrected by what the rounding lost.
     rounded_x = subtract(total, 1.0)
-    usual = logical_and(not_equal(rounded_x, 0.0), isfinite(total))
-    corrected = multiply(log(where(usual, total, 1.0)), divide(x, where(usual, rounded_x, 1.0)))
-    return where(usual, corrected, where(isfinite(total), x, log(total)))
+    is_regular = logical_and(not_equal(rounded_x, 0.0), isfinite(total))
+    corrected = multiply(log(where(is_regular, total, 1.0)), divide(x, where(is_regular, rounded_x, 1.0)))
+    return where(is_regular, corrected, where(isfinite(total), x, log(total)))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")

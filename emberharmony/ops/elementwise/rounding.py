@@ -208,16 +208,16 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     if exponent.is_floating or exponent.is_complex:
         raise DTypeError(f"the exponents x2 are integers, not {exponent.name}; cast them first (ops.cast)")
     x = cast(x1, as_inexact(base_dtype))
-    wide = bodies.widest(x)
+    wide_x = bodies.widest(x)
     if exponent.is_integer:
         limits = IntegerInfo.of(exponent)
         x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))
-    rest = cast(cast(x2, "int32"), dtype_of(wide))
+    rest = cast(cast(x2, "int32"), dtype_of(wide_x))
     for _ in range(12):
         # No step but the last one may leave the range of normal numbers downwards, where digits are lost.
         step = minimum(maximum(rest, -500.0), 500.0)
-        wide, rest = multiply(wide, power(2.0, step)), subtract(rest, step)
-    return cast(wide, dtype_of(x))
+        wide_x, rest = multiply(wide_x, power(2.0, step)), subtract(rest, step)
+    return cast(wide_x, dtype_of(x))
 
 
 @op(elementwise=True, finite="yes")

@@ -53,8 +53,10 @@ def rgb_to_grayscale(
         [[[118]]]
     """
     axis = shared_image.colours(images.shape, data_format)
-    wide = cast(images, shared_image.computed_in(dtype(images)))
-    red, green, blue = (multiply(part, share) for part, share in zip(unstack(wide, axis=axis), _LUMA, strict=True))
+    wide_dtype = cast(images, shared_image.computed_in(dtype(images)))
+    red, green, blue = (
+        multiply(part, share) for part, share in zip(unstack(wide_dtype, axis=axis), _LUMA, strict=True)
+    )
     return to_image_dtype(expand_dims(add(add(red, green), blue), axis), dtype(images))
 
 
@@ -117,11 +119,11 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
     """
     axis, kind = shared_image.colours(images.shape, data_format), _floating(images)
     hue, saturation, value = unstack(cast(images, shared_image.computed_in(kind)), axis=axis)
-    turn = multiply(mod(hue, 1.0), 6.0)
+    angle = multiply(mod(hue, 1.0), 6.0)
     shares = [
-        subtract(absolute(subtract(turn, 3.0)), 1.0),
-        subtract(2.0, absolute(subtract(turn, 2.0))),
-        subtract(2.0, absolute(subtract(turn, 4.0))),
+        subtract(absolute(subtract(angle, 3.0)), 1.0),
+        subtract(2.0, absolute(subtract(angle, 2.0))),
+        subtract(2.0, absolute(subtract(angle, 4.0))),
     ]
     grey = subtract(1.0, saturation)
     parts = [multiply(value, add(grey, multiply(saturation, clip(share, 0.0, 1.0)))) for share in shares]

@@ -214,8 +214,8 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
     Source: `scipy.ndimage.sobel`.
     """
     down, across = shared_image.spatial_axes(images.shape, data_format)
-    wide = cast(images, shared_image.computed_in(dtype(images)))
-    x = pad(wide, [(int(a - images.ndim in (down, across)),) * 2 for a in range(images.ndim)], "edge")
+    wide_dtype = cast(images, shared_image.computed_in(dtype(images)))
+    x = pad(wide_dtype, [(int(a - images.ndim in (down, across)),) * 2 for a in range(images.ndim)], "edge")
     edges = [
         _correlate(_correlate(x, (-1.0, 0.0, 1.0), along), (1.0, 2.0, 1.0), over)
         for along, over in ((down, across), (across, down))

@@ -262,8 +262,8 @@ def polyval(p: TensorLike, x: TensorLike) -> Tensor:
     if len(p.shape) != 1:
         raise ShapeError(f"expected a vector of coefficients, got shape {tuple(p.shape)}")
     result = promote(dtype_of(p), dtype_of(x))
-    wide = "float32" if result.bits == 16 and result.is_floating else result
-    p, x = cast(p, wide), cast(x, wide)
+    wide_dtype = "float32" if result.bits == 16 and result.is_floating else result
+    p, x = cast(p, wide_dtype), cast(x, wide_dtype)
     value = broadcast_to(p[0], x.shape) if p.shape[0] else zeros_like(x)
     for coefficient in unstack(p)[1:]:
         value = add(multiply(value, x), coefficient)

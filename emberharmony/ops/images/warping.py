@@ -182,8 +182,8 @@ def grid_sample(
         )
     last = shared_image.spatial_axes(images.shape, data_format, n)[0] == -n - 1
     x = images if last else moveaxis(images, 1, -1)
-    wide = shared_image.computed_in(dtype(grid))
-    shares = unstack(cast(to_device(grid, get_device(images)), wide), axis=-1)[::-1]
+    wide_dtype = shared_image.computed_in(dtype(grid))
+    shares = unstack(cast(to_device(grid, get_device(images)), wide_dtype), axis=-1)[::-1]
     places = [
         multiply(add(share, 1.0), (size - 1) / 2)
         if align_corners
@@ -322,10 +322,10 @@ def _rows_at(
     if 0 in shape:
         raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
     kind = dtype(rows)
-    wide = shared_image.computed_in(kind)
+    wide_dtype = shared_image.computed_in(kind)
     varying = hasattr(value, "shape") or isinstance(value, list)
     outside = option("fill_value", value, rows) if varying else shared_image.fitting_value(value, kind)
-    table = cast(rows, wide) if order else rows
+    table = cast(rows, wide_dtype) if order else rows
     total: Any = None
     for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):
         index: Any = first
@@ -341,7 +341,7 @@ def _rows_at(
         if inside is not None:
             part = where(expand_dims(inside, -1), part, outside)
         if weight is not None:
-            part = multiply(part, expand_dims(cast(weight, wide), -1))
+            part = multiply(part, expand_dims(cast(weight, wide_dtype), -1))
         total = part if total is None else add(total, part)
     return to_image_dtype(total, kind) if order else cast(total, kind)
 

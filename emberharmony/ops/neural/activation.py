@@ -417,15 +417,15 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         [0.0]
     """
     x_dtype, kind = dtype(x), as_inexact(dtype(x))
-    wide = "float32" if kind.bits == 16 else kind
-    x = x if x_dtype == wide else cast(x, wide)
+    wide_dtype = "float32" if kind.bits == 16 else kind
+    x = x if x_dtype == wide_dtype else cast(x, wide_dtype)
     if 0 in x.shape:
         nonnegative_axes(axis, len(x.shape))
     else:
         # Subtract the maximum first: adding it to the small logarithm of the sum would cost digits.
         shifted = subtract(x, stop_gradient(max(x, axis, True)))
         x = subtract(shifted, log(sum(exp(shifted), axis, True)))
-    return x if kind == wide else cast(x, kind)
+    return x if kind == wide_dtype else cast(x, kind)
 
 
 @op(elementwise=True)

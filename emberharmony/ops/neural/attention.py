@@ -152,8 +152,8 @@ def rope(
     (place,) = nonnegative_axes(axis, len(x.shape))
     start, factor = number("base", base), number("scale", scale)
     pairs = shared_attention.check_rotation(x.shape, place, dims, start, frequencies)
-    wide = widen(x)
-    kind, device = dtype(wide), get_device(wide)
+    wide_x = widen(x)
+    kind, device = dtype(wide_x), get_device(wide_x)
     if frequencies is None and isinstance(offset, int):
         rotations = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)
         cosine, sine = (to_device(convert_to_tensor(table, kind), device) for table in rotations)
@@ -171,7 +171,7 @@ def rope(
         cosine, sine = cos(angles), sin(angles)
     shape = [x.shape[a] if a == place or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
     cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
-    rotated = get_item(wide, (..., slice(0, 2 * pairs)))
+    rotated = get_item(wide_x, (..., slice(0, 2 * pairs)))
     if traditional:
         grouped = reshape(rotated, (*x.shape[:-1], pairs, 2))
         one, other = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
@@ -186,5 +186,5 @@ def rope(
     else:
         result = concatenate(rotated_pair, -1)
     if 2 * pairs < x.shape[-1]:
-        result = concatenate([result, get_item(wide, (..., slice(2 * pairs, None)))], -1)
+        result = concatenate([result, get_item(wide_x, (..., slice(2 * pairs, None)))], -1)
     return cast(result, as_inexact(dtype(x)))

@@ -273,9 +273,9 @@ def lp_pool(
     kind = dtype(divide(inputs, 1.0))
     if math.isinf(exponent):
         return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), kind)
-    wide = cast(inputs, "float32" if kind.bits == 16 else kind)
+    wide_inputs = cast(inputs, "float32" if kind.bits == 16 else kind)
     size = math.prod(shared_convolution.per_axis(pool_size, shared_convolution.spatial(inputs.ndim), "pool_size"))
-    mean_power = average_pool(power(wide, exponent), pool_size, strides, "valid", data_format, ceil_mode)
+    mean_power = average_pool(power(wide_inputs, exponent), pool_size, strides, "valid", data_format, ceil_mode)
     total = multiply(mean_power, size)
     # The derivative of a root is infinite at 0, so the root of another number is taken there.
     is_zero = equal(total, 0)

@@ -72,10 +72,10 @@ def rnn(
     shared_recurrent.check_activation(activation)
     batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
-    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
-    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
-    across = matrix_transpose(_cast_if_needed(weight_hh, wide))
-    state = _first(h, batch, hidden, wide, x, layer_axis)
+    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
+    across = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
+    state = _first(h, batch, hidden, wide_dtype, x, layer_axis)
     function = tanh if activation == "tanh" else relu
     states = []
     for given in inputs[::-1] if reverse else inputs:
@@ -118,13 +118,13 @@ def gru(
     """
     batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
-    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
-    inputs = _inputs(x, weight_ih, (bias_ih,), wide, time_major)
+    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    inputs = _inputs(x, weight_ih, (bias_ih,), wide_dtype, time_major)
     across, offset = (
-        matrix_transpose(_cast_if_needed(weight_hh, wide)),
-        None if bias_hh is None else _cast_if_needed(bias_hh, wide),
+        matrix_transpose(_cast_if_needed(weight_hh, wide_dtype)),
+        None if bias_hh is None else _cast_if_needed(bias_hh, wide_dtype),
     )
-    state = _first(h, batch, hidden, wide, x, layer_axis)
+    state = _first(h, batch, hidden, wide_dtype, x, layer_axis)
     states = []
     for given in inputs[::-1] if reverse else inputs:
         state_part = matmul(state, across)
@@ -182,12 +182,12 @@ def lstm(
     )
     shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
     shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
-    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
-    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide, time_major)
-    across = matrix_transpose(_cast_if_needed(weight_hh, wide))
-    projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide))
-    state = _first(h, batch, outputs, wide, x, layer_axis)
-    cell = _first(c, batch, hidden, wide, x, layer_axis)
+    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
+    across = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
+    projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide_dtype))
+    state = _first(h, batch, outputs, wide_dtype, x, layer_axis)
+    cell = _first(c, batch, hidden, wide_dtype, x, layer_axis)
     states = []
     for given in inputs[::-1] if reverse else inputs:
         enter, forget, new, leave = split(add(given, matmul(state, across)), 4, -1)

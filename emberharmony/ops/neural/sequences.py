@@ -175,8 +175,8 @@ def ctc_decode(
     if strategy == "beam_search":
         if not 1 <= top_paths <= beam_width:
             raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
-        host = to_numpy(logits).astype("float64")
-        paths, best = decoding.beam_search(host, to_numpy(sequence_lengths), beam_width, top_paths, blank)
+        host_array = to_numpy(logits).astype("float64")
+        paths, best = decoding.beam_search(host_array, to_numpy(sequence_lengths), beam_width, top_paths, blank)
         return convert_to_tensor(paths, device=device), convert_to_tensor(best, dtype(logits), device=device)
     if strategy != "greedy":
         raise ArgumentError(f"expected strategy 'greedy' or 'beam_search', got {strategy!r}")

@@ -122,6 +122,6 @@ def _segments(
     shared_segments.check_segments(ids.shape, tuple(data.shape))
     start, count = shared_segments.neutral_element(kind, reduction), shared_segments.segments(ids, num_segments)
     # Half precision is combined in float32, to keep its digits.
-    wide = cast(data, "float32") if kind.is_floating and kind.bits == 16 else data
-    rows = full((count, *data.shape[1:]), start, dtype_of(wide), get_device(data))
-    return cast(scatter_update(rows, ids.reshape(-1, 1), wide, reduction) if count else rows, kind)
+    wide_data = cast(data, "float32") if kind.is_floating and kind.bits == 16 else data
+    rows = full((count, *data.shape[1:]), start, dtype_of(wide_data), get_device(data))
+    return cast(scatter_update(rows, ids.reshape(-1, 1), wide_data, reduction) if count else rows, kind)

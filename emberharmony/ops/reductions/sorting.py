@@ -327,8 +327,8 @@ def unique(
             index, counts = pad(index, (0, missing)), pad(counts, (0, missing))
     values = moveaxis(values, 0, place)
     inverse = reshape(inverse, x.shape) if axis is None else inverse
-    asked = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
-    others = [part for wanted, part in asked if wanted]
+    requested = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
+    others = [part for wanted, part in requested if wanted]
     return (values, *others) if others else values
 
 

@@ -75,10 +75,10 @@ class Lookahead(Wrapper):
         after, inner = self.optimizer.update(grads, state["optimizer"], params)
         fast, structure = ops.tree_flatten(after)
         count = inner["count"]
-        turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
+        is_turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
         moved = [self._moved_slow_weights(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
-        slow = choose(turn, moved, state["slow"])
-        return ops.tree_unflatten(structure, choose(turn, moved, fast)), inner, {"slow": slow}
+        slow = choose(is_turn, moved, state["slow"])
+        return ops.tree_unflatten(structure, choose(is_turn, moved, fast)), inner, {"slow": slow}
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the slow weights by the index of the parameter."""

@@ -56,14 +56,16 @@ def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
     if not isinstance(subscripts, str):
         return NotImplemented
     text = subscripts.replace(" ", "")
-    taken, arrow, output_letters = text.partition("->")
+    operand_letters, arrow, output_letters = text.partition("->")
     letter = next(c for c in "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA" if c not in text)
-    terms = taken.split(",")
+    terms = operand_letters.split(",")
     if len(terms) != len(operands):
         return NotImplemented
     if not arrow:
-        letters = taken.replace(",", "").replace(".", "")
-        output_letters = "..." * ("..." in taken) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+        letters = operand_letters.replace(",", "").replace(".", "")
+        output_letters = "..." * ("..." in operand_letters) + "".join(
+            sorted(c for c in set(letters) if letters.count(c) == 1)
+        )
     mapped = [x.__class__ is Rows for x in operands]
     terms = [letter + term if rows else term for term, rows in zip(terms, mapped, strict=True)]
     wholes = [x.whole if rows else x for x, rows in zip(operands, mapped, strict=True)]

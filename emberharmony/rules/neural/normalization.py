@@ -46,11 +46,13 @@ def _layer(
     epsilon: T = None,
     rms_scaling: bool = False,
 ) -> list[T]:
-    wide = widen(x)
+    wide_x = widen(x)
     places = nonnegative_axes(axis, len(x.shape))
     count = math.prod([x.shape[place] for place in places])
-    centred, factor = _statistics(wide, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, wide))
-    scaled = multiply(wide if rms_scaling else centred, factor)
+    centred, factor = _statistics(
+        wide_x, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, wide_x)
+    )
+    scaled = multiply(wide_x if rms_scaling else centred, factor)
     by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
     inner = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
@@ -65,11 +67,11 @@ def _layer(
 
 
 def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
-    wide, by_y = widen(x), widen(g[0])
+    wide_x, by_y = widen(x), widen(g[0])
     (place,) = nonnegative_axes(axis, len(x.shape))
     over = [a for a in range(len(x.shape)) if a != place]
     count = math.prod(x.shape[a] for a in over)
-    centred, factor = _statistics(wide, over, count, option("epsilon", epsilon, wide))
+    centred, factor = _statistics(wide_x, over, count, option("epsilon", epsilon, wide_x))
     scaled = multiply(centred, factor)
     by_offset, by_scale = sum_(by_y, over, True), sum_(multiply(by_y, scaled), over, True)
     slope = add(multiply(scaled, divide(by_scale, count)), divide(by_offset, count))

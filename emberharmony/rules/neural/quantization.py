@@ -32,8 +32,8 @@ def _by_groups(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
 
 
 def _rows(x: T) -> T:
-    wide = widen(x)
-    return reshape(wide, (math.prod(x.shape[:-1]), x.shape[-1]))
+    wide_x = widen(x)
+    return reshape(wide_x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _by_scales(

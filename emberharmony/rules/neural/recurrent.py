@@ -68,21 +68,21 @@ def _lstm(
 ) -> list[T]:
     if layer_axis:
         g, h, c = [g[0], _states_of_layer(g[1]), _states_of_layer(g[2])], _states_of_layer(h), _states_of_layer(c)
-    kind, wide = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     wide_tensors = [
-        t if t is None or dtype(t) == wide else cast(t, wide)
+        t if t is None or dtype(t) == wide_dtype else cast(t, wide_dtype)
         for t in (x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     ]
     x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr = wide_tensors
     # Results in half precision are rounded, so the outputs are computed again.
     outputs = y[0]
-    if kind != wide:
+    if kind != wide_dtype:
         outputs = lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr, time_major, reverse)[0]
-    time_major_tensors = [t if time_major else swapaxes(t, 0, 1) for t in (x, outputs, cast(g[0], wide))]
+    time_major_tensors = [t if time_major else swapaxes(t, 0, 1) for t in (x, outputs, cast(g[0], wide_dtype))]
     x, outputs, of_outputs = (flip(t, 0) for t in time_major_tensors) if reverse else time_major_tensors
     batch, hidden = x.shape[1], weight_ih.shape[0] // 4
-    h = zeros((batch, weight_hh.shape[1]), wide, get_device(x)) if h is None else h
-    c = zeros((batch, hidden), wide, get_device(x)) if c is None else c
+    h = zeros((batch, weight_hh.shape[1]), wide_dtype, get_device(x)) if h is None else h
+    c = zeros((batch, hidden), wide_dtype, get_device(x)) if c is None else c
     earlier = _previous_states(h, outputs)
     gates = add(product(x, matrix_transpose(weight_ih)), product(earlier, matrix_transpose(weight_hh)))
     for bias in (bias_ih, bias_hh):
@@ -106,7 +106,7 @@ def _lstm(
         ],
         -1,
     )
-    of_h, of_c = cast(g[1], wide), cast(g[2], wide)
+    of_h, of_c = cast(g[1], wide_dtype), cast(g[2], wide_dtype)
     of_gates, of_projected = [], []
     steps = zip(unstack(of_outputs), unstack(inward), unstack(factors), forget_gates, strict=True)
     for of_output, slope, factor, share in reversed([*steps]):

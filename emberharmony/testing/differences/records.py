@@ -251,12 +251,12 @@ def bits_of(tensor: Any, backend: Any) -> tuple[Array, str]:
     if isinstance(tensor, (np.ndarray, np.generic)):
         array = tensor if tensor.__class__ is np.ndarray else np.asarray(tensor)
         return (array.view(np.uint16) if array.dtype.kind == "V" else array), _name(array.dtype)
-    plain = backend.without_watchers
-    if tensor.__class__ is plain.tensor_type:
-        name = plain.dtypes.neutral[tensor.dtype].name
+    plain_backend = backend.without_watchers
+    if tensor.__class__ is plain_backend.tensor_type:
+        name = plain_backend.dtypes.neutral[tensor.dtype].name
         if name != "bfloat16":
-            return plain.bound.to_numpy(tensor), name
-    bits, name = plain.pack(tensor)
+            return plain_backend.bound.to_numpy(tensor), name
+    bits, name = plain_backend.pack(tensor)
     return np.asarray(bits), name
 
 

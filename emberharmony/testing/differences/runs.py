@@ -71,15 +71,15 @@ def portable(named: Any) -> Any:
         BackendNotFoundError: if the name is unknown.
         BackendUnavailableError: if its library is missing.
     """
-    plain = (load(named) if isinstance(named, str) else named).without_watchers
-    backend: Any = plain.__dict__.get("_portable")
+    plain_backend = (load(named) if isinstance(named, str) else named).without_watchers
+    backend: Any = plain_backend.__dict__.get("_portable")
     if backend is None:
-        kind: Any = type(plain)
+        kind: Any = type(plain_backend)
         backend = object.__new__(type(kind.__name__, (_Portable, kind), {"__module__": kind.__module__}))
-        vars(backend).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
+        vars(backend).update({name: value for name, value in vars(plain_backend).items() if not name.startswith("_")})
         backend.take_prefix()
         backend.bound = Bound(backend)
-        plain.__dict__["_portable"] = backend
+        plain_backend.__dict__["_portable"] = backend
     return backend
 
 
@@ -123,12 +123,12 @@ class Watch(Watcher):
         writer = self._writer
 
         def add(tensor: Any) -> int:
-            host = to_host(tensor, backend)
+            host_array = to_host(tensor, backend)
             # The op may write into its arguments, and a host array may share their memory.
             if writer is None:
-                tensors.append(host.in_memory())
+                tensors.append(host_array.in_memory())
             else:
-                stored, last = writer.keep(tensor, host, number)
+                stored, last = writer.keep(tensor, host_array, number)
                 tensors.append(stored)
                 seen.append(last)
             return len(tensors) - 1
@@ -150,10 +150,10 @@ class Watch(Watcher):
             results, tensors, writer, backend = list[Host](), record.tensors, self._writer, call.backend
 
             def add(tensor: Any) -> int:
-                host = to_host(tensor, backend)
+                host_array = to_host(tensor, backend)
                 if writer is not None:
-                    host, _ = writer.keep(tensor, host, record.number)
-                results.append(host)
+                    host_array, _ = writer.keep(tensor, host_array, record.number)
+                results.append(host_array)
                 return len(tensors) + len(results) - 1
 
             record.result = encode(result, backend, add)

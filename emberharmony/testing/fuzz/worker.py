@@ -160,10 +160,10 @@ def _limit_memory(more: int) -> None:
         import resource
 
         with open("/proc/self/statm", encoding="ascii") as file:
-            taken = int(file.read().split()[0]) * resource.getpagesize()
+            used_bytes = int(file.read().split()[0]) * resource.getpagesize()
     except (ImportError, OSError):
         return  # Windows has no such module; macOS has no such file, and would not enforce the limit
-    resource.setrlimit(resource.RLIMIT_AS, (taken + more, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (used_bytes + more, resource.RLIM_INFINITY))
 
 
 if __name__ == "__main__":

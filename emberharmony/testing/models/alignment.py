@@ -141,12 +141,12 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     waiting = [("", ""), *match.items()]
     while waiting:
         one, other = waiting.pop(0)
-        taken = set(names), set(names.values())
+        taken_names = set(names), set(names.values())
         pairs = _children(
             first,
             second,
-            [n for n in first.children(one) if n not in taken[0]],
-            [n for n in second.children(other) if n not in taken[1]],
+            [n for n in first.children(one) if n not in taken_names[0]],
+            [n for n in second.children(other) if n not in taken_names[1]],
         )
         names |= pairs
         waiting += pairs.items()

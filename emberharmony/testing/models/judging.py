@@ -164,10 +164,10 @@ class Judge:
             self._blame_stranger(divergence, side, inner)
             place = f", before {self._full(0, blamed.path)}" if seen.inner else place
         on = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
-        how = f"in float64 it differs by {apart:.2g} of the largest element for equal inputs"
+        text = f"in float64 it differs by {apart:.2g} of the largest element for equal inputs"
         divergence.message = (
             f"{divergence.op}{on} in {divergence.other if inner and side else divergence.path}{place}: "
-            f"{how if apart < math.inf else 'its result has another form'}"
+            f"{text if apart < math.inf else 'its result has another form'}"
             f"{_options(seen, self._report.sides)}{self._verdict(divergence, why)}"
         )
         self._report.divergences.append(divergence)

@@ -60,8 +60,8 @@ class Watching:
         new = self.met(event, arrays)
         if self._wide:
             for number, array in enumerate(arrays):
-                if number not in new and (wide := self._adapter.to_float64(array)) is not array:
-                    new[number] = wide
+                if number not in new and (wide_x := self._adapter.to_float64(array)) is not array:
+                    new[number] = wide_x
         return replace_arrays(value, self._adapter.is_array, new, [0]) if new else value
 
     def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:

@@ -215,7 +215,7 @@ MUTANTS = [
         name="mlx-values-that-broadcast-along-an-axis",
         module="emberharmony/backend/mlx/arrays/writing_ops.py",
         function="_write_along",
-        original="new.shape == whole",
+        original="new.shape == full_shape",
         replacement="True",
         tests=("tests/ops/arrays/test_writing_along.py -k mlx",),
         why="put_along_axis raises for values that have to broadcast",

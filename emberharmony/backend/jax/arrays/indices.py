@@ -33,8 +33,8 @@ def integers(indices: jax.Array) -> jax.Array:
 def read_if_at_hand(indices: Any) -> Any:
     """Returns indices; a tensor in the memory of the host becomes an array, which can be checked."""
     if isinstance(indices, jax.Array):
-        host = at_hand(integers(indices))
-        return indices if host is None else host
+        host_array = at_hand(integers(indices))
+        return indices if host_array is None else host_array
     return indices
 
 

@@ -190,8 +190,8 @@ def _exp2(x: jax.Array) -> jax.Array:
 
 
 def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:
-    wide = x.astype(jnp.float64)
-    return elementary.i0_slope(jnp, wide, y.astype(jnp.float64)).astype(x.dtype)
+    wide_x = x.astype(jnp.float64)
+    return elementary.i0_slope(jnp, wide_x, y.astype(jnp.float64)).astype(x.dtype)
 
 
 def _arctanh_of_any(x: jax.Array) -> jax.Array:

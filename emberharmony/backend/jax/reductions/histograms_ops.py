@@ -25,26 +25,26 @@ class JAXHistogramsOps:
     @staticmethod
     def bincount(x: jax.Array, weights: jax.Array | None = None, minlength: int = 0, sparse: bool = False) -> jax.Array:
         dense("sparse", sparse)
-        host = countable(on_host(widen(x)))
-        counts = np.bincount(host, None, minlength)
+        host_array = countable(on_host(widen(x)))
+        counts = np.bincount(host_array, None, minlength)
         if weights is None:
             return of_host(counts)
         check_weights(weights, x)
         weights = promotion.floats(weights)
-        wide = cast(
+        wide_dtype = cast(
             weights, np.dtype(np.complex128 if is_complex(weights) else np.float64)
         )  # as the other backends add
-        return cast(jnp.zeros(len(counts), wide.dtype).at[host].add(wide), weights.dtype)
+        return cast(jnp.zeros(len(counts), wide_dtype.dtype).at[host_array].add(wide_dtype), weights.dtype)
 
     def histogram(
         self, x: jax.Array, bins: int = 10, range: tuple[float, float] | None = None
     ) -> tuple[jax.Array, jax.Array]:
         x = promotion.floats(x)
-        host = on_host(widen(x))
-        low, high = (float(host.min()), float(host.max())) if host.size else (0.0, 1.0)
+        host_array = on_host(widen(x))
+        low, high = (float(host_array.min()), float(host_array.max())) if host_array.size else (0.0, 1.0)
         steps = of_host(edges(low, high, bins, range).astype(x.dtype))
-        counts, _ = np.histogram(host, np.asarray(widen(steps)))
-        if range is None and host.size and is_traced(x):
+        counts, _ = np.histogram(host_array, np.asarray(widen(steps)))
+        if range is None and host_array.size and is_traced(x):
             share = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)
             moved = self.min(x) * (1 - share) + self.max(x) * share
             steps = steps + (moved - lax.stop_gradient(moved))  # adds 0, which carries the derivative of the edges

@@ -34,11 +34,11 @@ def _mean(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
 def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any) -> jax.Array:
     if is_complex(x):
         return _variance(x.real, axes, keepdims, freedom) + _variance(x.imag, axes, keepdims, freedom)
-    wide = x.astype(jnp.float64) if x.size else widen(x)
+    wide_x = x.astype(jnp.float64) if x.size else widen(x)
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-    centred = wide - jnp.sum(wide, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else wide
+    centred = wide_x - jnp.sum(wide_x, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else wide_x
     divisor = jnp.where(freedom > 0, freedom, jnp.nan)
-    return jnp.sum(centred * centred, axes, keepdims=keepdims) / divisor.astype(wide.dtype)
+    return jnp.sum(centred * centred, axes, keepdims=keepdims) / divisor.astype(wide_x.dtype)
 
 
 def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
@@ -63,14 +63,14 @@ def _real_dtype(x: jax.Array) -> Any:
 
 @program("axes", "keepdims")
 def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
-    wide = widen(x)
+    wide_x = widen(x)
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
-    top = jnp.max(lax.stop_gradient(wide), axes, keepdims=True, initial=-jnp.inf)
+    top = jnp.max(lax.stop_gradient(wide_x), axes, keepdims=True, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(top), top, 0)
-    total = jnp.sum(adding(jnp.exp(wide - shift), _count(x, axes)), axes, keepdims=True)
+    total = jnp.sum(adding(jnp.exp(wide_x - shift), _count(x, axes)), axes, keepdims=True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
     none = total == 0
-    total = jnp.where(none, -jnp.inf, jnp.log(jnp.where(none, 1, total))).astype(wide.dtype) + shift
+    total = jnp.where(none, -jnp.inf, jnp.log(jnp.where(none, 1, total))).astype(wide_x.dtype) + shift
     return (total if keepdims else jnp.squeeze(total, axes)).astype(x.dtype)
 
 

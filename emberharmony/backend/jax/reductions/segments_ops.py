@@ -34,11 +34,11 @@ def _segment(reduction: str) -> Callable[..., jax.Array]:
             check_segments(ids.shape, data.shape)
             count = segments(ids, num_segments)
         check_memory((count, *data.shape[1:]), data.dtype.itemsize)
-        wide = widen(data)
+        wide_data = widen(data)
         if not count or not data.size:
             return jnp.broadcast_to(of_host(start, data.dtype), (count, *data.shape[1:]))
-        rows = jnp.broadcast_to(of_host(start, wide.dtype), (count, *data.shape[1:]))
-        return ON_ROWS[reduction](rows, (ids,), wide).astype(data.dtype)
+        rows = jnp.broadcast_to(of_host(start, wide_data.dtype), (count, *data.shape[1:]))
+        return ON_ROWS[reduction](rows, (ids,), wide_data).astype(data.dtype)
 
     return reduce_segments
 

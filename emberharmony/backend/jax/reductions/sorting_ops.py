@@ -69,10 +69,10 @@ class JAXSortingOps(WithUnique):
     @staticmethod
     def _unique(x: jax.Array) -> jax.Array:
         # The shape of the result depends on the values, so find the unique ones on the host.
-        host = on_host(widen(x))
+        host_array = on_host(widen(x))
         if not isinstance(x, Tracer):
-            return of_host(np.unique(host), x.dtype)
-        return x.reshape(-1)[np.unique(host, return_index=True)[1]]
+            return of_host(np.unique(host_array), x.dtype)
+        return x.reshape(-1)[np.unique(host_array, return_index=True)[1]]
 
     @staticmethod
     def isin(x1: jax.Array, x2: jax.Array, assume_unique: bool = False, *, invert: bool = False) -> jax.Array:

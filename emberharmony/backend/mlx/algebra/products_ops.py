@@ -72,10 +72,10 @@ def _multiply(native: Callable[..., mx.array], tensors: list[mx.array], length: 
         return native(*tensors)
     if not is_float(first):
         return _exact(native, tensors, length)
-    wide = mx.float32 if first.dtype.size == 2 else first.dtype
+    wide_dtype = mx.float32 if first.dtype.size == 2 else first.dtype
     if on_cpu() and length > LONG:
-        wide = mx.float64
-    return native(*(x.astype(wide) for x in tensors)).astype(first.dtype)
+        wide_dtype = mx.float64
+    return native(*(x.astype(wide_dtype) for x in tensors)).astype(first.dtype)
 
 
 @lru_cache(maxsize=256)
@@ -115,8 +115,8 @@ def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int
     bits = min(width, (_DIGITS - length.bit_length()) // len(tensors))
     count = -(-width // bits)
     with mx.stream(mx.cpu):
-        wide = [x.astype(mx.int64) for x in tensors]
-        limbs = [[((x >> bits * i) & (1 << bits) - 1).astype(mx.float64) for i in range(count)] for x in wide]
+        wide_tensors = [x.astype(mx.int64) for x in tensors]
+        limbs = [[((x >> bits * i) & (1 << bits) - 1).astype(mx.float64) for i in range(count)] for x in wide_tensors]
         total = mx.array(0, mx.int64)
         for places in itertools.product(range(count), repeat=len(tensors)):
             if sum(places) < count:  # higher parts exceed the width of the dtype

@@ -185,9 +185,9 @@ def write_rows(rows: mx.array, at: mx.array, updates: mx.array, reduction: str |
         reduction: a key of `ON_ROWS`, or None to write.
         spill: whether updates may have to be dropped: they are written to an extra row, which is removed again.
     """
-    count, whole = rows.shape[0], (*at.shape, *rows.shape[1:])
-    if updates.shape != whole:
-        updates = mx.broadcast_to(updates, whole)
+    count, full_shape = rows.shape[0], (*at.shape, *rows.shape[1:])
+    if updates.shape != full_shape:
+        updates = mx.broadcast_to(updates, full_shape)
     if not rows.size or not updates.size:
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows

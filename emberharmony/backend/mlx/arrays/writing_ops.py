@@ -66,13 +66,13 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     if mode not in MODES or axis.__class__ is not int or not -x.ndim <= axis < x.ndim or not _is_direct(x, indices):
         return None
     axis %= x.ndim
-    shape, whole = x.shape, indices.shape
-    if whole[:axis] != shape[:axis] or whole[axis + 1 :] != shape[axis + 1 :]:
+    shape, full_shape = x.shape, indices.shape
+    if full_shape[:axis] != shape[:axis] or full_shape[axis + 1 :] != shape[axis + 1 :]:
         return None
-    new, length = _value_to_write(backend, x, values, whole, mode), shape[axis]
+    new, length = _value_to_write(backend, x, values, full_shape, mode), shape[axis]
     if new is None:
         return None
-    new = new if new.shape == whole else mx.broadcast_to(new, whole)
+    new = new if new.shape == full_shape else mx.broadcast_to(new, full_shape)
     places = past_the_end(indices, length)
     if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
         widths = [(0, 0)] * x.ndim

@@ -129,9 +129,9 @@ def _special(function: Callable[..., mx.array]) -> Unary:
     """
 
     def call_in_wide(x: mx.array) -> mx.array:
-        wide = mx.float64 if on_cpu() else mx.float32
-        narrow = _XP if wide == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
-        return function(narrow, x.astype(wide)).astype(x.dtype)
+        wide_dtype = mx.float64 if on_cpu() else mx.float32
+        narrow = _XP if wide_dtype == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
+        return function(narrow, x.astype(wide_dtype)).astype(x.dtype)
 
     return call_in_wide
 

@@ -73,9 +73,9 @@ class MLXAttentionOps:
         check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
-        plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
-        plain = plain and (scale is None or is_number(scale)) and is_number(dropout_rate) and not dropout_rate
-        if not plain or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
+        is_plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
+        is_plain = is_plain and (scale is None or is_number(scale)) and is_number(dropout_rate) and not dropout_rate
+        if not is_plain or attn_logits_soft_cap is not None or (on_cpu() and key.shape[1] > SHORT):
             composed = self.composed("dot_product_attention")
             options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
             return composed(query, key, value, bias, mask, *options)

@@ -25,10 +25,10 @@ class MLXLossesOps:
     def sparse_categorical_crossentropy(
         self, target: mx.array, output: mx.array, from_logits: bool = False, axis: int = -1
     ) -> mx.array:
-        plain = output.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed"
-        plain = plain and target.shape == output.shape[:-1] and output.size > 0 and from_logits and axis == -1
+        is_plain = output.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed"
+        is_plain = is_plain and target.shape == output.shape[:-1] and output.size > 0 and from_logits and axis == -1
         # On the CPU mx.logsumexp (MLX 0.32) adds float32 sequentially, and loses digits over many classes.
-        if not plain or (on_cpu() and output.shape[-1] > SHORT):
+        if not is_plain or (on_cpu() and output.shape[-1] > SHORT):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
         # negative labels are too large.
@@ -46,10 +46,10 @@ class MLXLossesOps:
         label_smoothing: float = 0.0,
         axis: int = -1,
     ) -> mx.array:
-        plain = input.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed" and input.size > 0
-        plain = plain and axis == -1 and target.shape == input.shape[:-1] and reduction in REDUCTIONS
+        is_plain = input.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed" and input.size > 0
+        is_plain = is_plain and axis == -1 and target.shape == input.shape[:-1] and reduction in REDUCTIONS
         if (
-            not plain
+            not is_plain
             or weight is not None
             or label_smoothing
             or ignore_index.__class__ is not int

@@ -21,18 +21,18 @@ class MLXHistogramsOps:
     @staticmethod
     def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:
         dense("sparse", sparse)
-        host = countable(np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32)))
+        host_array = countable(np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32)))
         if weights is None:
-            return of_host(np.bincount(host, None, minlength))
+            return of_host(np.bincount(host_array, None, minlength))
         check_weights(weights, x)
         weights = promotion.floats(weights)
 
         def count_weights(weights: mx.array) -> mx.array:
-            wide = weights if weights.itemsize > 2 else weights.astype(mx.float32)
-            return of_host(np.bincount(host, np.asarray(wide), minlength), weights.dtype)
+            wide_x = weights if weights.itemsize > 2 else weights.astype(mx.float32)
+            return of_host(np.bincount(host_array, np.asarray(wide_x), minlength), weights.dtype)
 
         def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-            return (mx.zeros_like(outputs[0]).at[of_host(host)].add(tangents[0]),)
+            return (mx.zeros_like(outputs[0]).at[of_host(host_array)].add(tangents[0]),)
 
         result: mx.array = with_own_derivatives(count_weights, push_tangents, hosted=True)(weights)
         return result
@@ -46,8 +46,8 @@ class MLXHistogramsOps:
         x = promotion.floats(x)
         low, high = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
         steps = mx.array(edges(low, high, bins, range), x.dtype)
-        wide = mx.float64 if x.dtype == mx.float64 else mx.float32
-        counts, _ = np.histogram(np.asarray(x.astype(wide)), np.asarray(steps.astype(wide)))
+        wide_dtype = mx.float64 if x.dtype == mx.float64 else mx.float32
+        counts, _ = np.histogram(np.asarray(x.astype(wide_dtype)), np.asarray(steps.astype(wide_dtype)))
         if range is None and x.size and not op_globals.untransformed:
             share = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
             moved = self.min(x) * (1 - share) + self.max(x) * share

@@ -276,8 +276,8 @@ def _cumulative_op(native: Callable[..., mx.array]) -> Any:
         if not x.size:
             return x
         # In half precision mx.cummax and mx.cummin (MLX 0.32) lose NaN.
-        wide = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
-        return native(wide, axis).astype(x.dtype)
+        wide_x = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
+        return native(wide_x, axis).astype(x.dtype)
 
     return running
 
@@ -292,8 +292,10 @@ def _squares(axes: tuple[int, ...]) -> Function:
 
     def plain(x: mx.array) -> mx.array:
         # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-        wide, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
-        centred = wide - reduce_or_identity(mx.sum, _of_blocks(wide, axes), axes, True, 0) / mx.array(count, wide.dtype)
+        wide_x, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
+        centred = wide_x - reduce_or_identity(mx.sum, _of_blocks(wide_x, axes), axes, True, 0) / mx.array(
+            count, wide_x.dtype
+        )
         return reduce_or_identity(mx.sum, _of_blocks(mx.square(centred), axes), axes, True, 0)
 
     def slopes(x: mx.array) -> mx.array:
@@ -365,9 +367,9 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     top = _extreme(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
     shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
     # In float64 the exponential takes as long as two in float32, whose errors an accurate sum averages.
-    wide = x - shift
-    wide = wide.astype(mx.float32) if x.dtype.size == 2 else wide
-    total = wide_sum(exp_double(wide) if wide.dtype == mx.float64 else mx.exp(wide), axes, True)
+    wide_x = x - shift
+    wide_x = wide_x.astype(mx.float32) if x.dtype.size == 2 else wide_x
+    total = wide_sum(exp_double(wide_x) if wide_x.dtype == mx.float64 else mx.exp(wide_x), axes, True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
     none = total == 0
     total = mx.where(none, -mx.inf, mx.log(mx.where(none, 1, total))).astype(x.dtype) + shift
@@ -433,10 +435,10 @@ class MLXReductionOps:
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
         x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
-        wide = widen(x, few=1)
-        if not axes or not wide.size:
-            return (reduce_or_identity(mx.prod, wide, axes, keepdims, 1) if axes else wide).astype(x.dtype)
-        result = _product(axes)(wide)
+        wide_x = widen(x, few=1)
+        if not axes or not wide_x.size:
+            return (reduce_or_identity(mx.prod, wide_x, axes, keepdims, 1) if axes else wide_x).astype(x.dtype)
+        result = _product(axes)(wide_x)
         return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
 
     @staticmethod

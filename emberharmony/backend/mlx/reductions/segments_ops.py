@@ -30,10 +30,10 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
             num_segments = segment_count(num_segments)
             ids = led_aside(segment_ids, num_segments)
         else:
-            host = host_indices(np.asarray(integers(segment_ids)) if unread else segment_ids)
-            check_segments(host.shape, data.shape)
-            num_segments, unread = segments(host, num_segments), False
-            ids = of_host(host)
+            host_array = host_indices(np.asarray(integers(segment_ids)) if unread else segment_ids)
+            check_segments(host_array.shape, data.shape)
+            num_segments, unread = segments(host_array, num_segments), False
+            ids = of_host(host_array)
         check_memory((num_segments, *data.shape[1:]), data.itemsize)
         if num_segments == 0:
             return mx.zeros((0, *data.shape[1:]), data.dtype)

@@ -86,9 +86,11 @@ class MLXSortingOps(WithUnique):
     def _unique(x: mx.array) -> mx.array:
         # The shape of the result depends on the values, so find the unique ones on the host.
         values = _sort(x, None)
-        host = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
-        new = np.ones(host.shape, bool)
-        new[1:] = (host[1:] != host[:-1]) & ~((host[1:] != host[1:]) & (host[:-1] != host[:-1]))
+        host_array = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
+        new = np.ones(host_array.shape, bool)
+        new[1:] = (host_array[1:] != host_array[:-1]) & ~(
+            (host_array[1:] != host_array[1:]) & (host_array[:-1] != host_array[:-1])
+        )
         return mx.take(values, of_host(np.nonzero(new)[0]))
 
     @staticmethod

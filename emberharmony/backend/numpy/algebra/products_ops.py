@@ -33,8 +33,8 @@ _FLOATS = "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dty
 def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     shared_products.check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
-    wide = _compute_dtype(a.dtype)
-    return np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False)).astype(a.dtype, copy=False)
+    wide_dtype = _compute_dtype(a.dtype)
+    return np.matmul(a.astype(wide_dtype, copy=False), b.astype(wide_dtype, copy=False)).astype(a.dtype, copy=False)
 
 
 class NumpyProductsOps:
@@ -55,16 +55,16 @@ class NumpyProductsOps:
     def vecdot(x1: np.ndarray, x2: np.ndarray, axis: int = -1) -> np.ndarray:
         check_paired(x1, x2, axis)
         a, b = promotion.common(x1, x2)
-        wide = _compute_dtype(a.dtype)
-        result = np.vecdot(a.astype(wide, copy=False), b.astype(wide, copy=False), axis=axis)  # type: ignore[call-overload]
+        wide_dtype = _compute_dtype(a.dtype)
+        result = np.vecdot(a.astype(wide_dtype, copy=False), b.astype(wide_dtype, copy=False), axis=axis)  # type: ignore[call-overload]
         return np.asarray(result).astype(a.dtype, copy=False)
 
     @staticmethod
     def einsum(subscripts: str, *operands: np.ndarray) -> np.ndarray:
         length = shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
-        wide = _compute_dtype(tensors[0].dtype)
+        wide_dtype = _compute_dtype(tensors[0].dtype)
         # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
         costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
-        result = np.einsum(subscripts, *(x.astype(wide, copy=False) for x in tensors), optimize=costly)
+        result = np.einsum(subscripts, *(x.astype(wide_dtype, copy=False) for x in tensors), optimize=costly)
         return np.asarray(result).astype(tensors[0].dtype, copy=False)

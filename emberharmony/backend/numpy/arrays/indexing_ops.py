@@ -147,14 +147,14 @@ class NumpyIndexingOps:
         vectors(places.shape, inputs.shape)
         # NumPy checks the indices when it uses them.
         columns = tuple([places[..., axis] for axis in range(places.shape[-1])])
-        how = reduction_of(reduction, UFUNCS)
-        if how is None:
+        reduction_name = reduction_of(reduction, UFUNCS)
+        if reduction_name is None:
             result[columns] = values
             return result
-        if how in ("max", "min"):
+        if reduction_name in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         # Unlike `result[columns] += values`, `at` applies all updates of a repeated index.
-        UFUNCS[how].at(result, columns, values)
+        UFUNCS[reduction_name].at(result, columns, values)
         return result
 
     @staticmethod

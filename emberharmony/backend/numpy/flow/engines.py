@@ -87,10 +87,10 @@ class Engines:
         """
         size = sum(x.size for x in inputs).bit_length()
         kind = program.frame, size, tuple((x.ndim, x.dtype) for x in inputs)
-        plain = program.replay
+        plain_runner = program.replay
         # An interruption leaves the trial in its place, for the next call.
         trial = program.replay = EngineTrial(
-            self, kind, (recorder, len(inputs), outputs), plain, partial(setattr, program, "replay")
+            self, kind, (recorder, len(inputs), outputs), plain_runner, partial(setattr, program, "replay")
         )
         trial.choose(inputs)
 

@@ -96,8 +96,8 @@ def _linear(
     emit: Emit, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
 ) -> np.ndarray | None:
     kind = x.dtype
-    plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
-    if not plain or x.ndim != 2 or not is_linear(x, weight, bias, transposed):
+    is_plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
+    if not is_plain or x.ndim != 2 or not is_linear(x, weight, bias, transposed):
         return None
     product = emit(np.matmul, (x, emit(_TRANSPOSE, (weight,), {}) if transposed else weight), {})
     return product if bias is None else emit(np.add, (product, bias), {})
@@ -194,8 +194,8 @@ def promotes_alike(function: Any, args: Sequence[Any]) -> bool:
         return False
     samples = [np.empty(0, x.dtype) for x in args]
     native_dtype, common = function(*samples).dtype, promotion.common(*samples)[0].dtype
-    *taken, result_dtype = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
-    return result_dtype == native_dtype and all(dtype == common for dtype in taken)
+    *operand_dtypes, result_dtype = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
+    return result_dtype == native_dtype and all(dtype == common for dtype in operand_dtypes)
 
 
 _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)

@@ -229,20 +229,20 @@ class _ReplaySource(NumpySource):
     def _statements(self, call: ProgramCall) -> list[str]:
         function, wrapped = call.function, call.wrapped
         keywords = tuple(pair for pair in call.keywords if pair[1] is not ...)
-        plain = call._replace(args=self._with_arrays(call), keywords=keywords)
+        replayed_call = call._replace(args=self._with_arrays(call), keywords=keywords)
         if call.results[0] in self.targets:
-            return super().lines(0, plain)
+            return super().lines(0, replayed_call)
         if wrapped and (isinstance(function, np.ufunc) or function in REDUCTIONS.values()):
             # An array without axes, and no scalar, which `wrap` would have to convert.
             if function in REDUCTIONS.values():
-                x, axis, _, _, keepdims, *initial = plain.args
+                x, axis, _, _, keepdims, *initial = replayed_call.args
                 options = ("keepdims", keepdims), *(("initial", number) for number in initial)
-                plain = plain._replace(args=(x, axis), keywords=options)
-            plain = plain._replace(keywords=(*plain.keywords, ("out", ...)))
+                replayed_call = replayed_call._replace(args=(x, axis), keywords=options)
+            replayed_call = replayed_call._replace(keywords=(*replayed_call.keywords, ("out", ...)))
             wrapped = False
         elif len(keywords) < len(call.keywords) and not self.values[call.results[0]].ndim:
-            plain = plain._replace(keywords=(*keywords, ("out", ...)))
-        (line,) = super().lines(0, plain)
+            replayed_call = replayed_call._replace(keywords=(*keywords, ("out", ...)))
+        (line,) = super().lines(0, replayed_call)
         left, _, right = line.partition(" = ")
         lines = [f"{left} = wrap({right})" if wrapped else line]
         if not is_known(call):

@@ -70,8 +70,8 @@ class NumpyLossesOps:
     def sparse_categorical_crossentropy(
         self, target: np.ndarray, output: np.ndarray, from_logits: bool = False, axis: int = -1
     ) -> np.ndarray:
-        plain = output.dtype.char in "fd" and target.dtype.kind == "i" and target.shape == output.shape[:-1]
-        if not (plain and from_logits and axis == -1 and output.size):
+        is_plain = output.dtype.char in "fd" and target.dtype.kind == "i" and target.shape == output.shape[:-1]
+        if not (is_plain and from_logits and axis == -1 and output.size):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         count = output.shape[-1]
         rows, labels = output.reshape(-1, count), target.reshape(-1)
@@ -93,8 +93,8 @@ class NumpyLossesOps:
         label_smoothing: float = 0.0,
         axis: int = -1,
     ) -> np.ndarray:
-        plain = input.dtype.char in "fd" and (weight is None or weight.dtype == input.dtype) and input.size > 0
-        if not plain:
+        is_plain = input.dtype.char in "fd" and (weight is None or weight.dtype == input.dtype) and input.size > 0
+        if not is_plain:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
         along = shared_losses.check_cross_entropy(
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis

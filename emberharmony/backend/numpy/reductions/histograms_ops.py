@@ -25,12 +25,12 @@ class NumpyHistogramsOps:
         x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 0, sparse: bool = False
     ) -> np.ndarray:
         dense("sparse", sparse)
-        host = shared_histograms.countable(x)
+        host_array = shared_histograms.countable(x)
         if weights is None:
-            return np.bincount(host, None, minlength)
+            return np.bincount(host_array, None, minlength)
         shared_histograms.check_weights(weights, x)
         weights = promotion.floats(weights)
-        return np.bincount(host, weights.astype(np.float64), minlength).astype(weights.dtype)
+        return np.bincount(host_array, weights.astype(np.float64), minlength).astype(weights.dtype)
 
     @staticmethod
     def histogram(

@@ -173,12 +173,12 @@ class NumpyReductionOps:
     @staticmethod
     def prod(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
         x, wanted = _summable(x, dtype)
-        axes, wide = _axes(axis), _double(wanted)
-        if wide is _COMPLEX128 and x.size:
+        axes, wide_dtype = _axes(axis), _double(wanted)
+        if wide_dtype is _COMPLEX128 and x.size:
             # NumPy would begin with 1, and the product of 1 and an infinite number has a part that is NaN.
-            product = np.multiply.reduce(x, axes, wide, None, keepdims, initial=None)
+            product = np.multiply.reduce(x, axes, wide_dtype, None, keepdims, initial=None)
         else:
-            product = np.multiply.reduce(x, axes, wide, None, keepdims)
+            product = np.multiply.reduce(x, axes, wide_dtype, None, keepdims)
         return product.astype(wanted, copy=False)
 
     @staticmethod

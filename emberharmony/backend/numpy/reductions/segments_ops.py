@@ -41,14 +41,14 @@ def _segment(reduction: str) -> Callable[..., np.ndarray]:
         ids = host_indices(segment_ids)
         shared_segments.check_segments(ids.shape, data.shape)
         start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
-        wide = widen_half(data)
-        result = np.empty((shared_segments.segments(ids, num_segments), *data.shape[1:]), wide.dtype)
+        wide_data = widen_half(data)
+        result = np.empty((shared_segments.segments(ids, num_segments), *data.shape[1:]), wide_data.dtype)
         result.fill(start)
-        if wide.size >= _MANY and wide.size >= _WIDE * len(wide):
-            _by_rows(UFUNCS[reduction], result, ids, wide)
+        if wide_data.size >= _MANY and wide_data.size >= _WIDE * len(wide_data):
+            _by_rows(UFUNCS[reduction], result, ids, wide_data)
         else:
-            UFUNCS[reduction].at(result, ids, wide)
-        return result if wide is data else cast(result, data.dtype)
+            UFUNCS[reduction].at(result, ids, wide_data)
+        return result if wide_data is data else cast(result, data.dtype)
 
     return reduce_segments
 

@@ -57,10 +57,12 @@ class NumpySortingOps(WithUnique):
         x, axis = _array_and_axis(x, axis)
         if x.ndim == 0:
             return x
-        wide = _sortable(x)
+        wide_x = _sortable(x)
         # Only zeros of different sign are equal and distinguishable, so only they need the slower stable sort.
-        kind: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(wide) else "quicksort"
-        ordered = _reverse_order(np.sort(_reverse_order(wide), axis, kind)) if descending else np.sort(wide, axis, kind)
+        kind: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(wide_x) else "quicksort"
+        ordered = (
+            _reverse_order(np.sort(_reverse_order(wide_x), axis, kind)) if descending else np.sort(wide_x, axis, kind)
+        )
         return ordered.astype(x.dtype, copy=False)
 
     @staticmethod

@@ -26,8 +26,8 @@ def solve_on_host(function: Callable[..., Any], operands: Sequence[Any], *option
 
 def _host_array(x: Any, dtype: DType) -> np.ndarray:
     """Returns a tensor as a host array; half precision becomes float32."""
-    host = on_host(x)
-    return host.astype(np.float32) if dtype.is_floating and dtype.bits == 16 else host
+    host_array = on_host(x)
+    return host_array.astype(np.float32) if dtype.is_floating and dtype.bits == 16 else host_array
 
 
 def _as_tensors(result: Any, dtype: DType) -> Any:
@@ -53,8 +53,8 @@ def transform_on_host(
     """
     (x,) = common(x, inexact=True, refused=refused)
     place, length = axis_and_length(tuple(x.shape), n, axis, norm, halved)
-    host = _host_array(x, op_globals.active().backend.dtype_of(x))
-    if halved and not host.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
-        host = np.zeros((*host.shape[:place], 1, *host.shape[place + 1 :]), host.dtype)
-    spectrum = getattr(np.fft, name)(host, length, place, norm)
+    host_array = _host_array(x, op_globals.active().backend.dtype_of(x))
+    if halved and not host_array.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
+        host_array = np.zeros((*host_array.shape[:place], 1, *host_array.shape[place + 1 :]), host_array.dtype)
+    spectrum = getattr(np.fft, name)(host_array, length, place, norm)
     return tensor_from_host(spectrum, as_dtype(spectrum.dtype.name))

@@ -242,9 +242,9 @@ def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
         IndexOutOfBoundsError: if an index is out of bounds.
         ShapeError: if k is 0 or larger than the number of axes.
     """
-    host = host_indices(indices)
-    vectors(host.shape, shape)
-    return tuple(nonnegative_indices(host[..., axis], int(shape[axis])) for axis in range(host.shape[-1]))
+    host_array = host_indices(indices)
+    vectors(host_array.shape, shape)
+    return tuple(nonnegative_indices(host_array[..., axis], int(shape[axis])) for axis in range(host_array.shape[-1]))
 
 
 def reduction_of(reduction: str | None, known: Container[str]) -> str | None:

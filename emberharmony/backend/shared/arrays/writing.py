@@ -260,8 +260,8 @@ def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) ->
         ShapeError: if the indices do not have as many axes as the tensor, or do not broadcast against it.
     """
     places = indices if is_tensor else host_indices(indices)
-    whole = (*shape[:axis], *places.shape[axis : axis + 1], *shape[axis + 1 :])
-    if len(places.shape) != len(shape) or not suits(places.shape, whole):
+    full_shape = (*shape[:axis], *places.shape[axis : axis + 1], *shape[axis + 1 :])
+    if len(places.shape) != len(shape) or not suits(places.shape, full_shape):
         raise ShapeError(
             f"indices of shape {tuple(places.shape)} do not broadcast against a tensor of shape {tuple(shape)} on the "
             f"axes other than {axis}; reshape them to as many axes"

@@ -278,8 +278,8 @@ def _zeta_left(xp: Any, s: Any, q: Any, above: Any, scale: Any) -> Any:
 def zeta(xp: Any, s: Any, q: Any) -> Any:
     """Returns the zeta function of Hurwitz."""
     ends = (xp.abs(q) == math.inf) | (s == math.inf)
-    usual = (s > 1.0) & ~ends
-    result = _zeta(xp, harmless_outside(xp, usual, s, 2.0), harmless_outside(xp, usual, q, 1.0))
+    is_regular = (s > 1.0) & ~ends
+    result = _zeta(xp, harmless_outside(xp, is_regular, s, 2.0), harmless_outside(xp, is_regular, q, 1.0))
     result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
     limit = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
     result = xp.where(ends, limit, result)
@@ -291,9 +291,9 @@ def zeta(xp: Any, s: Any, q: Any) -> Any:
 
 def polygamma(xp: Any, n: Any, x: Any) -> Any:
     """Returns the derivative of order `n` of `digamma`; NaN unless `n` is a whole number of at least 0."""
-    whole = (n >= 0.0) & (n == xp.floor(n)) & (n < math.inf)
-    order = harmless_outside(xp, whole & (n > 0.0), n, 1.0)
-    usual = (xp.abs(x) < math.inf) & (x != 0.0)
+    is_integer = (n >= 0.0) & (n == xp.floor(n)) & (n < math.inf)
+    order = harmless_outside(xp, is_integer & (n > 0.0), n, 1.0)
+    is_regular = (xp.abs(x) < math.inf) & (x != 0.0)
     exact = order < _EXACT
     index = at_most(xp, order, _EXACT - 1.0)
     # Beyond, Stirling's formula, with the power of two next to the base as the scale.
@@ -304,18 +304,18 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     scale = xp.where(exact, xp.entries(_SCALES, index), scale)
     factor = xp.where(exact, xp.entries(_FACTORIALS, index), factor)
     # Neither the factor nor the sum may overflow, or vanish, before their product does.
-    beyond = usual & (x > scale)
+    beyond = is_regular & (x > scale)
     factor = factor * xp.where(beyond, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
     scale = scale * xp.where(beyond, 2.0, 1.0)
-    size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, usual, x, 1.0), scale)
-    size = xp.where(usual, size, xp.where(x == math.inf, 0.0, math.inf))
+    size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), scale)
+    size = xp.where(is_regular, size, xp.where(x == math.inf, 0.0, math.inf))
     even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At 0 the sign is that of x ** -(n + 1).
     result = xp.where(even, -1.0, 1.0) * size
     result = xp.where((x == 0.0) & even, -1.0 / x, result)
-    plain = n == 0.0
-    result = xp.where(plain, xp.pick(plain, partial(digamma, xp), x), result)
-    result = xp.where(whole, result, math.nan)
+    is_plain = n == 0.0
+    result = xp.where(is_plain, xp.pick(is_plain, partial(digamma, xp), x), result)
+    result = xp.where(is_integer, result, math.nan)
     return xp.where(xp.isnan(x), x, result)
 
 
@@ -407,8 +407,8 @@ def _beta(xp: Any, a: Any, b: Any, logarithm: bool) -> Any:
 def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     """Returns `_beta` where an argument is not positive, infinite or NaN."""
     infinite = ((low <= 0.0) & (low == xp.floor(low))) | ((high <= 0.0) & (high == xp.floor(high)))
-    usual = ~infinite & (low > -math.inf) & (high < math.inf)
-    a, b = harmless_outside(xp, usual, low, 0.5), harmless_outside(xp, usual, high, 0.5)
+    is_regular = ~infinite & (low > -math.inf) & (high < math.inf)
+    a, b = harmless_outside(xp, is_regular, low, 0.5), harmless_outside(xp, is_regular, high, 0.5)
     result = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     end = (high == math.inf) & (low > 0.0) & (low < math.inf)
     # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.
@@ -419,7 +419,7 @@ def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
         result = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(result)
         others = xp.where(infinite, math.inf, xp.where(end, 0.0, math.nan))
         others = xp.where(grown, math.inf * _sign_of_gamma(xp, low), others)
-    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(usual, result, others))
+    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, result, others))
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:

@@ -121,12 +121,12 @@ def _gamma_left(xp: Any, a: Any) -> Any:
 def gamma(xp: Any, x: Any) -> Any:
     """Returns the gamma function; NaN at -1, -2, ..., and infinite at 0, with the sign of the zero."""
     a = xp.abs(x)
-    usual = (a > 0.0) & (a < math.inf)
-    a = harmless_outside(xp, usual, a, 1.0)
+    is_regular = (a > 0.0) & (a < math.inf)
+    a = harmless_outside(xp, is_regular, a, 1.0)
     right = xp.pick(x > 0.0, partial(_gamma_right, xp), a)
     result = xp.where(x > 0.0, right, xp.pick(x < 0.0, partial(_gamma_left, xp), a))
     ends = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
-    return xp.where(usual, result, ends)
+    return xp.where(is_regular, result, ends)
 
 
 def _exp1_near(xp: Any, x: Any) -> Any:
@@ -202,11 +202,11 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     p = xp.where(main, p, -p)
     is_near = xp.abs(p) < 0.3
     series = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
-    usual = inside & ~is_near & (x != 0.0)
-    upper = harmless_outside(xp, usual & main, x, 1.0)
+    is_regular = inside & ~is_near & (x != 0.0)
+    upper = harmless_outside(xp, is_regular & main, x, 1.0)
     logarithm = xp.log1p(upper)
     first = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
-    lower = harmless_outside(xp, usual & ~main, x, -0.1)
+    lower = harmless_outside(xp, is_regular & ~main, x, -0.1)
     size = xp.log(-lower)
     inner = xp.log(-size)
     rough = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
@@ -215,7 +215,7 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     result = xp.where(is_near, series, refined)
     ends = xp.where(main, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     ends = xp.where((k == -1.0) & (x == 0.0), -math.inf, ends)
-    return xp.where(usual | (inside & is_near), result, ends)
+    return xp.where(is_regular | (inside & is_near), result, ends)
 
 
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
@@ -224,8 +224,8 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     ratio = x / y
     is_far = (ratio < 1e-300) | (ratio > 1e300)
     far_value = xp.log(harmless_outside(xp, is_far, x, 1.0)) - xp.log(harmless_outside(xp, is_far, y, 1.0))
-    usual = xp.where(is_far, far_value, xp.log(harmless_outside(xp, ~is_far, ratio, 1.0)))
-    return xp.where(close, xp.log1p(harmless_outside(xp, close, x - y, 0.0) / y), usual)
+    is_regular = xp.where(is_far, far_value, xp.log(harmless_outside(xp, ~is_far, ratio, 1.0)))
+    return xp.where(close, xp.log1p(harmless_outside(xp, close, x - y, 0.0) / y), is_regular)
 
 
 def _entropy(xp: Any, x: Any, y: Any, function: Any, at_zero: Any) -> Any:

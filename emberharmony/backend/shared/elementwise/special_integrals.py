@@ -236,8 +236,8 @@ def _gamma_carefully(xp: Any, a: Any, x: Any, end: Any) -> Any:
 
 
 def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
-    usual = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
-    a1, x1 = xp.where(usual, a, 1.0), xp.where(usual, x, 0.5)
+    is_regular = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
+    a1, x1 = xp.where(is_regular, a, 1.0), xp.where(is_regular, x, 0.5)
     # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
     density, close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
     near_value = xp.pick(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
@@ -246,7 +246,7 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
     unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
     ends = xp.where(unknown | xp.isnan(a) | xp.isnan(x), math.nan, ends)
-    return xp.where(usual, xp.where(close, near_value, far_value), ends)
+    return xp.where(is_regular, xp.where(close, near_value, far_value), ends)
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -348,15 +348,15 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, rest: Any, density: Any) -> tupl
 
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Returns the regularized incomplete beta function."""
-    usual = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
+    is_regular = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
     result = xp.pick(
-        usual,
+        is_regular,
         lambda p, q, z: beta_within(xp, p, q, z, beta_density(xp, p, q, z)),
-        *(xp.where(usual, given, safe) for given, safe in ((a, 1.0), (b, 1.0), (x, 0.25))),
+        *(xp.where(is_regular, given, safe) for given, safe in ((a, 1.0), (b, 1.0), (x, 0.25))),
     )
     low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)
     ends = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | low, 0.0, 1.0))
     unknown = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (low & high & (x > 0.0) & (x < 1.0))
     unknown = unknown | ((a == 0.0) & (b == 0.0)) | ((a == math.inf) & (b == math.inf))
     ends = xp.where(unknown | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, ends)
-    return xp.where(usual, result, ends)
+    return xp.where(is_regular, result, ends)

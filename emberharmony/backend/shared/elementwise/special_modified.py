@@ -190,32 +190,32 @@ def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
 def kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the second kind; NaN for negative numbers, infinite at 0."""
     order = xp.abs(v)
-    usual = (order < math.inf) & (x > 0.0) & (x < math.inf)
-    result = _positive_kv(xp, harmless_outside(xp, usual, order, 1.0), harmless_outside(xp, usual, x, 1.0))
+    is_regular = (order < math.inf) & (x > 0.0) & (x < math.inf)
+    result = _positive_kv(xp, harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, x, 1.0))
     finite_order = order < math.inf
     ends = xp.where(finite_order & (x == 0.0), math.inf, xp.where(finite_order & (x == math.inf), 0.0, math.nan))
-    return xp.where(usual, result, ends)
+    return xp.where(is_regular, result, ends)
 
 
 def iv(xp: Any, v: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind; for x < 0 NaN unless the order is an integer."""
     order, size = xp.abs(v), xp.abs(x)
-    usual = (order < math.inf) & (size > 0.0) & (size < math.inf)
-    n, y = harmless_outside(xp, usual, order, 1.0), harmless_outside(xp, usual, size, 1.0)
+    is_regular = (order < math.inf) & (size > 0.0) & (size < math.inf)
+    n, y = harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, size, 1.0)
     large = n * n + y * y >= _LARGE * _LARGE
     far_value = xp.pick(large, partial(_iv_far, xp), xp.where(large, n, _LARGE), y)
     near_value = xp.pick(~large, partial(_iv_near, xp), xp.where(large, 0.0, n), xp.where(large, 1.0, y))
     result = xp.where(large, far_value, near_value)
-    whole = v == xp.floor(v)
-    reflected = usual & (v < 0.0) & ~whole
+    is_integer = v == xp.floor(v)
+    reflected = is_regular & (v < 0.0) & ~is_integer
     r = from_nearest(xp, xp.where(reflected, n, 0.5))
     nearest = xp.where(reflected, n, 0.5) - r
     sine = r * sine_over(r) * xp.where(nearest == 2.0 * xp.floor(nearest / 2.0), 2.0, -2.0)
     other = xp.pick(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)
     result = xp.where(reflected, result + sine * other, result)
-    odd = whole & (v != 2.0 * xp.floor(v / 2.0))
-    result = xp.where((x < 0.0) & odd, -result, xp.where((x < 0.0) & ~whole, math.nan, result))
-    at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | whole, 0.0, math.inf))
-    at_end = xp.where(x > 0.0, math.inf, xp.where(whole, xp.where(odd, -math.inf, math.inf), math.nan))
+    odd = is_integer & (v != 2.0 * xp.floor(v / 2.0))
+    result = xp.where((x < 0.0) & odd, -result, xp.where((x < 0.0) & ~is_integer, math.nan, result))
+    at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | is_integer, 0.0, math.inf))
+    at_end = xp.where(x > 0.0, math.inf, xp.where(is_integer, xp.where(odd, -math.inf, math.inf), math.nan))
     ends = xp.where(x == 0.0, at_zero, xp.where(size == math.inf, at_end, math.nan))
-    return xp.where(usual, result, xp.where(order < math.inf, ends, math.nan))
+    return xp.where(is_regular, result, xp.where(order < math.inf, ends, math.nan))

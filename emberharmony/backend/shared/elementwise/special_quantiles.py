@@ -75,18 +75,18 @@ def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
 
 def stdtr(xp: Any, df: Any, t: Any) -> Any:
     """Returns the distribution function of Student's distribution."""
-    usual = (df > 0.0) & (df < math.inf) & (xp.abs(t) < math.inf)
-    n = harmless_outside(xp, usual, df, 1.0)
-    tail, _, _ = _student(xp, n, xp.abs(harmless_outside(xp, usual, t, 0.0)) / xp.sqrt(n))
+    is_regular = (df > 0.0) & (df < math.inf) & (xp.abs(t) < math.inf)
+    n = harmless_outside(xp, is_regular, df, 1.0)
+    tail, _, _ = _student(xp, n, xp.abs(harmless_outside(xp, is_regular, t, 0.0)) / xp.sqrt(n))
     result = xp.where(t <= 0.0, tail, 1.0 - tail)
     ends = xp.where(t == math.inf, 1.0, xp.where(t == -math.inf, 0.0, xp.where(df == math.inf, ndtr(xp, t), math.nan)))
-    return xp.where(usual, result, xp.where((df > 0.0) & ~xp.isnan(t), ends, math.nan))
+    return xp.where(is_regular, result, xp.where((df > 0.0) & ~xp.isnan(t), ends, math.nan))
 
 
 def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     """Returns the quantile of Student's distribution."""
-    usual = (df > 0.0) & (df < math.inf) & (p > 0.0) & (p < 1.0)
-    n, inside = harmless_outside(xp, usual, df, 1.0), harmless_outside(xp, usual, p, 0.25)
+    is_regular = (df > 0.0) & (df < math.inf) & (p > 0.0) & (p < 1.0)
+    n, inside = harmless_outside(xp, is_regular, df, 1.0), harmless_outside(xp, is_regular, p, 0.25)
     wanted = xp.where(inside < 0.5, inside, 1.0 - inside)
     middle = xp.where(inside < 0.5, 0.5 - inside, inside - 0.5)
     central, upper = wanted > 0.25, wanted > 1.0
@@ -118,13 +118,13 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     result = xp.where(inside < 0.5, -result, result)
     in_domain = (df > 0.0) & (df < math.inf)
     ends = xp.where(in_domain & (p == 0.0), -math.inf, xp.where(in_domain & (p == 1.0), math.inf, math.nan))
-    return xp.where(usual, result, xp.where(df == math.inf, ndtri(xp, p), ends))
+    return xp.where(is_regular, result, xp.where(df == math.inf, ndtri(xp, p), ends))
 
 
 def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     """Returns the inverse of the lower regularized incomplete gamma function."""
-    usual = (a > 0.0) & (a < math.inf) & (y > 0.0) & (y < 1.0)
-    n, p = harmless_outside(xp, usual, a, 1.0), harmless_outside(xp, usual, y, 0.25)
+    is_regular = (a > 0.0) & (a < math.inf) & (y > 0.0) & (y < 1.0)
+    n, p = harmless_outside(xp, is_regular, a, 1.0), harmless_outside(xp, is_regular, y, 0.25)
     q = 1.0 - p
     low = p <= 0.5
     wanted = xp.where(low, p, q)
@@ -153,7 +153,7 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     result = xp.where(is_far, xp.exp(at_most(xp, small, 0.0)), x * (1.0 + change))
     in_domain = a >= 0.0
     ends = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
-    return xp.where(usual, result, ends)
+    return xp.where(is_regular, result, ends)
 
 
 def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
@@ -172,11 +172,11 @@ def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
 
 def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     """Returns the inverse of the regularized incomplete beta function."""
-    usual = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (y > 0.0) & (y < 1.0)
+    is_regular = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (y > 0.0) & (y < 1.0)
     m, n, p = (
-        harmless_outside(xp, usual, a, 1.0),
-        harmless_outside(xp, usual, b, 1.0),
-        harmless_outside(xp, usual, y, 0.25),
+        harmless_outside(xp, is_regular, a, 1.0),
+        harmless_outside(xp, is_regular, b, 1.0),
+        harmless_outside(xp, is_regular, y, 0.25),
     )
     q = 1.0 - p
     low = p <= 0.5
@@ -218,4 +218,4 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     result = xp.where(is_far, xp.exp(left), x * (1.0 + change * (1.0 - x)))
     in_domain = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
     zero, one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)
-    return xp.where(usual, result, xp.where(in_domain & zero, 0.0, xp.where(in_domain & one, 1.0, math.nan)))
+    return xp.where(is_regular, result, xp.where(in_domain & zero, 0.0, xp.where(in_domain & one, 1.0, math.nan)))

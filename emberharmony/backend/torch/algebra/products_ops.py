@@ -22,8 +22,8 @@ def _compute_dtype(dtype: torch.dtype) -> torch.dtype:
 def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
-    wide = _compute_dtype(a.dtype)
-    return torch.matmul(a.to(wide), b.to(wide)).to(a.dtype)
+    wide_dtype = _compute_dtype(a.dtype)
+    return torch.matmul(a.to(wide_dtype), b.to(wide_dtype)).to(a.dtype)
 
 
 class TorchProductsOps:
@@ -45,14 +45,14 @@ class TorchProductsOps:
         check_paired(x1, x2, axis)
         a, b = (x.movedim(axis, -1) for x in promotion.common(x1, x2))
         # torch.linalg.vecdot sums in the dtype of the products, so half precision would overflow.
-        wide = torch.float32 if a.dtype in (torch.float16, torch.bfloat16) else _compute_dtype(a.dtype)
+        wide_dtype = torch.float32 if a.dtype in (torch.float16, torch.bfloat16) else _compute_dtype(a.dtype)
         if a.is_floating_point() or a.is_complex():
-            return torch.linalg.vecdot(a.to(wide), b.to(wide)).to(a.dtype)
-        return (a.to(wide) * b.to(wide)).sum(-1).to(a.dtype)
+            return torch.linalg.vecdot(a.to(wide_dtype), b.to(wide_dtype)).to(a.dtype)
+        return (a.to(wide_dtype) * b.to(wide_dtype)).sum(-1).to(a.dtype)
 
     @staticmethod
     def einsum(subscripts: str, *operands: torch.Tensor) -> torch.Tensor:
         check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
-        wide = _compute_dtype(tensors[0].dtype)
-        return torch.einsum(subscripts, *[x.to(wide) for x in tensors]).to(tensors[0].dtype)
+        wide_dtype = _compute_dtype(tensors[0].dtype)
+        return torch.einsum(subscripts, *[x.to(wide_dtype) for x in tensors]).to(tensors[0].dtype)

@@ -231,14 +231,14 @@ class TorchFunction:
     def _find_way(self, *args: Any, **kwargs: Any) -> Any:
         STREAM.get()  # starts it, because Dynamo cannot trace that: it asks the operating system for a seed
         # A function that is compiled in parts would take the ops of an `autocast` block for those of the backend.
-        for way in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
+        for advice in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
             try:
-                result = self._run(way, *args, **kwargs)
+                result = self._run(advice, *args, **kwargs)
             except Exception as error:
-                if not _is_compilers(error, way):
+                if not _is_compilers(error, advice):
                     raise
                 continue
-            self._way, self._is_whole = way, way == _WHOLE
+            self._way, self._is_whole = advice, advice == _WHOLE
             return result
         result = self._fn(*args, **kwargs)
         self._way, self._is_whole = _NOT, False

@@ -133,10 +133,10 @@ class TorchSteps(Steps):
     def likeness(self, columns: Columns) -> Likeness:
         """Returns the facts about lists of tensors; programs take no subclasses, several dtypes and graphs."""
         tensors = [*chain.from_iterable(columns)]
-        plain = {*map(type, tensors)} == {torch.Tensor}
-        takes = plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
+        is_plain = {*map(type, tensors)} == {torch.Tensor}
+        takes = is_plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
         kernels = takes and _have_kernels(columns)
-        if not (plain and TensorGuards):
+        if not (is_plain and TensorGuards):
             tensor_looks = list(map(_looks, tensors))
             return Likeness(lambda *others: list(map(_looks, others)) == tensor_looks, takes, kernels)
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.

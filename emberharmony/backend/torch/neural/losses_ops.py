@@ -28,8 +28,8 @@ class TorchLossesOps:
     def categorical_crossentropy(
         self, target: torch.Tensor, output: torch.Tensor, from_logits: bool = False, axis: int = -1
     ) -> torch.Tensor:
-        plain = target.dtype is output.dtype and target.shape == output.shape and output.is_floating_point()
-        if not (plain and from_logits and axis == -1 and output.ndim == 2):
+        is_plain = target.dtype is output.dtype and target.shape == output.shape and output.is_floating_point()
+        if not (is_plain and from_logits and axis == -1 and output.ndim == 2):
             return self.composed("categorical_crossentropy")(target, output, from_logits, axis)
         return functional.cross_entropy(output, target, reduction="none")
 
@@ -41,8 +41,8 @@ class TorchLossesOps:
     def sparse_categorical_crossentropy(
         self, target: torch.Tensor, output: torch.Tensor, from_logits: bool = False, axis: int = -1
     ) -> torch.Tensor:
-        plain = target.dtype is torch.int64 and target.shape == output.shape[:-1] and output.is_floating_point()
-        if not (plain and from_logits and axis == -1):
+        is_plain = target.dtype is torch.int64 and target.shape == output.shape[:-1] and output.is_floating_point()
+        if not (is_plain and from_logits and axis == -1):
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         if output.is_cpu and output.numel() and has_values(target) and has_values(output):
             rows, labels = (output, target) if output.ndim < 3 else (output.flatten(0, -2), target.flatten())

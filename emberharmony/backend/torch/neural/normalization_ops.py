@@ -95,9 +95,15 @@ class TorchNormalizationOps:
         rms_scaling: bool = False,
     ) -> torch.Tensor:
         length = x.shape[-1:]
-        plain = all(t is None or (t.dtype is x.dtype and t.shape == length) for t in (gamma, beta))
-        plain = plain and axis == -1 and not rms_scaling
-        if plain and (epsilon is None or is_number(epsilon)) and length and x.is_floating_point() and not is_nested(x):
+        is_plain = all(t is None or (t.dtype is x.dtype and t.shape == length) for t in (gamma, beta))
+        is_plain = is_plain and axis == -1 and not rms_scaling
+        if (
+            is_plain
+            and (epsilon is None or is_number(epsilon))
+            and length
+            and x.is_floating_point()
+            and not is_nested(x)
+        ):
             return functional.layer_norm(x, length, gamma, beta, EPSILON if epsilon is None else epsilon)
         result: torch.Tensor = self.composed("layer_normalization")(
             x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling

@@ -79,9 +79,9 @@ class _Running(spatial.Spatial):
 
     def _by_own(self, x: Tensor, over: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the input normalised by its own statistics over axes, with these: the mean and the variance."""
-        wide = widen(x)
-        mean = ops.mean(wide, over, True)
-        centred = ops.subtract(wide, mean)
+        wide_x = widen(x)
+        mean = ops.mean(wide_x, over, True)
+        centred = ops.subtract(wide_x, mean)
         variance = ops.mean(ops.square(centred), over, True)
         factor = ops.rsqrt(ops.add(variance, self.eps))
         shape = [1] * len(x.shape)
@@ -91,7 +91,7 @@ class _Running(spatial.Spatial):
         result = ops.multiply(centred, factor)
         if self.bias is not None:
             result = ops.add(result, ops.reshape(self.bias, shape))
-        return result if wide is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
+        return result if wide_x is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
 
     def _keep(self, running: Buffer, statistic: Tensor, share: Any) -> None:
         """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""

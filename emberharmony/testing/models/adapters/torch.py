@@ -37,10 +37,10 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
         copies: list[tuple[Any, Any]] = []
 
         def copy(x: Any) -> Any:
-            wide = _to_float64(x)
-            if wide is not x:
-                copies.append((x, wide))
-            return wide
+            wide_x = _to_float64(x)
+            if wide_x is not x:
+                copies.append((x, wide_x))
+            return wide_x
 
         result = func(*_map_tensors(copy, args), **_map_tensors(copy, kwargs))
         for narrow, wide in copies:

@@ -47,10 +47,10 @@ def _rope(
     steps = base ** (-np.arange(0, width, 2) / max(width, 1)) if frequencies is None else frequencies
     positions = np.expand_dims(np.asarray(offset, float), -1) + np.arange(moved.shape[-2])
     positions = positions.reshape(*positions.shape[:-1], *[1] * (x.ndim - 1 - positions.ndim), -1)
-    turn = np.exp(1j * positions[..., None] * scale * steps)
+    angle = np.exp(1j * positions[..., None] * scale * steps)
     one = moved[..., 0:width:2] if traditional else moved[..., : width // 2]
     other = moved[..., 1:width:2] if traditional else moved[..., width // 2 : width]
-    rotated = (one + 1j * other) * turn
+    rotated = (one + 1j * other) * angle
     parts = np.stack([rotated.real, rotated.imag], -1 if traditional else -2).reshape(*moved.shape[:-1], width)
     return np.moveaxis(np.concatenate([parts, moved[..., width:]], -1), -2, axis)
 
