@@ -85,6 +85,18 @@ def test_the_commands_of_a_workflow_exist_for_each_entry_of_its_matrix(path: Pat
                 assert not rest or re.findall("'(.*)'", rest)[0] in sessions()[name], line
 
 
+def test_the_matrix_of_the_documentation_is_that_of_nox_and_its_floors_those_of_the_package() -> None:
+    page = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    matrix = page.partition("### Where the tests run")[2]
+    assert set(re.findall(r"^\| `(\w+)` \|", matrix, re.MULTILINE)) == sessions().keys()
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    floors = dict(re.findall(r"^\| (\w+)(?:, for the \w+)? \| ([\d.]+) \|", page, re.MULTILINE))
+    assert floors.keys() == {"NumPy", "PyTorch", "MLX", "SciPy", "hypothesis"}
+    for name, floor in floors.items():
+        package = {"PyTorch": "torch"}.get(name, name.lower())
+        assert set(re.findall(rf'"{package}(?:\[\w+\])?>=([\d.]+)', project)) == {floor}, name
+
+
 def test_the_workflow_covers_every_operating_system_and_python_version() -> None:
     text = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
     for word in ("ubuntu", "macos", "windows", "3.11", "3.12", "3.13"):

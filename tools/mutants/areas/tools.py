@@ -292,6 +292,15 @@ MUTANTS = [
         why="the doctor takes a product of NaN for a coarse one",
     ),
     Mutant(
+        name="doctor-chosen-backend",
+        module="emberharmony/testing/doctor/machine.py",
+        function="chosen_backend",
+        original="persisted is not None",
+        replacement="persisted == ''",
+        tests=("tests/testing/doctor/test_machine.py -k chose",),
+        why="the doctor says that the backend of the settings file is chosen automatically",
+    ),
+    Mutant(
         name="doctor-crash",
         module="emberharmony/testing/doctor/process.py",
         function="of_backend",
