@@ -28,8 +28,8 @@ FOLDER=${3:-results-$DEVICE}
 mkdir -p "$FOLDER"
 FOLDER=$(cd "$FOLDER" && pwd)
 : > "$FOLDER/status.txt"
-OPS='*' ROUNDS=10
-[ -z "${QUICK:-}" ] || OPS='*mul*' ROUNDS=1
+OPS='*' ROUNDS=5 MODELS=''
+[ -z "${QUICK:-}" ] || OPS='*mul*' ROUNDS=1 MODELS=mlp
 
 # step NAME SECONDS COMMAND...: runs a command, and notes its exit status and how long it took.
 step() {
@@ -64,8 +64,11 @@ for precision in float32 tf32; do
         --precision "$precision" --report "conformance-$DEVICE-$precision.json"
 done
 export EMBERHARMONY_DEVICE=$DEVICE
-# The benchmark has native models for these only.
-case $BACKEND in numpy | torch | mlx) step models 120 "$ENV/bin/python" "$REPO/benchmarks/models.py" --backend "$BACKEND" --rounds "$ROUNDS" --json models.json ;; esac
+case $BACKEND in
+    numpy | torch | mlx)  # the benchmark has native models for these only
+        step models 300 "$ENV/bin/python" "$REPO/benchmarks/models.py" "$MODELS" --backend "$BACKEND" --rounds "$ROUNDS" \
+            --json models.json ;;
+esac
 cat > two.py <<'PROGRAM'
 from emberharmony import ops
 
