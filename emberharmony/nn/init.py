@@ -201,8 +201,10 @@ def trunc_normal(mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float 
     """Returns an initializer of normal numbers that are drawn again outside [a, b].
 
     Args:
-        mean, std: mean and standard deviation of the numbers before they are cut off.
-        a, b: the bounds, which are not in units of `std`.
+        mean: the mean of the numbers before they are cut off.
+        std: their standard deviation before they are cut off.
+        a: the smallest number, which is not in units of `std`.
+        b: the largest number, which is not in units of `std`.
 
     Raises:
         ArgumentError: if the standard deviation is not positive, or `a` is not less than `b`.
@@ -250,7 +252,7 @@ def dirac(groups: int = 1) -> Initializer:
     """Returns an initializer of kernels of convolutions, (out, in, ...), that pass their channels through unchanged.
 
     Args:
-        groups: of the convolution.
+        groups: how many groups the channels of the convolution are in; each group copies its own.
     """
 
     def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:

@@ -310,7 +310,7 @@ def spectral_norm(
     Args:
         module: the layer, which changes.
         name: the name of the weight.
-        n_power_iterations: the number of steps.
+        n_power_iterations: the number of steps by which each call in training improves the estimate of the norm.
         eps: the least length of a vector that is divided by its length.
         dim: the axis of the outputs; None is 0, and 1 for transposed convolutions.
         rng: draws the vectors that the power iteration begins with.

@@ -268,7 +268,7 @@ def random_permutation(x: Any, axis: int = 0, seed: Any = None, generator: Gener
     """Returns the integers from 0 to x - 1 in random order, or the slices of a tensor `x` along an axis.
 
     Args:
-        x: a number n, or a tensor of any shape and dtype.
+        x: a number n, for the integers from 0 to n - 1, or a tensor with at least one axis, of any dtype.
 
     Raises:
         ArgumentError: if `x` is a negative number.

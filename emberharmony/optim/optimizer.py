@@ -63,9 +63,9 @@ class Optimizer(ParameterGroups):
         """Returns a parameter and its state after one step; subclasses define it.
 
         Args:
-            gradient: the gradient of the loss.
-            parameter: the tensor to change.
-            state: the state of this parameter.
+            gradient: the gradient of the loss, a tensor of the shape and dtype of the parameter.
+            parameter: the tensor of the parameter before the step; the rule does not write into it.
+            state: what `initial` or the last step returned for it, a dict from names to tensors.
             hyper: the options, with the learning rate of this step as `lr`.
         """
         raise NotImplementedError

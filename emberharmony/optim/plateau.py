@@ -13,14 +13,14 @@ class ReduceOnPlateau:
     """A learning rate that is reduced when a metric has stopped improving; give it to an optimizer as `lr`.
 
     Args:
-        lr: the first learning rate.
+        lr: the learning rate at the beginning.
         mode: "min" if the metric should fall, "max" if it should rise.
         factor: what the rate is multiplied with, in (0, 1).
         patience: after how many observations without improvement in a row the next one reduces the rate.
-        threshold: what counts as an improvement.
+        threshold: by how much a metric must be better to count as an improvement; see `threshold_mode`.
         threshold_mode: whether the threshold is relative ("rel") to the best metric or absolute ("abs").
         cooldown: how many observations after a reduction do not count as bad.
-        min_lr: the lowest rate.
+        min_lr: the learning rate below which it never falls.
         eps: a reduction by less is left out.
 
     Attributes:

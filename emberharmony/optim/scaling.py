@@ -25,7 +25,7 @@ class LossScaler:
     """A dynamic factor of the loss: halved when a gradient overflows, doubled after many steps without overflow.
 
     Args:
-        scale: the first factor.
+        scale: the factor of the loss at the beginning.
         growth_factor: what the factor is multiplied with after `growth_interval` steps without overflow.
         backoff_factor: what it is multiplied with after an overflow.
         growth_interval: how many steps in a row without overflow let the factor grow.

@@ -59,7 +59,7 @@ def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
     Args:
         lr: the learning rate of the first steps.
         step_size: after how many steps the rate changes.
-        gamma: the factor of each change.
+        gamma: the factor by which each change multiplies the learning rate.
     """
     return partial(_step, lr, _positive("step", "step_size", step_size), gamma)
 
@@ -74,7 +74,7 @@ def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sched
     Args:
         lr: the learning rate of the first steps.
         milestones: the numbers of steps after which the rate changes.
-        gamma: the factor of each change.
+        gamma: the factor by which each change multiplies the learning rate.
     """
     return piecewise(milestones, [lr * gamma**i for i in range(len(milestones) + 1)])
 
@@ -102,7 +102,7 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "
     """Returns the schedule that follows one schedule after the other, each from its own beginning.
 
     Args:
-        schedules: one more than boundaries.
+        schedules: functions from the number of steps to a learning rate, one more than boundaries.
         boundaries: the count at which each schedule but the first begins.
         name: the name of the schedule in messages.
 
@@ -302,7 +302,7 @@ def one_cycle(
         max_lr: the highest rate.
         total_steps: the number of steps of the whole cycle.
         pct_start: the share of the steps in which the rate rises.
-        anneal_strategy: "cos" or "linear".
+        anneal_strategy: the form of the rise and the fall: "cos", half a wave, or "linear".
         div_factor: `max_lr` divided by the first rate.
         final_div_factor: the first rate divided by the last one.
         three_phase: whether the rate falls to the first rate in as many steps as it rose, then to the last rate.

@@ -498,7 +498,7 @@ class Threshold(_Activation, op=ops.threshold):
 
     Args:
         threshold: the number that `x` must exceed to stay.
-        value: the result elsewhere.
+        value: the result where the input is not above the threshold.
 
     Example:
         >>> nn.Threshold(2.0, 0.0)([1.0, 3.0]).tolist()

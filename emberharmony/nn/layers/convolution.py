@@ -126,7 +126,7 @@ class _Conv(Convolution):
     Args:
         in_channels: the number of channels of the input; None if `nn.build` shall find it.
         out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        kernel_size: the size of the kernel: one integer, or one for each spatial axis; so for the next options.
         stride: the distance of neighbouring windows.
         padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
             "same" for as many as keep the lengths.
@@ -236,7 +236,7 @@ class _DepthwiseConv(_Conv):
 
     Args:
         in_channels: the number of channels of the input.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        kernel_size: the size of the kernel: one integer, or one for each spatial axis; so for the next options.
         stride: the distance of neighbouring windows.
         padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
             "same" for as many as keep the lengths.
@@ -332,7 +332,7 @@ class _SeparableConv(spatial.Spatial):
     Args:
         in_channels: the number of channels of the input.
         out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        kernel_size: the size of the kernel: one integer, or one for each spatial axis; so for the next options.
         stride: the distance of neighbouring windows.
         padding: the zeros before and after each axis; or one pair (before, after) for each axis, "valid" for none, or
             "same" for as many as keep the lengths.

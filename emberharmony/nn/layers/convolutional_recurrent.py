@@ -27,7 +27,7 @@ class ConvLSTM2d(Module):
     Args:
         in_channels: the number of channels of the input.
         out_channels: the number of channels of the states.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        kernel_size: the size of both kernels: one integer, or one for each spatial axis; so for the next options.
         stride, padding, dilation: those of the convolution of the input; see `Conv2d`. The state is convolved with
             stride 1, and keeps its size.
         bias: whether a bias is added.

@@ -161,7 +161,7 @@ class EmbeddingBag(_Table):
         num_embeddings: the number of vectors: the length of the first axis of the table.
         embedding_dim: the length of a vector: that of the last axis of the result.
         scale_grad_by_freq: whether the gradient of a vector is divided by how often its index occurs in the input.
-        mode: `"sum"`, `"mean"` or `"max"`.
+        mode: how the vectors of a bag become one: their `"sum"`, `"mean"` or `"max"`.
         include_last_offset: whether the offsets end with the number of indices.
         padding_idx: the index of a vector that is zeros at first, gets no gradient, and belongs to no bag; None if
             there is none.

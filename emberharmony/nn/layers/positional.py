@@ -191,7 +191,7 @@ class LearnedPositional(Module):
     Args:
         num_positions: the greatest length of a sequence.
         dims: the length of the last axis.
-        time_axis: the axis of the time.
+        time_axis: the axis of the time, along which each position gets its own vector.
         rng: draws the initial values, which are normal with the standard deviation 0.02.
         dtype: the dtype of the parameters; None is the default floating dtype.
 

@@ -138,7 +138,7 @@ class RNN(_Recurrent):
         input_size: the length of the last axis of the input.
         hidden_size: the length of the last axis of the states.
         num_layers: how many layers stand one above the other.
-        nonlinearity: "tanh" or "relu".
+        nonlinearity: the function of the sum that gives the new state, "tanh" or "relu".
         bias: whether biases are added.
         batch_first: whether the first axis of the input is the batch; that of the states is not.
         dropout: in training, the probability with which an output of a layer is dropped; the last layer's are not.

@@ -76,7 +76,7 @@ class RNNCell(_Cell):
         input_size: the length of the last axis of the input.
         hidden_size: the length of the last axis of the state.
         bias: whether biases are added.
-        nonlinearity: "tanh" or "relu".
+        nonlinearity: the function of the sum that gives the new state, "tanh" or "relu".
         rng: draws the initial values, which are uniform within 1 / sqrt(hidden_size), as in PyTorch.
         dtype: the dtype of the parameters; None is the default floating dtype.
 

@@ -17,8 +17,8 @@ class Flatten(Module):
     """Joins several axes to one.
 
     Args:
-        start_dim: the first of these axes.
-        end_dim: the last of them.
+        start_dim: the first of the axes that become one; a negative number counts from the end.
+        end_dim: the last of the axes that become one; a negative number counts from the end.
 
     Example:
         >>> tuple(nn.Flatten()(ops.zeros((2, 3, 4))).shape)

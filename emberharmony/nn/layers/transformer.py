@@ -363,11 +363,17 @@ class Transformer(Module):
     Args:
         d_model: the length of the last axis.
         nhead: the number of heads, which divides `d_model`.
-        num_encoder_layers, num_decoder_layers: the numbers of layers.
-        dim_feedforward, dropout, activation: those of the layers; see `TransformerEncoderLayer`.
+        num_encoder_layers: how many layers the encoder has.
+        num_decoder_layers: how many layers the decoder has.
+        dim_feedforward: the length of the last axis between the two linear layers of each layer.
+        dropout: the probability with which an element becomes 0 in training, from 0 to 1.
+        activation: "relu", "gelu", or a function or module between the linear layers.
         custom_encoder: a module in the place of the encoder; None makes a `TransformerEncoder`.
         custom_decoder: a module in the place of the decoder; None makes a `TransformerDecoder`.
-        layer_norm_eps, batch_first, norm_first, bias: those of the layers.
+        layer_norm_eps: what the normalisations add to the variance.
+        batch_first: whether the batch is the first axis, and not the second.
+        norm_first: whether a normalisation comes before its part of a layer, and not after the sum.
+        bias: whether the linear layers and the normalisations have biases.
         rng: draws the initial values, those of Glorot and Bengio for matrices, and the masks of dropout.
         dtype: the dtype of the parameters; None is the default floating dtype.
 

@@ -20,7 +20,7 @@ class _ConvTranspose(Convolution):
     Args:
         in_channels: the number of channels of the input; None if `nn.build` shall find it.
         out_channels: the number of channels of the output.
-        kernel_size: one integer, or one for each spatial axis; so for the next options.
+        kernel_size: the size of the kernel: one integer, or one for each spatial axis; so for the next options.
         stride: by how much the elements of the input are spread in the output.
         padding: the elements that are cut off at both ends of each axis of the output.
         output_padding: the elements that are added at the end of each axis of the output.

@@ -62,7 +62,7 @@ class TopK(Metric):
     """The share of targets that are among the k classes with the highest scores; of equal scores the first comes first.
 
     Args:
-        k: how many classes.
+        k: how many of the highest scores count; an answer is right if the label is among them.
         axis: the axis of the classes.
 
     Example:

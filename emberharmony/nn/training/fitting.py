@@ -67,7 +67,7 @@ def fit(
     Args:
         module: the module to train; it is set to training, and back to what it was at the end.
         loss_fn: returns the scalar loss for a batch; a batch that is a tuple becomes several arguments.
-        optimizer: changes the parameters.
+        optimizer: one of `emberharmony.optim` for parameters of the module; each step calls its `step`.
         batches: batches of one epoch each time it is iterated, such as `nn.data.batches`.
         steps: how many steps are made; None leaves it to `epochs`.
         epochs: how many times `batches` is iterated; None, and no `steps`, is once.

@@ -205,7 +205,7 @@ class NAdam(Optimizer):
         betas: the decays of the average of the gradients and of that of their squares.
         eps: what is added to the root, so that nothing is divided by 0.
         weight_decay: the factor of an L2 penalty, or of the decay.
-        momentum_decay: how fast the momentum rises.
+        momentum_decay: how fast the momentum rises to `betas[0]`; a larger number is faster.
         decoupled_weight_decay: whether the parameter decays by itself, as in AdamW, instead of by a penalty.
         maximize: whether the loss is maximized, by steps along the gradient.
 

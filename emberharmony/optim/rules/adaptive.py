@@ -130,7 +130,7 @@ class RMSprop(Optimizer):
 
     Args:
         lr: the learning rate, or a schedule, a function of the number of steps so far.
-        alpha: the decay of the averages.
+        alpha: the share of the old average of the squares that each step keeps, from 0 to 1.
         eps: what is added to the root, so that nothing is divided by 0.
         weight_decay: the factor of an L2 penalty: this share of the parameter is added to its gradient.
         momentum: the factor of the last step's direction.

@@ -195,7 +195,9 @@ class LocalResponseNorm(Module):
 
     Args:
         size: how many channels are neighbours; those beyond the ends count as 0.
-        alpha, beta, k: the numbers in the formula.
+        alpha: the factor of the mean of the squares.
+        beta: the power to which the sum is raised.
+        k: what is added to `alpha` times that mean.
         data_format: `"channels_last"` if the channels are the last axis.
 
     Raises:

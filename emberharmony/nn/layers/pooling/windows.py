@@ -107,8 +107,8 @@ class _MaxUnpool(spatial.Spatial):
 
     Args:
         kernel_size: the size of the windows of the pool: one integer, or one for each spatial axis.
-        stride: their distance; None is `kernel_size`.
-        padding: the padding of the pool.
+        stride: the distance of neighbouring windows of the pool; None is `kernel_size`.
+        padding: how many elements the pool has added at both ends of each spatial axis.
         data_format: "channels_last" if the channels come after the spatial axes.
     """
 
