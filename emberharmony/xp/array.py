@@ -249,8 +249,8 @@ class ArrayBase(SharedMethods, Standing):
         return self._kit.ops.to_numpy(self._read("tolist()")).tolist()
 
     def __bool__(self) -> bool:
-        if self.shape:
-            raise TypeError(f"bool() takes an array without axes, not one of shape {self.shape}")
+        if self.shape and self._kit.size(self) != 1:
+            raise TypeError(f"bool() takes an array of one element, not one of shape {self.shape}")
         self._kit.join()
         with LOCK:
             return bool(value(self))  # a traced tensor knows whether its value may be asked for

@@ -220,6 +220,12 @@ def test_masked_arrays_are_refused(masked: object, backend: str) -> None:
         ops.sum(masked)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "float32", "bool"])
+def test_numpy_gets_its_own_dtype_not_one_that_equals_it(dtype: str, backend: str) -> None:
+    array = ops.to_numpy(ops.ones((2,), dtype=dtype))
+    assert array.dtype.num == np.dtype(dtype).num  # compiled code compares these numbers
+
+
 def test_a_numpy_matrix_is_treated_as_an_array(backend: str) -> None:
     matrix = X[:, :2].view(np.matrix)
     assert ops.to_numpy(ops.multiply(matrix, matrix)).tolist() == (X[:, :2] ** 2).tolist()

@@ -117,7 +117,9 @@ def test_an_array_of_one_element_becomes_a_number(xp: Any) -> None:
     assert float(xp.asarray(2.5)) == 2.5
     assert int(xp.asarray(2)) == operator.index(xp.asarray(2)) == 2
     assert complex(xp.asarray(1 + 2j)) == 1 + 2j
-    assert bool(xp.asarray(True)) is True
+    assert bool(xp.asarray(True)) is bool(xp.asarray([[True]])) is True
+    with pytest.raises(TypeError, match="one element"):
+        bool(xp.asarray([True, True]))
     assert xp.asarray([3]).item() == 3
     assert f"{xp.asarray(2.5):.2f}" == "2.50"
     for convert in (float, int, bool, operator.index):

@@ -84,6 +84,8 @@ class MLXTensorOps:
             array = np.asarray(x.view(mx.uint16)).view(bfloat16_of_numpy())
         else:
             array = np.asarray(x)
+            if array.dtype.char in "qQ":  # MLX's long long equals int64, but compiled code for int64 passes it over
+                array = array.view(array.dtype.name)
         if is_traced(x):
             raise TracedTensorError(LEAVES)
         # The array shares its memory with the tensor, which must not change, and perhaps with other tensors.

@@ -19,6 +19,15 @@ MUTANTS = [
         why="a tensor times a parameter with one element is complex",
     ),
     Mutant(
+        name="mlx-long-long",
+        module="emberharmony/backend/mlx/tensor_ops.py",
+        function="MLXTensorOps.to_numpy",
+        original="array.dtype.char in 'qQ'",
+        replacement="False",
+        tests=(f"tests/ops/test_tensor.py -k own_dtype {ON_MLX}",),
+        why="SciPy's value_indices of integers of MLX is empty",
+    ),
+    Mutant(
         name="mlx-steep-leaky-relu",
         module="emberharmony/backend/mlx/neural/activation_ops.py",
         function="MLXActivationOps.leaky_relu",
