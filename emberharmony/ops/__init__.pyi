@@ -86,36 +86,37 @@ __all__ = [
     "linspace", "local_response_normalization", "log", "log10", "log1p", "log2", "log_expit", "log_ndtr", "log_sigmoid",
     "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
     "logical_xor", "logit", "logspace", "logsumexp", "lp_pool", "lstm", "lstsq", "lu", "lu_factor", "map",
-    "map_coordinates", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "max", "max_pool",
-    "max_pool_indices", "max_unpool", "maximum", "mean", "median", "memory_info", "meshgrid", "min", "minimum", "mod",
-    "moments", "moveaxis", "multi_dot", "multi_hot", "multigammaln", "multiply", "nan", "nan_to_num", "nanargmax",
-    "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
-    "nanquantile", "nanstd", "nansum", "nanvar", "native_dtype", "ndim", "ndtr", "ndtri", "negative", "newaxis",
-    "nextafter", "nn", "nonzero", "norm", "normalize", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad",
-    "pad_images", "partition", "percentile", "permute_dims", "perspective_transform", "pi", "pinv", "polar",
-    "polygamma", "polyval", "positive", "pow", "power", "precision", "prod", "profile", "psnr", "ptp", "put_along_axis",
-    "qr", "quantile", "quantize", "quantized_matmul", "rad2deg", "radians", "random", "random_bernoulli", "random_beta",
-    "random_binomial", "random_categorical", "random_choice", "random_exponential", "random_gamma", "random_get_state",
-    "random_gumbel", "random_laplace", "random_multivariate_normal", "random_normal", "random_permutation",
-    "random_poisson", "random_randint", "random_seed", "random_set_state", "random_shuffle", "random_truncated_normal",
-    "random_uniform", "ravel", "real", "rearrange", "reciprocal", "record", "register_node", "rel_entr", "relu",
-    "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "rfft", "rfft2", "rfftfreq", "rfftn",
-    "rgb_to_grayscale", "rgb_to_hsv", "right_shift", "rms_normalization", "rnn", "roll", "rope", "rot90", "round",
-    "rsqrt", "saturate_cast", "scale_and_translate", "scan", "scatter", "scatter_update", "searchsorted", "segment_max",
-    "segment_min", "segment_prod", "segment_sum", "select", "selu", "separable_conv", "set_backend",
-    "set_default_device", "set_default_float", "set_item", "shape", "sigmoid", "sign", "signbit", "silu", "sin", "sinc",
-    "sinh", "size", "slice", "slice_update", "slogdet", "sobel_edges", "soft_shrink", "softmax", "softplus", "softsign",
-    "solve", "solve_triangular", "sort", "space_to_depth", "sparse_categorical_crossentropy", "sparse_plus",
-    "sparse_sigmoid", "sparsemax", "split", "sqrt", "square", "squareplus", "squeeze", "ssim", "stack",
-    "standard_normal", "standard_uniform", "std", "stdtr", "stdtrit", "step", "stft", "stop_gradient", "subtract",
-    "sum", "svd", "svdvals", "swapaxes", "swish", "switch", "synchronize", "take", "take_along_axis", "tan", "tanh",
-    "tanh_shrink", "tensordot", "threshold", "tile", "to_device", "to_numpy", "top_k", "trace", "transpose",
-    "trapezoid", "tree_flatten", "tree_flatten_with_path", "tree_leaves", "tree_map", "tree_map_with_path",
-    "tree_paths", "tree_unflatten", "tri", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc",
-    "uint16", "uint32", "uint64", "uint8", "unfold", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unravel_index", "unstack", "use_backend", "value_and_grad", "vander", "var", "vdot", "vecdot",
-    "vector_norm", "vectorize", "vectorized_map", "view", "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit",
-    "vstack", "where", "while_loop", "xlog1py", "xlogy", "zero_grad", "zeros", "zeros_like", "zeta"
+    "map_coordinates", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "max",
+    "max_and_argmax", "max_pool", "max_pool_indices", "max_unpool", "maximum", "mean", "median", "memory_info",
+    "meshgrid", "min", "min_and_argmin", "minimum", "mod", "moments", "moveaxis", "multi_dot", "multi_hot",
+    "multigammaln", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
+    "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+    "native_dtype", "ndim", "ndtr", "ndtri", "negative", "newaxis", "nextafter", "nn", "nonzero", "norm", "normalize",
+    "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "pad_images", "partition", "percentile",
+    "permute_dims", "perspective_transform", "pi", "pinv", "polar", "polygamma", "polyval", "positive", "pow", "power",
+    "precision", "prod", "profile", "psnr", "ptp", "put_along_axis", "qr", "quantile", "quantize", "quantized_matmul",
+    "rad2deg", "radians", "random", "random_bernoulli", "random_beta", "random_binomial", "random_categorical",
+    "random_choice", "random_exponential", "random_gamma", "random_get_state", "random_gumbel", "random_laplace",
+    "random_multivariate_normal", "random_normal", "random_permutation", "random_poisson", "random_randint",
+    "random_seed", "random_set_state", "random_shuffle", "random_truncated_normal", "random_uniform", "ravel", "real",
+    "rearrange", "reciprocal", "record", "register_node", "rel_entr", "relu", "relu6", "remainder", "repeat", "reshape",
+    "resize", "result_type", "rfft", "rfft2", "rfftfreq", "rfftn", "rgb_to_grayscale", "rgb_to_hsv", "right_shift",
+    "rms_normalization", "rnn", "roll", "rope", "rot90", "round", "rsqrt", "saturate_cast", "scale_and_translate",
+    "scan", "scatter", "scatter_update", "searchsorted", "segment_max", "segment_min", "segment_prod", "segment_sum",
+    "select", "selu", "separable_conv", "set_backend", "set_default_device", "set_default_float", "set_item", "shape",
+    "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "size", "slice", "slice_update", "slogdet",
+    "sobel_edges", "soft_shrink", "softmax", "softplus", "softsign", "solve", "solve_triangular", "sort",
+    "space_to_depth", "sparse_categorical_crossentropy", "sparse_plus", "sparse_sigmoid", "sparsemax", "split", "sqrt",
+    "square", "squareplus", "squeeze", "ssim", "stack", "standard_normal", "standard_uniform", "std", "stdtr",
+    "stdtrit", "step", "stft", "stop_gradient", "subtract", "sum", "svd", "svdvals", "swapaxes", "swish", "switch",
+    "synchronize", "take", "take_along_axis", "tan", "tanh", "tanh_shrink", "tensordot", "threshold", "tile",
+    "to_device", "to_numpy", "top_k", "trace", "transpose", "trapezoid", "tree_flatten", "tree_flatten_with_path",
+    "tree_leaves", "tree_map", "tree_map_with_path", "tree_paths", "tree_unflatten", "tri", "tril", "tril_indices",
+    "triu", "triu_indices", "true_divide", "trunc", "uint16", "uint32", "uint64", "uint8", "unfold", "unique",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "use_backend",
+    "value_and_grad", "vander", "var", "vdot", "vecdot", "vector_norm", "vectorize", "vectorized_map", "view",
+    "view_as_complex", "view_as_real", "vjp", "vmap", "vsplit", "vstack", "where", "while_loop", "xlog1py", "xlogy",
+    "zero_grad", "zeros", "zeros_like", "zeta"
 ]
 
 def abs(x: TensorLike) -> Tensor: ...
@@ -245,7 +246,7 @@ def divide(x1: Operand, x2: Operand) -> Tensor: ...
 def divide_no_nan(x1: Operand, x2: Operand) -> Tensor: ...
 def divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]: ...
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor: ...
-def dot_product_attention(query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: Varying | None = None, is_causal: _bool = False, flash_attention: _bool | None = None, attn_logits_soft_cap: Varying | None = None, dropout_rate: Varying = 0.0, seed: Any = None) -> Tensor: ...
+def dot_product_attention(query: TensorLike, key: TensorLike, value: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, scale: Varying | None = None, is_causal: _bool = False, flash_attention: _bool | None = None, attn_logits_soft_cap: Varying | None = None, dropout_rate: Varying = 0.0, seed: Any = None, empty_rows: Literal['mean', 'zero'] = 'mean') -> Tensor: ...
 def dropout(inputs: TensorLike, rate: Varying, noise_shape: Shape | Sequence[int | None] | None = None, seed: Any = None, generator: Generator | None = None) -> Tensor: ...
 def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]: ...
 def dstack(xs: Tensors) -> Tensor: ...
@@ -423,6 +424,7 @@ def matrix_power(x: TensorLike, n: int) -> Tensor: ...
 def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | None = None) -> Tensor: ...
 def matrix_transpose(x: TensorLike) -> Tensor: ...
 def max(x: TensorLike, axis: Axis = None, keepdims: _bool = False, initial: Varying | None = None) -> Tensor: ...
+def max_and_argmax(x: TensorLike, axis: int | None = None, keepdims: _bool = False) -> tuple[Tensor, Tensor]: ...
 def max_pool(inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1, ceil_mode: _bool = False) -> Tensor: ...
 def max_pool_indices(inputs: TensorLike, pool_size: int | Sequence[int], strides: int | Sequence[int] | None = None, padding: SpatialPadding = 'valid', data_format: Literal['channels_last', 'channels_first'] | None = None, dilation_rate: int | Sequence[int] = 1, ceil_mode: _bool = False) -> Tensor: ...
 def max_unpool(inputs: TensorLike, indices: Tensor | Sequence[Any], output_size: Sequence[int], data_format: Literal['channels_last', 'channels_first'] | None = None) -> Tensor: ...
@@ -432,6 +434,7 @@ def median(x: TensorLike, axis: Axis = None, keepdims: _bool = False) -> Tensor:
 def memory_info(device: DeviceLike | None = None) -> dict[str, int]: ...
 def meshgrid(*xi: TensorLike, indexing: Literal['xy', 'ij'] = 'xy') -> tuple[Tensor, ...]: ...
 def min(x: TensorLike, axis: Axis = None, keepdims: _bool = False, initial: Varying | None = None) -> Tensor: ...
+def min_and_argmin(x: TensorLike, axis: int | None = None, keepdims: _bool = False) -> tuple[Tensor, Tensor]: ...
 def minimum(x1: RealOperand, x2: RealOperand) -> Tensor: ...
 def mod(x1: RealOperand, x2: RealOperand) -> Tensor: ...
 def moments(x: TensorLike, axes: Axis, keepdims: _bool = False, synchronized: _bool = False) -> tuple[Tensor, Tensor]: ...

@@ -9,7 +9,7 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError, StateDictError, brief
 from emberharmony.interop.torch.checking import Report, check
 from emberharmony.interop.torch.graph import FLOAT, Graph, Slot
-from emberharmony.interop.torch.layers import plain
+from emberharmony.interop.torch.layers import Conv1D, plain
 from emberharmony.interop.torch.running import Modes, Runner
 from emberharmony.interop.torch.saving import save_program
 from emberharmony.interop.torch.structure import build
@@ -114,7 +114,7 @@ class Captured(nn.Module):
         """
         graph, used = runner.graph, runner.used
         tensors = {place: (ops.convert_to_tensor(x), path) for place, x, path in graph.signature.tensors(args, kwargs)}
-        dtype = None if graph.reference is None else ops.dtype(self.cell(graph.reference).value)
+        dtype = None if graph.reference is None else self._floating_dtype(graph.reference)
         values: list[Any] = []
         lengths: dict[str, int] = {}
         for place, slot in enumerate(graph.slots):
@@ -125,6 +125,13 @@ class Captured(nn.Module):
             else:
                 values.append(self._value_of(slot, dtype))
         return values
+
+    def _floating_dtype(self, name: str) -> Any:
+        """Returns the dtype of a floating parameter; that of the scales where it has been quantised."""
+        dtype = ops.dtype(self.cell(name).value)
+        if ops.isdtype(dtype, "real floating"):
+            return dtype
+        return ops.dtype(self.cell(f"{name.rpartition('.')[0]}.scales").value)
 
     def _value_of(self, slot: Slot, dtype: Any) -> Any:
         if slot.kind == "cell":
@@ -203,6 +210,9 @@ class Captured(nn.Module):
             members = {name: plain(each) if isinstance(each, nn.Module) else each for name, each in self.members()}
             whole = Captured(self.name, members, self._constants, self._modes, self.training)
             values = {name: ops.copy(cell.value) for name, cell in saved_places(whole, True).items()}
+            for path, each in members.items():
+                if isinstance(each, nn.Linear) and type(module.get_submodule(path)).__name__ == Conv1D.__name__:
+                    values[f"{path}.weight"] = ops.matrix_transpose(values[f"{path}.weight"])
         module_state = module.state_dict()
         if set(module_state) - set(values):
             missing = sorted(set(module_state) - set(values))

@@ -4,15 +4,40 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from emberharmony import nn, ops
+from emberharmony import Parameter, nn, ops
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import ArgumentError, CaptureError, EmberError, brief
 
 _SAME = (nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 """The layers whose namesakes in PyTorch are the same function."""
 
+
+class Conv1D(nn.Module):
+    """The `Conv1D` of transformers: a linear layer whose weight is transposed.
+
+    Args:
+        nf: the length of the last axis of the output.
+        nx: the length of the last axis of the input.
+    """
+
+    def __init__(self, nf: int, nx: int) -> None:
+        self.nf, self.nx = nf, nx
+        self.weight, self.bias = Parameter(ops.zeros((nx, nf))), Parameter(ops.zeros((nf,)))
+
+    def __call__(self, x: Any) -> Any:
+        """Returns `x @ weight + bias`."""
+        return ops.add(ops.matmul(x, self.weight), self.bias)
+
+    def to_linear(self) -> nn.Linear:
+        """Returns a linear layer that computes the same, with a weight of its own and this layer's bias itself."""
+        layer = nn.Linear(self.nx, self.nf, False, rng=ops.random.Generator(0))
+        layer.weight = Parameter(ops.matrix_transpose(self.weight), trainable=self.weight.trainable)
+        layer.bias = self.bias
+        return layer.train(self.training)
+
+
 KINDS: dict[str, type[nn.Module]] = {
-    kind.__name__: kind for kind in (*_SAME, nn.LoRALinear, nn.QuantizedLinear, nn.QuantizedEmbedding)
+    kind.__name__: kind for kind in (*_SAME, Conv1D, nn.LoRALinear, nn.QuantizedLinear, nn.QuantizedEmbedding)
 }
 """The layers that a program can have, by the names of their classes."""
 

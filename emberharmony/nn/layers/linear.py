@@ -89,6 +89,19 @@ class Linear(Module):
         return ops.linear(x, self.weight, self.bias, True)
 
 
+def linear_of(part: Any) -> Linear | None:
+    """Returns the linear layer that a module is, or the one that a layer of another layout is; None for other modules.
+
+    Args:
+        part: a module. One whose weight has another layout has a method `to_linear`, which returns a linear layer with
+            a weight of its own.
+    """
+    if type(part) is Linear:
+        return part
+    layer: Linear | None = part.to_linear() if hasattr(type(part), "to_linear") else None
+    return layer
+
+
 class Bilinear(Module):
     """A bilinear layer: `x1 @ weight[k] @ x2 + bias[k]` for each output feature k.
 

@@ -8,7 +8,7 @@ from emberharmony.core.errors import ArgumentError
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.layers.dropout import Dropout
-from emberharmony.nn.layers.linear import Linear
+from emberharmony.nn.layers.linear import Linear, linear_of
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import length, number
 from emberharmony.types import Tensor, TensorLike
@@ -148,7 +148,8 @@ def add_lora(
         >>> [name for name, _ in net.named_parameters(trainable=True)]
         ['0.lora_a.weight', '0.lora_b.weight']
     """
-    linears = {name: part for name, part in module.named_modules() if type(part) is Linear and name}
+    parts = ((name, linear_of(part)) for name, part in module.named_modules() if name)
+    linears = {name: linear for name, linear in parts if linear is not None}
     chosen_names = [name for name in linears if not patterns or any(fnmatchcase(name, each) for each in patterns)]
     if not chosen_names:
         raise ArgumentError(

@@ -12,7 +12,7 @@ from emberharmony.core.named_tuple import Record
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial, walk
 from emberharmony.nn.layers.embedding import Embedding
-from emberharmony.nn.layers.linear import Linear
+from emberharmony.nn.layers.linear import Linear, linear_of
 from emberharmony.nn.layers.lora import LoRALinear
 from emberharmony.nn.module import Module
 from emberharmony.types import Tensor, TensorLike
@@ -322,7 +322,7 @@ def quantization_error(
     """
     errors = {}
     for name, layer in _layers_to_quantize(model, where):
-        matrix = layer.weight
+        matrix = (linear_of(layer) or layer).weight
         values = _quantize_layer(name, layer, group_size, bits)._values()
         wide_matrix = ops.cast(matrix, "float32")
         difference = ops.subtract(ops.cast(values, "float32"), wide_matrix)
@@ -341,8 +341,9 @@ def _quantize_layer(name: str, layer: Any, group_size: int, bits: int) -> Quanti
         ShapeError: if `group_size` does not divide the rows of the weight; the message has the name of the layer.
     """
     try:
-        if isinstance(layer, Linear):
-            return QuantizedLinear.from_linear(layer, group_size, bits)
+        linear = linear_of(layer)
+        if linear is not None:
+            return QuantizedLinear.from_linear(linear, group_size, bits)
         return QuantizedEmbedding.from_embedding(layer, group_size, bits)
     except ShapeError as error:
         raise ShapeError(f"{name}, {type(layer).__name__}: {error}; or leave it out by `where`") from error
@@ -363,7 +364,7 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
     named = {
         name: part
         for name, part in model.named_modules()
-        if type(part) in (Linear, Embedding) and id(part) not in corrections
+        if (type(part) in (Linear, Embedding) or hasattr(type(part), "to_linear")) and id(part) not in corrections
     }
     if "" in named:
         kind, function = type(model).__name__, f"Quantized{type(model).__name__}.from_{type(model).__name__.lower()}"

@@ -5,13 +5,14 @@ Dtype: integers become the default float; queries, keys and values are promoted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import op
-from emberharmony.core.errors import ShapeError
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import as_inexact
 from emberharmony.core.options import is_number, number
 from emberharmony.core.types import Tensor, TensorLike, Varying
@@ -22,9 +23,11 @@ from emberharmony.ops.arrays.shape import concatenate, expand_dims, repeat, resh
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo, inexact, option, result_type, widen
 from emberharmony.ops.elementwise.elementary import cos, sin, tanh
+from emberharmony.ops.logic.comparison import greater, logical_and, logical_not, logical_or
 from emberharmony.ops.math import add, divide, multiply, subtract
 from emberharmony.ops.neural.activation import softmax
 from emberharmony.ops.random_ops import dropout
+from emberharmony.ops.reductions.reduction import any
 from emberharmony.ops.tensor import cast, convert_to_tensor
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ def dot_product_attention(
     attn_logits_soft_cap: Varying | None = None,
     dropout_rate: Varying = 0.0,
     seed: Any = None,
+    empty_rows: Literal["mean", "zero"] = "mean",
 ) -> Tensor:
     """Returns the values weighted by the softmax of the scaled products of queries and keys.
 
@@ -54,19 +58,21 @@ def dot_product_attention(
         key: (batch, keys, groups, width), where the number of groups divides that of the heads.
         value: (batch, keys, groups, width of the values).
         bias: added to the products; broadcast to (batch, heads, queries, keys). None adds nothing.
-        mask: False excludes a key; broadcast like `bias`. A query without any key gets the mean of the values. None
-            excludes no key.
+        mask: False excludes a key; broadcast like `bias`. None excludes no key.
         scale: the factor of the products, broadcast like `bias`; None is `1 / sqrt(width)`.
         is_causal: whether query i is limited to the keys up to i.
         flash_attention: an option of Keras without effect: the backend chooses its kernel. None is like True and False.
         attn_logits_soft_cap: the c of `c * tanh(products / c)`, which replaces the scaled products; None leaves them.
         dropout_rate: the probability by which each weight is set to 0; the others are divided by `1 - dropout_rate`.
         seed: an integer or a `Generator` for the random weights to drop; None draws from the default stream.
+        empty_rows: what a query without any key gets: "mean", that of the values, or "zero", as in PyTorch. With "zero"
+            a bias of negative infinity excludes a key too, and may do so for all; else the result is NaN there.
 
     Shape: query (batch, queries, heads, width); key and value (batch, keys, groups, width), where groups divides heads.
     The width of the values may be another.
 
     Raises:
+        ArgumentError: if `empty_rows` is another word.
         ShapeError: if the shapes do not fit together, or the number of groups does not divide the number of heads.
 
     See also: `nn.MultiheadAttention`, the layer; `rope`, for positions; `softmax`, of the products.
@@ -78,6 +84,11 @@ def dot_product_attention(
     Source: Vaswani et al., Attention is all you need, 2017, equation 1.
     """
     shared_attention.check_attention(query, key, value, bias, mask)
+    if empty_rows != "mean" and not (bias is None and mask is None):
+        if empty_rows != "zero":
+            raise ArgumentError(f"empty_rows is 'mean' or 'zero', not {empty_rows!r}")
+        options = scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed
+        return _zero_without_keys(query, key, value, bias, mask, *options)
     groups, heads = key.shape[2], query.shape[2]
     if groups != heads:
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
@@ -103,6 +114,24 @@ def dot_product_attention(
         weights = dropout(weights, dropout_rate, seed=seed)
     weights = cast(weights, dtype(value))
     return swapaxes(matmul(weights, swapaxes(value, 1, 2)), 1, 2)
+
+
+def _zero_without_keys(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, mask: Tensor | None, *options: Any
+) -> Tensor:
+    """Returns attention in which queries without any key get 0; they attend to all keys until the end."""
+    seen = None if mask is None else cast(mask, "bool")
+    if bias is not None:
+        finite = greater(bias, -math.inf)
+        seen = finite if seen is None else logical_and(seen, finite)
+    if options[1]:
+        seen = logical_and(seen, to_device(tri(query.shape[1], key.shape[1], dtype="bool"), get_device(query)))
+    has_key = any(seen, -1, True)
+    mask = None if mask is None else logical_or(mask, logical_not(has_key))
+    bias = None if bias is None else where(has_key, bias, 0.0)
+    attended = dot_product_attention(query, key, value, bias, mask, *options)
+    shape = (*(1,) * (4 - len(has_key.shape)), *has_key.shape)
+    return where(swapaxes(reshape(has_key, shape), 1, 2), attended, 0.0)
 
 
 @op

@@ -24,7 +24,7 @@ from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.options import without_axes
 from emberharmony.core.types import Axis, DTypeLike, Tensor, TensorLike, Varying
 from emberharmony.ops.arrays.creation import arange
-from emberharmony.ops.arrays.indexing import where
+from emberharmony.ops.arrays.indexing import take_along_axis, where
 from emberharmony.ops.arrays.shape import pad, ravel, reshape, squeeze
 from emberharmony.ops.device import get_device
 from emberharmony.ops.dtype import dtype as dtype_of
@@ -209,7 +209,8 @@ def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     Raises:
         ShapeError: if there are no elements.
 
-    See also: `max`, the element; `nanargmax`, which ignores NaN; `argsort`, of all elements; `top_k`, of several.
+    See also: `max_and_argmax`, with the element; `nanargmax`, which ignores NaN; `argsort`, of all elements; `top_k`,
+    of several.
 
     Example:
         >>> ops.argmax([3, 1, 2]).tolist()
@@ -230,13 +231,55 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
     Raises:
         ShapeError: if there are no elements.
 
-    See also: `min`, the element; `nanargmin`, which ignores NaN; `argsort`, of all elements.
+    See also: `min_and_argmin`, with the element; `nanargmin`, which ignores NaN; `argsort`, of all elements.
 
     Example:
         >>> ops.argmin([3, 1, 2]).tolist()
         1
     """
     return _first(min, x, axis, keepdims)
+
+
+@op
+def max_and_argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Returns the largest element along an axis, by default of all, and its index, as `argmax` gives it.
+
+    NaN counts as the largest. Of equal elements the first one gets the whole gradient, where `max` shares it.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    See also: `max`, the element alone; `argmax`, the index alone; `top_k`, of several.
+
+    Example:
+        >>> [part.tolist() for part in ops.max_and_argmax([[3, 2], [1, 4]], axis=1)]
+        [[3, 4], [0, 1]]
+    """
+    return _with_place(argmax, x, axis, keepdims)
+
+
+@op
+def min_and_argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Returns the smallest element along an axis, by default of all, and its index, as `argmin` gives it.
+
+    NaN counts as the smallest. Of equal elements the first one gets the whole gradient, where `min` shares it.
+
+    Args:
+        x: a tensor of any shape; booleans, integers or floats.
+
+    Raises:
+        ShapeError: if there are no elements.
+
+    See also: `min`, the element alone; `argmin`, the index alone.
+
+    Example:
+        >>> [part.tolist() for part in ops.min_and_argmin([[3, 2], [1, 4]], axis=1)]
+        [[2, 1], [1, 0]]
+    """
+    return _with_place(argmin, x, axis, keepdims)
 
 
 @op(along="axis", autocast="float32")
@@ -469,6 +512,17 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Ten
         return divide(total, count - freedom if count > freedom else math.nan)
     freedom = subtract(float(count), freedom)
     return divide(total, where(greater(freedom, 0.0), freedom, math.nan))
+
+
+def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """Returns the element at the place of an extreme along an axis, and the place."""
+    if axis is None:
+        shape = (1,) * len(x.shape) if keepdims else ()
+        value, place = _with_place(place_of, ravel(x), 0, True)
+        return reshape(value, shape), reshape(place, shape)
+    place = place_of(x, axis, True)
+    value = take_along_axis(x, place, axis)
+    return (value, place) if keepdims else (squeeze(value, axis), squeeze(place, axis))
 
 
 def _first(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:

@@ -193,6 +193,19 @@ class Operators(nn.Module):
         ]
 
 
+class Conv1D(nn.Module):
+    """A linear layer whose weight is transposed, with the attributes of that of transformers."""
+
+    def __init__(self, nf: int, nx: int) -> None:
+        super().__init__()
+        self.nf, self.nx = nf, nx
+        self.weight, self.bias = nn.Parameter(x(nx, nf)), nn.Parameter(x(nf))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = torch.addmm(self.bias, x.reshape(-1, self.nx), self.weight)
+        return rows.reshape(*x.shape[:-1], self.nf)
+
+
 class Layers(nn.Module):
     """One of each layer that is the same function here."""
 

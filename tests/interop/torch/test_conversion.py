@@ -2,6 +2,8 @@
 
 import copy
 import functools
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,6 +145,49 @@ def test_layers_in_the_place_of_captured_ones_give_their_weights(backend: str, n
     module = net.to_torch(modules.made("layers"))
     expected = ops.to_numpy(net(x.numpy(), tokens.numpy()))
     np.testing.assert_allclose(module(x, tokens).detach().numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the class of the tests that of transformers."""
+    monkeypatch.setitem(sys.modules, "transformers.pytorch_utils", modules)
+
+
+@pytest.mark.parametrize("name", ["plain", "lora", "quantized"])
+def test_transposed_linear_layers_are_found(backend: str, name: str, transformers: None, tmp_path: Path) -> None:
+    module, x = torch.nn.Sequential(modules.Conv1D(32, 32), torch.nn.Tanh(), modules.Conv1D(3, 32)), modules.x(2, 4, 32)
+    net = emberharmony.from_torch(module, x)
+    assert [type(part).__name__ for _, part in net.named_modules()] == ["Captured", "Conv1D", "Conv1D"]
+    assert net.check([backend]).ok
+    if name == "lora":
+        nn.add_lora(net, rank=2)
+        dict(net.named_parameters())["0.lora_b.weight"].value = ops.random.normal((32, 2), seed=1)
+    elif name == "quantized":
+        assert list(nn.quantization_error(net, bits=8, group_size=32)) == ["0", "2"]
+        nn.quantize(net, bits=8, group_size=32)
+    expected = ops.to_numpy(net(x.numpy()))
+    unchanged = module(x).detach().numpy()
+    np.testing.assert_allclose(unchanged, expected, atol=10.0 if name == "lora" else 0.3)
+    assert name == "plain" or not np.allclose(unchanged, expected, atol=1e-6)
+    net.save(tmp_path)
+    np.testing.assert_allclose(
+        ops.to_numpy(emberharmony.load_program(tmp_path)(x.numpy())), expected, rtol=1e-4, atol=1e-5
+    )
+    net.to_torch(module)
+    np.testing.assert_allclose(module(x).detach().numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_scaled_addmm_is_no_layer(transformers: None) -> None:
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = modules.Conv1D(4, 4)
+
+        def forward(self, x: Any) -> Any:
+            return torch.addmm(self.line.bias, x, self.line.weight, alpha=2.0)
+
+    net = emberharmony.from_torch(Scaled(), modules.x(2, 4))
+    assert [type(part).__name__ for _, part in net.named_modules()] == ["Captured"]
 
 
 def test_results_have_the_structure_of_the_model() -> None:

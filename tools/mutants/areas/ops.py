@@ -4,6 +4,24 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="ops-index-of-the-other-extreme",
+        module="emberharmony/ops/reductions/reduction.py",
+        function="min_and_argmin",
+        original="_with_place(argmin, x, axis, keepdims)",
+        replacement="_with_place(argmax, x, axis, keepdims)",
+        tests=("tests/conformance/test_samples.py --ember-backend numpy -k min_and_argmin",),
+        why="min_and_argmin gives the largest element",
+    ),
+    Mutant(
+        name="ops-attention-without-keys-by-bias",
+        module="emberharmony/ops/neural/attention.py",
+        function="_zero_without_keys",
+        original="where(has_key, bias, 0.0)",
+        replacement="bias",
+        tests=("tests/conformance/test_samples.py --ember-backend numpy -k dot_product_attention",),
+        why="a query whose keys are all excluded by the bias is NaN in the gradient or the result",
+    ),
+    Mutant(
         name="ops-nan-of-fmax",
         module="emberharmony/ops/math.py",
         function="fmax",

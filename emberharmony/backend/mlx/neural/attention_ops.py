@@ -69,7 +69,11 @@ class MLXAttentionOps:
         attn_logits_soft_cap: Any = None,
         dropout_rate: Any = 0.0,
         seed: Any = None,
+        empty_rows: str = "mean",
     ) -> mx.array:
+        if empty_rows != "mean" and not (bias is None and mask is None):
+            composed, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
+            return composed(query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows)
         check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.

@@ -109,7 +109,11 @@ class TorchAttentionOps:
         attn_logits_soft_cap: Any = None,
         dropout_rate: Any = 0.0,
         seed: Any = None,
+        empty_rows: str = "mean",
     ) -> torch.Tensor:
+        if empty_rows != "mean" and not (bias is None and mask is None):
+            composed, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
+            return composed(query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows)
         check_attention(query, key, value, bias, mask)
         plain = (
             attn_logits_soft_cap is None

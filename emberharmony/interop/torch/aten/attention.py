@@ -1,6 +1,5 @@
 """Attention of ATen."""
 
-import math
 from typing import Any
 
 from emberharmony import ops
@@ -27,12 +26,6 @@ def attention(
     if attn_mask is not None and len(attn_mask.shape) < 2:
         attn_mask = ops.broadcast_to(attn_mask, (query.shape[-2], key.shape[-2]))
     is_mask = attn_mask is not None and ops.dtype(attn_mask) == "bool"
-    has_key = None
-    if attn_mask is not None:
-        allowed = attn_mask if is_mask else ops.greater(attn_mask, -math.inf)
-        has_key = ops.any(allowed, axis=-1, keepdims=True)
-        # The softmax of a row without any number is NaN, also in the derivative.
-        attn_mask = ops.logical_or(attn_mask, ops.logical_not(has_key)) if is_mask else ops.where(has_key, attn_mask, 0)
     attended = ops.dot_product_attention(
         ops.swapaxes(query, 1, 2),
         ops.swapaxes(key, 1, 2),
@@ -42,9 +35,9 @@ def attention(
         scale=scale,
         is_causal=is_causal,
         dropout_rate=dropout_p,
+        empty_rows="zero",
     )
-    result = ops.swapaxes(attended, 1, 2)
-    return result if has_key is None else ops.where(has_key, result, 0)
+    return ops.swapaxes(attended, 1, 2)
 
 
 def _flatten(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:

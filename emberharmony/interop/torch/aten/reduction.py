@@ -86,17 +86,14 @@ aten("max.default")(lambda x: ops.max(x))
 aten("min.default")(lambda x: ops.min(x))
 
 
-def _extreme(place: Callable[..., Any], x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    """Returns the elements at the places of extremes along an axis, and the places; one element gets the gradient."""
-    if not len(x.shape):
-        return x, ops.zeros((), "int64")
-    places = place(x, axis=dim, keepdims=True)
-    values = ops.take_along_axis(x, places, axis=dim)
-    return (values, places) if keepdim else (ops.squeeze(values, dim), ops.squeeze(places, dim))
+def _extreme(function: Callable[..., Any], x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+    """Returns the extremes along an axis, and their places; one element gets the gradient."""
+    result: tuple[Any, Any] = function(x, dim, keepdim) if len(x.shape) else (x, ops.zeros((), "int64"))
+    return result
 
 
-aten("max.dim", "nanmax.dim")(lambda x, dim, keepdim=False: _extreme(ops.argmax, x, dim, keepdim))
-aten("min.dim")(lambda x, dim, keepdim=False: _extreme(ops.argmin, x, dim, keepdim))
+aten("max.dim", "nanmax.dim")(lambda x, dim, keepdim=False: _extreme(ops.max_and_argmax, x, dim, keepdim))
+aten("min.dim")(lambda x, dim, keepdim=False: _extreme(ops.min_and_argmin, x, dim, keepdim))
 
 
 @aten("argmax")

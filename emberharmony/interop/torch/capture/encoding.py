@@ -1,6 +1,7 @@
 """The graph of an exported program as plain data."""
 
 import operator
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -33,6 +34,9 @@ _LAYERS: dict[str, type[torch.nn.Module]] = {
     "aten.rms_norm.default": torch.nn.RMSNorm,
 }
 """The operators that are layers if their arguments are those of one, with its class."""
+
+_CONV1D = "aten.addmm.default"
+"""The operator of the `Conv1D` of transformers."""
 
 
 def encode(module: torch.nn.Module, program: ExportedProgram, layers: Collection[str] | None = None) -> Graph:
@@ -137,8 +141,13 @@ class _Encoding:
         self.layers: dict[torch.fx.Node, tuple[Register, Any]] = {}  # with the input
         registers: dict[str, Register] = {}
         for node in self.nodes:
-            arguments = _arguments(node) if str(node.target) in _LAYERS else {}
-            path = self._layer(_LAYERS[str(node.target)], arguments) if arguments else None
+            target = str(node.target)
+            arguments = _arguments(node) if target in _LAYERS or target == _CONV1D else {}
+            if target == _CONV1D:
+                kind, arguments = _conv1d(arguments)
+            else:
+                kind = _LAYERS.get(target)
+            path = self._layer(kind, arguments) if kind is not None else None
             if path is None or (self.allowed is not None and path not in self.allowed):
                 continue
             if path not in registers:
@@ -269,6 +278,14 @@ def _arguments(node: torch.fx.Node) -> dict[str, Any]:
     declared = node.target._schema.arguments  # type: ignore[union-attr]
     defaults = {each.name: each.default_value for each in declared if each.has_default_value()}
     return {**defaults, **{each.name: value for each, value in zip(declared, node.args, strict=False)}, **node.kwargs}
+
+
+def _conv1d(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
+    """Returns the class of transformers' `Conv1D` and its arguments, those of `addmm`; None if it cannot be one."""
+    kind = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
+    plain = arguments["alpha"] == arguments["beta"] == 1
+    names = {"input": "mat1", "weight": "mat2", "bias": "self"}
+    return kind if plain else None, {name: arguments[given] for name, given in names.items()}
 
 
 def _counting() -> Any:

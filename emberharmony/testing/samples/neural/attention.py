@@ -23,13 +23,17 @@ def _attention(
     is_causal: bool = False,
     flash_attention: bool | None = None,
     attn_logits_soft_cap: float | None = None,
+    empty_rows: str = "mean",
 ) -> Any:
     k, v = (np.repeat(t, q.shape[2] // t.shape[2], 2) for t in (k, v))
     logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
     cap = attn_logits_soft_cap
     logits = (logits if cap is None else cap * np.tanh(logits / cap)) + bias
     seen = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
-    return np.einsum("bnts,bsnh->btnh", special.softmax(np.where(seen, logits, -1e30), -1), v)
+    weights = special.softmax(np.where(seen, logits, -1e30), -1)
+    if empty_rows == "zero":
+        weights = np.where(np.any(seen & (logits > -np.inf), -1, keepdims=True), weights, 0)
+    return np.einsum("bnts,bsnh->btnh", weights, v)
 
 
 def _rope(
@@ -56,6 +60,8 @@ def _rope(
 
 
 _Q, _K, _V = (np.sin(grid(a, 9 * a, 2 * n * 2 * 5)).reshape(2, n, 2, 5) for a, n in ((3, 3), (4, 4), (5, 4)))
+_ONE_EMPTY = np.array([[True] * 4, [False] * 4, [True, False, True, False]])
+_LATER = np.array([[False, True, True, True]] * 3)
 
 SAMPLES = [
     Sample(
@@ -67,7 +73,12 @@ SAMPLES = [
             case(_Q, _K[:, :, :1], _V[:, :, :1], bias=_X[:1, :, :].reshape(1, 1, 3, 4)),
             case(_Q, _K, _V, mask=np.tril(np.ones((3, 4), bool))),
             case(_Q, _K, _V, is_causal=True, flash_attention=True, attn_logits_soft_cap=0.5),
+            case(_Q, _K, _V, mask=_ONE_EMPTY),
+            case(_Q, _K, _V, mask=_ONE_EMPTY, empty_rows="zero"),
+            case(_Q, _K, _V, mask=_LATER, is_causal=True, empty_rows="zero"),
+            case(_Q, _K, _V, np.where(_ONE_EMPTY, 0.5, -np.inf), empty_rows="zero"),
         ),
+        refuses=((ArgumentError, case(_Q, _K, _V, mask=_ONE_EMPTY, empty_rows="one")),),
         floor=4,
         **D,
         tolerance=1,

@@ -166,6 +166,32 @@ SAMPLES = [
         refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
     Sample(
+        "max_and_argmax",
+        lambda x, axis=None, keepdims=False: (
+            np.max(x, axis, keepdims=keepdims),
+            np.argmax(x, axis, keepdims=keepdims),
+        ),
+        _ARG,
+        dtypes=REAL,
+        integers=WHOLE,
+        result=("promoted", "int64"),
+        differentiable=True,
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    ),
+    Sample(
+        "min_and_argmin",
+        lambda x, axis=None, keepdims=False: (
+            np.min(x, axis, keepdims=keepdims),
+            np.argmin(x, axis, keepdims=keepdims),
+        ),
+        _ARG,
+        dtypes=REAL,
+        integers=WHOLE,
+        result=("promoted", "int64"),
+        differentiable=True,
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    ),
+    Sample(
         "cumsum",
         np.cumsum,
         _RUN,

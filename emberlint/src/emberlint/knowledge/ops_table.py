@@ -67,8 +67,8 @@ _NAMES = {
     """,
     "tensors": """
         array_split batch_normalization_training broadcast_arrays ctc_decode divmod dsplit eig eigh gru histogram hsplit
-        lstm lu lu_factor meshgrid moments nonzero qr quantize rnn slogdet split svd top_k tril_indices triu_indices
-        unique_all unique_counts unique_inverse unravel_index unstack vsplit
+        lstm lu lu_factor max_and_argmax meshgrid min_and_argmin moments nonzero qr quantize rnn slogdet split svd top_k
+        tril_indices triu_indices unique_all unique_counts unique_inverse unravel_index unstack vsplit
     """,
 }
 RETURNS: dict[str, str] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
@@ -93,9 +93,10 @@ ELEMENTWISE: frozenset[str] = frozenset(_ELEMENTWISE.split())
 _REDUCTIONS = """
     all amax amin any argmax argmin average bincount cdist convolve corrcoef correlate count_nonzero cov cross cummax
     cummin cumprod cumsum cumulative_prod cumulative_sum diff digitize dot einsum histogram inner interp kron
-    logcumsumexp logsumexp matmul matrix_norm max mean median min moments multi_dot nanargmax nanargmin nancumprod
-    nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar norm normalize
-    outer percentile polyval prod ptp quantile std sum tensordot trace trapezoid var vdot vecdot vector_norm
+    logcumsumexp logsumexp matmul matrix_norm max max_and_argmax mean median min min_and_argmin moments multi_dot
+    nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd
+    nansum nanvar norm normalize outer percentile polyval prod ptp quantile std sum tensordot trace trapezoid var vdot
+    vecdot vector_norm
 """
 REDUCTIONS: frozenset[str] = frozenset(_REDUCTIONS.split())
 
