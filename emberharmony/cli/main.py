@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from emberharmony.cli.backend import backend
+from emberharmony.cli.capture import capture
 from emberharmony.cli.compare import compare
 from emberharmony.cli.conformance import conformance
 from emberharmony.cli.demo import demo
@@ -41,5 +42,5 @@ def command() -> None:
     """One namespace of array functions over NumPy, PyTorch and MLX."""
 
 
-for part in (info, doctor, backend, op, profile, demo, compare, conformance, fuzz, weights, launch):
+for part in (info, doctor, backend, op, profile, demo, compare, capture, conformance, fuzz, weights, launch):
     command.add_command(part)

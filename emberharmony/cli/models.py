@@ -4,7 +4,7 @@ import importlib
 import os
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,35 +21,51 @@ def model_of(text: str) -> Any:
     Raises:
         click.UsageError: if there is none.
     """
+    model = made_by(text, "--model", lambda value: hasattr(value, "convert_state_dict"))
+    if not hasattr(model, "convert_state_dict"):
+        name = text.rpartition(":")[2]
+        raise click.UsageError(f"--model: {name} gives {brief(model)}, expected a module of emberharmony.nn")
+    return model
+
+
+def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
+    """Returns what a text names as `FILE.py:NAME` or `MODULE:NAME`, or what the class or function there returns.
+
+    Args:
+        text: the text.
+        what: the option or argument, for messages.
+        is_made: returns whether an object that can be called is not to be called.
+
+    Raises:
+        click.UsageError: if there is nothing of the name, or the call takes arguments.
+    """
     place, colon, name = text.rpartition(":")
     if not colon or not place or not name:
-        raise click.UsageError(f"--model takes FILE.py:NAME or MODULE:NAME, not {text!r}")
+        raise click.UsageError(f"{what} takes FILE.py:NAME or MODULE:NAME, not {text!r}")
     if place.endswith(".py"):
         if not os.path.isfile(place):
-            raise click.UsageError(f"--model: there is no file {place}")
+            raise click.UsageError(f"{what}: there is no file {place}")
         with importing_from(os.path.dirname(os.path.abspath(place))):
             names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
-            return _model_named(names, name, place)
+            return _called(names, name, place, what, is_made)
     with importing_from(os.getcwd()):
         try:
             names = vars(importlib.import_module(place))
         except ModuleNotFoundError as error:
-            raise click.UsageError(f"--model: {error}; a file is given as FILE.py:NAME") from error
-        return _model_named(names, name, place)
+            raise click.UsageError(f"{what}: {error}; a file is given as FILE.py:NAME") from error
+        return _called(names, name, place, what, is_made)
 
 
-def _model_named(names: dict[str, Any], name: str, place: str) -> Any:
+def _called(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:
     if name not in names:
-        raise click.UsageError(f"--model: {place} has no {name}{suggest(name, names)}")
-    model = names[name]
-    if callable(model) and (isinstance(model, type) or not hasattr(model, "convert_state_dict")):
+        raise click.UsageError(f"{what}: {place} has no {name}{suggest(name, names)}")
+    made = names[name]
+    if callable(made) and (isinstance(made, type) or not is_made(made)):
         try:
-            model = model()
+            made = made()
         except TypeError as error:
-            raise click.UsageError(f"--model: {name}() failed: {error}; name a model or a function of none") from error
-    if not hasattr(model, "convert_state_dict"):
-        raise click.UsageError(f"--model: {name} gives {brief(model)}, expected a module of emberharmony.nn")
-    return model
+            raise click.UsageError(f"{what}: {name}() failed: {error}; name a model or a function of none") from error
+    return made
 
 
 @contextmanager
