@@ -33,6 +33,7 @@ _RAISED: tuple[tuple[type[Exception], str, str], ...] = (
         "a file and state_dict() give a dict of tensors: make the model first, then io.load_model(model, path)",
     ),
     (RuntimeError, "does not require grad and does not have a grad_fn", elsewhere.ATTRIBUTES["Module"]["backward"]),
+    (RuntimeError, "Can't call numpy() on Tensor that requires grad", "use the functions of ops, such as ops.exp"),
     (RuntimeError, "dtype must be either a floating point", "use ops.mean(x), or ops.cast(x, 'float32') before it"),
 )
 """By the class and a part of the message of an error that Python or an array library raises, the way out."""

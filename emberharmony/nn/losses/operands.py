@@ -4,7 +4,7 @@ import math
 from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
-from emberharmony.backend.host import host_indices
+from emberharmony.backend.host import host_indices, plain_array
 from emberharmony.backend.shared.neural.losses import counting_on_host, require_ids
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell
@@ -181,7 +181,7 @@ def class_ids(
         IndexOutOfBoundsError: if an id that the host has is not a class.
         ShapeError: if the shape is another.
     """
-    host_ids = None if _is_typed(target) else host_indices(target)
+    host_ids = None if _is_typed(target) else _host_ids(name, target)
     ids = ops.convert_to_tensor(target if host_ids is None else host_ids)
     kind = ops.dtype(ids)
     require_ids_of(name, ids, of_input, along)
@@ -196,6 +196,20 @@ def class_ids(
     if host_ids is None:
         place = ops.where(ops.less(place, 0), classes, place)  # a negative index would count from the last class
     return place, is_kept
+
+
+def _host_ids(name: str, target: Any) -> Any:
+    """Returns class ids in a list or array as an int64 array.
+
+    Raises:
+        ArgumentTypeError: if they are not integers.
+    """
+    try:
+        return host_indices(target)
+    except ArgumentTypeError as error:
+        kind = plain_array(target).dtype
+        text = f"{name}(): class ids must be integers, got {kind}: ops.cast(target, 'int64')"
+        raise fault(ArgumentTypeError(text)) from error
 
 
 def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], along: int) -> None:
@@ -214,7 +228,7 @@ def listed_ids(name: str, target: Any, classes: int, ignored: int | None) -> Any
     """
     if _is_typed(target):
         return target
-    host_ids = host_indices(target)
+    host_ids = _host_ids(name, target)
     _counting(name, host_ids, classes, ignored)
     return ops.convert_to_tensor(host_ids)
 

@@ -243,7 +243,7 @@ class _Run:
         if norm == 0.0 and number == 1:
             warnings.warn(
                 "the gradients of the first step are zero: does the loss call the model, as in "
-                "lambda x, y: loss_fn(model(x), y)?",
+                "lambda x, y: loss_fn(model(x), y)? ops.checked() names labels that are no class, on MLX too",
                 TrainingWarning,
                 stacklevel=5,
             )

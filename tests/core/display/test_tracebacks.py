@@ -89,9 +89,11 @@ def test_an_error_of_python_has_a_hint(call: Any, hint: str) -> None:
     assert hint in text.partition("hint: ")[2], text
 
 
-def test_the_mean_of_booleans_has_a_hint_on_torch() -> None:
+def test_methods_and_numpy_functions_of_tensors_of_torch_have_hints() -> None:
     torch = pytest.importorskip("torch")
     assert "hint: use ops.mean(x)" in shown(caught(lambda: torch.ones(2, dtype=torch.bool).mean()))
+    traced = torch.ones(2, requires_grad=True)
+    assert "hint: use the functions of ops" in shown(caught(lambda: np.exp(traced)))
 
 
 @pytest.mark.parametrize(
