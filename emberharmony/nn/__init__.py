@@ -15,9 +15,8 @@ NAMES: dict[str, str] = {
     "functional": "functional_call merge split value_and_grad",
     "generation": "generate stream_generate",
     "layers.activations": (
-        "CELU ELU GEGLU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh Heaviside LeakyReLU LogSigmoid "
-        "LogSoftmax Mish PReLU RReLU ReLU ReLU2 ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus "
-        "Softshrink Softsign SwiGLU Tanh Tanhshrink Threshold"
+        "CELU ELU GEGLU GELU GLU LeakyReLU LogSigmoid LogSoftmax Mish PReLU RReLU ReLU ReLU2 ReLU6 SELU SiLU "
+        "Sigmoid Softmax Softmax2d Softmin Softplus Softsign SwiGLU Tanh Tanhshrink"
     ),
     "layers.attention": "MultiHeadAttention MultiheadAttention",
     "layers.convolution": (
@@ -53,6 +52,7 @@ NAMES: dict[str, str] = {
     "layers.recurrent": "Bidirectional GRU LSTM RNN",
     "layers.recurrent_cells": "GRUCell LSTMCell RNNCell",
     "layers.shaping": "ChannelShuffle Flatten Fold Permute PixelShuffle PixelUnshuffle Reshape Unflatten Unfold",
+    "layers.thresholds": "Hardshrink Hardsigmoid Hardswish Hardtanh Heaviside Softshrink Threshold",
     "layers.transformer": (
         "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
     ),

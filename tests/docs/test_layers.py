@@ -33,7 +33,7 @@ FAMILIES = {
     "Padding": ("padding",),
     "Normalization": ("normalization",),
     "Dropout and noise": ("dropout",),
-    "Activations": ("activations",),
+    "Activations": ("activations", "thresholds"),
     "Recurrent layers": ("recurrent", "recurrent_cells", "convolutional_recurrent"),
     "Attention and positions": ("attention", "cache", "positional"),
     "Transformers": ("transformer",),

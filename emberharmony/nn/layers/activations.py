@@ -1,82 +1,20 @@
-"""Activation functions as layers.
-
-Each class without parameters is one row: its name, the function of `ops` that it calls, and the options of that
-function with their defaults, in the order of the constructor of `torch.nn`.
-"""
+"""Activation functions as layers."""
 
 from collections.abc import Callable
-from inspect import Parameter as Argument
-from inspect import Signature
-from operator import attrgetter
-from typing import Any, dataclass_transform
+from typing import Any
 
 from emberharmony import Parameter, ops
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, ShapeError
+from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
+from emberharmony.nn.layers.activation_base import Activation
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
 from emberharmony.nn.options import choice, length, number
 from emberharmony.types import Tensor, TensorLike
 
 
-@dataclass_transform(eq_default=False)
-class _Activation(Module):
-    """A layer without parameters that calls one function; the annotated attributes of a subclass are its options.
-
-    Shape: that of the input, if the subclass does not say otherwise.
-    """
-
-    def __init_subclass__(cls, op: Callable[..., Any] | None = None, **kwargs: Any) -> None:
-        if op is not None:
-            kinds = vars(cls).get("__annotations__", {})
-            options = {name: vars(cls).get(name, Argument.empty) for name in kinds}
-            cls.__init__ = _constructor(kinds, options)  # type: ignore[method-assign]
-            cls.__call__ = _caller(op, tuple(kinds))  # type: ignore[method-assign]
-        super().__init_subclass__(**kwargs)  # last, because an open `ops.record` wraps the call that it finds
-
-    def check(self) -> None:
-        """Checks the options that the types do not say."""
-
-
-def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[..., None]:
-    """Returns an `__init__` that takes the options and keeps them in attributes."""
-    arguments = [
-        Argument(name, Argument.POSITIONAL_OR_KEYWORD, default=default, annotation=kinds[name])
-        for name, default in options.items()
-    ]
-    signature = Signature(arguments)
-
-    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
-            bound_arguments = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            name, takes = type(self).__name__, ", ".join(options) or "no option"
-            raise ArgumentTypeError(
-                f"{name}(): {error}; it takes {takes}, and a layer its input: nn.{name}()(x)"
-            ) from None
-        bound_arguments.apply_defaults()
-        for name, value in bound_arguments.arguments.items():
-            setattr(self, name, number(name, value) if kinds[name] is float else value)
-        self.check()
-
-    first = Argument("self", Argument.POSITIONAL_OR_KEYWORD)
-    construct.__signature__ = Signature([first, *arguments])  # type: ignore[attr-defined]
-    return construct
-
-
-def _caller(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """Returns a `__call__` that calls a function with the input and the options."""
-    if not names:
-        return lambda self, x: op(x)
-    if len(names) == 1:
-        (name,) = names
-        return lambda self, x: op(x, getattr(self, name))
-    options = attrgetter(*names)
-    return lambda self, x: op(x, *options(self))
-
-
-class ReLU(_Activation, op=ops.relu):
+class ReLU(Activation, op=ops.relu):
     """Returns `max(x, 0)`.
 
     Example:
@@ -85,7 +23,7 @@ class ReLU(_Activation, op=ops.relu):
     """
 
 
-class ReLU6(_Activation, op=ops.relu6):
+class ReLU6(Activation, op=ops.relu6):
     """Returns `min(max(x, 0), 6)`.
 
     Example:
@@ -94,7 +32,7 @@ class ReLU6(_Activation, op=ops.relu6):
     """
 
 
-class ReLU2(_Activation, op=lambda x: ops.square(ops.relu(x))):
+class ReLU2(Activation, op=lambda x: ops.square(ops.relu(x))):
     """Returns `max(x, 0)**2`.
 
     Example:
@@ -105,7 +43,7 @@ class ReLU2(_Activation, op=lambda x: ops.square(ops.relu(x))):
     """
 
 
-class LeakyReLU(_Activation, op=ops.leaky_relu):
+class LeakyReLU(Activation, op=ops.leaky_relu):
     """Returns `x` where it is positive, else `negative_slope * x`.
 
     Args:
@@ -119,7 +57,7 @@ class LeakyReLU(_Activation, op=ops.leaky_relu):
     negative_slope: float = 0.01
 
 
-class ELU(_Activation, op=ops.elu):
+class ELU(Activation, op=ops.elu):
     """Returns `x` where it is positive, else `alpha * (exp(x) - 1)`.
 
     Args:
@@ -133,7 +71,7 @@ class ELU(_Activation, op=ops.elu):
     alpha: float = 1.0
 
 
-class CELU(_Activation, op=ops.celu):
+class CELU(Activation, op=ops.celu):
     """Returns `max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`.
 
     Args:
@@ -154,7 +92,7 @@ class CELU(_Activation, op=ops.celu):
             raise fault(ArgumentError(f"alpha must be above 0, got {self.alpha}"))
 
 
-class SELU(_Activation, op=ops.selu):
+class SELU(Activation, op=ops.selu):
     """Returns the `ELU` scaled so that mean 0 and variance 1 are preserved from layer to layer; see `ops.selu`.
 
     Example:
@@ -163,7 +101,7 @@ class SELU(_Activation, op=ops.selu):
     """
 
 
-class GELU(_Activation, op=lambda x, approximate: ops.gelu(x, approximate == "tanh")):
+class GELU(Activation, op=lambda x, approximate: ops.gelu(x, approximate == "tanh")):
     """Returns `x` times the cumulative distribution function of the standard normal distribution at `x`.
 
     Args:
@@ -183,7 +121,7 @@ class GELU(_Activation, op=lambda x, approximate: ops.gelu(x, approximate == "ta
         choice("approximate", self.approximate, ("none", "tanh"))
 
 
-class SiLU(_Activation, op=ops.silu):
+class SiLU(Activation, op=ops.silu):
     """Returns `x * sigmoid(x)`, which is also called swish.
 
     Example:
@@ -192,7 +130,7 @@ class SiLU(_Activation, op=ops.silu):
     """
 
 
-class Mish(_Activation, op=lambda x: ops.multiply(x, ops.tanh(ops.softplus(x)))):
+class Mish(Activation, op=lambda x: ops.multiply(x, ops.tanh(ops.softplus(x)))):
     """Returns `x * tanh(softplus(x))`.
 
     Example:
@@ -211,7 +149,7 @@ def _gated_by(gate: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
     return multiply_by_gate
 
 
-class GLU(_Activation, op=ops.glu):
+class GLU(Activation, op=ops.glu):
     """Returns the first half of the axis `dim` times the sigmoid of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
@@ -230,7 +168,7 @@ class GLU(_Activation, op=ops.glu):
     dim: int = -1
 
 
-class SwiGLU(_Activation, op=_gated_by(ops.silu)):
+class SwiGLU(Activation, op=_gated_by(ops.silu)):
     """Returns the first half of the axis `dim` times the `SiLU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
@@ -251,7 +189,7 @@ class SwiGLU(_Activation, op=_gated_by(ops.silu)):
     dim: int = -1
 
 
-class GEGLU(_Activation, op=_gated_by(lambda x: ops.gelu(x, False))):
+class GEGLU(Activation, op=_gated_by(lambda x: ops.gelu(x, False))):
     """Returns the first half of the axis `dim` times the `GELU` of the second half.
 
     Shape: the axis `dim` has half of its length in the result.
@@ -277,7 +215,7 @@ def _softplus(x: TensorLike, beta: float, threshold: float) -> Tensor:
     return ops.where(ops.greater(scaled, threshold), ops.add(x, 0.0), ops.divide(ops.softplus(scaled), beta))
 
 
-class Softplus(_Activation, op=_softplus):
+class Softplus(Activation, op=_softplus):
     """Returns `log(1 + exp(beta * x)) / beta`, and `x` where `beta * x` is above the threshold.
 
     Args:
@@ -300,7 +238,7 @@ class Softplus(_Activation, op=_softplus):
             raise fault(ArgumentError("beta must not be 0, because the result is divided by it"))
 
 
-class Softsign(_Activation, op=ops.softsign):
+class Softsign(Activation, op=ops.softsign):
     """Returns `x / (1 + abs(x))`.
 
     Example:
@@ -318,7 +256,7 @@ def _with_default_axis(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int |
     return over
 
 
-class Softmax(_Activation, op=_with_default_axis(ops.softmax)):
+class Softmax(Activation, op=_with_default_axis(ops.softmax)):
     """Returns `exp(x) / sum(exp(x))` over the axis `dim`.
 
     Args:
@@ -332,7 +270,7 @@ class Softmax(_Activation, op=_with_default_axis(ops.softmax)):
     dim: int | None = None
 
 
-class Softmin(_Activation, op=_with_default_axis(lambda x, dim: ops.softmax(ops.multiply(x, -1.0), dim))):
+class Softmin(Activation, op=_with_default_axis(lambda x, dim: ops.softmax(ops.multiply(x, -1.0), dim))):
     """Returns the softmax of `-x` over the axis `dim`.
 
     Args:
@@ -346,7 +284,7 @@ class Softmin(_Activation, op=_with_default_axis(lambda x, dim: ops.softmax(ops.
     dim: int | None = None
 
 
-class LogSoftmax(_Activation, op=_with_default_axis(ops.log_softmax)):
+class LogSoftmax(Activation, op=_with_default_axis(ops.log_softmax)):
     """Returns the logarithm of the softmax over the axis `dim`, accurate where the softmax is close to 0.
 
     Args:
@@ -367,7 +305,7 @@ def _softmax2d(x: TensorLike) -> Tensor:
     return ops.softmax(x, -3)
 
 
-class Softmax2d(_Activation, op=_softmax2d):
+class Softmax2d(Activation, op=_softmax2d):
     """Returns the softmax over the channels at each place of images.
 
     Shape: (batch, channels, height, width), or without the batch.
@@ -381,7 +319,7 @@ class Softmax2d(_Activation, op=_softmax2d):
     """
 
 
-class LogSigmoid(_Activation, op=ops.log_sigmoid):
+class LogSigmoid(Activation, op=ops.log_sigmoid):
     """Returns `log(sigmoid(x))`, accurate where the sigmoid is close to 0.
 
     Example:
@@ -390,7 +328,7 @@ class LogSigmoid(_Activation, op=ops.log_sigmoid):
     """
 
 
-class Sigmoid(_Activation, op=ops.sigmoid):
+class Sigmoid(Activation, op=ops.sigmoid):
     """Returns `1 / (1 + exp(-x))` without overflow.
 
     Example:
@@ -399,7 +337,7 @@ class Sigmoid(_Activation, op=ops.sigmoid):
     """
 
 
-class Tanh(_Activation, op=ops.tanh):
+class Tanh(Activation, op=ops.tanh):
     """Returns the hyperbolic tangent.
 
     Example:
@@ -408,126 +346,13 @@ class Tanh(_Activation, op=ops.tanh):
     """
 
 
-class Tanhshrink(_Activation, op=ops.tanh_shrink):
+class Tanhshrink(Activation, op=ops.tanh_shrink):
     """Returns `x - tanh(x)`.
 
     Example:
         >>> nn.Tanhshrink()([0.0]).tolist()
         [0.0]
     """
-
-
-class Hardtanh(_Activation, op=ops.clip):
-    """Returns `x` limited to the range from `min_val` to `max_val`.
-
-    Args:
-        min_val: the lower limit of the result.
-        max_val: the upper limit of the result.
-
-    Raises:
-        ArgumentError: if `min_val` is not less than `max_val`.
-
-    Example:
-        >>> nn.Hardtanh(-1.0, 2.0)([-2.0, 0.5, 3.0]).tolist()
-        [-1.0, 0.5, 2.0]
-    """
-
-    min_val: float = -1.0
-    max_val: float = 1.0
-
-    def check(self) -> None:
-        if self.min_val >= self.max_val:
-            raise fault(ArgumentError(f"min_val {self.min_val} must be less than max_val {self.max_val}"))
-
-
-class Hardsigmoid(_Activation, op=ops.hard_sigmoid):
-    """Returns `x / 6 + 1 / 2` limited to the range from 0 to 1.
-
-    Example:
-        >>> nn.Hardsigmoid()([-4.0, 0.0]).tolist()
-        [0.0, 0.5]
-    """
-
-
-class Hardswish(_Activation, op=ops.hard_silu):
-    """Returns `x * hard_sigmoid(x)`.
-
-    Example:
-        >>> nn.Hardswish()([0.0, 3.0]).tolist()
-        [0.0, 3.0]
-    """
-
-
-class Hardshrink(_Activation, op=ops.hard_shrink):
-    """Returns `x`, but 0 where `abs(x)` is at most `lambd`.
-
-    Args:
-        lambd: the largest magnitude that becomes 0.
-
-    Example:
-        >>> nn.Hardshrink()([0.25, 2.0]).tolist()
-        [0.0, 2.0]
-    """
-
-    lambd: float = 0.5
-
-
-class Softshrink(_Activation, op=ops.soft_shrink):
-    """Returns `x` moved towards 0 by `lambd`; 0 where `abs(x)` is at most `lambd`.
-
-    Args:
-        lambd: by how much magnitudes shrink, at least 0.
-
-    Raises:
-        ArgumentError: if `lambd` is negative.
-
-    Example:
-        >>> nn.Softshrink()([0.25, 2.0]).tolist()
-        [0.0, 1.5]
-    """
-
-    lambd: float = 0.5
-
-    def check(self) -> None:
-        if self.lambd < 0:
-            raise fault(ArgumentError(f"lambd must be at least 0, got {self.lambd}"))
-
-
-class Threshold(_Activation, op=ops.threshold):
-    """Returns `x` where it is above the threshold, else `value`.
-
-    Args:
-        threshold: the number that `x` must exceed to stay.
-        value: the result where the input is not above the threshold.
-
-    Example:
-        >>> nn.Threshold(2.0, 0.0)([1.0, 3.0]).tolist()
-        [0.0, 3.0]
-    """
-
-    threshold: float
-    value: float
-
-
-def _heaviside(x: TensorLike, threshold: float) -> Tensor:
-    x = ops.add(x, 0.0)
-    return ops.cast(ops.greater(x, threshold), x.dtype)
-
-
-class Heaviside(_Activation, op=_heaviside):
-    """Returns 1 where `x` is above the threshold, else 0; the gradient is 0.
-
-    Args:
-        threshold: the number that `x` must exceed for a 1.
-
-    Example:
-        >>> nn.Heaviside()([-1.0, 2.0]).tolist()
-        [0.0, 1.0]
-
-    Source: `mlx.nn.Step`, a name that is taken here.
-    """
-
-    threshold: float = 0.0
 
 
 class PReLU(Module):

@@ -8,7 +8,7 @@ import pytest
 
 from emberharmony import Log, nn, ops
 from emberharmony.errors import ArgumentError, ShapeError
-from emberharmony.nn.layers.activations import _Activation
+from emberharmony.nn.layers.activation_base import Activation
 
 
 def test_an_event_has_what_is_known_of_a_call(backend: str) -> None:
@@ -136,7 +136,7 @@ def test_an_activation_whose_class_is_made_in_the_block_has_a_path(backend: str)
     """Layers are imported at their first use, which may be inside of the block."""
     with ops.record() as log:
 
-        class Cube(_Activation, op=lambda x: ops.power(x, 3)):
+        class Cube(Activation, op=lambda x: ops.power(x, 3)):
             pass
 
         Cube()(ops.array([1.0, 2.0]))

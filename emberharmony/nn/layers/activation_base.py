@@ -1,0 +1,71 @@
+"""The base of activation layers, which writes their `__init__` and `__call__` from their annotated options.
+
+Each subclass without parameters is one row: its name, the function of `ops` that it calls, and the options of that
+function with their defaults, in the order of the constructor of `torch.nn`.
+"""
+
+from collections.abc import Callable
+from inspect import Parameter as Argument
+from inspect import Signature
+from operator import attrgetter
+from typing import Any, dataclass_transform
+
+from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.nn.module import Module
+from emberharmony.nn.options import number
+
+
+@dataclass_transform(eq_default=False)
+class Activation(Module):
+    """A layer without parameters that calls one function; the annotated attributes of a subclass are its options.
+
+    Shape: that of the input, if the subclass does not say otherwise.
+    """
+
+    def __init_subclass__(cls, op: Callable[..., Any] | None = None, **kwargs: Any) -> None:
+        if op is not None:
+            kinds = vars(cls).get("__annotations__", {})
+            options = {name: vars(cls).get(name, Argument.empty) for name in kinds}
+            cls.__init__ = _constructor(kinds, options)  # type: ignore[method-assign]
+            cls.__call__ = _caller(op, tuple(kinds))  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)  # last, because an open `ops.record` wraps the call that it finds
+
+    def check(self) -> None:
+        """Checks the options that the types do not say."""
+
+
+def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[..., None]:
+    """Returns an `__init__` that takes the options and keeps them in attributes."""
+    arguments = [
+        Argument(name, Argument.POSITIONAL_OR_KEYWORD, default=default, annotation=kinds[name])
+        for name, default in options.items()
+    ]
+    signature = Signature(arguments)
+
+    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            bound_arguments = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            name, takes = type(self).__name__, ", ".join(options) or "no option"
+            raise ArgumentTypeError(
+                f"{name}(): {error}; it takes {takes}, and a layer its input: nn.{name}()(x)"
+            ) from None
+        bound_arguments.apply_defaults()
+        for name, value in bound_arguments.arguments.items():
+            setattr(self, name, number(name, value) if kinds[name] is float else value)
+        self.check()
+
+    first = Argument("self", Argument.POSITIONAL_OR_KEYWORD)
+    construct.__signature__ = Signature([first, *arguments])  # type: ignore[attr-defined]
+    return construct
+
+
+def _caller(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    """Returns a `__call__` that calls a function with the input and the options."""
+    if not names:
+        return lambda self, x: op(x)
+    if len(names) == 1:
+        (name,) = names
+        return lambda self, x: op(x, getattr(self, name))
+    options = attrgetter(*names)
+    return lambda self, x: op(x, *options(self))
