@@ -208,7 +208,10 @@ def _publish(spec: OpSpec, backend: Any) -> None:
     """Publishes what a compiled op reads, under names such as `numpy_sin` and `numpy_type`."""
     values = {"backend": backend, "type": backend.tensor_type, "dtypes": backend.dtypes, "wrap": backend.wrap}
     values |= {"float32": backend.dtypes["float32"], "float64": backend.dtypes.get("float64")}
-    values |= {"bound": backend.bound, "tensors": backend.as_tensors, spec.name: fast_of(spec, backend).native}
+    quick = fast_of(spec, backend)
+    values |= {"bound": backend.bound, "tensors": backend.as_tensors, spec.name: quick.native}
+    if quick.whole:
+        values[f"whole_{spec.name}"] = backend.implementation(spec)
     op_globals.publish(**{f"{backend.prefix}_{name}": value for name, value in values.items()})
 
 

@@ -273,8 +273,7 @@ class Twin:
         """Returns an implementation that tells; where the native function alone may run, it alone runs."""
         telling_function = _telling_function(spec, self, function, self.wrap)
         quick = getattr(function, "__fast__", None)
-        if quick is not None:
-            # The further options of the native function only save a conversion.
+        if quick is not None and not quick.arguments:  # whose native function watchers could not call as the op
             native = _telling_function(spec, self, quick.native, self.wrap, otherwise=function)
             telling_function.__fast__ = Fast(native, quick.when, quick.weak, quick.plain)  # type: ignore[attr-defined]
         return telling_function

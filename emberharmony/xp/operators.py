@@ -212,13 +212,13 @@ def native_call(kit: Any, spec: OpSpec, names: list[str], number: bool = False, 
 
 def fast_call(kit: Any, spec: OpSpec, names: list[str]) -> str:
     """Returns the call of the native function of an op."""
-    options = fast_of(spec, kit.backend).options
-    return f"${spec.name}({', '.join([*names, options] if options else names)})"
+    arguments = fast_of(spec, kit.backend).arguments
+    return f"${spec.name}({arguments.format(*names) or ', '.join(names)})"
 
 
 def wrap_lines(kit: Any, spec: OpSpec) -> list[str]:
     """Returns the lines that make a tensor of a native scalar, on a backend whose functions return such."""
-    scalars = kit.backend.wraps and not fast_of(spec, kit.backend).options and spec.returns not in NEVER_SCALARS
+    scalars = kit.backend.wraps and not fast_of(spec, kit.backend).arguments and spec.returns not in NEVER_SCALARS
     return ["if v.__class__ is not @exact: v = $wrap(v)"] if scalars else []
 
 

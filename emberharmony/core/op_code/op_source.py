@@ -79,7 +79,7 @@ Slot = tuple[str, bool, bool, bool]
 """What a source depends on of one parameter: its role, and whether it is optional, keyword-only, variadic."""
 
 Shape = tuple[Slot, ...]
-Variant = tuple[Shape, str, str, str, str, bool, bool, bool]
+Variant = tuple[Shape, str, str, str, str, bool, bool, bool, bool]
 """What the source of a compiled op depends on: see `compiled_source`."""
 
 
@@ -96,19 +96,34 @@ class Fast:
         weak: the condition for something else than a tensor, empty where none is allowed.
         plain: the name of a published type (`op_globals.publish_type`) that the last tensor has exactly only if `when`
             holds too, empty if there is none. One test then takes the place of the test of the class and of `when`.
-        options: further arguments of the native call, with which it returns no scalar, empty if there are none.
+        arguments: the arguments of the native call, in which `{0}`, `{1}` stand for the op's parameters, and with which
+            it returns no scalar, as `{0}, {1}, out=...`; empty if they are the parameters themselves.
+        whole: whether the op itself takes the tensors for which the condition does not hold, without a conversion.
     """
 
-    __slots__ = ("native", "options", "plain", "weak", "when")
+    __slots__ = ("arguments", "native", "plain", "weak", "when", "whole")
 
     def __init__(
-        self, native: Callable[..., Any], when: str, weak: str = "", plain: str = "", options: str = ""
+        self,
+        native: Callable[..., Any],
+        when: str,
+        weak: str = "",
+        plain: str = "",
+        arguments: str = "",
+        whole: bool = False,
     ) -> None:
-        self.native, self.when, self.weak, self.plain, self.options = native, when, weak, plain, options
+        self.native, self.when, self.weak, self.plain = native, when, weak, plain
+        self.arguments, self.whole = arguments, whole
 
 
 def fast(
-    native: Callable[..., Any], when: str, weak: str = "", *, plain: str = "", options: str = ""
+    native: Callable[..., Any],
+    when: str,
+    weak: str = "",
+    *,
+    plain: str = "",
+    arguments: str = "",
+    whole: bool = False,
 ) -> Callable[[F], F]:
     """Returns a decorator for a backend's op: compiled ops test the condition and then call `native` directly.
 
@@ -119,11 +134,13 @@ def fast(
         weak: the condition for a call whose last operand is not a tensor but a Python number; "" allows none.
         plain: the name of a published type that the last tensor has only if `when` holds, so that one test is enough;
             "" if there is none.
-        options: further arguments of the native call, as source, with which it returns no scalar; "" adds none.
+        arguments: the arguments of the native call, as source in which `{0}` and `{1}` stand for the parameters, and
+            with which it returns no scalar; "" for the parameters themselves.
+        whole: whether the decorated function takes native tensors without a conversion where `when` does not hold.
     """
 
     def mark(function: F) -> F:
-        function.__fast__ = Fast(native, when, weak, plain, options)  # type: ignore[attr-defined]
+        function.__fast__ = Fast(native, when, weak, plain, arguments, whole)  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -155,15 +172,16 @@ def source_arguments(spec: OpSpec, backend: Any) -> Variant:
     """Returns the arguments of `compiled_source` for an op on a backend."""
     shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
     quick = fast_of(spec, backend)
-    wraps = backend.wraps and not quick.options and spec.returns not in NEVER_SCALARS
-    flags = backend.exact_type, wraps, spec.takes_callable
-    return shape, quick.when, quick.weak, quick.plain, quick.options, *flags
+    wraps = backend.wraps and (quick.whole or not quick.arguments) and spec.returns not in NEVER_SCALARS
+    flags = quick.whole, backend.exact_type, wraps, spec.takes_callable
+    return shape, quick.when, quick.weak, quick.plain, quick.arguments, *flags
 
 
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
     """Returns the name that each placeholder of a compiled op stands for, such as `numpy_sin` for `native`."""
     names = {f"native_{part}": f"{backend.prefix}_{part}" for part in GLOBALS}
     names |= {"native": f"{backend.prefix}_{spec.name}", "native_again": f"{backend.prefix}__{spec.name}"}
+    names |= {"native_whole": f"{backend.prefix}_whole_{spec.name}"}
     return names | {"native_op": spec.name}
 
 
@@ -249,7 +267,15 @@ def _fast_path_tests(shape: Shape, when: str, weak: str, plain: str, exact: bool
 
 
 def compiled_source(
-    shape: Shape, when: str, weak: str, plain: str, options: str, exact: bool, wraps: bool, callback: bool
+    shape: Shape,
+    when: str,
+    weak: str,
+    plain: str,
+    arguments: str,
+    whole: bool,
+    exact: bool,
+    wraps: bool,
+    callback: bool,
 ) -> str:
     """Returns the source of an op for one backend.
 
@@ -258,13 +284,17 @@ def compiled_source(
         when: the condition of the fast path, empty where the type of the tensors is enough.
         weak: the condition under which the last operand may be something else than a tensor.
         plain: the published type that the last tensor has exactly only if `when` holds, empty if there is none.
-        options: further arguments of the native call, empty if there are none.
+        arguments: the arguments of the native call, empty if they are the parameters.
+        whole: whether the whole op takes the tensors for which `when` does not hold.
         exact: whether the tensor type has no subclasses.
         wraps: whether native functions may return scalars, of which the backend's `wrap` makes tensors.
         callback: whether the op calls functions of the caller's, whose exceptions pass through.
     """
-    tensors, tests = _fast_path_tests(shape, when, weak, plain, exact)
-    call = f"native({handed_on(shape)}{options and ', ' + options})"
+    names = [f"p{i}" for i in range(len(shape))]
+    tensors, tests = _fast_path_tests(shape, "" if whole else when, weak, plain, exact)
+    call = f"native({arguments.format(*names) or handed_on(shape)})"
+    if whole:
+        call += f" if {when.format(*names)} else native_whole({handed_on(shape)})"
     body = ["return " + call]
     after = []
     if wraps:

@@ -31,6 +31,11 @@ LINE = np.concatenate([np.linspace(-9, 9, 61), [-79, -81, -90, -1000, 1000, np.n
 LINES = [(x.astype(np.float32),) for x in (LINE[:1], LINE[:61], LINE[:62], LINE[61:], LINE, np.tile(LINE, 9))]
 
 CASES: dict[str, list[tuple[Any, ...]]] = {
+    "relu": [*LINES, (counted(()),)],
+    "sum": [
+        (counted(shape), axis, keepdims)
+        for shape, axis, keepdims in product([*SHAPES, (70, 60)], [None, 0, -1, 2, True, (0,), 1.5], [False, True])
+    ],
     "segment_sum": [
         (counted(shape), ids(*at, start=start), count)
         for shape, at, start, count in product(

@@ -29,7 +29,7 @@ _FLOATS = "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dty
 
 
 # With `out=...`, the product of two vectors is a 0-d array, not a scalar that would cost 3,000 instructions to convert.
-@fast(np.matmul, _FLOATS, options="out=...")
+@fast(np.matmul, _FLOATS, arguments="{0}, {1}, out=...")
 def _matmul(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     shared_products.check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)

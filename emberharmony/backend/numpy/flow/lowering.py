@@ -26,7 +26,7 @@ from emberharmony.backend.numpy.tensor_ops import NumpyTensorOps
 from emberharmony.backend.shared.arrays.shape import expanded_shape, is_linear
 from emberharmony.backend.shared.images.fft import axis_and_length, length_of
 from emberharmony.core.dispatch import convert_arguments
-from emberharmony.core.op_code.op_source import compiled_source, parameter_names, source_arguments
+from emberharmony.core.op_code.op_source import compiled_source, fast_of, parameter_names, source_arguments
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.program import ProgramCall, Register
 from emberharmony.transforms.recorder import PLAIN, Recorder, UnrecordableError, split_arguments
@@ -63,6 +63,10 @@ def _is_along_last(x: np.ndarray, axis: Any) -> bool:
 
 def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> np.ndarray | None:
     return _reduce(emit, np.add, x, axis, keepdims) if dtype is None else None
+
+
+def _sum_of_few(emit: Emit, x: np.ndarray, axis: Any, *, keepdims: bool, out: Any) -> np.ndarray | None:
+    return _reduce(emit, np.add, x, axis, keepdims)
 
 
 def _mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
@@ -206,6 +210,7 @@ def lowering_rules() -> dict[Callable[..., Any], Callable[..., Any]]:
     """Returns the rules by the native function, which a backend completes when it is created."""
     return {
         NumpyReductionOps.sum: _sum,
+        NumpyReductionOps.sum.__fast__.native: _sum_of_few,  # type: ignore[attr-defined]
         NumpyReductionOps.mean: _mean,
         NumpyReductionOps.max: _extreme(np.maximum),
         NumpyReductionOps.min: _extreme(np.minimum),
@@ -339,9 +344,10 @@ def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Seq
 
 def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
     """Returns a function with the source of a compiled op, which returns what it would call; None for the slow path."""
-    native = getattr(getattr(backend.implementation(spec), "__fast__", None), "native", backend.implementation(spec))
+    native, whole = fast_of(spec, backend).native, backend.implementation(spec)
     scope: dict[str, Any] = {
         "native": lambda *args, **keywords: (native, args, keywords),
+        "native_whole": lambda *args, **keywords: (whole, args, keywords),
         "native_type": backend.tensor_type,
         "native_backend": backend,
         "native_dtypes": backend.dtypes,

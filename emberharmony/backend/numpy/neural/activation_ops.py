@@ -14,7 +14,8 @@ from emberharmony.backend.numpy.elementwise.elementary_ops import FEW, erf, map_
 from emberharmony.backend.numpy.folding import fold
 from emberharmony.core.dispatch import fast
 
-_PLAIN = "({0}.dtype is native_float32 or {0}.dtype is native_float64) and {0}.ndim"
+_FLOATS = "({0}.dtype is native_float32 or {0}.dtype is native_float64)"
+_PLAIN = f"{_FLOATS} and {{0}}.ndim"
 """The condition under which dispatch calls the functions below; the composites take half precision and integers.
 
 They also take tensors without axes, for which NumPy returns scalars, which cannot be changed in place.
@@ -129,6 +130,11 @@ class NumpyActivationOps:
     """
 
     composed: Callable[[str], Callable[..., np.ndarray]]
+
+    # NumPy returns a tensor without axes for one, and no scalar, if `out` is an ellipsis.
+    @fast(np.maximum, _FLOATS, arguments="{0}, 0, out=...", whole=True)
+    def relu(self, x: np.ndarray) -> np.ndarray:
+        return self.composed("relu")(x)
 
     @fast(_sigmoid, _PLAIN)
     def sigmoid(self, x: np.ndarray) -> np.ndarray:

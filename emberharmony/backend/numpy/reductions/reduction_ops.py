@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import cast, promotion
-from emberharmony.backend.numpy.folding import check_axis, fold, long_rows, squares
+from emberharmony.backend.numpy.folding import FEW, check_axis, fold, long_rows, squares
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import without_axes
@@ -47,6 +47,14 @@ def _double(dtype: np.dtype) -> np.dtype:
     return _FLOAT64 if _is_float(dtype) else _COMPLEX128 if dtype.kind == "c" else dtype
 
 
+_FEW_FLOATS = (
+    f"{{3}} is None and {{0}}.size <= {FEW} and ({{0}}.dtype is native_float32 or {{0}}.dtype is native_float64) "
+    "and ({1} is None or {1}.__class__ is int and {0}.ndim)"
+)
+"""When NumPy's own sum is what `fold` returns: without axes, an array would take the numbers 0 and -1 as axes."""
+
+
+@fast(np.add.reduce, _FEW_FLOATS, arguments="{0}, {1}, keepdims={2}, out=...", whole=True)
 def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
     if dtype is None and x.dtype.char in "fdFD":
         return fold(_ADD, x, axis, keepdims)

@@ -54,7 +54,7 @@ class TorchActivationOps:
     log_softmax = staticmethod(_over_axes(torch.log_softmax))
 
     # Above its threshold the kernel returns `x`. A threshold of 40 makes that exact in float64; the default of 20 not.
-    @fast(functional.softplus, promotion.inexact, plain=promotion.plain_inexact, options="1, 40")
+    @fast(functional.softplus, promotion.inexact, plain=promotion.plain_inexact, arguments="{0}, 1, 40")
     def softplus(self, x: torch.Tensor) -> torch.Tensor:
         return functional.softplus(promotion.floats(x), 1, 40)
 
