@@ -7,7 +7,6 @@ records one node in place of three; the gradient of the body takes 1.3 times as 
 import math
 from typing import Any
 
-from emberharmony.ops.algebra.products import matmul
 from emberharmony.ops.arrays.shape import matrix_transpose, reshape
 from emberharmony.ops.neural.layers import linear
 from emberharmony.ops.reductions.reduction import sum as sum_
@@ -27,7 +26,7 @@ def _by_x(g: T, _y: T, _x: T, weight: T, _bias: T = None, transposed: bool = Fal
 
 def _by_weight(g: T, _y: T, x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
     left, right = (g, x) if transposed else (x, g)
-    return matmul(matrix_transpose(_rows(left)), _rows(right))
+    return linear(matrix_transpose(_rows(left)), _rows(right))
 
 
 def _by_bias(g: T, _y: T, _x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
