@@ -171,7 +171,6 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         names = (
             "pullback",
             "gradients",
-            "constant_gradients",
             "pushforward",
             "linearize",
             "transpose_pullback",

@@ -5,6 +5,7 @@ override this.
 """
 
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from emberharmony.core.deferred import Deferred
@@ -17,6 +18,18 @@ else:
 TensorFunction = Callable[..., Sequence[Any]]
 Pullback = Callable[[Sequence[Any]], list[Any]]
 Pushforward = Callable[[Sequence[Any]], tuple[list[Any], list[Any]]]
+
+
+class _ByTape:
+    """A function of `transforms.backward` as a method, whose first use puts the function itself in its place."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, backend: Any, kind: type[Any]) -> Any:
+        function = getattr(backward, self._name)
+        setattr(Transforms, self._name, function)
+        return function if backend is None else MethodType(function, backend)
 
 
 class Transforms:
@@ -44,31 +57,31 @@ class Transforms:
         """
         return None
 
-    def pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
-        """Returns the list of tensors `fn(*primals)`, and the pullback: the function from cotangents to gradients.
+    if TYPE_CHECKING:
 
-        The pullback takes one cotangent per output, of its shape and dtype, or None for zero, and returns one gradient
-        per primal. It may be called several times; where the library keeps no graph (MLX), each call runs `fn` again.
-        Calls may nest, for derivatives of higher order.
-        """
-        outputs_and_pull: tuple[list[Any], Pullback] = backward.pullback(self, fn, primals)
-        return outputs_and_pull
+        def pullback(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], Pullback]:
+            """Returns the list of tensors `fn(*primals)`, and the pullback: the function from cotangents to gradients.
 
-    def gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once."""
-        if type(self).pullback is Transforms.pullback:
-            outputs_and_gradients: tuple[list[Any], list[Any]] = backward.gradients(self, fn, primals)
-            return outputs_and_gradients
-        outputs, pull = self.pullback(fn, primals)
-        return outputs, pull([self.bound.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
+            The pullback takes one cotangent per output, of its shape and dtype, or None for zero, and returns one
+            gradient per primal. It may be called several times; where the library keeps no graph (MLX), each call runs
+            `fn` again. Calls may nest, for derivatives of higher order.
+            """
 
-    def constant_gradients(self, fn: TensorFunction, primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the same as `gradients`, all of it constant, so that a backend need not keep the graph."""
-        outputs, gradients = self.gradients(fn, primals)
-        if not self.is_twin and self.may_keep_all([*outputs, *gradients]):
-            return outputs, gradients
-        constant = self.bound.stop_gradient
-        return [constant(y) for y in outputs], [constant(gradient) for gradient in gradients]
+        def gradients(
+            self, fn: TensorFunction, primals: Sequence[Any], constant: bool = False
+        ) -> tuple[list[Any], list[Any]]:
+            """Returns the list of tensors `fn(*primals)`, and the gradients of the first one, a scalar; runs `fn` once.
+
+            If `constant` is true, all of it is constant, so that a backend need not keep the graph.
+            """
+    else:
+        pullback, gradients = _ByTape("pullback"), _ByTape("gradients")
+
+    def constants(self, tensors: Sequence[Any]) -> list[Any]:
+        """Returns tensors as ones that nothing differentiates."""
+        if not self.is_twin and self.may_keep_all(tensors):
+            return list(tensors)
+        return list(map(self.bound.stop_gradient, tensors))
 
     def pushforward(
         self, fn: TensorFunction, primals: Sequence[Any], tangents: Sequence[Any]

@@ -35,16 +35,26 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
     return _values(tape, outputs), pull
 
 
-def gradients(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def gradients(
+    backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any], constant: bool = False
+) -> tuple[list[Any], list[Any]]:
     """Returns the outputs of `fn(*primals)`, and the gradients of the first one, a scalar.
 
-    The backward pass frees the values of each node as soon as it has used them.
+    If `constant` is true, no tape differentiates them. The backward pass frees the values of each node as soon as it
+    has used them.
     """
+    if type(backend).pullback is not pullback:
+        values, pull = backend.pullback(fn, primals)
+        grads = pull([backend.bound.ones_like(values[0]), *[None] * (len(values) - 1)])
+        return (backend.constants(values), backend.constants(grads)) if constant else (values, grads)
     tape, outputs = _trace(backend, fn, primals)
     values = _values(tape, outputs)
     roots = _roots(tape, outputs[0], values[0])
     outputs.clear()
-    return values, _gradients(tape, roots, primals)
+    grads = _gradients(tape, roots, primals)
+    if constant and (tape.watched or not {tape.tensor_type}.issuperset(map(type, (*values, *grads)))):
+        return backend.constants(values), backend.constants(grads)
+    return values, grads
 
 
 def _roots(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:

@@ -431,7 +431,7 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
                 outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_values.values()]
             return outputs
 
-    outputs, gradients = result_tree.run(result_tree.backend.constant_gradients, loss, values)
+    outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values, True)
     commit(accumulating(trained, gradients))
     for cell, value in zip(changed, outputs[1:], strict=True):
         cell.value = value

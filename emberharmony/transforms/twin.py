@@ -388,8 +388,8 @@ def _taped_by(kind: type[Any]) -> dict[str, Any]:
 def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method `gradients` that tells the watchers the values and the gradients."""
 
-    def gradients(self: Any, fn: Any, primals: Any) -> Any:
-        values, derived = method(self, fn, primals)
+    def gradients(self: Any, fn: Any, primals: Any, constant: bool = False) -> Any:
+        values, derived = method(self, fn, primals, constant)
         asking_watchers = [watcher for watcher in watchers() if watcher.pulls]
         if asking_watchers and not THREADS.here.telling:
             tell(asking_watchers, "on_derivative", values, derived, self)
@@ -398,18 +398,17 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
     return gradients
 
 
-def _graphing(name: str, by_tape: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a method by which the library computes gradients, if watchers can look at the nodes of its graph.
+def _graphing(by_tape: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method `gradients` of the library, if watchers can look at the nodes of its graph.
 
     Args:
-        name: the name of the method.
         by_tape: the method by which the tape computes the gradients otherwise: within another gradient too.
     """
 
-    def gradients(self: Any, fn: Any, primals: Any) -> Any:
+    def gradients(self: Any, fn: Any, primals: Any, constant: bool = False) -> Any:
         thread = THREADS.here
         if thread.taping or thread.graph is not None or thread.telling or not self.keeps_nodes(primals):
-            return by_tape(self, fn, primals)
+            return by_tape(self, fn, primals, constant)
         watchers_told = [watcher for watcher in watchers() if watcher.graphs]
 
         def run(*leaves: Any) -> Any:
@@ -419,7 +418,7 @@ def _graphing(name: str, by_tape: Callable[..., Any]) -> Callable[..., Any]:
 
         thread.graph = {}
         try:
-            return getattr(super(Twin, self), name)(run, primals)
+            return super(Twin, self).gradients(run, primals, constant)
         finally:
             graph, thread.graph = thread.graph, None
             for notes in graph.values():
@@ -456,8 +455,7 @@ def _new_twin(plain: Any, mode: int) -> Any:
     if mode == GRAPH:
         bases = (Twin, _Graphed, kind)
         body |= {name: method for name, method in taped.items() if name not in vars(_Graphed)}
-        body["gradients"] = _graphing("gradients", _deriving(taped["gradients"]))
-        body["constant_gradients"] = _graphing("constant_gradients", taped["constant_gradients"])
+        body["gradients"] = _graphing(_deriving(taped["gradients"]))
     elif mode == TAPE:
         body |= taped | {"gradients": _deriving(taped["gradients"])}
     elif kind.gradients is taped["gradients"]:

@@ -55,6 +55,16 @@ class Layer:
         vars(self).update(attributes)
 
 
+def test_what_backward_returns_and_adds_is_constant_in_a_gradient_around_it(backend: str) -> None:
+    weight = Parameter(3.0)
+
+    def squared_gradient(x: Any) -> Any:
+        loss = ops.backward(lambda: ops.multiply(weight.value, ops.square(x)), weight)
+        return ops.add(ops.multiply(x, weight.grad), loss)
+
+    assert lists(ops.value_and_grad(squared_gradient)(2.0)) == (20.0, 4.0)
+
+
 def test_backward_finds_the_parameters_in_the_attributes_of_objects(backend: str) -> None:
     weight, shared, frozen = Parameter([1.0, 2.0]), Parameter(3.0), Parameter(1.0, trainable=False)
     model = Layer(weight=weight, parts=[Layer(scale=shared, name="a"), {"again": (shared, frozen)}], size=2)

@@ -121,6 +121,15 @@ MUTANTS = [
         why="the columns of a Jacobian belong to different random numbers",
     ),
     Mutant(
+        name="backward-keeps-the-tape-around-it",
+        module=BACKWARD,
+        function="gradients",
+        original="tape.watched or not {tape.tensor_type}.issuperset(map(type, (*values, *grads)))",
+        replacement="False",
+        tests=(f"tests/ops/flow/test_backward.py {ON_NUMPY}",),
+        why="a gradient that `backward` adds inside of another gradient stays traced",
+    ),
+    Mutant(
         name="backward-loses-running-statistics",
         module=DERIVATIVES,
         function="accumulate.loss",

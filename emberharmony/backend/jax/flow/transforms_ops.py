@@ -41,6 +41,7 @@ class JAXTransformsOps:
 
     stop_gradient = staticmethod(lax.stop_gradient)
 
+    constants: Any
     loop_over_slices: Any
     transpose_pullback: Any
 
@@ -83,14 +84,12 @@ class JAXTransformsOps:
 
         return outputs, pull_some
 
-    def gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
-        if _by_tape(primals):
-            outputs_and_gradients: tuple[list[jax.Array], list[jax.Array]] = Backend.gradients(
-                cast(Backend, self), fn, primals
-            )
-            return outputs_and_gradients
+    def gradients(
+        self, fn: TensorFunction, primals: Tensors, constant: bool = False
+    ) -> tuple[list[jax.Array], list[jax.Array]]:
         outputs, pull = self.pullback(fn, primals, True)
-        return outputs, pull([jnp.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
+        gradients = pull([jnp.ones_like(outputs[0]), *[None] * (len(outputs) - 1)])
+        return (self.constants(outputs), self.constants(gradients)) if constant else (outputs, gradients)
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):

@@ -50,6 +50,7 @@ class MLXTransformsOps:
 
     stop_gradient = staticmethod(mx.stop_gradient)
 
+    constants: Any
     loop_over_slices: Any
     transpose_pullback: Any
 
@@ -62,7 +63,7 @@ class MLXTransformsOps:
         methods: dict[str, Any] = super().by_tape()  # type: ignore[misc]
         return methods | {
             "pullback": lambda self, fn, primals: cls.pullback(self, fn, primals, True),
-            "gradients": lambda self, fn, primals: cls.gradients(self, fn, primals, True),
+            "gradients": lambda self, fn, primals, constant: cls.gradients(self, fn, primals, constant, True),
         }
 
     def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
@@ -104,7 +105,16 @@ class MLXTransformsOps:
 
         return outputs, pull
 
-    def gradients(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> Pair:
+    def gradients(self, fn: TensorFunction, primals: Tensors, constant: bool = False, taped: bool = False) -> Pair:
+        outputs, gradients = self._derive(fn, primals, taped)
+        if not constant:
+            return outputs, gradients
+        if taped or _by_tape(primals) or is_unread():
+            return self.constants(outputs), self.constants(gradients)
+        LATER.put(outputs[0])  # nothing else is being differentiated
+        return outputs, gradients
+
+    def _derive(self, fn: TensorFunction, primals: Tensors, taped: bool) -> Pair:
         def natively(*leaves: mx.array) -> Pair:
             with Transforming():
                 outputs, gradients = mx.value_and_grad(lambda leaves: tuple(run_watched(fn, leaves)))(list(leaves))
@@ -121,14 +131,6 @@ class MLXTransformsOps:
             if not _is_refusal(error):
                 raise
             return _retry(error, lambda: _call_without_values(natively, primals))
-
-    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> Pair:
-        if _by_tape(primals) or is_unread():
-            outputs_and_gradients: Pair = Backend.constant_gradients(cast(Backend, self), fn, primals)
-            return outputs_and_gradients
-        outputs, gradients = self.gradients(fn, primals)  # nothing else is being differentiated
-        LATER.put(outputs[0])
-        return outputs, gradients
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):

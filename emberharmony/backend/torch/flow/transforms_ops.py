@@ -105,17 +105,15 @@ class TorchTransformsOps:
 
     @staticmethod
     @make_traceable
-    def gradients(fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        if _by_func():
-            return _gradients_of_func(fn, primals)
-        return _gradients_of_autograd(fn, primals)
-
-    @make_traceable
-    def constant_gradients(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        if _by_func():
-            outputs, gradients = self.gradients(fn, primals)
+    def gradients(
+        fn: TensorFunction, primals: Tensors, constant: bool = False
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        if not _by_func():
+            return _gradients_of_autograd(fn, primals, constant)
+        outputs, gradients = _gradients_of_func(fn, primals)
+        if constant:
             return [y.detach() for y in outputs], [g.detach() for g in gradients]
-        return _gradients_of_autograd(fn, primals, constant=True)
+        return outputs, gradients
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _in_reverse_mode() or is_recorded():
