@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+from emberharmony.core.registry import OPS
 from emberharmony.testing.differences.descent import fault_inside
 from emberharmony.testing.differences.judge import ORACLE, Judge, Judged, NotJudgedError
 from emberharmony.testing.differences.measures import distance
@@ -131,6 +132,8 @@ class Lockstep:
         call, self._count = self._count, self._count + 1
         failed = bool(one.error) != bool(other.error)
         difference = self._judge.difference(one, other, not (failed or self._thorough))
+        if difference.share and not one.gradient_of:
+            self._note_options(one, other)
         if difference.units <= 1 and not failed:
             if difference.share:
                 self._remember(one, other)
@@ -164,6 +167,19 @@ class Lockstep:
         if self._stop == "first":
             self._stopped = True
             raise Stopped
+
+    def _note_options(self, one: Record, other: Record) -> None:
+        """Notes that the program gives a call other options on the two sides, once for each line."""
+        names = [parameter.name for parameter in OPS[one.op].parameters]
+        given = one.options(names), other.options(names)
+        first, second = self._report.sides
+        for name in sorted(given[0].keys() & given[1].keys() - {"device"}):
+            a, b = given[0][name], given[1][name]
+            if a != b:
+                text = f"the program calls {one.op}() with {name}={a!r} on {first} and {b!r} on {second}"
+                note = f"{text} ({one.line})" if one.line else text
+                if note not in self._report.notes:
+                    self._report.notes.append(note)
 
     def _judge_call(self, record: Record, kinds: bool) -> Judged | None:
         try:

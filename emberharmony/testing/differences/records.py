@@ -15,7 +15,8 @@ from emberharmony.core.errors import EmberError
 from emberharmony.core.tracing import TensorProxy
 
 Array = np.ndarray[Any, Any]
-_PLAIN = frozenset((bool, int, float, str, type(None)))
+PLAIN = frozenset((bool, int, float, str, type(None)))
+"""Classes of arguments that are written as they are."""
 
 
 class Host:
@@ -166,6 +167,16 @@ class Record:
         result = self.result
         return [] if result.__class__ is dict and "t" in result else list(_numbers(result))
 
+    def options(self, names: Iterable[str]) -> dict[str, Any]:
+        """Returns the arguments that are numbers, booleans, text or None, by name.
+
+        Args:
+            names: those of the parameters of the op.
+        """
+        (positional,) = self.args.values()
+        given = [*zip(names, positional, strict=False), *self.kwargs["d"]]
+        return {name: value for name, value in given if value.__class__ in PLAIN}
+
     def made_of(self, tensors: list[Host], **other: Any) -> "Record":
         """Returns the call with other tensors, and with other values of the attributes that are named."""
         fields = {name: getattr(self, name) for name in Record.__slots__ if not name.startswith("_")}
@@ -192,13 +203,13 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
         add: is called with each tensor, of the backend or of NumPy, and returns its number.
     """
     kind = value.__class__
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return value
     if kind is tuple or kind is list:
         tensor_type, items = backend.tensor_type, []
         for item in value:  # without a call for most items
             of = item.__class__
-            if of in _PLAIN:
+            if of in PLAIN:
                 items.append(item)
             elif of is tensor_type and tensor_type is not TensorProxy:
                 items.append(reference(add(item)))

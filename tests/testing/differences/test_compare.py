@@ -399,3 +399,17 @@ def test_the_command(tmp_path: Path) -> None:
         assert run(*arguments).exit_code == 2, arguments
     for arguments in ([f"{source}:god", *base], ["x.py:f"], ["a", "b", "c"], [str(source)], [log, str(source)]):
         assert run(*arguments).exit_code == 2, arguments
+
+
+@two_backends
+def test_options_that_differ_between_the_sides_are_noted_once_for_each_line() -> None:
+    def program(x: Any) -> Any:
+        for _ in range(2):
+            x = ops.gelu(x, approximate=ops.get_backend() == "numpy")
+        return x
+
+    report = compare(program, X, backends=PAIR, stop="all")
+    (note,) = report.notes
+    assert note.startswith(f"the program calls gelu() with approximate=True on numpy and False on {OTHER} (")
+    assert f"note: {note}" in report.table()
+    assert compare(lambda x: ops.gelu(x, approximate=False), X, backends=PAIR).notes == []

@@ -4,6 +4,15 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="other-options-unnoticed",
+        module="emberharmony/testing/differences/lockstep.py",
+        function="Lockstep._note_options",
+        original="a != b",
+        replacement="a is b",
+        tests=("tests/testing/differences/test_compare.py -k options_that_differ",),
+        why="a program that gives an op other options on one side is reported as right",
+    ),
+    Mutant(
         name="compare-infinity-for-a-number",
         module="emberharmony/testing/differences/bounds.py",
         function="_error_with_nonfinite",
