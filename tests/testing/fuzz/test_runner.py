@@ -89,7 +89,7 @@ def test_every_kind_of_fault_is_found(tally: Tally) -> None:
     assert sorted(tally.skipped) == ["cos", "exp", "sin"]
     assert "no root" in tally.native["sqrt"]
     said = {finding.op: finding.detail for finding in tally.findings}
-    assert said["cos"] == "takes more than 0.3 s"
+    assert said["cos"].startswith("takes more than 0.3 s")  # on a busy machine "and computes nothing", by the clock
     assert said["exp"] == "ends the process with status 7"
     assert said["sin"] == "is killed by SIGSEGV"
     assert said["tan"].startswith("raises an untyped exception: SystemExit: 3")
