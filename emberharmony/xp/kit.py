@@ -165,11 +165,13 @@ class Kit:
             "forget": self.memory.forget,
             "keep": self.memory.keep,
             "join": self.backend.join_thread,
+            "kinds": self.backend.kinds,
             "lift": self.lift,
             "lift_shared": self.lift_shared,
             "link": self.memory.link,
             "linked": self.memory.link_result,
             "low": self.low,
+            "may_write": self.backend.may_write,
             "odd": self.odd,
             "outdate": self.memory.outdate,
             "overwrite": self.memory.overwrite,
@@ -177,6 +179,7 @@ class Kit:
             "ref": ref,
             "release": LOCK.release,
             "thread": threading.get_ident,
+            "write": ArrayBase.__setitem__,
         }
         op_globals.publish(**{self.name_of(name): value for name, value in values.items()})
 

@@ -132,6 +132,25 @@ def __getitem__(self, key):
         return r
     return @picked(self, key)
 """
+_SET = """
+def __setitem__(self, key, given):
+    (guard)
+    @acquire()
+    try:
+        a = self._v
+        c = key.__class__
+        if self._links is None and a.__class__ is @type and (c is int or c is slice):
+            b = given._v if given.__class__ is @Array else given
+            if (
+                b.__class__ is @exact and b.dtype is a.dtype and @may_write(a, b)
+                or b.__class__ is float and @kinds[a.dtype] == "float" and @may_write(a)
+            ):
+                try: a[key] = b; return
+                except Exception: pass
+        @write(self, key, given)
+    finally: @release()
+"""
+"""How a tensor is written into memory that no other array has; `Memory.write` does what this leaves out, and raises."""
 _READ = """
 try:
     n = a.__class__ is @type and ({})
@@ -154,6 +173,8 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
         methods |= _methods(kit, _OPERATOR, name, op)
     for name, op in _UNARY.items():
         methods |= _methods(kit, _ONE, name, op)
+    if kit.backend.shares_memory:
+        methods |= _methods(kit, _SET, "setitem", "set_item")
     return methods | _methods(kit, _GET, "getitem", "get_item")
 
 
@@ -169,7 +190,7 @@ def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[...,
         "scalar": "v.__class__ is not @exact and " if wraps else "",
         "wrapped": "$wrap(v)" if wraps else "v",
     }
-    if text is not _GET:
+    if text not in (_GET, _SET):
         parts["one"] = native_call(kit, spec, ["a"])
         for part, number in (("arrays", False), ("number", True)):
             store = _store_line(kit, spec, number) if text is _IN_PLACE else ""

@@ -228,6 +228,16 @@ def test_a_constant_takes_values_that_are_differentiated(xp: Any) -> None:
     assert np.allclose(np.asarray(xp.grad(loss)(xp.asarray([1.0, 2.0]))), [8.0, 39.0])
 
 
+@pytest.mark.parametrize("written", [lambda xp: xp.zeros(1), lambda xp: 0.0], ids=["array", "number"])
+def test_a_result_that_its_derivative_needs_may_be_written_to(written: Callable[[Any], Any], xp: Any) -> None:
+    def loss(x: Any) -> Any:
+        out = xp.exp(x)
+        out[0:1] = written(xp)
+        return xp.sum(out)
+
+    assert np.allclose(np.asarray(xp.grad(loss)(xp.asarray([1.0, 0.0]))), [0.0, 1.0])
+
+
 def test_threads_lose_no_write(xp: Any) -> None:
     total, threads, slices = xp.zeros((32, 2)), 4, 8
 

@@ -61,6 +61,15 @@ MUTANTS = [
         why="a view keeps elements that another thread changed before it was linked",
     ),
     Mutant(
+        name="writes-of-native-functions",
+        module="emberharmony/xp/kit.py",
+        function="Kit._publish_names",
+        original="self.backend.may_write",
+        replacement="lambda *tensors: True",
+        tests=(f"{VIEWS} {TORCH}", f"tests/xp/test_kept.py {TORCH}"),
+        why="a write goes into a tensor that a graph of PyTorch records",
+    ),
+    Mutant(
         name="floats-of-integers",
         module="emberharmony/xp/kit.py",
         function="Kit._call_with_floats",
