@@ -66,7 +66,7 @@ class _Casting:
                 places = (names[min(i, len(names) - 1)] in lists for i in range(len(args)))
                 args = tuple([self._convert(x, target, whole) for x, whole in zip(args, places, strict=True)])
                 kwargs = {name: self._convert(x, target, name in lists) for name, x in kwargs.items()}
-            return backend.plainly(inner, args, kwargs) if composite else inner(*args, **kwargs)
+            return backend.call_with_own_ops(inner, args, kwargs) if composite else inner(*args, **kwargs)
 
         return call
 

@@ -598,7 +598,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
 
         return composite
 
-    def plainly(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call_with_own_ops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Calls a function with the ops of this backend, whatever block it is in.
 
         Args:

@@ -188,6 +188,6 @@ class ProductPrecision:
         device_name = backend.bound.get_default_device(), backend.precision_key()
         for kind, measure in _MEASURES.items():
             if (kind, device_name) not in backend._measured:
-                error = backend.plainly(measure, (backend.bound,), {})
+                error = backend.call_with_own_ops(measure, (backend.bound,), {})
                 backend._measured[kind, device_name] = state_of(error)
         return {kind: backend._measured[kind, device_name] for kind in KINDS}

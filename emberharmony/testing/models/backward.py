@@ -66,7 +66,7 @@ class _Probing(Watching):
         self.zeros: dict[Place, Any] = {}
         self._draws = np.random.default_rng(1)
 
-    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Adds the arrays of an event."""
         name = self._names.get(event.path)
         if name is None:

@@ -57,14 +57,14 @@ class Watching:
 
     def _at(self, event: Event, value: Any) -> Any:
         arrays = list(arrays_in(value, self._adapter.is_array))
-        new = self.met(event, arrays)
+        new = self.take_event(event, arrays)
         if self._wide:
             for number, array in enumerate(arrays):
                 if number not in new and (wide_x := self._adapter.to_float64(array)) is not array:
                     new[number] = wide_x
         return replace_arrays(value, self._adapter.is_array, new, [0]) if new else value
 
-    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class Order(Watching):
         super().__init__(adapter)
         self.events: dict[Event, list[tuple[int, ...]]] = {}
 
-    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Notes an event."""
         self.events[event] = [tuple(array.shape) for array in arrays]
         return {}
@@ -116,7 +116,7 @@ class Comparing(Watching):
         self._latest: Host | None = None  # what the event before went on with
         self._whole: tuple[str, Host] | None = None  # a module with all of the code since then, and its result
 
-    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
         name = self._names.get(event.path)
         if name is None:
@@ -130,7 +130,7 @@ class Comparing(Watching):
             self.inside[there] = inner.path
         elif self._whole and arrays and not distance(self._whole[1], self._adapter.host(arrays[0])).share:
             self.inside[there] = self._whole[0]
-        new = self.compared(there, arrays)
+        new = self.compare_event(there, arrays)
         self._running, self._whole = list(self.open), None
         self._latest = self._adapter.host(new.get(0, arrays[0])) if arrays else None
         return new
@@ -151,8 +151,8 @@ class Comparing(Watching):
             self._given[event] = host
         return {}
 
-    def compared(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
-        """Takes an event of a module that has a counterpart, by its name in the first model, as `met` does."""
+    def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+        """Takes an event of a module that has a counterpart, by its name in the first model, as `take_event` does."""
         raise NotImplementedError
 
 
@@ -168,7 +168,7 @@ class Spooling(Comparing):
         self._writer = writer
         self.events: dict[Event, list[Stored]] = {}
 
-    def compared(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Writes an event."""
         number = len(self.events)
         self.events[event] = [self._writer.keep(array, self._adapter.host(array), number)[0] for array in arrays]
@@ -202,7 +202,7 @@ class Following(Comparing):
         self._events, self._see, self._noise = events, see, noise
         self._draws = np.random.default_rng(0)
 
-    def compared(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Compares an event."""
         stored = self._events.get(event)
         if stored is None:
@@ -243,6 +243,6 @@ class Captured(Watching):
             raise Stopped
         return super()._at(event, value)
 
-    def met(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Changes nothing."""
         return {}

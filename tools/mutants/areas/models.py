@@ -123,7 +123,7 @@ MUTANTS = [
     Mutant(
         name="models-wrappers-are-not-named",
         module="emberharmony/testing/models/watching.py",
-        function="Comparing.met",
+        function="Comparing.take_event",
         original="inner in self._running",
         replacement="False",
         tests=("tests/testing/models/test_spans.py -k code_of_a_module",),

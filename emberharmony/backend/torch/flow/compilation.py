@@ -105,7 +105,7 @@ def is_whole() -> bool:
     return torch.compiler.is_compiling() and _whole_kind() is not None
 
 
-def plainly(bound: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Calls a function while ops are those of a backend; torch.compile can trace it, unlike a block."""
     before, _COMPOSITE.entry = _COMPOSITE.entry, (bound,)
     try:

@@ -20,7 +20,7 @@ from torch.autograd import forward_ad
 from torch.overrides import has_torch_function
 
 from emberharmony.backend.diagnosis import has_message
-from emberharmony.backend.torch.flow.compilation import TorchFunction, is_whole, make_traceable, plainly
+from emberharmony.backend.torch.flow.compilation import TorchFunction, call_with_own_ops, is_whole, make_traceable
 from emberharmony.backend.torch.flow.host_programs import HostProgram
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
@@ -197,10 +197,10 @@ class TorchTransformsOps:
         """
         return HostProgram(write_function(program, functools.partial(getattr, self.bound)), self.bound)
 
-    def plainly(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def call_with_own_ops(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if is_whole():
-            return plainly(self.bound, function, args, kwargs)
-        return super().plainly(function, args, kwargs)  # type: ignore[misc]
+            return call_with_own_ops(self.bound, function, args, kwargs)
+        return super().call_with_own_ops(function, args, kwargs)  # type: ignore[misc]
 
 
 def _is_inexact(x: torch.Tensor) -> bool:
