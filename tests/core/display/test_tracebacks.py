@@ -71,7 +71,7 @@ def test_an_unexpected_error_of_the_library_is_shown_whole(monkeypatch: pytest.M
         (lambda: (ops.sum([1.0]), ops.sum([1.0], dim=0)), "use axis="),
         (lambda: next(nn.Linear(2, 1).parameters()), "next(iter(model.parameters()))"),
         (lambda: nn.Linear(2), "it takes in_features, out_features, bias; out_features: the length of the last axis"),
-        (lambda: nn.Conv2d(1, 2), "kernel_size: one integer"),
+        (lambda: nn.Conv2d(1, 2), "kernel_size: the size of the kernel"),
         (lambda: nn.fit(1, 2, 3, 4, 5), "batches: batches of one epoch each time it is iterated, such as `nn.data"),
         (lambda: nn.fit(1, 2, 3, 4, early_stopping=3), "callbacks: called with each `Step`; one that returns a text"),
         (lambda: nn.data.batches(np.ones(2), 2), "batch_size: how many rows a batch has"),
