@@ -19,6 +19,7 @@ from typing import Any as Any
 from typing import Literal as Literal
 
 from emberharmony.core.errors import EmberError as EmberError
+from emberharmony.core.results import CompiledFunction as CompiledFunction
 from emberharmony.core.results import EigResult as EigResult
 from emberharmony.core.results import LUResult as LUResult
 from emberharmony.core.results import PLUResult as PLUResult

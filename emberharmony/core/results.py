@@ -1,7 +1,26 @@
-"""The results of ops that return several tensors."""
+"""The results of ops that return several tensors, or a function with an attribute."""
+
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.named_tuple import Record
 from emberharmony.core.types import Tensor
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class CompiledFunction(Protocol):
+        """A compiled function."""
+
+        engine: str | None
+        """The engine that runs the program that was recorded last; None if none does, or nothing was recorded yet."""
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Returns the result of the function."""
+
+else:
+
+    class CompiledFunction:  # to define a protocol takes longer than to define all results
+        """A compiled function."""
 
 
 class SVDResult(Record):

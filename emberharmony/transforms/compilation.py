@@ -1,11 +1,13 @@
 """Functions that are compiled by the backend that is active when they are called."""
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from emberharmony.core import selection
 from emberharmony.core.deferred import import_now
 from emberharmony.core.errors import ArgumentError, brief, suggest
+from emberharmony.core.results import CompiledFunction
 from emberharmony.transforms.trees import Function, require_callable
 
 ENGINES = ("torch", "jax", "numba")
@@ -15,7 +17,7 @@ AUTO = "auto"
 """Stands for the engine that is the fastest for a program, or for none."""
 
 
-def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Function:
+def compile_where_called(op: str, fn: Function, engine: str | None = None) -> CompiledFunction:
     """Returns a function that the active backend compiles when it is called; each backend compiles it only once.
 
     Args:
@@ -34,6 +36,10 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Fu
         raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(names)}, or None)")
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced
     compiled_by_backend: dict[str, Function] = {}
+
+    def tell(name: str | None) -> None:
+        compiled.engine = name
+
     last: tuple[Any, Any] = None, None
 
     @functools.wraps(fn)
@@ -45,15 +51,24 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Fu
             variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
             native = compiled_by_backend.get(variant)
             if native is None:
-                native = compiled_by_backend[variant] = _compile(op, bound.backend, fn, engine)
+                native = compiled_by_backend[variant] = _compile(op, bound.backend, fn, engine, tell)
             last = bound, native
         return native(*args, **kwargs)
 
-    return call
+    compiled = cast("CompiledFunction", call)
+    compiled.engine = None
+    return compiled
 
 
-def _compile(op: str, backend: Any, fn: Function, engine: str | None) -> Function:
+def _compile(op: str, backend: Any, fn: Function, engine: str | None, tell: Callable[[str | None], None]) -> Function:
     """Returns a function that a backend has compiled.
+
+    Args:
+        op: the name of the op that was called.
+        backend: the backend.
+        fn: the function.
+        engine: see `ops.compile`.
+        tell: is called with the engine of each program that is recorded, None for none.
 
     Raises:
         ArgumentError: if the backend takes no engine.
@@ -66,5 +81,5 @@ def _compile(op: str, backend: Any, fn: Function, engine: str | None) -> Functio
             f"{op}(engine={engine!r}) on backend {backend.name!r}: an engine runs what is compiled on NumPy; "
             f"leave engine out, say engine={AUTO!r}, which means nothing here, or use the backend 'numpy'"
         )
-    by_engine: Function = backend.compile_function(fn, engine)
+    by_engine: Function = backend.compile_function(fn, engine, tell)
     return by_engine

@@ -346,7 +346,7 @@ class Twin:
         finally:
             thread.taping -= 1
 
-    def compile_function(self, fn: Callable[..., Any], engine: str | None = None) -> Callable[..., Any]:
+    def compile_function(self, fn: Callable[..., Any], *engine: Any) -> Callable[..., Any]:
         """Returns `fn` itself, because the calls of a compiled function cannot be seen; watchers get a note."""
         name = getattr(fn, "__qualname__", type(fn).__name__)
 

@@ -201,12 +201,18 @@ class NumpyBackend(
 
     takes_engine = True
 
-    def compile_function(self, fn: Callable[..., Any], engine: str | None = None) -> Callable[..., Any]:
+    def compile_function(
+        self,
+        fn: Callable[..., Any],
+        engine: str | None = None,
+        tell: Callable[[str | None], None] = lambda name: None,
+    ) -> Callable[..., Any]:
         """Returns `fn` as a function that records the calls of NumPy once and then repeats them.
 
         Args:
             fn: the function.
             engine: the library that runs what was recorded, in the place of NumPy; see `ops.compile`.
+            tell: is called with the engine of each program that is recorded, None for none.
 
         Raises:
             BackendUnavailableError: if the engine is not installed.
@@ -218,7 +224,7 @@ class NumpyBackend(
             return NumpyFunction(fn, self)
         from emberharmony.backend.numpy.flow.engines import Engines
 
-        return NumpyFunction(fn, self, Engines(engine))
+        return NumpyFunction(fn, self, Engines(engine, tell))
 
     def wrap(self, result: Any) -> Any:
         """Returns NumPy scalars as 0-d arrays, in tuples and lists too."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import alias, op
+from emberharmony.core.results import CompiledFunction
 from emberharmony.core.types import Tensor, TensorLike
 
 if TYPE_CHECKING:
@@ -415,9 +416,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @op
-def compile(
-    fn: Callable[..., Any], engine: Literal["torch", "jax", "numba", "auto"] | None = None
-) -> Callable[..., Any]:
+def compile(fn: Callable[..., Any], engine: Literal["torch", "jax", "numba", "auto"] | None = None) -> CompiledFunction:
     """Returns `fn` compiled by the active backend: by `torch.compile` or `mx.compile`, on NumPy as a list of its calls.
 
     Other shapes, dtypes and Python numbers compile it again. A function that cannot be compiled runs uncompiled. On
@@ -430,6 +429,9 @@ def compile(
     seconds, and less in later processes where the library keeps a cache on disk. Results differ from those without an
     engine in their last digits. A program that the engine cannot run, and a result that differs by more than 1e-4 of
     its largest element (1e-9 in double precision), cause one `EngineWarning`; then NumPy computes.
+
+    The returned function has the attribute `engine`: the name of the engine that runs the program that was recorded
+    last, which "auto" has chosen; None if NumPy itself runs it, before the first call, and on other backends.
 
     Args:
         fn: a function of trees of tensors and Python values.

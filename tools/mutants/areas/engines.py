@@ -8,6 +8,15 @@ PORTABLE = "emberharmony/backend/numpy/flow/portable.py"
 
 MUTANTS = [
     Mutant(
+        name="engine-that-nobody-tells",
+        module=MODULE,
+        function="EngineTrial._choose",
+        original="name or None",
+        replacement="self._engines.name",
+        tests=(f"{ENGINES} -k tells",),
+        why="a compiled function says that it runs by the engine auto",
+    ),
+    Mutant(
         name="results-of-engines-that-differ",
         module=MODULE,
         function="checked_runner",

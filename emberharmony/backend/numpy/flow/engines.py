@@ -55,13 +55,14 @@ class Engines:
 
     Args:
         name: the name of an engine, or "auto".
+        tell: is called with the engine of each program, None for none.
 
     Raises:
         BackendUnavailableError: if the engine is not installed.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, tell: Callable[[str | None], None] = lambda name: None) -> None:
+        self.name, self.tell = name, tell
         self._choices: dict[Any, str] = {}
         self._is_warned = False
         if name == AUTO:
@@ -184,6 +185,7 @@ class EngineTrial:
         else:
             name = [*runners][-1]
         self._adopt(runners[name])
+        self._engines.tell(name or None)
 
     def _runner(self, name: str) -> Runner:
         recorder, inputs, outputs = self._record

@@ -285,6 +285,21 @@ def test_auto_tries_only_its_choice_for_shapes_of_the_same_class(fakes: dict[str
     assert fakes["tried"][6:] == ["torch", "numba"] * 2
 
 
+def test_a_compiled_function_tells_the_engine_of_its_last_program(fakes: dict[str, Any]) -> None:
+    run = ops.compile(ops.tanh, engine="auto")
+    assert run.engine is None
+    fakes["numba"] = 0.1
+    run(random(3))
+    assert run.engine == "numba"
+    fakes["numba"] = 2.0
+    run(random(300))
+    assert run.engine is None
+    named = ops.compile(run, engine="torch")
+    assert [named.engine, ops.compile(run).engine] == [None, None]
+    named(random(3))
+    assert named.engine == "torch"
+
+
 def test_auto_tries_no_engine_whose_call_takes_longer_than_the_program(fakes: dict[str, Any]) -> None:
     for seconds, wanted in ((1e-6, []), (2e-5, ["numba"]), (1e-3, ["torch", "numba"])):
         fakes |= {"": seconds, "tried": []}
