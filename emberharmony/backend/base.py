@@ -1,13 +1,13 @@
 """The base class of backends: an object that has the ops, knows its tensors and dtypes, and explains its errors."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
-
-import numpy as np
 
 from emberharmony.backend.host import HOLD_NUMBERS, holds_tensors, is_foreign, numbers_to_host, to_host
 from emberharmony.backend.probes import Probes
@@ -38,10 +38,13 @@ from emberharmony.core.state.locations import with_location
 from emberharmony.core.tracing import CLOSED_OVER, Standing, Substitute, TensorProxy
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from emberharmony.backend import diagnosis
     from emberharmony.backend.array_namespace import ArrayNamespace
     from emberharmony.core.names import unknown_names
 else:
+    np = Deferred("numpy")
     diagnosis = Deferred("emberharmony.backend.diagnosis")
     unknown_names = Deferred("emberharmony.core.names.unknown_names")
 array_namespace: Any = Deferred("emberharmony.backend.array_namespace")
@@ -120,6 +123,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     does, or raises; for generated code. It may raise itself, and functions may return scalars if `wraps`."""
     join_thread: ClassVar[Any] = None
     """A function by which a thread may read what other threads compute later; None where nothing has to be done."""
+    of_numbers: ClassVar[Any] = None
+    """A function that makes a tensor of Python numbers and a neutral dtype, or returns None to leave it to the host."""
     promotion: ClassVar[Promotion | None] = None
     """By what the definitions of ops whose declarations say what they take become whole ops; None leaves them."""
     prefix: str
@@ -161,7 +166,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
             left -= owner.__dict__.keys()
 
     @property
-    def without_watchers(self) -> "Backend":
+    def without_watchers(self) -> Backend:
         """The backend itself, or the one that it stands for if it only tells watchers of the calls."""
         return self
 
@@ -191,7 +196,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         return [name for name in own_names if isinstance(getattr(cls, name, None), Unsupported)]
 
     @property
-    def namespace(self) -> "ArrayNamespace":
+    def namespace(self) -> ArrayNamespace:
         """The ops of this backend as a namespace of the array API standard; there is one for each backend object."""
         if "_namespace" not in self.__dict__:
             self.__dict__.setdefault("_namespace", array_namespace.ArrayNamespace(self))
@@ -288,7 +293,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """
         return False
 
-    def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> "tuple[Form, Any, Any] | None":
+    def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> tuple[Form, Any, Any] | None:
         """Returns what a layer shall hold in the place of a quantised matrix, to multiply fast; None to change nothing.
 
         The results are a form of `w`, whose layout `quantized_matmul` and `quantized_rows` take in the place of `w`,
@@ -454,6 +459,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """
         neutral = None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]
         if value.__class__ in HOLD_NUMBERS:
+            if self.of_numbers is not None and (made := self.of_numbers(value, neutral)) is not None:
+                return made
             numbers = numbers_to_host(value, neutral)
             if numbers is not None:
                 return self._import(numbers)
@@ -508,7 +515,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         Args:
             value: the argument as the caller gave it.
         """
-        return bool(value) if value.__class__ is np.bool_ else value
+        return bool(value) if value.__class__.__name__ == "bool" else value
 
     def as_tensors(self, values: Any) -> list[Any]:
         """Returns a sequence of `TensorLike` values as a list of native tensors.

@@ -9,7 +9,6 @@ import numpy as np
 from emberharmony.core import errors
 from emberharmony.core.axes import INDEX_RANGE, broadcast
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
-from emberharmony.core.errors import has_message as has_message
 from emberharmony.core.registry import OPS, OpSpec
 
 _BY_BUILTIN: tuple[tuple[type[BaseException], type[EmberError]], ...] = (

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import platform
 import sys
 import warnings
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.shared.device import ACCELERATORS, BLOCK_ENTERED, ENVIRONMENT
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import (
     BackendFallbackWarning,
     BackendNotFoundError,
@@ -23,7 +23,11 @@ from emberharmony.core.state.handlers import passing
 from emberharmony.core.types import BackendLike, BackendName
 
 if TYPE_CHECKING:
+    import platform
+
     from emberharmony.backend.protocol import TensorBackend
+else:
+    platform = Deferred("platform")
 
 ENTRY_POINTS = "emberharmony.backends"
 BUILTIN = {"numpy": "numpy", "torch": "torch", "mlx": "mlx.core"}

@@ -1,12 +1,13 @@
 """Conversion of host data (NumPy arrays, Python numbers, nested lists) to NumPy arrays, with dtypes for the numbers."""
 
+from __future__ import annotations
+
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import ALL, DType, bfloat16, default_complex, default_float, uint64
 from emberharmony.core.errors import (
     ArgumentTypeError,
@@ -20,16 +21,16 @@ from emberharmony.core.errors import (
 )
 from emberharmony.core.numeric.promotion import check_fits
 
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+
 _NUMBERS = frozenset((bool, int, float, complex))
-NUMPY_SCALARS = frozenset(np.dtype(dtype.name).type for dtype in ALL if dtype is not bfloat16)
-"""The classes of the elements of NumPy's arrays."""
-_SCALARS = _NUMBERS | NUMPY_SCALARS
-"""The classes of numbers of Python and NumPy, which are no tensors, and hold none."""
 _SEQUENCES = frozenset((list, tuple))
 HOLD_NUMBERS = _NUMBERS | _SEQUENCES
 """The classes of Python numbers, and of what may hold them alone."""
 _WEAK_KINDS = {"f": default_float, "c": default_complex}
-_INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _INTEGERS, _WHOLE = {int}, {int, bool}
 _FOR_ALL_INTEGERS = frozenset(("float32", "float64"))
 """The dtypes to which NumPy casts all integers of 64 bits with one rounding and without a warning."""
@@ -38,10 +39,21 @@ _DEEPEST = 64
 """The largest number of axes of a NumPy array, so lists nested deeper cannot become one."""
 
 
+def _are_numbers(kinds: set[type]) -> bool:
+    """Returns whether classes are those of numbers of Python and NumPy, which are no tensors, and hold none."""
+    return kinds <= _NUMBERS or all(kind in _NUMBERS or issubclass(kind, np.generic) for kind in kinds)
+
+
 @functools.lru_cache(maxsize=256)
-def name_of(dtype: "np.dtype[Any]") -> str:
+def name_of(dtype: np.dtype[Any]) -> str:
     """Returns the name of a NumPy dtype, which NumPy (2.4) composes in 5 µs each time."""
     return dtype.name
+
+
+def is_integer(value: object) -> bool:
+    """Returns whether a value is an integer of Python or NumPy, which no number or list of Python imports."""
+    kind = value.__class__
+    return kind in _WHOLE if kind in HOLD_NUMBERS else isinstance(value, (int, np.integer))
 
 
 def is_foreign(value: object) -> bool:
@@ -66,7 +78,7 @@ def refuse_masked(value: object) -> None:
 
 def _holds(value: Any, kind: type) -> bool:
     if isinstance(value, (list, tuple)):
-        return not set(map(type, value)) <= _SCALARS and any(_holds(item, kind) for item in value)
+        return not _are_numbers(set(map(type, value))) and any(_holds(item, kind) for item in value)
     return isinstance(value, kind)
 
 
@@ -88,7 +100,7 @@ def dtype_or_number(operand: Any) -> Any:
     return plain_array(operand).dtype if isinstance(operand, np.ndarray) else operand
 
 
-def _kinds_of(value: Any, depth: int = 1) -> set[type] | None:
+def kinds_of(value: Any, depth: int = 1) -> set[type] | None:
     """Returns the classes of the Python numbers in a list or tuple; None if it holds more than these and such lists."""
     kinds = set(map(type, value))
     if kinds <= _NUMBERS:
@@ -97,7 +109,7 @@ def _kinds_of(value: Any, depth: int = 1) -> set[type] | None:
         return None
     kinds_inside: set[type] = set()
     for item in value:
-        inner = _kinds_of(item, depth + 1)
+        inner = kinds_of(item, depth + 1)
         if inner is None:
             return None
         kinds_inside |= inner
@@ -110,7 +122,7 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
     Raises:
         ShapeError: if the list is nested too deeply for any tensor.
     """
-    if set(map(type, value)) <= _SCALARS:
+    if _are_numbers(set(map(type, value))):
         return False
     if depth > _DEEPEST:
         raise ShapeError(f"lists nested more than {_DEEPEST} deep cannot become a tensor")
@@ -125,7 +137,7 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
 def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any] | None:
     """Returns a Python number, or a list of nothing else, as `to_host` does; None for anything but these."""
     kind = value.__class__
-    kinds = {kind} if kind in _NUMBERS else _kinds_of(value) if kind in _SEQUENCES else None
+    kinds = {kind} if kind in _NUMBERS else kinds_of(value) if kind in _SEQUENCES else None
     if kinds is None:
         return None
     if dtype is not None and kinds == _INTEGERS and dtype.is_integer:
@@ -133,14 +145,14 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
         if integers is not None:
             return integers
     array = _as_array(value, np.asarray)
-    array_dtype = array.dtype
+    kind_of_array = array.dtype.kind
     if dtype is None:
-        if array_dtype is _INT64 or array_dtype is _BOOL:
+        if kind_of_array in "ib":
             return array
-    elif array_dtype is _INT64 and dtype.name in _FOR_ALL_INTEGERS:
+    elif kind_of_array == "i" and dtype.name in _FOR_ALL_INTEGERS:
         return array.astype(dtype.name)
     _check_dtype(value, array, host=False)
-    if array_dtype.kind == "f" and kinds <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
+    if kind_of_array == "f" and kinds <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
         # NumPy (2.4) makes floats of integers that only int64 holds beside ones that only uint64 holds.
         unsigned = _integers(value, uint64)
         if unsigned is None:
@@ -312,14 +324,14 @@ def host_indices(indices: Any) -> np.ndarray:
             f"convert them with ops.convert_to_tensor(ops.to_numpy(indices))"
         )
     array = plain_array(indices)
-    if array.dtype is _INT64:
-        return array
-    if array.dtype.kind not in "iu" and (array.size or array is indices):
+    if array.dtype.kind == "i":
+        return array.astype("int64", copy=False)
+    if array.dtype.kind != "u" and (array.size or array is indices):
         # NumPy gives an empty list the dtype float64, and integers beyond 64 bits the dtype object.
         if array.dtype.kind != "O" or not all(isinstance(index, int) for index in array.flat):
             raise ArgumentTypeError(f"indices are integers, not {array.dtype}: ops.cast(indices, 'int64')")
     elif array.dtype != np.uint64 or not (array >= 2**63).any():
-        return array.astype(_INT64)
+        return array.astype("int64")
     # A cast to int64 would wrap such an index around, perhaps to a valid one.
     beyond = max(map(int, array.flat), key=abs, default=0)
     raise IndexOutOfBoundsError(f"index {beyond} does not fit into 64 bits, so it is out of bounds for every axis")

@@ -1,16 +1,22 @@
 """The choice of a namespace by tensors: `ops.array_namespace`."""
 
-from types import ModuleType
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.choice import OWNERS, owner
 from emberharmony.backend.discovery import load
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentTypeError, BackendMismatchError, brief
 from emberharmony.core.namespace import standard_namespace
 from emberharmony.core.trees.tree import tree_leaves
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType:

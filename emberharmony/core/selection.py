@@ -169,6 +169,7 @@ def _direct(backend: Any) -> Iterable[Step]:
     """Returns the steps that make a backend's ops direct; they do nothing if an override is used before they run."""
     bound = backend.bound
     if backend.eager:
+        import_now("numpy")
         import_now("emberharmony.backend.shared")
         import_now("emberharmony.ops")
         import_now("emberharmony.transforms.trees")

@@ -1,10 +1,11 @@
 """The MLX backend."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
@@ -45,11 +46,17 @@ from emberharmony.backend.mlx.reductions.reduction_ops import MLXReductionOps
 from emberharmony.backend.mlx.reductions.segments_ops import MLXSegmentsOps
 from emberharmony.backend.mlx.reductions.sorting_ops import MLXSortingOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
-from emberharmony.backend.mlx.tensor_ops import MLXTensorOps
+from emberharmony.backend.mlx.tensor_ops import MLXTensorOps, of_numbers
 from emberharmony.core import errors, op_globals
 from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.state import checked_mode
 from emberharmony.core.trees.tree import tree_leaves
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 class MLXBackend(
@@ -126,6 +133,7 @@ class MLXBackend(
 
     native_index = "key.step is None if c is slice else 0 <= key < len(a) or -len(a) <= key < 0"
     join_thread = staticmethod(join_thread)
+    of_numbers = staticmethod(of_numbers)
 
     def may_write(self, *tensors: mx.array) -> bool:
         """Returns whether no transform runs: a write makes a new tensor, which takes the memory of the old one."""

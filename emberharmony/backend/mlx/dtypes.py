@@ -1,12 +1,21 @@
 """MLX's dtypes by neutral name, and the promotion rule of MLX's ops."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.promote import Promotion
 from emberharmony.core import dtypes as neutral
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import NativeDTypes
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 # A flag: whether no uint64 or float64, which MLX promotes in its own way, has passed through an op.
 op_globals.publish(wide_unseen=True)

@@ -1,10 +1,11 @@
 """Random numbers, on MLX: always with an explicit key, because MLX's implicit state is equal in every new thread."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.mlx.device_ops import check_memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES
@@ -13,6 +14,12 @@ from emberharmony.backend.shared.random import clone
 from emberharmony.backend.shared.random_parameters import floating
 from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
 """The generator that keys are drawn from. It is on the host, because a lazy MLX key must not be shared by threads."""

@@ -6,44 +6,19 @@ MLX itself: they cannot fail, and stay lazy.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.algebra import linear
 from emberharmony.backend.mlx.dtypes import promotion
-from emberharmony.backend.mlx.math_ops import is_complex
-from emberharmony.backend.shared.algebra import lapack
-from emberharmony.backend.shared.solver import check_sides, inexact, square
+from emberharmony.backend.shared.solver import check_sides, inexact
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
-
-def _det(x: mx.array) -> mx.array:
-    if x.dtype == mx.float32:
-        return mx.linalg.det(x, stream=mx.cpu)
-    # mx.linalg.det (MLX 0.32) computes float64 with the precision of float32, so use the diagonal of the LU factors.
-    factors, pivots = mx.linalg.lu_factor(x, stream=mx.cpu)
-    swapped = (pivots != mx.arange(x.shape[-1], dtype=pivots.dtype)).astype(x.dtype)
-    return mx.prod(mx.diagonal(factors, 0, -2, -1) * (1 - 2 * swapped), -1)
-
-
-def _slogdet(x: mx.array) -> tuple[mx.array, mx.array]:
-    sign, logarithm = mx.linalg.slogdet(x, stream=mx.cpu)
-    # If the determinant is NaN, so is its sign.
-    return mx.where(mx.isnan(logarithm), logarithm, sign), logarithm
-
-
-_lazy_det, _hosted_det = linear.smooth(_det, linear.det_moved), linear.lapack_function(lapack.det, linear.det_moved)
-_lazy_slogdet = linear.smooth(_slogdet, linear.slogdet_moved)
-_hosted_slogdet = linear.lapack_function(lapack.slogdet, linear.slogdet_moved)
-
-
-def _is_lazy(x: mx.array) -> bool:
-    """Returns whether MLX can compute the determinants of square matrices itself.
-
-    Raises:
-        ShapeError: if the matrices are not square.
-    """
-    return bool(square(x).size) and not is_complex(x)
+if TYPE_CHECKING:
+    from emberharmony.backend.mlx.algebra import linear
+else:
+    linear = Deferred("emberharmony.backend.mlx.algebra.linear")
 
 
 def _solve_systems(solve: Callable[[mx.array, mx.array], mx.array], a: mx.array, b: mx.array) -> mx.array:
@@ -68,20 +43,20 @@ class MLXSolverOps:
     and `vmap`, and have derivatives.
     """
 
-    inv = staticmethod(inexact(promotion)(linear.inv))
-    svdvals = staticmethod(inexact(promotion)(linear.svdvals))
-    eigvalsh = staticmethod(inexact(promotion)(linear.eigvalsh))
-    eigvals = staticmethod(inexact(promotion)(linear.eigvals))
+    inv = staticmethod(inexact(promotion)(lambda x: linear.inv(x)))
+    svdvals = staticmethod(inexact(promotion)(lambda x: linear.svdvals(x)))
+    eigvalsh = staticmethod(inexact(promotion)(lambda x: linear.eigvalsh(x)))
+    eigvals = staticmethod(inexact(promotion)(lambda x: linear.eigvals(x)))
 
     @staticmethod
     @inexact(promotion)
     def det(x: mx.array) -> mx.array:
-        return _lazy_det(x) if _is_lazy(x) else _hosted_det(x)
+        return linear.det(x)
 
     @staticmethod
     @inexact(promotion)
     def slogdet(x: mx.array) -> SlogdetResult:
-        return SlogdetResult(*(_lazy_slogdet(x) if _is_lazy(x) else _hosted_slogdet(x)))
+        return SlogdetResult(*linear.slogdet(x))
 
     @staticmethod
     @inexact(promotion, 2)

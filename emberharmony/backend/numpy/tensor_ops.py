@@ -4,13 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.backend.host import NUMPY_SCALARS, numbers_to_host, to_host
+from emberharmony.backend.host import numbers_to_host, to_host
 from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES, cast, promotion
 from emberharmony.backend.shared.tensor import check_view, exporter, refuse_copy
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import dense
 from emberharmony.core.tracing import TensorProxy
+
+_SCALARS = frozenset(dtype.type for dtype in DTYPES.natives.values() if dtype is not None)
+"""The classes of the elements of arrays."""
 
 
 def _array(x: Any, dtype: Any) -> np.ndarray:
@@ -19,7 +22,7 @@ def _array(x: Any, dtype: Any) -> np.ndarray:
     Raises:
         NotImplementedError: if the list holds anything else; the complete conversion takes it.
     """
-    if x.__class__ is not list or (x[0].__class__ in NUMPY_SCALARS and NUMPY_SCALARS.issuperset(map(type, x))):
+    if x.__class__ is not list or (x[0].__class__ in _SCALARS and _SCALARS.issuperset(map(type, x))):
         array = np.array(x)
     else:
         numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])

@@ -3,13 +3,19 @@
 All work with the ops of the active backend, as the bodies do.
 """
 
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import bfloat16
 from emberharmony.core.op_code.prologue import common as common
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def widest(x: Any) -> Any:

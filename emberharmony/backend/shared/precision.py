@@ -5,18 +5,24 @@ block sets the library for as long as it is open. PyTorch has one setting for al
 for another one meanwhile gets an error: its products would be those of the other block.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from itertools import compress, repeat
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import UnsupportedOpError
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.state.scopes import Entry
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 STATES = ("float32", "tf32", "bfloat16")
 """The precisions, the most exact one first: factors keep 24, 11 and 8 significant bits."""
@@ -114,7 +120,7 @@ class Requests:
         return compress(setting.steps(setting.base), map(operator.not_, repeat(setting.opened)))
 
 
-def _error(result: Any, expected: "np.ndarray[Any, Any]") -> float:
+def _error(result: Any, expected: np.ndarray[Any, Any]) -> float:
     """Returns the relative error of a result, in the Frobenius norm."""
     difference = np.asarray(result, np.float64) - expected
     return float(np.linalg.norm(difference) / np.linalg.norm(expected))

@@ -10,8 +10,7 @@ from itertools import islice, repeat
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from emberharmony.backend.host import is_integer
 from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, float32, float64, int64, uint64
@@ -20,11 +19,14 @@ from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.state.draws import recording, refuse_effect, stream_to_draw_from
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from emberharmony.backend.shared import random_normal, random_parameters, random_state
     from emberharmony.backend.shared.arrays import shape as shared_shape
     from emberharmony.backend.shared.random_parameters import Array
     from emberharmony.backend.shared.random_state import State
 else:
+    np = Deferred("numpy")
     random_normal = Deferred("emberharmony.backend.shared.random_normal")
     random_parameters = Deferred("emberharmony.backend.shared.random_parameters")
     random_state = Deferred("emberharmony.backend.shared.random_state")
@@ -311,7 +313,7 @@ def checked_seed(seed: Any) -> int:
     Raises:
         ArgumentError: if it is not a non-negative integer.
     """
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+    if isinstance(seed, bool) or not is_integer(seed) or seed < 0:
         raise ArgumentError(f"a seed is an integer of at least 0, not {brief(seed)}")
     return int(seed)
 

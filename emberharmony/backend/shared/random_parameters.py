@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
+from emberharmony.backend.host import is_integer
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.core.axes import broadcast
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, as_dtype, default_float
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, RangeError, ShapeError, brief
 from emberharmony.core.numeric.finfo import FloatInfo
 from emberharmony.core.numeric.promotion import check_fits
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def size_of(n: Any) -> int | None:
@@ -24,7 +29,7 @@ def size_of(n: Any) -> int | None:
     Raises:
         ArgumentError: if it is negative.
     """
-    if not isinstance(n, (int, np.integer)):
+    if not is_integer(n):
         return None
     if n < 0:
         raise ArgumentError(f"a number of elements is at least 0, not {n}")
@@ -91,7 +96,7 @@ def number(name: str, value: Any, domain: Domain = ANY) -> float | None:
     Raises:
         ArgumentError: if the number is outside the domain.
     """
-    if not isinstance(value, (int, float, np.integer, np.floating)):
+    if value.__class__ not in (int, float) and not isinstance(value, (int, float, np.integer, np.floating)):
         return None
     domain.check(name, float(value))
     return float(value)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 State = dict[str, Any]
 VERSION = 1

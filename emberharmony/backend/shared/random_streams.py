@@ -9,17 +9,18 @@ from collections.abc import Callable
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-
 from emberharmony.backend.shared.random import Generator, checked_seed, fresh_seed
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import BackendMismatchError
 from emberharmony.core.state.draws import refuse_effect, stream_to_draw_from
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from emberharmony.backend.shared import random_state
     from emberharmony.backend.shared.random_state import State, StateReader
 else:
+    np = Deferred("numpy")
     random_state = Deferred("emberharmony.backend.shared.random_state")
 
 S = TypeVar("S")

@@ -1,14 +1,20 @@
 """Argument checks of DLPack import, copies and views."""
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.host import to_host
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from emberharmony.core.tracing import require_untraced
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 NO_BITS = "the bits of a tensor that is being differentiated have no derivative; pass ops.stop_gradient(x)"
 

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, repeat
 from operator import attrgetter, itemgetter
-from typing import Any, TypeVar
+from typing import Any, Self
 
 from emberharmony.core import op_globals, selection
 from emberharmony.core.cells.blocks import OBSERVED as _OBSERVED
@@ -44,7 +44,6 @@ _OF_THE_LIBRARY = frozenset(
 )
 """The methods and attributes of cells that are no concern of users."""
 
-C = TypeVar("C", bound="Cell")
 Held = tuple[Any, Any]
 """A tensor, and the `Bound` of its backend; or `HostBits` and None."""
 
@@ -163,7 +162,7 @@ class Cell(TensorMethods, Substitute):
             block.add(self, watched, tensor)
         return tensor
 
-    def to(self: C, dtype: Any) -> C:
+    def to(self, dtype: Any) -> Self:
         """Casts the tensor, and the gradient if there is one, and returns the cell.
 
         Raises:
@@ -186,7 +185,7 @@ class Cell(TensorMethods, Substitute):
         steps, grad = [self.replacing(fn(self.value))], self.grad
         return steps if grad is None else [*steps, self.exchanging_grad(_without_record(_held_of(fn(grad))))]
 
-    def with_tensor(self: C, tensor: Any) -> C:
+    def with_tensor(self, tensor: Any) -> Self:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
         cell = self.holding(tensor)
         if selection.active().backend.may_keep(tensor):
@@ -224,7 +223,7 @@ class Cell(TensorMethods, Substitute):
             return block.effects.exchange, self, held
         return setattr, self, "_grad", held
 
-    def holding(self: C, tensor: Any) -> C:
+    def holding(self, tensor: Any) -> Self:
         """Returns a cell like this one that holds another tensor of the active backend, which may be traced.
 
         A transform gives it to the function in the place of this cell. What the function assigns to it stays in it.
@@ -249,9 +248,9 @@ class Cell(TensorMethods, Substitute):
             await_end([self])
         return tensor_and_home
 
-    def _empty_copy(self: C) -> C:
+    def _empty_copy(self) -> Self:
         """Returns a cell of the same class and attributes that holds nothing yet."""
-        cell: C = self.__class__.__new__(self.__class__)
+        cell = self.__class__.__new__(self.__class__)
         cell._grad = cell._journey = None
         cell._restore(self._attributes())
         for block in _OBSERVED:
@@ -338,7 +337,7 @@ class Cell(TensorMethods, Substitute):
         self._grad = None if state["grad"] is None else (HostBits(*state["grad"]), None)
         self._restore(state["attributes"])
 
-    def __deepcopy__(self: C, memo: dict[int, Any]) -> C:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         cell = memo[id(self)] = self._empty_copy()
         cell._journey = Journey()
         cell._journey.devices.update((self._journey or cell._journey).devices)

@@ -165,7 +165,7 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         "algebra.products_ops",
         "neural.quantization_ops",
         "reductions.reduction_ops",
-        "elementwise.special_ops",
+        "elementwise.special",
     ):
         patched(monkeypatch, module)
 

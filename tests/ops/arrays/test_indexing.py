@@ -1,5 +1,6 @@
 """Reading and writing by index: keys as in NumPy, bounds, masks, indices of every integer dtype."""
 
+import enum
 from collections.abc import Callable
 
 import numpy as np
@@ -248,3 +249,10 @@ def test_one_hot_of_a_class_out_of_range_is_zero(backend: str) -> None:
     assert ops.shape(ops.one_hot([[1, 2]], 4, axis=0)) == (4, 1, 2)
     with pytest.raises(errors.AxisError):
         ops.one_hot([1], 3, axis=2)
+
+
+def test_an_index_may_be_an_integer_of_a_subclass(backend: str) -> None:
+    one = enum.IntEnum("Names", "ONE").ONE
+    x = ops.convert_to_tensor(X[0])
+    for key in (one, (one, slice(3, None, -1)), ([0, 1], one)):
+        np.testing.assert_array_equal(ops.to_numpy(ops.get_item(x, key)), X[0][key])

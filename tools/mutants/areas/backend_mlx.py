@@ -6,6 +6,7 @@ PATHS = "tests/backend/mlx/test_fast_paths.py"
 WAYS = "tests/backend/mlx/test_ways.py"
 NATIVES = "tests/backend/mlx/test_natives.py"
 CONVOLUTIONS = "tests/backend/mlx/test_convolutions.py"
+WITHOUT_NUMPY = "tests/backend/mlx/test_without_numpy.py"
 ON_MLX = "--ember-backend mlx"
 
 MUTANTS = [
@@ -26,6 +27,24 @@ MUTANTS = [
         replacement="False",
         tests=(f"tests/ops/test_tensor.py -k own_dtype {ON_MLX}",),
         why="SciPy's value_indices of integers of MLX is empty",
+    ),
+    Mutant(
+        name="mlx-numbers-rounded-twice",
+        module="emberharmony/backend/mlx/tensor_ops.py",
+        function="of_numbers",
+        original="wanted.name not in _READ.get(kind, ())",
+        replacement="kind is complex",
+        tests=(WITHOUT_NUMPY,),
+        why="ops.array rounds numbers to float32 and then to float16, and a number that does not fit raises no error",
+    ),
+    Mutant(
+        name="mlx-dtype-of-short-ranges",
+        module="emberharmony/backend/mlx/arrays/creation_ops.py",
+        function="MLXCreationOps._range",
+        original="mx.array(list(places), dtype)",
+        replacement="mx.array(list(places))",
+        tests=(WITHOUT_NUMPY,),
+        why="arange of few elements gives int32",
     ),
     Mutant(
         name="mlx-steep-leaky-relu",

@@ -10,13 +10,12 @@ import numpy as np
 from jax import lax
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.diagnosis import has_message
 from emberharmony.backend.jax.dtypes import is_complex, kind_of
 from emberharmony.backend.jax.flow.compilation import JAXFunction
 from emberharmony.backend.jax.flow.host_programs import HostProgram
 from emberharmony.backend.jax.tracing import READS, Tracer, is_traced
 from emberharmony.backend.shared.compilation import OnTapeError, as_native
-from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
 from emberharmony.transforms.program import Program

@@ -15,6 +15,7 @@ from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_complex
 from emberharmony.backend.shared.algebra import lapack
 from emberharmony.backend.shared.algebra.solver_derivatives import Differentials
+from emberharmony.backend.shared.solver import square
 
 
 def import_array(array: np.ndarray) -> mx.array:
@@ -173,7 +174,7 @@ _hosted_adjugate, _real_adjugate = (
 )
 
 
-def det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     """Returns the tangent of a determinant, also for singular matrices; for real matrices it is lazy."""
     (x,) = primals
     if is_complex(x):
@@ -183,12 +184,51 @@ def det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (_trace_of_product(cofactors, tangents[0]),)
 
 
-def slogdet_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _slogdet_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     """Returns the tangents of the sign and the logarithm of a determinant; for real matrices they are lazy."""
     (x,), sign = primals, outputs[0]
     inverse = inv(x) if is_complex(x) else _with_nan(_lazy_inv, x, mx.abs(sign) != 1)
     growth = _trace_of_product(inverse, tangents[0])
     return (_RULES.imaginary(growth) * sign if is_complex(sign) else mx.zeros_like(sign)), _RULES.real(growth)
+
+
+def _det(x: mx.array) -> mx.array:
+    if x.dtype == mx.float32:
+        return mx.linalg.det(x, stream=mx.cpu)
+    # mx.linalg.det (MLX 0.32) computes float64 with the precision of float32, so use the diagonal of the LU factors.
+    factors, pivots = mx.linalg.lu_factor(x, stream=mx.cpu)
+    swapped = (pivots != mx.arange(x.shape[-1], dtype=pivots.dtype)).astype(x.dtype)
+    return mx.prod(mx.diagonal(factors, 0, -2, -1) * (1 - 2 * swapped), -1)
+
+
+def _slogdet(x: mx.array) -> tuple[mx.array, mx.array]:
+    sign, logarithm = mx.linalg.slogdet(x, stream=mx.cpu)
+    # If the determinant is NaN, so is its sign.
+    return mx.where(mx.isnan(logarithm), logarithm, sign), logarithm
+
+
+_lazy_det, _hosted_det = smooth(_det, _det_moved), lapack_function(lapack.det, _det_moved)
+_lazy_slogdet = smooth(_slogdet, _slogdet_moved)
+_hosted_slogdet = lapack_function(lapack.slogdet, _slogdet_moved)
+
+
+def _is_lazy(x: mx.array) -> bool:
+    """Returns whether MLX can compute the determinants of square matrices itself.
+
+    Raises:
+        ShapeError: if the matrices are not square.
+    """
+    return bool(square(x).size) and not is_complex(x)
+
+
+def det(x: mx.array) -> Any:
+    """Returns the determinants of square matrices."""
+    return _lazy_det(x) if _is_lazy(x) else _hosted_det(x)
+
+
+def slogdet(x: mx.array) -> Any:
+    """Returns the signs and the logarithms of the absolute values of the determinants of square matrices."""
+    return _lazy_slogdet(x) if _is_lazy(x) else _hosted_slogdet(x)
 
 
 def _solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:

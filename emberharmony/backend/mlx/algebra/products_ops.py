@@ -12,14 +12,15 @@ other matrix is transposed. A condition on `itemsize` would cost each small prod
 integers away, for which MLX raises an error that leads to the exact product.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, with_own_derivatives
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
@@ -29,8 +30,14 @@ from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.mlx.reductions.reduction_ops import wide_sum
 from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import SettingsError
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 LONG = 1024
 """Sums of more products than this are divided on the CPU, where MLX 0.32 adds float32 sequentially.

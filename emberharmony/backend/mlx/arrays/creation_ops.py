@@ -1,17 +1,25 @@
 """Making tensors, on MLX."""
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.mlx.device_ops import check_memory, memory, place
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host, promotion
 from emberharmony.backend.shared.arrays.creation import HostMade, with_number
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def _float(dtype: mx.Dtype | None) -> mx.Dtype:
@@ -39,6 +47,8 @@ def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> m
     return mx.full(shape, value, stream=stream)
 
 
+_FEW = 2**6
+"""Up to this many elements, to read a list takes no more time than to make an array on the host."""
 _MANY = 2**13
 """From this many elements on, to compute a range by MLX takes less time than to copy one from the host."""
 
@@ -57,7 +67,10 @@ class MLXCreationOps(HostMade):
         return of_host(array, dtype)
 
     def _range(self, places: range, dtype: Any, device: Any) -> mx.array:
-        if len(places) < _MANY:
+        if len(places) <= _FEW:
+            place(device)
+            return mx.array(list(places), dtype)
+        if len(places) < _MANY and "numpy" in sys.modules:
             return super()._range(places, dtype, device)
         check_memory((len(places),), dtype.size)
         return mx.arange(places.start, places.stop, places.step, dtype, stream=place(device))

@@ -1,11 +1,12 @@
 """Reading and writing by index, on MLX, which does not check indices itself."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.arrays.indices import (
@@ -35,11 +36,17 @@ from emberharmony.backend.shared.arrays.indexing import (
 )
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import SURE
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 from emberharmony.core.options import dense
 from emberharmony.core.state.checked_mode import checking
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def _seen_part(part: Any) -> Any:
@@ -103,12 +110,12 @@ class MLXIndexingOps:
             elif mask:
                 # MLX 0.32 does not index by masks, so find the positions of their True elements on the host.
                 new += [of_host(column) for column in np.nonzero(np.asarray(part))]
-            elif isinstance(part, np.ndarray):
-                new.append(of_host(part))
             elif isinstance(part, slice):
                 new.append(slice_within(part, x.shape[axis + added]))
+            elif isinstance(part, mx.array):
+                new.append(integers(part))
             else:
-                new.append(integers(part) if isinstance(part, mx.array) else part)
+                new.append(of_host(part) if hasattr(part, "shape") else part)
         return fitting(x[tuple(new)])
 
     @staticmethod

@@ -7,13 +7,14 @@ in `mx.take` (262,144 elements: 105, 82, 690 and 45 µs), so from 2**18 elements
 the derivative of `mx.pad`, because its own adds one element after the other.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated_by, with_own_derivatives
@@ -21,8 +22,14 @@ from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.arrays.indexing import nonnegative_indices
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentTypeError
 from emberharmony.core.state.checked_mode import checking
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 Written = Callable[[mx.array, mx.array, mx.array], mx.array]
 

@@ -1,12 +1,14 @@
 """Changes of shape, on MLX."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
+from emberharmony.backend.host import is_integer
 from emberharmony.backend.mlx.device_ops import check_memory, fitting
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.promote import nonnegative_axes
@@ -27,8 +29,14 @@ from emberharmony.backend.shared.arrays.shape import (
     unstack_axis,
 )
 from emberharmony.core.axes import as_length
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.errors import ShapeError
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def _infer_shape(size: int, shape: Any) -> tuple[int, ...]:
@@ -40,7 +48,7 @@ def _infer_shape(size: int, shape: Any) -> tuple[int, ...]:
         ArgumentTypeError: if a length is a boolean.
         ShapeError: if no length fits, or if another length is negative.
     """
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    shape = (shape,) if is_integer(shape) else tuple(shape)
     for n in shape:
         if n.__class__ is bool:
             as_length(n)  # raises

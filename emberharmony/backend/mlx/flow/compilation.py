@@ -6,9 +6,9 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.diagnosis import has_message
 from emberharmony.backend.mlx.tracing import COMPILING
 from emberharmony.backend.shared import compilation
+from emberharmony.core.errors import has_message
 from emberharmony.core.trees.tree import tree_map
 
 

@@ -8,12 +8,11 @@ from typing import Any, TypeVar, cast
 import mlx.core as mx
 
 from emberharmony.backend.base import Backend
-from emberharmony.backend.diagnosis import has_message
 from emberharmony.backend.mlx.derivatives import Transforming, pull_back, separate_arrays, to_front
 from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
 from emberharmony.backend.shared.compilation import OnTapeError, UncompiledError, as_native
-from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy

@@ -4,17 +4,24 @@
 those of the host.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.mlx.dtypes import of_host
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.neural.activation_ops import SHORT
 from emberharmony.backend.shared.neural.attention import check_attention, rotation_tables, whole_rotation
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import is_number
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:

@@ -1,12 +1,19 @@
 """Label sequences, on MLX, which reads any memory that an index points to."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def _led_inside(numbers: Any, limit: int) -> Any:

@@ -1,15 +1,22 @@
 """Histograms, on MLX."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.mlx.derivatives import Arrays, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import dense
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 class MLXHistogramsOps:

@@ -1,18 +1,25 @@
 """Reductions of segments, that is of groups of slices, on MLX."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.arrays.indices import integers, led_aside, read_if_checked, write_rows
 from emberharmony.backend.mlx.device_ops import check_memory
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.state.checked_mode import checking
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def _segment(reduction: str) -> Callable[..., mx.array]:

@@ -1,13 +1,22 @@
 """Sorting, searching and set ops, on MLX."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import mlx.core as mx
-import numpy as np
 
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.math_ops import is_float
 from emberharmony.backend.promote import tensor_and_axis
 from emberharmony.backend.shared.reductions.sorting import WithUnique, side_of, sorter_of, top
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ShapeError
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 _COMPLEX = ("complex",)
 

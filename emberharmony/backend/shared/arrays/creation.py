@@ -1,25 +1,30 @@
 """Creation ops for ranges and window functions: computed by NumPy in float64, so that all backends agree exactly."""
 
-# ruff: noqa: D102  (the declarations have the docstrings)
+from __future__ import annotations
 
+# ruff: noqa: D102  (the declarations have the docstrings)
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import numpy as np
-
+from emberharmony.backend.host import is_integer
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import DType, default_complex, default_float, float32, float64, int32, int64
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.numeric.promotion import check_fits
 from emberharmony.core.options import constant, number
 
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+
 F = TypeVar("F", bound=Callable[..., Any])
-_NUMBERS = (int, float, complex, np.generic)
 _REAL = (int, float)
 _EXACT = {int32: 2**31 - 1, int64: 2**31 - 1, float32: 2**24, float64: 2**31 - 1}
 """By dtype, the largest ends, and the largest length, of ranges that every library computes exactly."""
@@ -31,7 +36,7 @@ def with_number(function: F) -> F:
 
 
 def _are_numbers(*values: Any) -> bool:
-    return all(isinstance(value, _NUMBERS) for value in values)
+    return all(value.__class__ in _REAL or isinstance(value, (int, float, complex, np.generic)) for value in values)
 
 
 def _made_of(*numbers: Any) -> DType:
@@ -39,9 +44,9 @@ def _made_of(*numbers: Any) -> DType:
 
     It depends on the numbers and not on the array, because `torch.compile` (torch 2.13) cannot trace the array's dtype.
     """
-    if any(isinstance(number, (complex, np.complexfloating)) for number in numbers):
+    if any(number.__class__ not in _REAL and isinstance(number, (complex, np.complexfloating)) for number in numbers):
         return default_complex()
-    return int64 if all(isinstance(number, (int, np.integer)) for number in numbers) else default_float()
+    return int64 if all(map(is_integer, numbers)) else default_float()
 
 
 def _as_float(number: Any) -> Any:

@@ -1,15 +1,16 @@
 """Checks of indices and of the keys of `get_item`, made on the host before a tensor library uses them."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Container, Iterator, Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.host import host_indices, plain_array
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
 from emberharmony.backend.shared.device import ADDRESSABLE, check_memory
 from emberharmony.core.axes import INDEX_RANGE, as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -20,11 +21,18 @@ from emberharmony.core.errors import (
     brief,
 )
 
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+
 _FAR = 2**31
 """The magnitude from which a number does not fit the 32 bits of MLX's indices."""
 _LONG = 2**30
 """From this length on, the sum of a length and a step may not fit 32 bits."""
 MaskAxes = Callable[[Any], int | None]
+_BASIC = (int, slice, type(None), type(Ellipsis))
+"""The classes of the parts of a key that are no arrays."""
 
 
 def is_plain(key: Any, shape: Any) -> bool:
@@ -85,20 +93,21 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
     parts = [_host(part, mask_axes) for part in (key if isinstance(key, tuple) else (key,))]
     if sum(part is Ellipsis for part in parts) > 1:
         raise ArgumentError("a key has at most one ellipsis")
-    masks = [_is_mask(part, mask_axes) for part in parts]
+    axes_of = [None if isinstance(part, _BASIC) else mask_axes(part) for part in parts]
+    masks = [_is_mask(part, axes) for part, axes in zip(parts, axes_of, strict=True)]
     widths = [_width(part, mask) for part, mask in zip(parts, masks, strict=True)]
     if sum(widths) > len(shape):
         raise AxisError(f"{sum(widths)} indices for a tensor of {len(shape)} axes")
     axis = 0
-    for part, mask, width in zip(parts, masks, widths, strict=True):
+    for part, axes, mask, width in zip(parts, axes_of, masks, widths, strict=True):
         if mask:
             read = tuple(shape[axis : axis + width])
             if tuple(part.shape) != read:
                 raise ShapeError(f"a mask of shape {tuple(part.shape)} does not fit the axes of shape {read} it reads")
-        elif isinstance(part, np.ndarray):
-            part = nonnegative_indices(part, shape[axis])
         elif type(part) is int:
             part = single(part, shape[axis])
+        elif axes is None and not isinstance(part, _BASIC):  # so it is an array on the host
+            part = nonnegative_indices(part, shape[axis])
         yield part, axis, mask
         axis += len(shape) - sum(widths) if part is Ellipsis else width
 
@@ -124,11 +133,10 @@ def _host(part: Any, mask_axes: MaskAxes) -> Any:
         ) from error
 
 
-def _is_mask(part: Any, mask_axes: MaskAxes) -> bool:
-    if isinstance(part, np.ndarray):
-        return part.dtype == bool
-    axes = mask_axes(part)
-    return axes is not None and axes >= 0
+def _is_mask(part: Any, axes: int | None) -> bool:
+    if axes is not None:
+        return axes >= 0
+    return not isinstance(part, _BASIC) and bool(part.dtype == bool)
 
 
 def _width(part: Any, mask: bool) -> int:

@@ -1,15 +1,16 @@
 """Checks of shapes and axes, made on the host before a tensor library is called."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from emberharmony.backend.host import host_indices
+from emberharmony.backend.host import host_indices, is_integer
 from emberharmony.backend.promote import Promotion, nonnegative_axes
 from emberharmony.backend.shared.device import check_memory, memory_limit
 from emberharmony.core.axes import as_index, as_length, broadcast
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -18,6 +19,11 @@ from emberharmony.core.errors import (
     ShapeError,
     brief,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 FURTHEST = 2**31 - 1
 """The largest offset of a diagonal that NumPy 2.4 and MLX 0.32 accept; -2**31 crashes the process in NumPy."""
@@ -64,7 +70,7 @@ def check_copy(copy: Any) -> None:
     Raises:
         ArgumentTypeError: if it is not True, False or None.
     """
-    if copy is not None and not isinstance(copy, (bool, np.bool_)):
+    if copy.__class__ is not bool and copy is not None and not isinstance(copy, np.bool_):
         raise ArgumentTypeError(
             f"copy is True, False or None, not {brief(copy)}; a shape of several lengths is one argument, as in "
             f"reshape(x, (2, 3))"
@@ -81,7 +87,7 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
     Raises:
         ShapeError: if the axis does not divide into equal parts.
     """
-    if isinstance(indices_or_sections, (int, np.integer)):
+    if is_integer(indices_or_sections):
         sections = _count_of_parts(length, indices_or_sections)
         if length % sections:
             raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
@@ -99,7 +105,7 @@ def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
     Raises:
         ShapeError: if the number of parts is below 1.
     """
-    if not isinstance(indices_or_sections, (int, np.integer)):
+    if not is_integer(indices_or_sections):
         return list(indices_or_sections)
     sections = _count_of_parts(length, indices_or_sections)
     each, longer = divmod(length, sections)
@@ -158,8 +164,8 @@ def pad_pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """
     if pad_width.__class__ is int and pad_width >= 0:
         return [(pad_width, pad_width)] * ndim
-    if pad_width.__class__ is list and len(pad_width) == ndim and all(_is_pair(pair) for pair in pad_width):
-        return pad_width
+    if pad_width.__class__ in (list, tuple) and len(pad_width) == ndim and all(map(_is_pair, pad_width)):
+        return list(pad_width)
     try:
         pairs = np.broadcast_to(host_indices(pad_width), (ndim, 2)).tolist()
     except ValueError as error:

@@ -1,15 +1,19 @@
 """Layout of what a key selects, computed on the host, for writing by any key that `get_item` reads by."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import Promotion
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, python_dtype
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError
 from emberharmony.core.numeric.promotion import promote, promote_weak
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 MODES = ("set", "add", "multiply", "min", "max")
 _COMBINE = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
@@ -129,7 +133,7 @@ def _laid_out(
     return Selection(shape, block, lead, axes, columns, spans)
 
 
-def stack_columns(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> np.ndarray | None:
+def stack_columns(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> "np.ndarray | None":
     """Returns the columns of a selection as one array of index vectors; None if one is a tensor of a backend."""
     if not all(isinstance(column, np.ndarray) for column in columns):
         return None

@@ -1,15 +1,20 @@
 """Rounding to decimals, in the same steps on every backend, and the replacements of `nan_to_num`."""
 
+from __future__ import annotations
+
 # ruff: noqa: D102  (the declarations have the docstrings)
-
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from emberharmony.core import op_globals
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.core.numeric.finfo import IntegerInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 _LIMITS = {4: (38, 2.0**23), 8: (308, 2.0**52)}
 """For floats of 4 and 8 bytes, the largest power of ten, and the number from which all floats are integers."""

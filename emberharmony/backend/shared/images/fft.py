@@ -1,16 +1,22 @@
 """Checks of the arguments of Fourier transforms, the same on every backend."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.options import integer
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def axis_and_length(shape: Sequence[int], n: int | None, axis: int, norm: str, halved: bool = False) -> tuple[int, int]:

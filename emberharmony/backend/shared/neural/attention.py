@@ -3,16 +3,22 @@
 With shapes that do not fit, a fused kernel could read beyond its inputs.
 """
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError, ShapeError
 from emberharmony.core.options import is_number
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> None:

@@ -1,11 +1,12 @@
 """The checks of losses, on all backends."""
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.axes import nonnegative_axes
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import (
     ArgumentError,
@@ -17,6 +18,11 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.options import number
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 REDUCTIONS = ("none", "mean", "sum")
 

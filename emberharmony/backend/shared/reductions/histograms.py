@@ -1,13 +1,19 @@
 """The arguments of histograms and counts."""
 
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.shared.device import check_memory
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError, brief
 from emberharmony.core.options import constant
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def edges(low: float, high: float, bins: int, limits: tuple[float, float] | None) -> np.ndarray:

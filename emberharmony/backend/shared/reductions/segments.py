@@ -1,12 +1,13 @@
 """Checks of segment ids, and the neutral element of each segment reduction."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.shared.arrays.shape import as_shape
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import (
     DTypeError,
@@ -14,6 +15,11 @@ from emberharmony.core.errors import (
     ShapeError,
 )
 from emberharmony.core.numeric.finfo import IntegerInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def segments(ids: np.ndarray, num_segments: int | None) -> int:

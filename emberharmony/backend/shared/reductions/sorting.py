@@ -1,17 +1,23 @@
 """Argument checks of sorting and searching ops, and the op `unique` of each backend."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.shared.arrays.indexing import nonnegative_indices
 from emberharmony.core.axes import as_index
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import (
     ArgumentError,
     ShapeError,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Deferred("numpy")
 
 
 def side_of(side: str) -> str:

@@ -19,12 +19,11 @@ from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
 from torch.overrides import has_torch_function
 
-from emberharmony.backend.diagnosis import has_message
 from emberharmony.backend.torch.flow.compilation import TorchFunction, call_with_own_ops, is_whole, make_traceable
 from emberharmony.backend.torch.flow.host_programs import HostProgram
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
-from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, Enclosing
 from emberharmony.transforms.program import Program

@@ -1,0 +1,76 @@
+"""Special functions, on MLX, which has none of them natively."""
+
+import types
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import mlx.core as mx
+
+from emberharmony.backend.mlx.derivatives import elementwise
+from emberharmony.backend.mlx.dtypes import promotion
+from emberharmony.backend.mlx.elementwise.elementary_ops import (
+    MLXElementaryOps,
+    cos_of_double,
+    exp_of_double,
+    on_cpu,
+    sin_of_double,
+)
+from emberharmony.backend.mlx.tracing import COMPILING
+from emberharmony.backend.shared.compilation import UncompiledError
+from emberharmony.backend.shared.elementwise import special_integrals
+from emberharmony.backend.shared.elementwise.special_binding import (
+    definitions,
+    function,
+    namespace,
+    operands,
+    partials,
+    smooth_namespace,
+)
+
+_PLAIN = namespace(
+    mx,
+    lambda numbers, x: mx.array(numbers, x.dtype).reshape(-1, *(1,) * x.ndim),
+    lambda table, index: mx.array(table, index.dtype)[index.astype(mx.int32)],
+    special_integrals.DOUBLE,
+)
+# MLX computes these of float64 with the precision of float32.
+_DOUBLE = types.SimpleNamespace(**(vars(_PLAIN) | {"cos": cos_of_double, "exp": exp_of_double, "sin": sin_of_double}))
+_SINGLE = types.SimpleNamespace(**(vars(_DOUBLE) | {"digits": special_integrals.SINGLE}))
+
+
+def _namespace(dtype: mx.Dtype) -> tuple[types.SimpleNamespace, mx.Dtype]:
+    """Returns the namespace for results of this dtype, and the dtype that it computes in."""
+    if not on_cpu():
+        return _PLAIN, mx.float32
+    return _DOUBLE if dtype == mx.float64 else _SINGLE, mx.float64
+
+
+def _op(name: str) -> Callable[..., mx.array]:
+    """Returns an op that computes a function of `backend.shared` in float64 on the CPU, else in float32."""
+    shared = function(name)
+
+    def compute(*tensors: mx.array) -> mx.array:
+        if COMPILING.traced and on_cpu():
+            # MLX 0.32 compiles C++ for each few of the hundred operators, half a second for each, and saves no time.
+            raise UncompiledError(f"{name} runs uncompiled on a CPU")
+        xp, wide = _namespace(tensors[0].dtype)
+        result = shared(xp, *mx.broadcast_arrays(*(x.astype(wide) for x in tensors)))
+        return result.astype(tensors[0].dtype)
+
+    return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: DERIVED, _full_like)))
+
+
+def _call_smooth(name: str, smooth: Callable[..., mx.array], *arguments: Any) -> mx.array:
+    return smooth(*operands(name, promotion, arguments))
+
+
+def _full_like(x: mx.array, number: float) -> mx.array:
+    return mx.full(x.shape, number, x.dtype)
+
+
+OPS: Any = definitions(_op)
+"""The special functions."""
+
+DERIVED = smooth_namespace(OPS, mx, _op, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0)
+"""What their derivatives compute with; it has those of `special_derivatives.INNER`, with derivatives of their own."""
