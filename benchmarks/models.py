@@ -1,10 +1,11 @@
-"""Measures how fast a perceptron and a transformer block are, forward and in a training step.
+"""Measures how fast networks are, forward and in a training step.
 
-The models are a multilayer perceptron of widths 784, 256, 256 and 10, and a transformer block of width 256 with 8 heads
-on 64 tokens, both with a batch of 4 and of 32. Each is one program, which runs with the native functions of a library
-and with ops. `forward` is the loss. `step` is the loss, its gradients and the update of all parameters by gradient
-descent. The native gradients are those of `torch.autograd.grad` and `mx.value_and_grad`. NumPy has no gradients: there
-the native step of the perceptron has a backward pass written by hand, and the step of the block is left out.
+The models are a multilayer perceptron of widths 784, 256, 256 and 10; a transformer block of width 256 with 8 heads on
+64 tokens, whose normalisations and attention are made of small calls; and the larger networks of
+`benchmarks/architectures.py`, which take the fused ones. Each is one program, which runs with the native functions of a
+library and with ops. `forward` is the loss. `step` is the loss, its gradients and the update of all parameters by
+gradient descent. The native gradients are those of `torch.autograd.grad` and `mx.value_and_grad`. NumPy has no
+gradients: there the native step of the perceptron has a backward pass written by hand, and the others have none.
 
 `benchmarks/pairs.py` explains the columns.
 """
@@ -17,12 +18,14 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import architectures
 import numpy as np
+from architectures import Network
 from pairs import alone, evaluating_call, head, library, line, measure_each, parser, time_pair
 
 from emberharmony import ops
 
-WIDTHS, TOKENS, WIDTH, HEADS, BATCHES = (784, 256, 256, 10), 64, 256, 8, (4, 32)
+WIDTHS, TOKENS, WIDTH, HEADS, BATCHES = (784, 256, 256, 10), 64, 256, 8, (1, 4, 32)
 RATE = 0.01
 Arrays = list[np.ndarray[Any, Any]]
 Model = Callable[..., Any]
@@ -198,26 +201,52 @@ def same(a: Any, b: Any) -> None:
         np.testing.assert_allclose(ops.to_numpy(x), ops.to_numpy(y), rtol=2e-3, atol=1e-5)
 
 
+NETWORKS = {
+    "mlp": Network(perceptron, perceptron_arrays, batches=BATCHES),
+    "block": Network(block, block_arrays, batches=BATCHES),
+    **architectures.NETWORKS,
+}
+
+
+def programs(backend: str, name: str) -> tuple[Model, Model]:
+    """Returns the native program of a network and ours."""
+    model = NETWORKS[name].model
+    if name in architectures.NETWORKS:
+        return model(architectures.native(backend)), model(architectures.with_ops(backend))
+    return model(native(backend)), model(with_ops())
+
+
 def measure(backend: str, options: Any) -> dict[str, Any]:
     """Returns the figures of one backend, and prints them."""
     ops.set_backend(backend)
     figures = {}
     print(head(backend))
-    for name, model, arrays in (("mlp", perceptron, perceptron_arrays), ("block", block, block_arrays)):
-        for batch in options.batch or BATCHES:
-            parameters, constants = arrays(batch)
-            tensors = [ops.convert_to_tensor(array) for array in (*parameters, *constants)]
-            pairs = {"forward": (model(native(backend)), model(with_ops()))}
-            if (name, backend) != ("block", "numpy"):
-                count = len(parameters)
-                pairs["step"] = native_step(backend, pairs["forward"][0], count), our_step(model(with_ops()), count)
-            for kind, pair in pairs.items():
-                title = f"{name} {kind}, batch {batch}"
-                if re.search(options.pattern, f"{backend} {title}"):
-                    theirs, ours = (evaluating_call(backend, partial(call, *tensors)) for call in pair)
-                    same(pair[0](*tensors), pair[1](*tensors))
-                    figures[title] = time_pair(theirs, ours, options.rounds, most=10)
-                    print(line(title, figures[title]), flush=True)
+    for name, network in NETWORKS.items():
+        for batch in options.batch or network.batches:
+            titles = {kind: f"{name} {kind}, batch {batch}" for kind in ("forward", "step")}
+            if name != "mlp" and backend == "numpy":
+                del titles["step"]
+            if not any(re.search(options.pattern, f"{backend} {title}") for title in titles.values()):
+                continue
+            parameters, constants = network.arrays(batch)
+            arrays = [*parameters, *constants]
+            laid_out = [network.layouts(backend, array) for array in arrays]
+            given = laid_out if backend == "torch" else arrays
+            ours, theirs = ([ops.convert_to_tensor(array) for array in each] for each in (given, laid_out))
+            models, count = programs(backend, name), len(parameters)
+            for kind, title in titles.items():
+                if not re.search(options.pattern, f"{backend} {title}"):
+                    continue
+                steps = native_step(backend, models[0], count), our_step(models[1], count)
+                calls = (
+                    partial((models, steps)[kind == "step"][0], *theirs),
+                    partial((models, steps)[kind == "step"][1], *ours),
+                )
+                results = [call() for call in calls]
+                # Updated kernels have another layout on MLX.
+                same(*([result[0] for result in results] if kind == "step" and name == "resnet" else results))
+                figures[title] = time_pair(*(evaluating_call(backend, call) for call in calls), options.rounds, most=10)
+                print(line(title, figures[title]), flush=True)
     return figures
 
 

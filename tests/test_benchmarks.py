@@ -17,7 +17,7 @@ COLUMNS = {"native", "again", "ours", "again median", "ours median"}
 SHORT = {
     "batching.py": (["--rounds", "1", "small"], {"perceptron, small", "gradients of each sample, small"}),
     "creation.py": (["--rounds", "1", "--seconds", "0", ", 16$"], {"arange(n), 16", "eye(m), 16", "hanning(n), 16"}),
-    "models.py": (["--rounds", "1", "--batch", "1", "mlp"], {"mlp forward, batch 1", "mlp step, batch 1"}),
+    "models.py": (["--rounds", "1", "--batch", "1", "mlp|lstm fo"], {"mlp step, batch 1", "lstm forward, batch 1"}),
     "nn.py": (["--rounds", "1", "AdamW, 100 small, torch"], {"AdamW, 100 small, torch"}),
     "kernels.py": (
         ["--rounds", "1", "--seconds", "0", "--size", "4", "float32"],
