@@ -62,6 +62,30 @@ BAD: dict[str, list[Row]] = {
         ("divide", lambda: ops.divide(X, V[:2]), ShapeError, ("ops.expand_dims(x2, -1) would fit",)),
         ("concatenate", lambda: ops.concatenate([X, X[:, :1]]), ShapeError, ("with axis=1 they would fit",)),
         (
+            "concatenate",
+            lambda: ops.concatenate([X, X[0]]),
+            ShapeError,
+            ("ops.expand_dims(xs[1], 0) has the axis that is missing",),
+        ),
+        (
+            "concatenate",
+            lambda: ops.concatenate([X[:, 0], X], axis=-1),
+            ShapeError,
+            ("ops.expand_dims(xs[0], 1) has the axis that is missing",),
+        ),
+        (
+            "reshape",
+            lambda: ops.reshape(X, (2, 4)),
+            ShapeError,
+            ("8 elements, the tensor 6; (2, -1) keeps the 2 rows, with 3 elements each",),
+        ),
+        (
+            "reshape",
+            lambda: ops.reshape(X, (4, -1)),
+            ShapeError,
+            ("the 6 elements are no multiple of the 4 of the other axes",),
+        ),
+        (
             "linear",
             lambda: ops.linear(X, np.ones((6, 5))),
             ShapeError,

@@ -471,9 +471,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         if value.__class__ is not list and is_foreign(value):
             kind = type(value)
             raise BackendMismatchError(
-                f"an argument is a {kind.__module__}.{kind.__qualname__}, a tensor of another backend; convert it with "
-                f"ops.convert_to_tensor(ops.to_numpy(x)), run the call under `with ops.use_backend(like=x):`, or take "
-                f"the function from ops.array_namespace(x)"
+                f"an argument is a {kind.__module__}.{kind.__qualname__}, a tensor of another backend; run the call "
+                f"under `with ops.use_backend(like=x):`, in which ops.to_numpy(x) gives an array that every backend "
+                f"takes, or take the function from ops.array_namespace(x)"
             )
         if isinstance(value, (list, tuple)) and holds_tensors(value, (self.tensor_type, Substitute)):
             tensors = self.as_tensors(value)

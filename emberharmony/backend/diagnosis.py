@@ -1,5 +1,6 @@
 """Translation of native errors to typed ones, whose message names the op, the backend, the arguments and a way out."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.core import errors
-from emberharmony.core.axes import INDEX_RANGE, broadcast
+from emberharmony.core.axes import INDEX_RANGE, broadcast, missing_axis
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError, brief
 from emberharmony.core.registry import OPS, OpSpec
 
@@ -69,7 +70,7 @@ def explain(
     if way_out:
         typed = errors.ArgumentTypeError
     elif typed is errors.ShapeError:
-        way_out = _unfit_parts(backend, spec, arguments)
+        way_out = _unfit_parts(backend, spec, arguments) or _unfit_size(backend, spec, arguments)
     elif typed in _WAY_OUT:
         way_out = f"; {_WAY_OUT[typed]}"
     return typed(f"{head}{message} (given {description}){way_out}")
@@ -168,8 +169,23 @@ def _unfit_parts(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     parts = next((named[each.name] for each in spec.parameters if each.role == "Tensors"), None)
     if "axis" not in named or not isinstance(parts, (list, tuple)) or not all(map(backend.is_tensor, parts)):
         return ""
-    shapes = {tuple(part.shape) for part in parts}
+    shapes = [tuple(part.shape) for part in parts]
     if len({len(shape) for shape in shapes}) != 1:
-        return ""
+        return missing_axis(shapes, named["axis"]) if spec.name == "concatenate" else ""
     unequal = [axis for axis, lengths in enumerate(zip(*shapes, strict=True)) if len(set(lengths)) > 1]
     return f"; with axis={unequal[0]} they would fit" if spec.name == "concatenate" and len(unequal) == 1 else ""
+
+
+def _unfit_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns that a new shape has another number of elements, and which one would fit; else an empty string."""
+    if spec.name != "reshape" or not backend.is_tensor(arguments[0]):
+        return ""
+    old = tuple(arguments[0].shape)
+    shape = arguments[1] if isinstance(arguments[1], (list, tuple)) else (arguments[1],)
+    if not old or old[0] < 1 or shape.count(-1) > 1 or not all(isinstance(n, int) and n >= -1 for n in shape):
+        return ""
+    size, known = math.prod(old), math.prod(n for n in shape if n != -1)
+    rows = f"({old[0]}, -1) keeps the {old[0]} rows, with {size // old[0]} elements each"
+    if -1 in shape and known:
+        return f"; the {size} elements are no multiple of the {known} of the other axes; {rows}"
+    return f"; the new shape has {known} elements, the tensor {size}; {rows}"

@@ -213,6 +213,10 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
             advice = "it holds text and numbers: convert the text by float(item)"
         elif array.dtype.kind in "US":
             advice = "np.unique(x, return_inverse=True)[1] gives class ids of text"
+        elif value is None:
+            advice = "a function without return gives it: return the result of __call__, and of the loss"
+        elif hasattr(value, "toarray"):
+            advice = "x.toarray() gives the array of a sparse matrix"
         elif hasattr(value, "select_dtypes"):
             advice = "take the columns with numbers: frame.select_dtypes('number'), and encode the others"
         raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; {advice}")
@@ -321,7 +325,7 @@ def host_indices(indices: Any) -> np.ndarray:
     if is_foreign(indices):
         raise BackendMismatchError(
             f"the indices are a {type(indices).__module__}.{type(indices).__qualname__}, a tensor of another backend; "
-            f"convert them with ops.convert_to_tensor(ops.to_numpy(indices))"
+            f"ops.to_numpy(indices) under `with ops.use_backend(like=indices):` gives an array that every backend takes"
         )
     array = plain_array(indices)
     if array.dtype.kind == "i":

@@ -100,3 +100,21 @@ def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
             if n != 1:
                 lengths[i] = n
     return tuple(lengths)
+
+
+def missing_axis(shapes: Sequence[tuple[int, ...]], axis: Any) -> str:
+    """Returns how the first of some shapes that lacks one axis would join the others, else an empty string.
+
+    Args:
+        shapes: those of the tensors that are joined.
+        axis: along which.
+    """
+    most = max(map(len, shapes), default=0)
+    if not isinstance(axis, int) or not -most <= axis < most:
+        return ""
+    axis %= most
+    place = next((i for i, shape in enumerate(shapes) if len(shape) == most - 1), None)
+    whole = next(shape for shape in shapes if len(shape) == most)
+    if place is None or shapes[place] != whole[:axis] + whole[axis + 1 :]:
+        return ""
+    return f"; ops.expand_dims(xs[{place}], {axis}) has the axis that is missing"

@@ -115,7 +115,10 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
         tensor = value.value if isinstance(value, Cell) else value
         backend = owner(tensor) if hasattr(tensor, "dtype") and hasattr(tensor, "shape") else None
         if backend is None:
-            raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; use ops.convert_to_tensor")
+            way_out = "use ops.convert_to_tensor"
+            if isinstance(value, (Mapping, int, float)):  # as in `torch.save({"epoch": 3, "model": ...}, path)`
+                way_out = "a training is saved by io.save({'model': model, 'optimizer': optimizer, 'step': 3}, folder)"
+            raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
         item, place = _item_and_place(name, tensor, backend)
         kept_items.append(tensor)
         first = items.get(("same", id(tensor))) or (items.get(place) if place else None)

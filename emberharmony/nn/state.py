@@ -104,7 +104,8 @@ def loading(
             except EmberError as error:
                 faults.append(f"wrong: {name}: {error}")
     if faults:
-        hint = _hint(module, named, _rename_keys(values, rename), layout)
+        given = _rename_keys(values, rename)
+        hint = (layout == "torch" and _prefix_hint(named, given)) or _hint(module, named, given, layout)
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
@@ -145,6 +146,20 @@ def _hint(module: walk.Holder, named: Mapping[str, Cell], given: Values, layout:
     except UninitializedParameterError:
         return ""
     return text
+
+
+def _prefix_hint(named: Iterable[str], given: Iterable[str]) -> str:
+    """Returns the end of a message that says by which prefix all names differ, else an empty string."""
+    ours, theirs = sorted(named), sorted(given)
+    if not ours or not theirs or len(ours) != len(theirs):
+        return ""
+    prefix = theirs[0].removesuffix(ours[0])
+    if theirs == [prefix + name for name in ours]:
+        return f"\nall names have {prefix!r} before them: pass rename=lambda name: name.removeprefix({prefix!r})"
+    prefix = ours[0].removesuffix(theirs[0])
+    if ours == [prefix + name for name in theirs]:
+        return f"\nall names lack {prefix!r} before them: pass rename=lambda name: {prefix!r} + name"
+    return ""
 
 
 def _shapes(module: walk.Holder, named: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:

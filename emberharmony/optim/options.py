@@ -112,7 +112,8 @@ def require_allowed(head: str, options: Mapping[str, Any], limits: Mapping[str, 
         try:
             allowed = bool(limits[name].allows(value))
         except (TypeError, ValueError) as error:
-            raise ArgumentTypeError(message) from error
+            way_out = f"; float({name}) makes a number of a text" if isinstance(value, str) else ""
+            raise ArgumentTypeError(f"{message}{way_out}") from error
         if not allowed:
             raise ArgumentError(message)
     return {name: _python_number(value) for name, value in options.items()}

@@ -170,6 +170,8 @@ def test_wrong_arguments_are_named(backend: str, tmp_path: Path) -> None:
     wrong: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
         (ArgumentTypeError, "dict from names", [x], {}),
         (ArgumentTypeError, "'a' is", {"a": [1.0]}, {}),
+        (ArgumentTypeError, "a training is saved by io.save", {"epoch": 3, "a": x}, {}),
+        (ArgumentTypeError, "a training is saved by io.save", {"model": {"a": x}}, {}),
         (ArgumentError, "no name", {1: x}, {}),
         (ArgumentError, "no name", {"__metadata__": x}, {}),
         (ArgumentError, "no text", {"\ud800": x}, {}),

@@ -110,3 +110,18 @@ def test_what_is_no_dict_or_tensor_is_refused(backend: str) -> None:
         net().load_state_dict([1.0])  # type: ignore[arg-type]
     with pytest.raises(StateDictError, match=r"wrong: 0\.bias: expected a tensor, array or list, got 'x'"):
         net().load_state_dict({"0.bias": "x"}, strict=False)
+
+
+def test_a_prefix_of_all_names_is_said_with_the_way_out(backend: str) -> None:
+    net = nn.Sequential(nn.Linear(2, 1))
+    prefixed = {f"module.{name}": value for name, value in net.state_dict().items()}
+    with pytest.raises(StateDictError, match=r"pass rename=lambda name: name\.removeprefix\('module\.'\)"):
+        net.load_state_dict(prefixed)
+    assert len(net.load_state_dict(prefixed, rename=lambda name: name.removeprefix("module.")).loaded) == 2
+    inner = net[0].state_dict()
+    with pytest.raises(StateDictError, match=r"pass rename=lambda name: '0\.' \+ name"):
+        net.load_state_dict(inner)
+    assert len(net.load_state_dict(inner, rename=lambda name: "0." + name).loaded) == 2
+    with pytest.raises(StateDictError) as caught:
+        net.load_state_dict({"0.wieght": inner["weight"], "0.bias": inner["bias"]})
+    assert "rename" not in str(caught.value)

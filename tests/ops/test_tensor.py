@@ -170,6 +170,15 @@ def test_from_dlpack_refuses_objects_without_dlpack(backend: str) -> None:
             ops.from_dlpack(array)
 
 
+def test_what_is_no_array_is_refused_with_the_way_to_one(backend: str) -> None:
+    with pytest.raises(errors.DTypeError, match="return the result of __call__"):
+        ops.convert_to_tensor(None)
+    sparse = pytest.importorskip("scipy.sparse").csr_matrix(np.eye(2))
+    with pytest.raises(errors.DTypeError, match=r"x\.toarray\(\) gives the array of a sparse matrix"):
+        ops.convert_to_tensor(sparse)
+    assert ops.to_numpy(ops.convert_to_tensor(sparse.toarray().astype("float32"))).tolist() == np.eye(2).tolist()
+
+
 def test_a_tensor_that_torch_cannot_export_is_refused(backend: str) -> None:
     torch = pytest.importorskip("torch")
     tracked = torch.ones(2, requires_grad=True)

@@ -115,6 +115,7 @@ WRONG: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: optim.Adam(lr=-0.1), errors.ArgumentError, r"Adam\(\): lr is -0.1, expected a number >= 0, or a schedule"),
     (lambda: optim.Adam(lr=float("nan")), errors.ArgumentError, "lr is nan"),
     (lambda: optim.Adam(lr="fast"), errors.ArgumentTypeError, "lr is 'fast'"),
+    (lambda: optim.Adam(lr="1e-3"), errors.ArgumentTypeError, r"float\(lr\) makes a number of a text"),
     (lambda: optim.Adam(betas=(0.9, 1.0)), errors.ArgumentError, r"betas is \(0.9, 1.0\), expected two numbers in"),
     (lambda: optim.Adam(betas=0.9), errors.ArgumentTypeError, "betas is 0.9"),
     (lambda: optim.AdamW(eps=-1.0), errors.ArgumentError, "eps is -1.0"),

@@ -20,23 +20,69 @@ _CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) (?:(got an unexpected keyword)|takes 
 _QUOTED = re.compile(r"'(\w+)'")
 _IMPORT = re.compile(rf"cannot import name '(\w+)' from '{_NAME}\.?([\w.]*)'|No module named '{_NAME}\.(\w+)")
 _ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
-_RAISED: tuple[tuple[type[Exception], str, str], ...] = (
-    (TypeError, "'function' object does not support the context manager", "call it, as in: with ops.checked():"),
+_RAISED: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str, str], ...] = (
+    (TypeError, "'function' object does not support the context manager", "", "call it, as in: with ops.checked():"),
     (
         TypeError,
         "'list' object is not an iterator",
+        "",
         "parameters(), buffers() and children() return lists: use next(iter(model.parameters()))",
     ),
     (
         TypeError,
         "'dict' object is not callable",
+        "",
         "a file and state_dict() give a dict of tensors: make the model first, then io.load_model(model, path)",
     ),
-    (RuntimeError, "does not require grad and does not have a grad_fn", elsewhere.ATTRIBUTES["Module"]["backward"]),
-    (RuntimeError, "Can't call numpy() on Tensor that requires grad", "use the functions of ops, such as ops.exp"),
-    (RuntimeError, "dtype must be either a floating point", "use ops.mean(x), or ops.cast(x, 'float32') before it"),
+    (
+        TypeError,
+        "'History' object is not callable",
+        "",
+        "fit() trains the model that it is given, and returns the history: keep the model under a name of its own",
+    ),
+    (TypeError, "'int' object is not callable", "size", "size is a number: use x.shape[axis], or ops.size(x)"),
+    (
+        TypeError,
+        r"'(numpy\.\w+|Tensor|array|ArrayImpl|float)' object is not callable",
+        "",
+        "the name of a function is now that of a tensor or number: give the value another name, and define the "
+        "function again",
+    ),
+    (
+        ValueError,
+        r"values to unpack \(expected 2",
+        "max min",
+        "max and min give the values alone: use ops.max_and_argmax(x, axis) or ops.min_and_argmin(x, axis)",
+    ),
+    (
+        ValueError,
+        r"values to unpack \(expected 2",
+        "sort",
+        "sort gives the values alone: ops.argsort(x, axis) gives the indices",
+    ),
+    (
+        (TypeError, RuntimeError),
+        "Cannot cast ufunc|can't be cast to the desired output type",
+        "",
+        "an assignment such as x += 0.5 keeps the dtype of x: use x = x + 0.5, or make x of floats",
+    ),
+    (
+        (AssertionError, RuntimeError),
+        "not compiled with CUDA enabled|Found no NVIDIA driver",
+        "",
+        "ops.get_available_devices() names the devices; tensors are made on the default device, so leave the move out",
+    ),
+    (RuntimeError, "does not require grad and does not have a grad_fn", "", elsewhere.ATTRIBUTES["Module"]["backward"]),
+    (
+        RuntimeError,
+        r"Can't call numpy\(\) on Tensor that requires grad",
+        "",
+        "use the functions of ops, such as ops.exp",
+    ),
+    (RuntimeError, "dtype must be either a floating point", "", "use ops.mean(x), or ops.cast(x, 'float32') before it"),
 )
-"""By the class and a part of the message of an error that Python or an array library raises, the way out."""
+"""By the class of an error that Python or an array library raises, a pattern in its message, and names of which the
+program must use one (without any, all programs), the way out."""
 
 
 def hint_for(error: BaseException, frame: FrameType) -> str:
@@ -54,7 +100,11 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         return _hint_for_attribute(error)
     if isinstance(error, TypeError) and (match := _CALL.match(str(error))):
         return _hint_for_call(str(error), frame, match)
-    return next((hint for kind, text, hint in _RAISED if isinstance(error, kind) and text in str(error)), "")
+    used = frame.f_code.co_names
+    for kind, pattern, names, hint in _RAISED:
+        if isinstance(error, kind) and re.search(pattern, str(error)) and (not names or {*names.split()} & {*used}):
+            return hint
+    return ""
 
 
 def _uses_library(frame: FrameType) -> bool:

@@ -103,6 +103,11 @@ def fit(
             f"fit(): expected a function for the loss and an optimizer, got {given[0]} and {given[1]}; the order is "
             f"fit(model, loss_fn, optimizer, batches)"
         )
+    if validation is not None and not callable(validation):
+        raise ArgumentTypeError(
+            f"fit(): validation is {brief(validation)}, expected a function that returns the validation loss, such as "
+            f"lambda: loss_fn(x, y)"
+        )
     if steps is not None and epochs is not None:
         raise ArgumentError("fit() takes steps or epochs, not both")
     for name, number in (("steps", steps), ("epochs", epochs), ("validate_every", validate_every), ("clip", clip)):

@@ -1,5 +1,6 @@
 """Errors are shown without the frames of the library, with hints, and warnings at the user's line."""
 
+import operator
 import subprocess
 import sys
 import traceback
@@ -30,6 +31,18 @@ def caught(fn: Any) -> BaseException:
 
 def users_function(x: Any) -> Any:
     return ops.matmul(x, x)
+
+
+def maximum_and_index() -> None:
+    _values, _indices = ops.max(ops.ones((3, 2)), axis=1)
+
+
+def sorted_and_indices() -> None:
+    _values, _indices = ops.sort(ops.ones((3, 2)))
+
+
+def unequal_pair() -> None:
+    _first, _second = ops.ones(3)
 
 
 def test_an_error_is_shown_with_the_lines_of_the_user_only(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +94,12 @@ def test_an_unexpected_error_of_the_library_is_shown_whole(monkeypatch: pytest.M
         (lambda: Parameter(1.0, requires_grad=False), "use trainable="),
         (lambda: ops.one_hot([1]), "num_classes: the number of classes"),
         (lambda: nn.Linear(2, 1).state_dict()(1.0), "make the model first, then io.load_model(model, path)"),
+        (lambda: nn.History()(1.0), "keep the model under a name of its own"),
+        (lambda: np.ones(2).size(0), "use x.shape[axis], or ops.size(x)"),
+        (lambda: ops.ones(2)(1.0), "give the value another name"),
+        (maximum_and_index, "use ops.max_and_argmax(x, axis)"),
+        (sorted_and_indices, "ops.argsort(x, axis) gives the indices"),
+        (lambda: operator.iadd(ops.array([1, 2]), 0.5), "use x = x + 0.5"),
     ],
 )
 def test_an_error_of_python_has_a_hint(call: Any, hint: str) -> None:
@@ -94,6 +113,14 @@ def test_methods_and_numpy_functions_of_tensors_of_torch_have_hints() -> None:
     assert "hint: use ops.mean(x)" in shown(caught(lambda: torch.ones(2, dtype=torch.bool).mean()))
     traced = torch.ones(2, requires_grad=True)
     assert "hint: use the functions of ops" in shown(caught(lambda: np.exp(traced)))
+    assert "hint: an assignment such as x += 0.5" in shown(caught(lambda: operator.iadd(torch.ones(2).long(), 0.5)))
+
+
+def test_numbers_and_pairs_that_have_another_cause_get_no_hint() -> None:
+    ops.set_backend("numpy")
+    number: Any = 3
+    assert shown(caught(lambda: number(0))).endswith("object is not callable\n")
+    assert shown(caught(unequal_pair)).endswith("(expected 2)\n")
 
 
 @pytest.mark.parametrize(

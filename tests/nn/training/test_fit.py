@@ -97,6 +97,13 @@ def test_validation_runs_in_evaluation_and_modes_are_restored(backend: str) -> N
     assert run.layer.training is False
 
 
+def test_validation_data_are_refused_before_the_first_step(backend: str) -> None:
+    run = Training()
+    with pytest.raises(ArgumentTypeError, match=r"validation loss, such as lambda: loss_fn\(x, y\)"):
+        run.fit(steps=1, validation=([1.0], [1.0]))
+    assert not run.optimizer.count
+
+
 def test_an_interruption_returns_the_history_after_a_whole_step(backend: str) -> None:
     run, other = Training(), Training()
 

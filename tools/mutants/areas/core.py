@@ -349,4 +349,22 @@ MUTANTS = [
         tests=("tests/core/docstrings", "tests/test_descriptions.py"),
         why="the text for one category of ops is hidden by that for all",
     ),
+    Mutant(
+        name="missing-axis-of-other-lengths",
+        module="emberharmony/core/axes.py",
+        function="missing_axis",
+        original="whole[:axis] + whole[axis + 1 :]",
+        replacement="whole[1:]",
+        tests=("tests/test_errors.py --ember-backend numpy",),
+        why="the way out of a join along another axis than the first is not said",
+    ),
+    Mutant(
+        name="hint-of-max-for-any-pair",
+        module="emberharmony/core/display/hints.py",
+        function="hint_for",
+        original="(not names or {*names.split()} & {*used})",
+        replacement="True",
+        tests=("tests/core/display/test_tracebacks.py",),
+        why="an unequal pair that has nothing to do with a maximum gets the hint of one",
+    ),
 ]

@@ -56,8 +56,10 @@ def _infer_shape(size: int, shape: Any) -> tuple[int, ...]:
     if least >= 0:
         return shape
     rest = -math.prod(shape)
-    if least < -1 or shape.count(-1) > 1 or rest == 0 or size % rest:
+    if least < -1 or shape.count(-1) > 1 or rest == 0:
         raise ShapeError(f"a tensor of {size} elements cannot be reshaped to {shape}")
+    if size % rest:
+        raise ShapeError(f"the {size} elements are no multiple of the {rest} of the other axes of {shape}")
     return tuple(size // rest if n == -1 else n for n in shape)
 
 
