@@ -65,8 +65,11 @@ def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dt
     return _reduce(emit, np.add, x, axis, keepdims) if dtype is None else None
 
 
-def _sum_of_few(emit: Emit, x: np.ndarray, axis: Any, *, keepdims: bool, out: Any) -> np.ndarray | None:
-    return _reduce(emit, np.add, x, axis, keepdims)
+def _sum_of_few(
+    emit: Emit, x: np.ndarray, axis: Any, dtype: Any = None, out: Any = None, keepdims: bool = False
+) -> np.ndarray | None:
+    """Calls the sum of NumPy as the other rules do; theirs, which comes here too, is noted as it is."""
+    return _reduce(emit, np.add, x, axis, keepdims) if out is ... else None
 
 
 def _mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
