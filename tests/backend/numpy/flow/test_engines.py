@@ -294,6 +294,11 @@ def test_a_compiled_function_tells_the_engine_of_its_last_program(fakes: dict[st
     fakes["numba"] = 2.0
     run(random(300))
     assert run.engine is None
+
+
+def test_a_function_that_is_compiled_again_has_an_engine_of_its_own(fakes: dict[str, Any]) -> None:
+    pytest.importorskip("torch")
+    run = ops.compile(ops.tanh, engine="auto")
     named = ops.compile(run, engine="torch")
     assert [named.engine, ops.compile(run).engine] == [None, None]
     named(random(3))
