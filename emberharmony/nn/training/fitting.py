@@ -1,5 +1,6 @@
 """`fit`: a training loop for those who do not need one of their own."""
 
+import contextlib
 import math
 import sys
 import time
@@ -53,7 +54,8 @@ def fit(
 
     Each step computes the loss of a batch and its gradients, and calls `optimizer.step()`. Ctrl-C ends the training
     after a whole step: module, optimizer and history are as after that step. If a loss or a gradient is NaN or
-    infinite, the training ends before anything is changed by it, and a warning names the parameters.
+    infinite, the training ends before anything is changed by it, and a warning names the parameters. The first step
+    runs in `ops.checked("bounds")`, uncompiled, so that a label that is no class raises an error on every backend.
 
     With a checkpoint, the training goes on where the newest one was saved, if there is one: `steps` and `epochs` count
     from the very beginning, and the history has the steps of this call. Module, optimizer, the position in the data and
@@ -234,7 +236,9 @@ class _Run:
         """Changes the parameters and notes the step, or returns why the training must stop."""
         started, number = time.perf_counter(), self.steps_made + 1
         parameters = self._module.parameters(trainable=True)
-        loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
+        # The first step checks labels and other indices, since MLX reads beyond its tensors without an error.
+        with ops.checked("bounds") if number == 1 else contextlib.nullcontext():
+            loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
         loss = _mean_over_ranks(self._module, loss)
         norm, value = (_number(x) for x in (_norm(parameters), loss))
         if not math.isfinite(value) or not math.isfinite(norm):
@@ -248,7 +252,7 @@ class _Run:
         if norm == 0.0 and number == 1:
             warnings.warn(
                 "the gradients of the first step are zero: does the loss call the model, as in "
-                "lambda x, y: loss_fn(model(x), y)? ops.checked() names labels that are no class, on MLX too",
+                "lambda x, y: loss_fn(model(x), y)?",
                 TrainingWarning,
                 stacklevel=5,
             )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emberharmony import nn, ops, optim
-from emberharmony.errors import ArgumentError, ArgumentTypeError, TrainingWarning
+from emberharmony.errors import ArgumentError, ArgumentTypeError, IndexOutOfBoundsError, TrainingWarning
 
 
 class Training:
@@ -186,3 +186,17 @@ def test_wrong_arguments_are_refused() -> None:
         nn.fit(run.layer, run.loss, run.optimizer, [], progress=False)
     with pytest.raises(ArgumentTypeError, match=r"fit\(\) trains an nn\.Module"):
         nn.fit(3, run.loss, run.optimizer, [], progress=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_first_step_reads_labels_on_every_backend(backend: str, compiled: bool) -> None:
+    model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 3))
+    features, labels = np.ones((8, 3), np.float32), np.arange(8) % 3 + 1
+    loss: Any = lambda x, y: nn.losses.cross_entropy(model(x), y)
+    batches = nn.data.batches(features, labels, batch_size=4)
+    before = ops.to_numpy(model[0].weight.value)
+    with pytest.raises(IndexOutOfBoundsError, match="class 3 in target is out of range, expected 0 to 2"):
+        nn.fit(model, ops.compile(loss) if compiled else loss, optim.Adam(model), batches, progress=False)
+    np.testing.assert_array_equal(ops.to_numpy(model[0].weight.value), before)
+    right = nn.data.batches(features, labels - 1, batch_size=4)
+    assert len(nn.fit(model, ops.compile(loss) if compiled else loss, optim.Adam(model), right, progress=False)) == 2

@@ -391,3 +391,12 @@ def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick
     rounding = 1e-5 if quick == "jax" else 0.0
     np.testing.assert_allclose(lists(compiled(x)[0]), lists(plain[0]), rtol=rounding, atol=rounding)
     assert ops.dtype(compiled(x)[0]) == "float32"
+
+
+def test_checked_mode_runs_compiled_functions_uncompiled(backend: str) -> None:
+    compiled, logits = ops.compile(nn.losses.cross_entropy), ops.zeros((2, 3))
+    wanted = float(nn.losses.cross_entropy(logits, ops.array([0, 2])))
+    for _ in range(2):  # the second call takes the short way of a function that is compiled as a whole
+        assert float(compiled(logits, ops.array([0, 2]))) == pytest.approx(wanted)
+    with ops.checked("bounds"), pytest.raises(errors.IndexOutOfBoundsError, match="class 3 in target"):
+        compiled(logits, ops.array([0, 3]))

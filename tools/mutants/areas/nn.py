@@ -499,4 +499,13 @@ MUTANTS = [
         tests=("tests/nn/training/test_fit.py --ember-backend numpy -k batch_that_is_not_finite",),
         why="with labels that are finite the NaN of the features is not named",
     ),
+    Mutant(
+        name="fit-never-reads-labels",
+        module="emberharmony/nn/training/fitting.py",
+        function="_Run._change",
+        original="ops.checked('bounds') if number == 1 else contextlib.nullcontext()",
+        replacement="contextlib.nullcontext()",
+        tests=("tests/nn/training/test_fit.py --ember-backend mlx -k reads_labels",),
+        why="on MLX labels that are no class train a network to nonsense without an error",
+    ),
 ]

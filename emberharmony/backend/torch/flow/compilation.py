@@ -25,6 +25,7 @@ from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
 from emberharmony.core import op_globals, selection
 from emberharmony.core.registry import OPS
+from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.trees.nodes import OF_CLASSES
 
 for _function in OF_CLASSES:
@@ -212,14 +213,14 @@ class TorchFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function."""
-        if self._is_whole and not (selection.is_overridden() or self._in_transform() or is_watched()):
+        if self._is_whole and not (selection.is_overridden() or self._in_transform() or is_watched() or checking()):
             STREAM.get()  # as below
             try:
                 return self._whole(*args, **kwargs)
             except Exception as error:
                 if not _is_compilers(error, _WHOLE):
                     raise
-        if self._in_transform():
+        if self._in_transform() or checking():
             return self._fn(*args, **kwargs)
         if is_watched():
             # torch.compile would translate NumPy calls into PyTorch ops, and silently lose the gradient; uncompiled,
