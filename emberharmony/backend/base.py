@@ -17,8 +17,9 @@ from emberharmony.backend.shared.precision import ProductPrecision
 from emberharmony.backend.steps import Steps
 from emberharmony.backend.transforms import TensorFunction, Transforms
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell, HostBits
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.cells.forms import Form
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import Bound
 from emberharmony.core.dtypes import DType, NativeDTypes, bfloat16

@@ -10,7 +10,8 @@ import numpy as np
 from emberharmony.backend.base import Backend
 from emberharmony.backend.choice import owner
 from emberharmony.backend.discovery import BUILTIN, OPTIONAL, load
-from emberharmony.core.cells.cell import Cell, steps_of_move
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.cells.moves import steps_of_move
 from emberharmony.core.errors import ArgumentError, EmberError, TracedTensorError
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.tracing import LEAVES, TensorProxy

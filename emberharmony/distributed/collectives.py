@@ -7,7 +7,8 @@ import numpy as np
 
 from emberharmony import ops
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell, HostBits
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import ArgumentError, DTypeError, ShapeError, brief
 from emberharmony.core.state.checked_mode import checking

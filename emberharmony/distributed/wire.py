@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.errors import DTypeError
 from emberharmony.distributed.transports.transport import Transport, Vector
 

@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from emberharmony import Parameter, ops
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell
-from emberharmony.core.cells.effects import gradients_of, perform, without_grads
+from emberharmony.core.cells.cell import Cell, gradients_of, without_grads
+from emberharmony.core.cells.effects import perform
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
 from emberharmony.core.state.draws import OPEN, refuse_effect

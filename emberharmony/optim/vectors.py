@@ -11,7 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from emberharmony import Buffer
-from emberharmony.core.cells.cell import Held, Journey
+from emberharmony.core.cells.blocks import Held
+from emberharmony.core.cells.moves import Journey
 
 
 class Vectors(SimpleNamespace):

@@ -8,8 +8,7 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.cells.blocks import Assignments, ReadCells, cells_of_open_blocks, newly_held
-from emberharmony.core.cells.cell import Cell, values_of
-from emberharmony.core.cells.effects import accumulating, without_grads
+from emberharmony.core.cells.cell import Cell, accumulating, values_of, without_grads
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.commits import commit

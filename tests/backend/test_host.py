@@ -9,7 +9,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.host import numbers_to_host, to_host
 from emberharmony.core import dtypes
-from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.errors import DTypeError, RangeError, ShapeError
 from tests.together import together
 

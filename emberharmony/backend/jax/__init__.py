@@ -43,7 +43,7 @@ from emberharmony.backend.jax.standard_ops import JAXStandardOps
 from emberharmony.backend.jax.tensor_ops import JAXTensorOps
 from emberharmony.backend.jax.tracing import READS, UNREAD, Tracer, at_hand
 from emberharmony.core import errors
-from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.registry import complete
 from emberharmony.core.trees.tree import tree_leaves
 

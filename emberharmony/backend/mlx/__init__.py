@@ -48,7 +48,7 @@ from emberharmony.backend.mlx.reductions.sorting_ops import MLXSortingOps
 from emberharmony.backend.mlx.solver_ops import MLXSolverOps
 from emberharmony.backend.mlx.tensor_ops import MLXTensorOps, of_numbers
 from emberharmony.core import errors, op_globals
-from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state import checked_mode
 from emberharmony.core.trees.tree import tree_leaves

@@ -48,7 +48,7 @@ from emberharmony.backend.torch.solver_ops import TorchSolverOps
 from emberharmony.backend.torch.tensor_ops import TorchTensorOps, of_host
 from emberharmony.backend.torch.tracing import has_values, in_functional_transform, is_unwatched
 from emberharmony.core import errors
-from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.dtypes import default_complex, default_float
 from emberharmony.core.trees.tree import tree_leaves
 

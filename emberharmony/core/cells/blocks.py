@@ -19,7 +19,10 @@ from emberharmony.core.state.draws import HostDrawError, WithoutDraws, recording
 from emberharmony.core.state.scopes import Entry, Scope, ThreadStack, blocks_of
 
 if TYPE_CHECKING:
-    from emberharmony.core.cells.cell import Cell, Held
+    from emberharmony.core.cells.cell import Cell
+
+Held = tuple[Any, Any]
+"""A tensor, and the `Bound` of its backend; or `HostBits` and None."""
 
 OBSERVED: "list[ReadCells]" = []
 """The `ReadCells` blocks that are open."""

@@ -4,39 +4,30 @@ A cell holds its tensor together with the backend that the tensor belongs to, as
 the tensor of one backend with the name of another. A read under another backend converts the tensor exactly, through
 the host, and puts the result back only if nothing was assigned meanwhile: an assignment is never overwritten by an
 older value. Each of two threads that use a cell on two backends thus gets an exact copy on its own backend.
-
-A typed error for the second thread would need an owner for each cell, which is wrong as soon as the owner's thread
-ends, and would forbid reading a model for evaluation on another backend. A copy for each backend at once would make
-moves cheap, and hold a second copy of a model that nobody may need. Tensors move as bits through the host: DLPack lacks
-a dtype in each library (bfloat16, uint16, bool), and memory that two backends share would break the rule that each
-thread has a copy of its own.
 """
 
-import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, repeat
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from operator import attrgetter, itemgetter
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from emberharmony.core import op_globals, selection
 from emberharmony.core.cells.blocks import OBSERVED as _OBSERVED
 from emberharmony.core.cells.blocks import THREAD as _THREAD
-from emberharmony.core.cells.blocks import refuse_changing
+from emberharmony.core.cells.blocks import Held, refuse_changing
+from emberharmony.core.cells.moves import Journey, Movable
 from emberharmony.core.cells.overwriting import OVERWRITINGS, await_end
 from emberharmony.core.cells.overwriting import WATCHES as _WATCHES
 from emberharmony.core.cells.tensor_methods import TensorMethods
-from emberharmony.core.errors import BackendSwitchWarning, DTypeError, EmberError, TracedTensorError
-from emberharmony.core.named_tuple import Record
+from emberharmony.core.errors import DTypeError, TracedTensorError, TrainingWarning
 from emberharmony.core.registry import OPS
 from emberharmony.core.selection import _PROCESS
-from emberharmony.core.state.checked_mode import FEW_MOVES as FEW_MOVES
-from emberharmony.core.state.checked_mode import moves_allowed
-from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
+from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.tracing import Substitute, TensorProxy
 
-_HELD, _TENSOR, _HOME = attrgetter("_held"), itemgetter(0), itemgetter(1)
+_HELD, _GRAD, _TENSOR, _HOME = attrgetter("_held"), attrgetter("_grad"), itemgetter(0), itemgetter(1)
 
 _OF_THE_LIBRARY = frozenset(
     "changing convert_held exchanging_grad holding is_passing kind of on refusal replacing run runs_on "  # noqa: SIM905
@@ -44,31 +35,10 @@ _OF_THE_LIBRARY = frozenset(
 )
 """The methods and attributes of cells that are no concern of users."""
 
-Held = tuple[Any, Any]
-"""A tensor, and the `Bound` of its backend; or `HostBits` and None."""
+C = TypeVar("C", bound="Cell")
 
 
-class HostBits(Record):
-    """A tensor as bits on the host, which any backend can read: a NumPy array, and the neutral name of the dtype.
-
-    The array is one of uint16 if the dtype is bfloat16, which NumPy lacks.
-    """
-
-    bits: Any
-    dtype: str
-
-
-class Journey:
-    """What a cell remembers of its moves: their number, and the device that it had on each backend, by prefix."""
-
-    __slots__ = ("devices", "moves")
-
-    def __init__(self) -> None:
-        self.moves: Iterator[int] = count(1)
-        self.devices: dict[str, Any] = {}
-
-
-class Cell(TensorMethods, Substitute):
+class Cell(Movable, TensorMethods, Substitute):
     """A place for a tensor that follows the active backend; in a tree it is a leaf, and elsewhere it is a tensor.
 
     Args:
@@ -76,15 +46,15 @@ class Cell(TensorMethods, Substitute):
         name: shown in messages.
     """
 
-    __slots__ = ("__weakref__", "_grad", "_held", "_journey", "name")
+    __slots__ = ("__weakref__", "name")
     trainable: bool = False
     """Whether `ops.backward` gives it a gradient."""
 
     def __init__(self, value: Any, name: str = "") -> None:
         self.name = name
-        self._journey: Journey | None = Journey()
-        self._grad: Held | None = None
-        self._held: Held = _without_record(_held_of(value))
+        self._journey = Journey()
+        self._grad = None
+        self._held = _without_record(_held_of(value))
         for block in _OBSERVED:
             block.note_new_cell(self)
 
@@ -241,77 +211,6 @@ class Cell(TensorMethods, Substitute):
         """Returns the tensor with its backend, without a move."""
         return self._held_after_writes()
 
-    def _held_after_writes(self) -> "Held":
-        """Returns what the cell holds, when no step is writing into the tensor."""
-        tensor_and_home = self._held
-        if OVERWRITINGS:
-            await_end([self])
-        return tensor_and_home
-
-    def _empty_copy(self) -> Self:
-        """Returns a cell of the same class and attributes that holds nothing yet."""
-        cell = self.__class__.__new__(self.__class__)
-        cell._grad = cell._journey = None
-        cell._restore(self._attributes())
-        for block in _OBSERVED:
-            block.note_new_cell(cell)
-        return cell
-
-    def _attributes(self) -> dict[str, Any]:
-        """Returns the attributes other than the tensor and its gradient, with those of subclasses."""
-        slots = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ()) if name[0] != "_"]
-        return {name: getattr(self, name) for name in slots if hasattr(self, name)} | getattr(self, "__dict__", {})
-
-    def _restore(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
-    def _following(self, slot: str, held: Held, bound: Any) -> Any:
-        """Returns what a slot holds as a tensor of a backend, and keeps it there if nothing was assigned meanwhile."""
-        home = bound.backend.home
-        if held[1] is home:
-            return held[0]
-        tensor = self.convert_held(held, home)
-        commit(if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home))]))
-        return tensor
-
-    def convert_held(self, held: Held, home: Any) -> Any:
-        """Returns a held tensor as one of another backend.
-
-        Raises:
-            DTypeError: if the backend lacks the dtype.
-            TracedTensorError: if the tensor is traced.
-        """
-        tensor, source = held
-        if source is home:
-            return tensor
-        journey = self._journey or Journey()
-        device = journey.devices.get(home.backend.prefix)
-        try:
-            if source is None:
-                return home.backend.unpack(tensor, device)
-            if _is_proxy(tensor) or source.backend.is_traced(tensor):
-                raise TracedTensorError("a running transform holds its tensor, so it cannot move; leave the transform")
-            if home.backend.is_tensor(tensor):  # two backend objects may share a library
-                return tensor
-            moved = home.backend.unpack(source.backend.pack(tensor), device)
-            device_of_source = source.get_device(tensor)
-            if device_of_source != source.get_default_device():
-                journey.devices[source.backend.prefix] = device_of_source
-        except EmberError as error:
-            kind = type(error)
-            there = "the host" if source is None else f"backend {source.backend.name!r}"
-            raise kind(f"{self!r} stays on {there} and cannot follow to {home.backend.name!r}: {error}") from error
-        few = moves_allowed()
-        if few is not None and next(journey.moves) == few + 1:
-            warnings.warn(
-                f"{self!r} has changed its backend more than {few} times, and each change copies it: read it "
-                f"under one backend, or make a second cell",
-                BackendSwitchWarning,
-                stacklevel=2,
-            )
-        return moved
-
     def _held_to_keep(self, held: Held) -> Held:
         """Returns what the cell keeps of a tensor after the running transform.
 
@@ -326,25 +225,6 @@ class Cell(TensorMethods, Substitute):
                 f"ops.stop_gradient(x), return x from the function, or use ops.backward"
             )
         return _without_record(held)
-
-    def __getstate__(self) -> dict[str, Any]:
-        grad = None if self._grad is None else _on_host(self._grad)
-        return {"value": _on_host(self._held_after_writes()), "grad": grad, "attributes": self._attributes()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._journey = Journey()
-        self._held = HostBits(*state["value"]), None
-        self._grad = None if state["grad"] is None else (HostBits(*state["grad"]), None)
-        self._restore(state["attributes"])
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        cell = memo[id(self)] = self._empty_copy()
-        cell._journey = Journey()
-        cell._journey.devices.update((self._journey or cell._journey).devices)
-        cell._held = _copy_of(self._held_after_writes())
-        cell._grad = None if self._grad is None else _copy_of(self._grad)
-        cell._restore(copy.deepcopy(self._attributes(), memo))
-        return cell
 
     def __repr__(self) -> str:
         tensor, home = self._held
@@ -408,6 +288,68 @@ def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
     return list(zip(repeat(setattr), cells, repeat("_held"), zip(tensors, repeat(home))))
 
 
+def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
+    """Returns the gradient of each cell that has one, as a tensor of the active backend."""
+    if _WATCHES and (block := recording()) is not None:
+        return {cell: x for cell in cells if (x := block.effects.gradient(cell)) is not None}
+    home, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
+    if None not in held_gradients and list(map(_HOME, held_gradients)).count(home) == len(held_gradients):
+        return dict(zip(cells, map(_TENSOR, held_gradients), strict=True))
+    return {
+        cell: gradient[0] if gradient[1] is home else cell.grad
+        for cell in cells
+        if (gradient := cell._grad) is not None
+    }
+
+
+def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
+    """Returns the steps that add gradients, constant tensors of the active backend, to those that cells have."""
+    if _WATCHES and (block := recording()) is not None:
+        return [(block.effects.add, *pair) for pair in zip(cells, gradients, strict=True)]
+    bound = selection.active()
+    home = bound.backend.home
+    steps: list[Step] = []
+    before = None
+    for cell, gradient in zip(cells, gradients, strict=True):
+        before = None if cell._grad is None else cell.grad
+        if before is not None:
+            gradient = bound.add(before, gradient)
+        steps.append((setattr, cell, "_grad", (gradient, home)))
+    _Sum.count = 0 if before is None else _with_another(cells[-1])
+    return steps
+
+
+class _Sum:
+    """How many gradients in a row were added to that of one cell."""
+
+    cell = count = 0
+
+
+def _with_another(cell: Cell) -> int:
+    """Returns how many there are with another one, and warns if nobody would add so many on purpose."""
+    count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
+    _Sum.cell = id(cell)
+    if count == MANY - 1:
+        warnings.warn(
+            f"ops.backward() has added {MANY} gradients for the same parameters, and no step has cleared them: call "
+            f"optimizer.step() after it, or ops.zero_grad(model) to discard them",
+            TrainingWarning,
+            stacklevel=2,
+        )
+    return count
+
+
+MANY = 33
+"""So many gradients are seldom added on purpose: those who accumulate add a power of 2 up to 32."""
+
+
+def without_grads(cells: Iterable[Cell]) -> list[Step]:
+    """Returns the steps that set the gradient of each cell to None."""
+    if _WATCHES:
+        return [cell.exchanging_grad(None) for cell in cells]
+    return list(zip(repeat(setattr), cells, repeat("_grad"), repeat(None)))
+
+
 def replace_cells(bound: Any, values: Any) -> Any:
     """Returns a list or tuple with the tensors of the cells in it, at any depth, for the backend of `bound`."""
     if isinstance(values, Cell):
@@ -417,24 +359,6 @@ def replace_cells(bound: Any, values: Any) -> Any:
         return values
     replaced = [replace_cells(bound, value) for value in values]
     return replaced if kind is list else tuple(replaced)
-
-
-def steps_of_move(cell: Cell, home: Any) -> list[Iterable[Step]]:
-    """Returns the steps that move a cell and its gradient to a backend, if nothing is assigned to it before they run.
-
-    Raises:
-        DTypeError: if the backend lacks the dtype.
-        TracedTensorError: if a running transform holds the tensor.
-    """
-    if cell in _THREAD.values:
-        raise TracedTensorError(f"{cell!r} cannot move, because a running transform holds its tensor; leave it first")
-    steps: list[Iterable[Step]] = []
-    for slot in ("_held", "_grad"):
-        tensor_and_home = cell._held_after_writes() if slot == "_held" else cell._grad
-        if tensor_and_home is not None and tensor_and_home[1] is not home:
-            tensor = cell.convert_held(tensor_and_home, home)
-            steps.append(if_unchanged(cell, slot, tensor_and_home, [assignment(cell, slot, (tensor, home))]))
-    return steps
 
 
 def _held_of(value: Any) -> Held:
@@ -458,17 +382,3 @@ def _without_record(held: Held) -> Held:
     tensor, home = held
     plain = home.backend.plain(tensor)
     return held if plain is tensor else (plain, home)
-
-
-def _is_proxy(tensor: Any) -> bool:
-    return isinstance(tensor, TensorProxy)
-
-
-def _on_host(held: Held) -> tuple[Any, str]:
-    tensor, home = held
-    return tuple(tensor if home is None else home.backend.pack(tensor))
-
-
-def _copy_of(held: Held) -> Held:
-    tensor, home = held
-    return (tensor, None) if home is None else (home.copy(tensor), home)

@@ -1,26 +1,20 @@
-"""Gradients that cells get, and what a function that is recorded does with them.
+"""What a function that is recorded does with the gradients of cells.
 
 A program of `ops.compile` computes tensors. Gradients that `ops.backward` adds, and steps of optimizers, are effects:
 they happen after everything is computed, in each call, by the same code as in the function itself. While the function
 is recorded, the cells keep the gradients that they have; the function sees the ones that it would have given them.
 """
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
-from itertools import repeat
-from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell, Held
+from emberharmony.core.cells.blocks import Held
+from emberharmony.core.cells.cell import Cell, accumulating
 from emberharmony.core.cells.overwriting import WATCHES
-from emberharmony.core.errors import TrainingWarning
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.state.draws import NotNowError, recording
 
-_GRAD, _TENSOR, _HOME = attrgetter("_grad"), itemgetter(0), itemgetter(1)
-
-C = TypeVar("C", bound=Cell)
 Made = Callable[[dict[Any, Any], bool], None]
 """Makes a step of an optimizer: takes the gradients by cell, and whether the cells lose theirs."""
 
@@ -155,65 +149,3 @@ def perform(make: Made, gradients: dict[Any, Any], cells: Callable[[], Sequence[
     else:
         run_uncompiled = selection.active().backend.run_uncompiled
         make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)
-
-
-def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
-    """Returns the gradient of each cell that has one, as a tensor of the active backend."""
-    if WATCHES and (block := recording()) is not None:
-        return {cell: x for cell in cells if (x := block.effects.gradient(cell)) is not None}
-    home, held_gradients = selection.active().backend.home, list(map(_GRAD, cells))
-    if None not in held_gradients and list(map(_HOME, held_gradients)).count(home) == len(held_gradients):
-        return dict(zip(cells, map(_TENSOR, held_gradients), strict=True))
-    return {
-        cell: gradient[0] if gradient[1] is home else cell.grad
-        for cell in cells
-        if (gradient := cell._grad) is not None
-    }
-
-
-def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
-    """Returns the steps that add gradients, constant tensors of the active backend, to those that cells have."""
-    if WATCHES and (block := recording()) is not None:
-        return [(block.effects.add, *pair) for pair in zip(cells, gradients, strict=True)]
-    bound = selection.active()
-    home = bound.backend.home
-    steps: list[Step] = []
-    before = None
-    for cell, gradient in zip(cells, gradients, strict=True):
-        before = None if cell._grad is None else cell.grad
-        if before is not None:
-            gradient = bound.add(before, gradient)
-        steps.append((setattr, cell, "_grad", (gradient, home)))
-    _Sum.count = 0 if before is None else _with_another(cells[-1])
-    return steps
-
-
-class _Sum:
-    """How many gradients in a row were added to that of one cell."""
-
-    cell = count = 0
-
-
-def _with_another(cell: Cell) -> int:
-    """Returns how many there are with another one, and warns if nobody would add so many on purpose."""
-    count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
-    _Sum.cell = id(cell)
-    if count == MANY - 1:
-        warnings.warn(
-            f"ops.backward() has added {MANY} gradients for the same parameters, and no step has cleared them: call "
-            f"optimizer.step() after it, or ops.zero_grad(model) to discard them",
-            TrainingWarning,
-            stacklevel=2,
-        )
-    return count
-
-
-MANY = 33
-"""So many gradients are seldom added on purpose: those who accumulate add a power of 2 up to 32."""
-
-
-def without_grads(cells: Iterable[Cell]) -> list[Step]:
-    """Returns the steps that set the gradient of each cell to None."""
-    if WATCHES:
-        return [cell.exchanging_grad(None) for cell in cells]
-    return list(zip(repeat(setattr), cells, repeat("_grad"), repeat(None)))

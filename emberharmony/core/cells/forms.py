@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from emberharmony.core.cells.blocks import OBSERVED, THREAD
-from emberharmony.core.cells.cell import Cell, HostBits
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.cells.overwriting import OVERWRITINGS
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 

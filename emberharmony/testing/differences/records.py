@@ -9,7 +9,7 @@ import numpy as np
 
 from emberharmony.backend.host import bfloat16_of_numpy
 from emberharmony.backend.shared.random import Generator
-from emberharmony.core.cells.cell import HostBits
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.dtypes import DType, as_dtype, native_name
 from emberharmony.core.errors import EmberError
 from emberharmony.core.tracing import TensorProxy

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from emberharmony import Buffer, Parameter, errors, ops
-from emberharmony.core.cells.cell import FEW_MOVES, Cell
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.state.checked_mode import FEW_MOVES
 from emberharmony.core.state.commits import commit
 from tests.core.cells.pairs import INSTALLED, Named, kind, pairs
 from tests.ops.trees import lists, near

@@ -10,8 +10,8 @@ import pytest
 from emberharmony import Buffer, ops
 from emberharmony.core import selection
 from emberharmony.core.cells.blocks import Assignments, ReadCells
-from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.cells.forms import Form, hold_forms, layout_of
+from emberharmony.core.cells.moves import HostBits
 from tests.another import another
 
 BITS = np.arange(6, dtype=np.uint32).reshape(2, 3)

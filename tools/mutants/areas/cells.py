@@ -23,8 +23,8 @@ MUTANTS = [
     ),
     Mutant(
         name="cell-forgets-its-device",
-        module="emberharmony/core/cells/cell.py",
-        function="Cell.convert_held",
+        module="emberharmony/core/cells/moves.py",
+        function="Movable.convert_held",
         original="device_of_source != source.get_default_device()",
         replacement="False",
         tests=("tests/core/cells/test_moves_and_copies.py --ember-backend numpy",),
@@ -32,8 +32,8 @@ MUTANTS = [
     ),
     Mutant(
         name="cell-overwrites-an-assignment",
-        module="emberharmony/core/cells/cell.py",
-        function="Cell._following",
+        module="emberharmony/core/cells/moves.py",
+        function="Movable._following",
         original="commit(if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home))]))",
         replacement="commit([assignment(self, slot, (tensor, home))])",
         tests=("tests/core/cells/test_moves_and_copies.py --ember-backend numpy",),
@@ -41,7 +41,7 @@ MUTANTS = [
     ),
     Mutant(
         name="cell-copy-shares-memory",
-        module="emberharmony/core/cells/cell.py",
+        module="emberharmony/core/cells/moves.py",
         function="_copy_of",
         original="home.copy(tensor)",
         replacement="tensor",
@@ -59,8 +59,8 @@ MUTANTS = [
     ),
     Mutant(
         name="pickled-gradient",
-        module="emberharmony/core/cells/cell.py",
-        function="Cell.__setstate__",
+        module="emberharmony/core/cells/moves.py",
+        function="Movable.__setstate__",
         original="None if state['grad'] is None else (HostBits(*state['grad']), None)",
         replacement="None",
         tests=("tests/core/cells/test_moves_and_copies.py --ember-backend numpy",),
@@ -68,8 +68,8 @@ MUTANTS = [
     ),
     Mutant(
         name="cell-loses-attributes",
-        module="emberharmony/core/cells/cell.py",
-        function="Cell.__deepcopy__",
+        module="emberharmony/core/cells/moves.py",
+        function="Movable.__deepcopy__",
         original="cell._restore(copy.deepcopy(self._attributes(), memo))",
         replacement="cell._restore(self._attributes())",
         tests=("tests/core/cells/test_moves_and_copies.py --ember-backend numpy",),
@@ -77,7 +77,7 @@ MUTANTS = [
     ),
     Mutant(
         name="moved-gradient-stays",
-        module="emberharmony/core/cells/cell.py",
+        module="emberharmony/core/cells/moves.py",
         function="steps_of_move",
         original="('_held', '_grad')",
         replacement="('_held',)",
@@ -86,7 +86,7 @@ MUTANTS = [
     ),
     Mutant(
         name="accumulated-gradient",
-        module="emberharmony/core/cells/effects.py",
+        module="emberharmony/core/cells/cell.py",
         function="accumulating",
         original="bound.add(before, gradient)",
         replacement="gradient",

@@ -16,8 +16,8 @@ from emberharmony.backend.shared.neural.quantization import (
 from emberharmony.backend.torch.dtypes import DTYPES, promotion
 from emberharmony.backend.torch.neural import quantized_columns
 from emberharmony.backend.torch.tracing import HAS_VALUES, in_functional_transform
-from emberharmony.core.cells.cell import HostBits
 from emberharmony.core.cells.forms import Form
+from emberharmony.core.cells.moves import HostBits
 from emberharmony.core.dispatch import fast
 
 _OPTIONS = 4
