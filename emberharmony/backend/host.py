@@ -214,7 +214,10 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
         elif array.dtype.kind in "US":
             advice = "np.unique(x, return_inverse=True)[1] gives class ids of text"
         elif value is None:
-            advice = "a function without return gives it: return the result of __call__, and of the loss"
+            advice = (
+                "a function without return gives it: return the result of __call__, and of the loss; "
+                "a grad is None until ops.backward()"
+            )
         elif hasattr(value, "toarray"):
             advice = "x.toarray() gives the array of a sparse matrix"
         elif hasattr(value, "select_dtypes"):

@@ -1,7 +1,7 @@
 """The state of a module by names: reading it, assigning it, and casting it."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
@@ -106,6 +106,7 @@ def loading(
     if faults:
         given = _rename_keys(values, rename)
         hint = (layout == "torch" and _prefix_hint(named, given)) or _hint(module, named, given, layout)
+        hint = hint or (_rest_hint(faults, given) if layout == "torch" else "")
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
@@ -151,7 +152,7 @@ def _hint(module: walk.Holder, named: Mapping[str, Cell], given: Values, layout:
 def _prefix_hint(named: Iterable[str], given: Iterable[str]) -> str:
     """Returns the end of a message that says by which prefix all names differ, else an empty string."""
     ours, theirs = sorted(named), sorted(given)
-    if not ours or not theirs or len(ours) != len(theirs):
+    if not ours or ours == theirs or len(ours) != len(theirs):
         return ""
     prefix = theirs[0].removesuffix(ours[0])
     if theirs == [prefix + name for name in ours]:
@@ -159,6 +160,13 @@ def _prefix_hint(named: Iterable[str], given: Iterable[str]) -> str:
     prefix = ours[0].removesuffix(theirs[0])
     if ours == [prefix + name for name in theirs]:
         return f"\nall names lack {prefix!r} before them: pass rename=lambda name: {prefix!r} + name"
+    return ""
+
+
+def _rest_hint(faults: Sequence[str], given: Values) -> str:
+    """Returns the end of a message that says how to load the tensors that fit, if others are wrong."""
+    if len(faults) < len(given) and all(fault.startswith("wrong: ") for fault in faults):
+        return "\nto load the rest, leave these out of the dict (that of a file is io.load(path)) and pass strict=False"
     return ""
 
 

@@ -112,6 +112,18 @@ def test_what_is_no_dict_or_tensor_is_refused(backend: str) -> None:
         net().load_state_dict({"0.bias": "x"}, strict=False)
 
 
+def test_wrong_shapes_among_others_have_a_way_out(backend: str) -> None:
+    net, other = (nn.Sequential(nn.Linear(2, 3), nn.Linear(3, classes)) for classes in (2, 5))
+    tensors = other.state_dict()
+    with pytest.raises(StateDictError, match=r"leave these out of the dict .* and pass strict=False"):
+        net.load_state_dict(tensors)
+    rest = {name: value for name, value in tensors.items() if not name.startswith("1.")}
+    assert net.load_state_dict(rest, strict=False).loaded == ["0.weight", "0.bias"]
+    with pytest.raises(StateDictError) as caught:  # none fits
+        net[1].load_state_dict(other[1].state_dict())
+    assert "strict" not in str(caught.value)
+
+
 def test_a_prefix_of_all_names_is_said_with_the_way_out(backend: str) -> None:
     net = nn.Sequential(nn.Linear(2, 1))
     prefixed = {f"module.{name}": value for name, value in net.state_dict().items()}
@@ -122,6 +134,8 @@ def test_a_prefix_of_all_names_is_said_with_the_way_out(backend: str) -> None:
     with pytest.raises(StateDictError, match=r"pass rename=lambda name: '0\.' \+ name"):
         net.load_state_dict(inner)
     assert len(net.load_state_dict(inner, rename=lambda name: "0." + name).loaded) == 2
-    with pytest.raises(StateDictError) as caught:
-        net.load_state_dict({"0.wieght": inner["weight"], "0.bias": inner["bias"]})
-    assert "rename" not in str(caught.value)
+    shapes = {"0.weight": ops.ones((3, 3)), "0.bias": inner["bias"]}
+    for other in ({"0.wieght": inner["weight"], "0.bias": inner["bias"]}, shapes, {}):
+        with pytest.raises(StateDictError) as caught:
+            net.load_state_dict(other)
+        assert "rename" not in str(caught.value)

@@ -40,6 +40,18 @@ _RAISED: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str, st
         "",
         "fit() trains the model that it is given, and returns the history: keep the model under a name of its own",
     ),
+    (
+        TypeError,
+        "unsupported operand type.*'NoneType'",
+        "grad",
+        "grad is None until ops.backward(lambda: loss_fn(x, y), parameters) is called, and after optimizer.step()",
+    ),
+    (
+        (NotImplementedError, TypeError, ValueError),
+        r"sub-type of ndarray|Cannot interpret '-?\d+' as a data type|view\(\): incompatible|array\.view\(\) is not",
+        "view",
+        "view() of this backend takes a dtype: use ops.reshape(x, shape), such as ops.reshape(x, (x.shape[0], -1))",
+    ),
     (TypeError, "'int' object is not callable", "size", "size is a number: use x.shape[axis], or ops.size(x)"),
     (
         TypeError,

@@ -40,6 +40,7 @@ NAMES: dict[str, dict[str, str]] = {
         "no_grad": _UNRECORDED,
         **dict.fromkeys(("inference_mode", "enable_grad", "set_grad_enabled"), _UNRECORDED),
         "is_available": "use ops.available_backends()",
+        **_same_advice("backend current_backend", "use ops.get_backend()"),
     },
     "nn": {
         "Dense": "use nn.Linear(in_features, out_features)",

@@ -95,6 +95,7 @@ def test_an_unexpected_error_of_the_library_is_shown_whole(monkeypatch: pytest.M
         (lambda: ops.one_hot([1]), "num_classes: the number of classes"),
         (lambda: nn.Linear(2, 1).state_dict()(1.0), "make the model first, then io.load_model(model, path)"),
         (lambda: nn.History()(1.0), "keep the model under a name of its own"),
+        (lambda: 0.1 * Parameter(ops.ones(2)).grad, "grad is None until ops.backward("),
         (lambda: np.ones(2).size(0), "use x.shape[axis], or ops.size(x)"),
         (lambda: ops.ones(2)(1.0), "give the value another name"),
         (maximum_and_index, "use ops.max_and_argmax(x, axis)"),
@@ -106,6 +107,15 @@ def test_an_error_of_python_has_a_hint(call: Any, hint: str) -> None:
     ops.set_backend("numpy")
     text = shown(caught(call))
     assert hint in text.partition("hint: ")[2], text
+
+
+@pytest.mark.parametrize("shape", [(3, -1), (-1,), ((3, 2),)])
+def test_view_as_pytorch_has_it_works_or_has_a_hint(backend: str, shape: tuple[Any, ...]) -> None:
+    x: Any = ops.ones((3, 2))
+    if backend == "torch":
+        assert x.view(*shape).shape in ((3, 2), (6,))
+    else:
+        assert "use ops.reshape(x, shape)" in shown(caught(lambda: x.view(*shape)))
 
 
 def test_methods_and_numpy_functions_of_tensors_of_torch_have_hints() -> None:

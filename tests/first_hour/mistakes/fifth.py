@@ -13,15 +13,18 @@ MISTAKES = [
     ),
     Mistake(
         "the name of the backend by ops.backend()",
-        0,
+        2,
         "import os\nprint(type(ops.ones(3)))\n"
-        "os.environ['EMBERHARMONY_BACKEND'] = 'torch' if ops.backend() == 'numpy' else 'numpy'\nprint(type(ops.ones(3)))",
+        "os.environ['EMBERHARMONY_BACKEND'] = 'torch' if ops.backend() == 'numpy' else 'numpy'\n"
+        "print(type(ops.ones(3)))",
+        says=r"use ops\.get_backend\(\)",
     ),
     Mistake(
         "the gradient of a parameter before any backward",
-        0,
+        2,
         "w = nn.Parameter(ops.zeros(2))\nx, y = ops.array([[1.0, 2.0], [3.0, 4.0]]), ops.array([1.0, 2.0])\n"
         "loss = ops.mean((x @ w - y) ** 2)\nw = w - 0.1 * w.grad",
+        says=r"grad is None until ops\.backward",
     ),
     Mistake(
         "features near 1000 in a loop of one's own, until the loss is NaN",
@@ -40,7 +43,8 @@ MISTAKES = [
     ),
     Mistake(
         "view as a method, for flat rows",
-        0,
+        2,
         "x = ops.ones((16, 8, 4, 4))\nx = x.view(x.shape[0], -1)\nprint(nn.Linear(128, 10)(x).shape)",
+        says=r"ops\.reshape\(x, \(x\.shape\[0\], -1\)\)",
     ),
 ]

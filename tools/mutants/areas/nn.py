@@ -220,6 +220,15 @@ MUTANTS = [
         why="swap=True is ignored",
     ),
     Mutant(
+        name="prefix-of-equal-names",
+        module="emberharmony/nn/state.py",
+        function="_prefix_hint",
+        original="ours == theirs",
+        replacement="not theirs",
+        tests=("tests/nn/test_state.py --ember-backend numpy",),
+        why="tensors of other shapes under the right names get the advice to remove an empty prefix",
+    ),
+    Mutant(
         name="load-shares-memory",
         module="emberharmony/nn/state.py",
         function="_own_tensor",
