@@ -214,6 +214,22 @@ def test_pytorch_compiles_a_module_as_a_whole(quick: str) -> None:
         assert not counters["graph_break"]
 
 
+def test_parameters_from_another_backend_compile_as_a_whole(quick: str) -> None:
+    if quick != "torch":
+        pytest.skip("Dynamo follows PyTorch's tensors only")
+    from torch._dynamo.utils import counters
+
+    module, x = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3)).eval(), modules.x(2, 4)
+    net = emberharmony.from_torch(module, x)
+    with ops.use_backend("numpy"):
+        net(x.numpy())
+    compiled = ops.compile(net)
+    for graphs in (0, 1, 0):  # the first call moves the parameters, the second is compiled, the third finds the graph
+        counters.clear()
+        np.testing.assert_allclose(compiled(x).detach(), module(x).detach(), atol=1e-6)
+        assert counters["stats"]["unique_graphs"] == graphs
+
+
 def test_transforms_differentiate_and_compile(backend: str) -> None:
     if backend == "torch":
         pytest.skip("torch.compile takes seconds")

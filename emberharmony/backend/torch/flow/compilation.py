@@ -24,6 +24,7 @@ from emberharmony.backend.torch.flow.guards import changing
 from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
 from emberharmony.core import op_globals, selection
+from emberharmony.core.cells.cell import Cell
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.trees.nodes import OF_CLASSES
@@ -193,6 +194,12 @@ def _is_compilers(error: Exception, way: int) -> bool:
     return isinstance(error, RuntimeError) and way == _WHOLE and "no compiled frames" in str(error)
 
 
+def _stops_at_a_move(error: Exception) -> bool:
+    """Returns whether Dynamo stopped where a cell comes from another backend; it cannot trace that."""
+    frames = getattr(error, "real_stack", None) or ()
+    return any(frame.name == Cell._following.__name__ for frame in frames)
+
+
 class TorchFunction:
     """A function that is compiled as far as possible; the first calls find out how far.
 
@@ -209,7 +216,7 @@ class TorchFunction:
         entry = _shared_entry(fn, bound.variant)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
         self._whole, self._parts = _compile_whole(entry), torch.compile(_entry(fn))
-        self._way, self._is_whole = _WHOLE, False
+        self._way, self._is_whole, self._has_moved = _WHOLE, False, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function."""
@@ -238,6 +245,9 @@ class TorchFunction:
             except Exception as error:
                 if not _is_compilers(error, advice):
                     raise
+                if not self._has_moved and _stops_at_a_move(error):
+                    self._has_moved = True  # by the call below; the next one finds the cells here
+                    return self._fn(*args, **kwargs)
                 continue
             self._way, self._is_whole = advice, advice == _WHOLE
             return result
