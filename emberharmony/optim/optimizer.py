@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 from emberharmony import Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, gradients_of, without_grads
-from emberharmony.core.cells.effects import perform
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
 from emberharmony.core.state.draws import OPEN, refuse_effect
@@ -18,7 +17,7 @@ from emberharmony.optim import numbers, pure
 from emberharmony.optim.groups import PARAMS, ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.layout import new_layout
 from emberharmony.optim.parts import Layout, are_same
-from emberharmony.optim.stepping import GroupStep, Overwritten, StepPlan, Updates
+from emberharmony.optim.stepping import GroupStep, Overwritten, StepPlan, Updates, perform
 
 Hyper: TypeAlias = Mapping[str, Any]
 """The options of a group for one step; `lr` is a number."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, replacing
-from emberharmony.core.cells.overwriting import Overwriting
+from emberharmony.core.cells.overwriting import WATCHES, Overwriting
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.commits import Step, commit
+from emberharmony.core.state.draws import recording
 from emberharmony.optim import numbers
 from emberharmony.optim.declarations import is_elementwise, kernel_of
 from emberharmony.optim.groups import State
@@ -82,6 +83,28 @@ class StepPlan(SimpleNamespace):
             steps += results
             start += len(cells)
         return steps
+
+
+def perform(
+    make: Callable[[dict[Any, Any], bool], None],
+    gradients: dict[Any, Any],
+    cells: Callable[[], Sequence[Cell]],
+    clear: bool,
+) -> None:
+    """Makes a step of an optimizer; after the function, if one is being recorded.
+
+    Args:
+        make: makes the step: it takes the gradients by cell, and whether the cells lose theirs.
+        gradients: the gradients that the step takes, by cell.
+        cells: returns the cells that it may change.
+        clear: whether these lose their gradients.
+    """
+    block = recording() if WATCHES else None
+    if block is not None:
+        block.effects.postpone(make, gradients, cells(), clear)
+    else:
+        run_uncompiled = selection.active().backend.run_uncompiled
+        make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)
 
 
 def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states: Sequence[State]) -> list[Step]:

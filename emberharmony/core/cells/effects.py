@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from emberharmony.core import selection
 from emberharmony.core.cells.blocks import Held
 from emberharmony.core.cells.cell import Cell, accumulating
-from emberharmony.core.cells.overwriting import WATCHES
 from emberharmony.core.state.commits import Step, commit
-from emberharmony.core.state.draws import NotNowError, recording
+from emberharmony.core.state.draws import NotNowError
 
 Made = Callable[[dict[Any, Any], bool], None]
 """Makes a step of an optimizer: takes the gradients by cell, and whether the cells lose theirs."""
@@ -91,11 +90,11 @@ class Effects:
         before, home = self.gradient(cell), selection.active().backend.home
         self.exchange(cell, (gradient if before is None else selection.active().add(before, gradient), home))
 
-    def postpone(self, step: _Step, cells: Sequence[Cell]) -> None:
-        """Notes a step of an optimizer that changes these cells."""
-        self.close(step)
+    def postpone(self, make: Made, gradients: dict[Any, Any], cells: Sequence[Cell], clear: bool) -> None:
+        """Notes a step of an optimizer that changes these cells; see `optim.stepping.perform`."""
+        self.close(_Step(make, gradients, clear))
         self.changing.update(cells)
-        if step.clear:
+        if clear:
             self._gradients.update(dict.fromkeys(cells))
 
     def close(self, step: _Step | None = None) -> None:
@@ -132,20 +131,3 @@ class Effects:
             commit(steps)
             if step:
                 step.make({cell: next(rest) for cell in step.gradients}, step.clear)
-
-
-def perform(make: Made, gradients: dict[Any, Any], cells: Callable[[], Sequence[Cell]], clear: bool) -> None:
-    """Makes a step of an optimizer; after the function, if one is being recorded.
-
-    Args:
-        make: makes the step.
-        gradients: the gradients that it takes, by cell.
-        cells: returns the cells that it may change.
-        clear: whether these lose their gradients.
-    """
-    block = recording() if WATCHES else None
-    if block is not None:
-        block.effects.postpone(_Step(make, gradients, clear), cells())
-    else:
-        run_uncompiled = selection.active().backend.run_uncompiled
-        make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)

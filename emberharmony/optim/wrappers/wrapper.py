@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from emberharmony import Buffer, Parameter, ops
-from emberharmony.core.cells.effects import perform
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.types import Tensor
 from emberharmony.optim.groups import State, require_gradient
 from emberharmony.optim.optimizer import Optimizer
 from emberharmony.optim.saved import on_active_backend
-from emberharmony.optim.stepping import StepPlan
+from emberharmony.optim.stepping import StepPlan, perform
 
 
 class Wrapper:
