@@ -380,4 +380,4 @@ def _flag(parameter: OpParameter, value: Any) -> bool:
     raise ArgumentTypeError(f"{parameter.name} must be True or False, got {value!r:.60}")
 
 
-op_globals.publish(slow=slow, rescue=rescue, judge=judge, uncalled=_Uncalled())
+op_globals.publish(slow=slow, rescue=rescue, judge=judge, uncalled=_Uncalled(), traced_tensor=None)

@@ -3,6 +3,7 @@
 from operator import attrgetter
 from typing import Any, NoReturn
 
+from emberharmony.core import op_globals
 from emberharmony.core.errors import TracedTensorError
 from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, op_of
@@ -110,3 +111,6 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         raise TracedTensorError(
             outside_function_message(what, f"ops.{name}" if name in OPS else "the functions of ops"), self
         )
+
+
+op_globals.publish(traced_tensor=TracedTensor)

@@ -19,6 +19,10 @@ An op has several sources. *Looked up*, it asks which backend is active and call
                 return numpy_wrap(x1)
         if x2.__class__ is parameter or x1.__class__ is parameter:
             return numpy__add(x1.of(numpy_bound) if x1.__class__ is parameter else x1, ...)
+        if x1.__class__ is traced_tensor:
+            return x1.run(numpy_backend, "add", (x1, x2))
+        if x2.__class__ is traced_tensor and x1.__class__ is numpy_type:
+            return x2.run(numpy_backend, "add", (x1, x2))
         return slow(numpy_backend, "add", (x1, x2))
 
 The result takes the place of a parameter, and `rescue` itself asks Python for the exception, because a function with
@@ -266,6 +270,18 @@ def _fast_path_tests(shape: Shape, when: str, weak: str, plain: str, exact: bool
     return tensors, tests
 
 
+def _lines_for_traced(shape: Shape, tensors: Sequence[int]) -> list[str]:
+    """Returns the lines by which one of the first two operands, if it is traced, hands the call to its tape.
+
+    Behind the fast path, so they cost it nothing. `slow` does the same for every substitute at any place.
+    """
+    run = f"run(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"
+    lines = [f"if p0.__class__ is traced_tensor: return p0.{run}"] if tensors[0] == 0 else []
+    if tensors[:2] == [0, 1]:
+        lines.append(f"if p1.__class__ is traced_tensor and p0.__class__ is native_type: return p1.{run}")
+    return lines
+
+
 def compiled_source(
     shape: Shape,
     when: str,
@@ -318,5 +334,6 @@ def compiled_source(
         # Behind the test, so calls with native tensors alone do not pay for it. The first is rarely a parameter.
         cells = " or ".join(f"p{i}.__class__ is parameter" for i in (*tensors[1:], *tensors[:1]))
         lines.append(f"if {cells}: return native_again({_arguments_with_tensors(shape, tensors)})")
+        lines += _lines_for_traced(shape, tensors)
         lines.append(f"return slow(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})")
     return f"def template({signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)

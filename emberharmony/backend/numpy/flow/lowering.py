@@ -358,6 +358,7 @@ def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
         "native_float64": backend.dtypes.get("float64"),
         "native_tensors": backend.as_tensors,
         "native_wrap": lambda result: result,
+        "traced_tensor": None,
         "parameter": None,  # a recorded function gets the tensors of parameters
         **dict.fromkeys(("slow", "rescue", "judge"), lambda *_: None),
     }
