@@ -10,13 +10,15 @@ import importlib
 import os
 import shlex
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 from emberharmony.backend.shared.random_streams import start_streams
+from emberharmony.core.registry import OPS
+from emberharmony.rules import RULES
 from tests.sampling import PROFILE, SEED, VARIABLE, WHOLE, XLA_FLAGS, is_tried, place
 
 settings.register_profile("quick", max_examples=25, deadline=None, derandomize=not SEED)
@@ -43,6 +45,16 @@ def backend(ember_backend: str) -> str:
     if ember_backend == "dask":
         _prepare_dask()
     return ember_backend
+
+
+@pytest.fixture
+def own_ops() -> Iterator[None]:
+    """Removes the ops that a test registers, which later tests would take for those of the library."""
+    before = set(OPS)
+    yield
+    for name in set(OPS) - before:
+        del OPS[name]
+        RULES.pop(name, None)
 
 
 @functools.cache

@@ -1,25 +1,15 @@
 """Runs the examples of docs/gradients.md on every backend."""
 
 import doctest
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from emberharmony.core.registry import OPS
-from emberharmony.rules import RULES
 
 PAGE = Path(__file__).parents[1] / "docs" / "gradients.md"
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 
-@pytest.fixture(autouse=True)
-def _unregister() -> Iterator[None]:
-    yield
-    OPS.pop("hardened", None)
-    RULES.pop("hardened", None)
-
-
+@pytest.mark.usefixtures("own_ops")
 def test_the_examples_of_the_page_give_the_results_that_they_show(backend: str) -> None:
     text = PAGE.read_text(encoding="utf-8").replace("```", "")
     example = doctest.DocTestParser().get_doctest(text, {"__name__": "page"}, PAGE.name, str(PAGE), 0)

@@ -53,7 +53,7 @@ def test_an_import_leaves_the_garbage_collector_on_or_off_as_before(enabled: boo
     start = "" if enabled else "gc.disable();"
     assert run(f"import gc; {start} from emberharmony import ops; print(gc.isenabled())") == str(enabled)
     failing = (
-        "import gc, sys; sys.modules['numpy'] = None\n"
+        "import gc, sys; sys.modules['emberharmony.core.dispatch'] = None\n"
         f"{start}\n"
         "try:\n    from emberharmony import ops\n"
         "except ImportError:\n    print(gc.isenabled())"

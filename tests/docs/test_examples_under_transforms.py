@@ -4,7 +4,6 @@ import doctest
 import functools
 import re
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.core.registry import OPS
 from emberharmony.errors import EmberError
-from emberharmony.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
@@ -33,15 +30,13 @@ SECTIONS = {"gradients.md": _page("gradients.md").replace("```", "")} | {
 
 
 @pytest.fixture
-def example(title: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[doctest.DocTest]:
+def example(title: str, monkeypatch: pytest.MonkeyPatch, own_ops: None) -> doctest.DocTest:
     section = SECTIONS[title]
     for package in re.findall(r"^>>> (?:from|import) (\w+)", section, re.MULTILINE):
         if package != "einops_backend":
             pytest.importorskip(package)
     monkeypatch.syspath_prepend(ROOT / "examples" / "adapters")
-    yield doctest.DocTestParser().get_doctest(section, {"__name__": "page"}, title, None, 0)
-    OPS.pop("hardened", None)
-    RULES.pop("hardened", None)
+    return doctest.DocTestParser().get_doctest(section, {"__name__": "page"}, title, None, 0)
 
 
 def _run(example: doctest.DocTest) -> None:
