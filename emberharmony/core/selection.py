@@ -22,7 +22,7 @@ from sys import getrefcount
 from typing import Any
 
 from emberharmony.core import op_globals
-from emberharmony.core.deferred import import_now
+from emberharmony.core.deferred import import_what_ops_reach
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
 from emberharmony.core.registry import OPS, complete
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
@@ -169,10 +169,7 @@ def _direct(backend: Any) -> Iterable[Step]:
     """Returns the steps that make a backend's ops direct; they do nothing if an override is used before they run."""
     bound = backend.bound
     if backend.eager:
-        import_now("numpy")
-        import_now("emberharmony.backend.shared")
-        import_now("emberharmony.ops")
-        import_now("emberharmony.transforms.trees")
+        import_what_ops_reach()
         for name in list(OPS):
             getattr(bound, name)
     return if_unchanged(_PROCESS, "overridden", False, bound._made_direct)

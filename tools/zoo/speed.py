@@ -52,6 +52,7 @@ def floating(tree: Any) -> list[Any]:
 
 def ratios(name: str, backend: str, compiled: bool) -> tuple[float, float, float]:
     """Returns the times of a model over PyTorch's: forward, and with backward; and the noise floor."""
+    torch.compiler.reset()  # which notes by the names of functions here what differs between models
     torch.manual_seed(0)
     module, args, kwargs = MODELS[name]()
     module.eval()

@@ -10,7 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from emberharmony import nn, ops
+from emberharmony.backend.torch.flow import compilation
 from emberharmony.backend.torch.flow.guards import changing
+from emberharmony.core import selection
 
 activation = ops.relu
 scale = 2.0
@@ -182,3 +184,13 @@ def test_a_class_of_the_package_that_a_caller_names_is_guarded() -> None:
         assert changing([guard]) == [True]
     guard = SimpleNamespace(name="L['kind']", guard_type="HASATTR", value=nn.Linear, has_value=True)
     assert changing([guard]) == [False]
+
+
+def test_tracing_in_a_block_imports_what_ops_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(compilation, "import_what_ops_reach", lambda: imported.append("all"))
+    monkeypatch.setattr(compilation, "_Entries", type("_Entries", (), {}))
+    with ops.use_backend("torch"):
+        compilation._traceable(selection.active())
+        compilation._traceable(selection.active())
+    assert imported == ["all"]
