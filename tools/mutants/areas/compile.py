@@ -198,4 +198,22 @@ MUTANTS = [
         tests=(f"{OPS} -k compiles_nothing {TORCH}",),
         why="a function of which PyTorch compiles nothing raises its RuntimeError",
     ),
+    Mutant(
+        name="checked-calls-of-compiled-functions",
+        module="emberharmony/backend/torch/flow/compilation.py",
+        function="TorchFunction.__call__",
+        original="self._in_transform() or checking()",
+        replacement="self._in_transform()",
+        tests=(f"{OPS} -k checked_mode_runs {TORCH}",),
+        why="a compiled function reads indices out of bounds in a checked block",
+    ),
+    Mutant(
+        name="small-sums-are-not-recorded",
+        module="emberharmony/backend/numpy/flow/lowering.py",
+        function="_sum_of_few",
+        original="_reduce(emit, np.add, x, axis, keepdims) if out is ... else None",
+        replacement="_reduce(emit, np.add, x, axis, keepdims)",
+        tests=(f"{OPS} -k as_a_whole_and_once --ember-backend numpy",),
+        why="a rule that takes the call that it makes itself never ends, and nothing with a small sum is compiled",
+    ),
 ]

@@ -222,15 +222,15 @@ class TorchFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the result of the function."""
-        if self._is_whole and not (selection.is_overridden() or self._in_transform() or is_watched() or checking()):
+        if self._in_transform() or checking():
+            return self._fn(*args, **kwargs)
+        if self._is_whole and not (selection.is_overridden() or is_watched()):
             STREAM.get()  # as below
             try:
                 return self._whole(*args, **kwargs)
             except Exception as error:
                 if not _is_compilers(error, _WHOLE):
                     raise
-        if self._in_transform() or checking():
-            return self._fn(*args, **kwargs)
         if is_watched():
             # torch.compile would translate NumPy calls into PyTorch ops, and silently lose the gradient; uncompiled,
             # such a call raises TracedTensorError.
