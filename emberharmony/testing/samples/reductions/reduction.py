@@ -47,6 +47,20 @@ _SPREAD = (case(_FAR), case(_CUBE, 1, correction=1), case(_CUBE, 1, correction=3
 _ARG = (case(_CUBE), case(_CUBE, 1), case(_CUBE, -1, True), case(_NAN, 1), case(np.asarray(2.5)))
 _RUN = (case(_CUBE), case(_CUBE, 1), case(_LONG[:3000]), case(np.asarray(2.5)))
 
+
+def _with_index(op: str, values: Any, indices: Any) -> Sample:
+    return Sample(
+        op,
+        lambda x, axis=None, keepdims=False: tuple(f(x, axis, keepdims=keepdims) for f in (values, indices)),
+        _ARG,
+        dtypes=REAL,
+        integers=WHOLE,
+        result=("promoted", "int64"),
+        differentiable=True,
+        refuses=((ShapeError, case(NO_ROWS, 0)),),
+    )
+
+
 _INITIAL = (case(_CUBE, 1), case(_CUBE, -1, include_initial=True), case(_CUBE[0, 0], include_initial=True))
 
 
@@ -165,32 +179,8 @@ SAMPLES = [
         result="int64",
         refuses=((ShapeError, case(NO_ROWS, 0)),),
     ),
-    Sample(
-        "max_and_argmax",
-        lambda x, axis=None, keepdims=False: (
-            np.max(x, axis, keepdims=keepdims),
-            np.argmax(x, axis, keepdims=keepdims),
-        ),
-        _ARG,
-        dtypes=REAL,
-        integers=WHOLE,
-        result=("promoted", "int64"),
-        differentiable=True,
-        refuses=((ShapeError, case(NO_ROWS, 0)),),
-    ),
-    Sample(
-        "min_and_argmin",
-        lambda x, axis=None, keepdims=False: (
-            np.min(x, axis, keepdims=keepdims),
-            np.argmin(x, axis, keepdims=keepdims),
-        ),
-        _ARG,
-        dtypes=REAL,
-        integers=WHOLE,
-        result=("promoted", "int64"),
-        differentiable=True,
-        refuses=((ShapeError, case(NO_ROWS, 0)),),
-    ),
+    _with_index("max_and_argmax", np.max, np.argmax),
+    _with_index("min_and_argmin", np.min, np.argmin),
     Sample(
         "cumsum",
         np.cumsum,
