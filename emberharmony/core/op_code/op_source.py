@@ -64,7 +64,7 @@ op that was not called yet says which parameter an unknown keyword means.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from emberharmony.core.code_flags import VARIADIC
 from emberharmony.core.registry import OpSpec
@@ -87,7 +87,7 @@ Variant = tuple[Shape, str, str, str, str, bool, bool, bool, bool]
 """What the source of a compiled op depends on: see `compiled_source`."""
 
 
-class Fast:
+class Fast(NamedTuple):
     """A native function that does all that the op's docstring says while `when` holds for native tensors.
 
     `when` and `weak` are expressions in which `{0}`, `{1}` stand for the op's parameters; `weak` is the condition
@@ -105,19 +105,12 @@ class Fast:
         whole: whether the op itself takes the tensors for which the condition does not hold, without a conversion.
     """
 
-    __slots__ = ("arguments", "native", "plain", "weak", "when", "whole")
-
-    def __init__(
-        self,
-        native: Callable[..., Any],
-        when: str,
-        weak: str = "",
-        plain: str = "",
-        arguments: str = "",
-        whole: bool = False,
-    ) -> None:
-        self.native, self.when, self.weak, self.plain = native, when, weak, plain
-        self.arguments, self.whole = arguments, whole
+    native: Callable[..., Any]
+    when: str
+    weak: str = ""
+    plain: str = ""
+    arguments: str = ""
+    whole: bool = False
 
 
 def fast(
