@@ -270,16 +270,16 @@ def by_threes(tensors: Any) -> list[Any]:
 def resnet(f: Any) -> Callable[..., Any]:
     """Returns the mean cross-entropy of the first blocks of the stages of ResNet-50, with fixed statistics."""
 
-    def normed(x: Any, kernel: Any, stride: int, scale: Any, offset: Any) -> Any:
+    def conv_and_norm(x: Any, kernel: Any, stride: int, scale: Any, offset: Any) -> Any:
         return f.add(f.multiply(f.conv(x, kernel, stride), scale), offset)
 
     def loss(*tensors: Any) -> Any:
         *blocks, head, head_bias, x, targets = tensors
         for i, (_, _, _, stride) in enumerate(STAGES):
             (k1, s1, o1), (k2, s2, o2), (k3, s3, o3), (k4, s4, o4) = by_threes(blocks[12 * i : 12 * i + 12])
-            y = f.relu(normed(x, k1, 1, s1, o1))
-            y = f.relu(normed(y, k2, stride, s2, o2))
-            x = f.relu(f.add(normed(y, k3, 1, s3, o3), normed(x, k4, stride, s4, o4)))
+            y = f.relu(conv_and_norm(x, k1, 1, s1, o1))
+            y = f.relu(conv_and_norm(y, k2, stride, s2, o2))
+            x = f.relu(f.add(conv_and_norm(y, k3, 1, s3, o3), conv_and_norm(x, k4, stride, s4, o4)))
         return f.loss(f.linear(f.pixels(x), head, head_bias), targets)
 
     return loss

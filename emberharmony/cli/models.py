@@ -47,16 +47,16 @@ def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
             raise click.UsageError(f"{what}: there is no file {place}")
         with importing_from(os.path.dirname(os.path.abspath(place))):
             names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
-            return _called(names, name, place, what, is_made)
+            return _object_named(names, name, place, what, is_made)
     with importing_from(os.getcwd()):
         try:
             names = vars(importlib.import_module(place))
         except ModuleNotFoundError as error:
             raise click.UsageError(f"{what}: {error}; a file is given as FILE.py:NAME") from error
-        return _called(names, name, place, what, is_made)
+        return _object_named(names, name, place, what, is_made)
 
 
-def _called(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:
+def _object_named(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:
     if name not in names:
         raise click.UsageError(f"{what}: {place} has no {name}{suggest(name, names)}")
     made = names[name]
