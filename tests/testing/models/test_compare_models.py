@@ -349,7 +349,7 @@ def test_libraries_of_models_are_imported_only_when_given(pair: tuple[str, str])
             *(LAYERS[name] for name in pair),
             "report = emberharmony.compare(*nets, np.ones((1, 3), 'float32'))",
             "assert report.ok, report.table()",
-            "names = ('torch', 'mlx', 'jax', 'keras', 'flax', 'equinox', 'tensorflow')",
+            "names = ('torch', 'mlx', 'jax', 'keras', 'flax', 'equinox', 'tensorflow', 'torch._dynamo')",
             "print(*[name for name in names if name in sys.modules])",
         ]
     )
@@ -357,6 +357,17 @@ def test_libraries_of_models_are_imported_only_when_given(pair: tuple[str, str])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
     wanted = set().union(*(NEEDS.get(name, {name}) for name in pair))
     assert set(done.stdout.split()) == wanted, done.stderr
+
+
+def test_a_compiled_model_is_compared_module_by_module() -> None:
+    def net(eps: float) -> Any:
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.LayerNorm(8, eps=eps), torch.nn.Linear(8, 2))
+
+    compiled = torch.compile(net(1e-2), backend="eager")
+    first = emberharmony.compare(net(1e-5), compiled, X[..., :4]).first
+    assert (first.path, first.wrong, first.options) == ("Sequential.1", "torch (2)", {"eps": (1e-5, 1e-2)})
+    assert emberharmony.compare(net(1e-2), compiled, X[..., :4]).ok
 
 
 def test_models_of_a_registered_library_are_compared(monkeypatch: Any) -> None:

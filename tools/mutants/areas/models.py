@@ -193,6 +193,15 @@ MUTANTS = [
         why="an attention with a mask in a buffer is paired with another module of the size of its weights",
     ),
     Mutant(
+        name="models-float64-imports-a-compiler",
+        module="emberharmony/testing/models/adapters/torch.py",
+        function="Wide._should_skip_dynamo",
+        original="False",
+        replacement="True",
+        tests=("tests/testing/models/test_compare_models.py -k imported",),
+        why="a comparison imports torch._dynamo, which takes 70 MB",
+    ),
+    Mutant(
         name="models-float64-is-never-rounded",
         module="emberharmony/testing/models/runs.py",
         function="Runs.narrows",

@@ -63,6 +63,7 @@ class MlxModels(Adapter):
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
+            stack.callback(mx.clear_cache)  # blocks of float64 weights, which the next run of a model does not need
             stack.enter_context(mx.stream(mx.cpu))
             stack.enter_context(exact())
             mx.disable_compile()

@@ -1,6 +1,7 @@
 """Models of PyTorch: `torch.nn.Module`."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,10 @@ _PICKS = ("aten::embedding", "aten::index_select", "aten::index.Tensor", "aten::
 
 class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Computes in float64 what would be computed in a narrower dtype; parameters stay as they are."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # PyTorch would import torch._dynamo, which takes 70 MB and seconds; `wide` runs nothing compiled
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs a kernel."""
@@ -58,6 +63,12 @@ class Mixed(TorchFunctionMode):
         if torch.float64 in kinds and kinds & set(_NARROW) and not getattr(func, "__name__", "").endswith("_"):
             args, kwargs = _map_tensors(_to_float64, args), _map_tensors(_to_float64, kwargs)
         return func(*args, **kwargs)
+
+
+def _run_eagerly() -> contextlib.AbstractContextManager[Any]:
+    """Lets what `torch.compile` made run without its compiled code in the block."""
+    compiles = "torch._dynamo" in sys.modules  # which nothing compiled can be without
+    return torch.compiler.set_stance("force_eager") if compiles else contextlib.nullcontext()
 
 
 def _tensors(value: Any) -> Iterator[Any]:
@@ -127,7 +138,8 @@ class TorchModels(Adapter):
                 handles.append(module.register_forward_pre_hook(before, with_kwargs=True, prepend=False))
                 handles.append(module.register_forward_hook(after))
         try:
-            yield
+            with _run_eagerly():  # the hooks are Python code, and would be compiled too
+                yield
         finally:
             for handle in handles:
                 handle.remove()
@@ -141,7 +153,7 @@ class TorchModels(Adapter):
         try:
             for tensor, data in narrow:  # PyTorch 2.13 compares the dtypes of input and weights before its kernel
                 tensor.data = _to_float64(data)
-            with Mixed(), Wide():  # type: ignore[no-untyped-call]
+            with _run_eagerly(), Mixed(), Wide():  # type: ignore[no-untyped-call]
                 yield
         finally:
             torch.set_default_dtype(before)
