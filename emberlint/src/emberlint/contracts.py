@@ -32,10 +32,10 @@ class Graph:
         self.edges: Edges = {module: tuple(self._module_imports(project, path)) for module, path in self.paths.items()}
 
     def _module_imports(self, project: Project, path: str) -> Iterator[tuple[str, Import]]:
-        for one in project.imports(path):
-            module = self._module(one.target)
-            if module is not None and not one.typing_only:
-                yield module, one
+        for import_ in project.imports(path):
+            module = self._module(import_.target)
+            if module is not None and not import_.typing_only:
+                yield module, import_
 
     def _module(self, target: str) -> str | None:
         """Returns the module that an import of `a.b.name` loads: the longest prefix that is a module, or None."""
@@ -93,28 +93,28 @@ def _pairs(contract: Contract) -> Iterator[tuple[str, str]]:
             if contract.type == "independence":
                 yield from ((high, low) for low in lower for high in members)
         if independent:
-            yield from ((one, other) for one in members for other in members if one != other)
+            yield from ((member, other) for member in members for other in members if member != other)
 
 
 def _members(layer: str) -> tuple[list[str], bool]:
-    mark = ":" if ":" in layer else "|"
-    return [word.strip() for word in layer.split(mark)], mark == "|"
+    separator = ":" if ":" in layer else "|"
+    return [word.strip() for word in layer.split(separator)], separator == "|"
 
 
 def _forbidden_imports(graph: Graph, contract: Contract, pairs: Sequence[tuple[str, str]]) -> Iterator[Breach]:
     """Yields the forbidden direct imports, and the chains through modules that the contract does not name."""
-    named = {word for pair in pairs for word in pair}
+    named_layers = {word for pair in pairs for word in pair}
     for importer in sorted({low for low, _ in pairs}):
         targets = [high for low, high in pairs if low == importer]
         for module in sorted(graph.below(importer)):
-            yield from _chains(graph, contract, module, targets, named)
+            yield from _chains(graph, contract, module, targets, named_layers)
 
 
 def _chains(graph: Graph, contract: Contract, module: str, targets: Sequence[str], named: set[str]) -> Iterator[Breach]:
-    for imported, at in graph.edges[module]:
+    for imported, line in graph.edges[module]:
         chain = _path(graph, imported, targets, named, {module})
         if chain is not None:
-            yield Breach(graph.paths[module], at, (module, *chain), contract.name)
+            yield Breach(graph.paths[module], line, (module, *chain), contract.name)
 
 
 def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], seen: set[str]) -> tuple[str, ...] | None:
@@ -127,10 +127,10 @@ def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], see
             return chain
         if any(is_in(chain[-1], one) for one in named):
             continue  # the imports of a named module are judged on their own
-        for following, _ in graph.edges[chain[-1]]:
-            if following not in seen:
-                seen.add(following)
-                queue.append((*chain, following))
+        for next_module, _ in graph.edges[chain[-1]]:
+            if next_module not in seen:
+                seen.add(next_module)
+                queue.append((*chain, next_module))
     return None
 
 
@@ -140,6 +140,6 @@ def _protected_imports(graph: Graph, contract: Contract) -> Iterator[Breach]:
     for module, edges in graph.edges.items():
         if any(is_in(module, friend) for friend in friends):
             continue
-        for imported, at in edges:
-            if any(is_in(imported, one) for one in contract.modules):
-                yield Breach(graph.paths[module], at, (module, imported), contract.name)
+        for imported, line in edges:
+            if any(is_in(imported, module) for module in contract.modules):
+                yield Breach(graph.paths[module], line, (module, imported), contract.name)

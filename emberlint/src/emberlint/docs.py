@@ -76,7 +76,9 @@ def _default(value: object) -> str:
     if isinstance(value[0], str):
         return ", ".join(f"`{one}`" for one in value)
     roles = {role: [pattern for pattern, other in value if other == role] for _, role in value}
-    return "; ".join(f"{role}: " + ", ".join(f"`{one}`" for one in patterns) for role, patterns in roles.items())
+    return "; ".join(
+        f"{role}: " + ", ".join(f"`{pattern}`" for pattern in patterns) for role, patterns in roles.items()
+    )
 
 
 def _options() -> Iterator[str]:
@@ -106,8 +108,10 @@ def _rules() -> Iterator[str]:
 
 def _repair(rule: AnyRule) -> str:
     """Returns the options that repair the examples of a rule."""
-    safe = {not one.unsafe for one in rule.INVALID if one.fixed is not None}
-    return ", ".join(f"`{how}`" for how, is_safe in (("--fix", True), ("--unsafe-fixes", False)) if is_safe in safe)
+    safeties = {not one.unsafe for one in rule.INVALID if one.fixed is not None}
+    return ", ".join(
+        f"`{option}`" for option, is_safe in (("--fix", True), ("--unsafe-fixes", False)) if is_safe in safeties
+    )
 
 
 @click.command()

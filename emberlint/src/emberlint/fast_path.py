@@ -53,7 +53,7 @@ def answer(words: Sequence[str]) -> int | None:
 
 
 def _lines(found: Entries, settings: Settings) -> Iterator[str]:
-    shown = shown_paths(found, settings)
+    paths = shown_paths(found, settings)
     for path, entries in found.items():
-        start = f"{shown[path]}:"
+        start = f"{paths[path]}:"
         yield start + f"\n{start}".join(entries) + "\n"

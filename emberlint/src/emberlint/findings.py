@@ -82,5 +82,5 @@ def decode_finding(data: Encoded) -> Finding:
     """Returns the finding that `encode_finding` encoded."""
     # Tables and `_make` are several times faster than calls of the classes, of which a run decodes ten thousands.
     tier, reason, fix = data[8:11]
-    known = None if fix is None else Fix._make((_SAFETIES[fix[0]], *fix[1:]))
-    return Finding._make((*data[:8], _TIERS[tier], reason, known, *data[11:]))
+    decoded_fix = None if fix is None else Fix._make((_SAFETIES[fix[0]], *fix[1:]))
+    return Finding._make((*data[:8], _TIERS[tier], reason, decoded_fix, *data[11:]))

@@ -42,7 +42,7 @@ class Inventory:
         self.files += 1
         for node in file.index.nodes(ast.Import):
             self.imports.update(
-                root for root in (one.name.partition(".")[0] for one in node.names) if root in file.foreign
+                root for root in (name.name.partition(".")[0] for name in node.names) if root in file.foreign
             )
         for source in file.index.nodes(ast.ImportFrom):
             root = (source.module or "").partition(".")[0]
@@ -68,17 +68,21 @@ class Inventory:
 
     def totals(self) -> dict[str, int]:
         """Returns how many uses need only a new name, need other arguments, or have no op."""
-        known = sum(count for name, count in self.counts.items() if _op_for(name) is not None)
+        count_with_op = sum(count for name, count in self.counts.items() if _op_for(name) is not None)
         renames = self.plain.total()
-        return {"renames": renames, "other arguments": known - renames, "no op": self.counts.total() - known}
+        return {
+            "renames": renames,
+            "other arguments": count_with_op - renames,
+            "no op": self.counts.total() - count_with_op,
+        }
 
 
 def _annotations(file: SourceFile) -> frozenset[ast.AST]:
     """Returns every node inside an annotation of a parameter, a result or a variable."""
     nodes = file.index.nodes
-    annotations = [one.annotation for one in nodes(ast.arg, ast.AnnAssign)]
-    annotations += [one.returns for one in nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
-    return frozenset(node for one in annotations if one is not None for node in ast.walk(one))
+    annotations = [node.annotation for node in nodes(ast.arg, ast.AnnAssign)]
+    annotations += [node.returns for node in nodes(ast.FunctionDef, ast.AsyncFunctionDef)]
+    return frozenset(node for annotation in annotations if annotation is not None for node in ast.walk(annotation))
 
 
 def _methods(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:

@@ -87,36 +87,50 @@ class Options(NamedTuple):
 @click.pass_context
 def check(ctx: click.Context, /, **given: Any) -> None:
     """Check files and folders; `-` is standard input."""
-    asked = Options(**given)
-    if STDIN in asked.paths and len(asked.paths) > 1:
+    requested_options = Options(**given)
+    if STDIN in requested_options.paths and len(requested_options.paths) > 1:
         raise UsageError("`-` (standard input) cannot be combined with other paths")
-    if asked.stdin_filename is not None and STDIN not in asked.paths:
+    if requested_options.stdin_filename is not None and STDIN not in requested_options.paths:
         raise UsageError("--stdin-filename needs the path `-` (standard input)")
-    if asked.add_ignore and (asked.fix or asked.unsafe_fixes or asked.baseline_update or STDIN in asked.paths):
+    if requested_options.add_ignore and (
+        requested_options.fix
+        or requested_options.unsafe_fixes
+        or requested_options.baseline_update
+        or STDIN in requested_options.paths
+    ):
         raise UsageError(
             "--add-ignore takes no repairs, no --baseline-update and no standard input; run `emberlint fix` first"
         )
-    if asked.watch:
-        _watch(asked)
+    if requested_options.watch:
+        _watch(requested_options)
         return
-    if asked.explain_inference is not None:
-        _explain(asked.explain_inference)
+    if requested_options.explain_inference is not None:
+        _explain(requested_options.explain_inference)
         return
-    places = [asked.stdin_filename or Path("stdin.py") if path == STDIN else path for path in asked.paths]
-    parts = _parts(asked, places)
-    if asked.show_settings:
+    places = [
+        requested_options.stdin_filename or Path("stdin.py") if path == STDIN else path
+        for path in requested_options.paths
+    ]
+    parts = _parts(requested_options, places)
+    if requested_options.show_settings:
         click.echo(_settings_text(parts[0].settings))
         return
-    if (asked.diff and not asked.add_ignore) or asked.fix or asked.unsafe_fixes:
-        would_change = [_repair(asked, part) for part in parts]
-        if asked.diff or STDIN in asked.paths:
-            ctx.exit(1 if any(would_change) and not asked.exit_zero else 0)
-    if asked.add_ignore:
-        would_change = [_silence(_findings(asked, part)[0], part.settings, asked) for part in parts]
-        if asked.diff:
-            ctx.exit(1 if any(would_change) and not asked.exit_zero else 0)
-    findings = _report(asked, parts)
-    ctx.exit(1 if findings and not asked.exit_zero else 0)
+    if (
+        (requested_options.diff and not requested_options.add_ignore)
+        or requested_options.fix
+        or requested_options.unsafe_fixes
+    ):
+        would_change = [_repair(requested_options, part) for part in parts]
+        if requested_options.diff or STDIN in requested_options.paths:
+            ctx.exit(1 if any(would_change) and not requested_options.exit_zero else 0)
+    if requested_options.add_ignore:
+        would_change = [
+            _silence(_findings(requested_options, part)[0], part.settings, requested_options) for part in parts
+        ]
+        if requested_options.diff:
+            ctx.exit(1 if any(would_change) and not requested_options.exit_zero else 0)
+    findings = _report(requested_options, parts)
+    ctx.exit(1 if findings and not requested_options.exit_zero else 0)
 
 
 class Part(NamedTuple):
@@ -130,21 +144,23 @@ class Part(NamedTuple):
 
 def _parts(asked: Options, places: Sequence[Path]) -> list[Part]:
     """Returns the project that the places are in, and those inside of it that have settings of their own."""
-    given = asked.min_tier, asked.exclude, asked.target_version, asked.preset
-    settings = options.settings_for(places, *given)
+    cli_settings = asked.min_tier, asked.exclude, asked.target_version, asked.preset
+    settings = options.settings_for(places, *cli_settings)
     if STDIN in asked.paths:
         return [Part(settings, _choice(asked, settings), {}, relative(places[0], settings.root))]
     files = options.files_for(places, settings, asked.force_exclude)
     inner = options.nested_projects(files, settings)
-    taken = {file for some in inner.values() for file in some.values()}
-    own = {path: file for path, file in files.items() if file not in taken}
-    parts = [Part(settings, _choice(asked, settings), own)]
-    named = {path.absolute() for path in places if path.is_file() and not asked.force_exclude}
-    for root, some in inner.items():
-        at = options.settings_at(root, *given)
-        excluded = one_of(at.exclude)
-        kept = {path: file for path, file in some.items() if file.absolute() in named or not excluded(path)}
-        parts.append(Part(at, _choice(asked, at), kept))
+    nested_paths = {file for nested_files in inner.values() for file in nested_files.values()}
+    own_files = {path: file for path, file in files.items() if file not in nested_paths}
+    parts = [Part(settings, _choice(asked, settings), own_files)]
+    named_paths = {path.absolute() for path in places if path.is_file() and not asked.force_exclude}
+    for root, nested_files in inner.items():
+        local_settings = options.settings_at(root, *cli_settings)
+        is_excluded = one_of(local_settings.exclude)
+        kept = {
+            path: file for path, file in nested_files.items() if file.absolute() in named_paths or not is_excluded(path)
+        }
+        parts.append(Part(local_settings, _choice(asked, local_settings), kept))
     return parts
 
 
@@ -157,8 +173,8 @@ def _report(asked: Options, parts: Sequence[Part]) -> list[Finding]:
     findings: list[Finding] = []
     count = 0
     for part in parts:
-        some, files = _findings(asked, part)
-        findings += options.at_hand(some, part.settings)
+        part_findings, files = _findings(asked, part)
+        findings += options.at_hand(part_findings, part.settings)
         count += files
     _print(findings, count, asked, asked.form or parts[0].settings.output_format)
     return findings
@@ -173,11 +189,15 @@ def _watch(asked: Options) -> None:
         raise UsageError("--watch only checks files: it takes no repairs, no --explain-inference and no standard input")
 
     def look() -> object:
-        watched: list[Path] = []
+        watched_paths: list[Path] = []
         for part in _parts(asked, asked.paths):
             baseline = _baseline(asked, part.settings)
-            watched += [part.settings.root / "pyproject.toml", *part.files.values(), *([baseline] if baseline else [])]
-        return stamps(watched)
+            watched_paths += [
+                part.settings.root / "pyproject.toml",
+                *part.files.values(),
+                *([baseline] if baseline else []),
+            ]
+        return stamps(watched_paths)
 
     def act() -> None:
         _report(asked, _parts(asked, asked.paths))
@@ -193,7 +213,7 @@ def _findings(asked: Options, part: Part) -> tuple[list[Finding], int]:
         from emberlint.run.changed import changed_lines, is_changed
 
         changed = changed_lines(part.settings.root, asked.diff_base)
-        findings = [one for one in findings if is_changed(one, changed)]
+        findings = [finding for finding in findings if is_changed(finding, changed)]
     return findings, len(report.paths)
 
 
@@ -201,12 +221,12 @@ def _silence(findings: Sequence[Finding], settings: Settings, asked: Options) ->
     """Writes comments on the lines of findings, or shows them with --diff; returns whether any file changes."""
     from emberlint.run.ignore import silence
 
-    done = silence(findings, settings, write=not asked.diff)
-    for path, one in done.items() if asked.diff else ():
+    silenced_files = silence(findings, settings, write=not asked.diff)
+    for path, one in silenced_files.items() if asked.diff else ():
         click.echo("".join(one.change.diff(options.display_path(path, settings))), nl=False)
-    lines, files = sum(one.lines for one in done.values()), len(done)
+    lines, files = sum(file.lines for file in silenced_files.values()), len(silenced_files)
     click.echo(f"{lines} line{'s'[lines == 1 :]} in {files} file{'s'[files == 1 :]} silenced", err=True)
-    return bool(done)
+    return bool(silenced_files)
 
 
 def _check(asked: Options, part: Part) -> Report:
@@ -214,9 +234,9 @@ def _check(asked: Options, part: Part) -> Report:
     if stdin:
         return _check_stdin(asked, stdin, settings, choice)
     run_cache = None if asked.no_cache else RunCache(settings, choice.words, files)
-    known = None if run_cache is None else run_cache.recall()
-    if known is not None:
-        return Report(known, tuple(files))
+    recalled_report = None if run_cache is None else run_cache.recall()
+    if recalled_report is not None:
+        return Report(recalled_report, tuple(files))
     from emberlint.run.engine import check
     from emberlint.run.pool import default_jobs
 
@@ -236,11 +256,15 @@ def _repair(asked: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import RepairSession, repair_content, repair_file
 
-    settings, choice, files, known = part
-    if known:
-        results = {known: repair_content(known, options.read_stdin(), settings, choice.codes, asked.unsafe_fixes)}
+    settings, choice, files, accepted_findings = part
+    if accepted_findings:
+        results = {
+            accepted_findings: repair_content(
+                accepted_findings, options.read_stdin(), settings, choice.codes, asked.unsafe_fixes
+            )
+        }
         if not asked.diff:
-            click.echo(results[known].after, nl=False)
+            click.echo(results[accepted_findings].after, nl=False)
     else:
         session = RepairSession(settings, choice.codes, not asked.no_cache)
         results = {
@@ -268,13 +292,13 @@ def _accept(report: Report, settings: Settings, choice: RuleChoice, asked: Optio
         return report.findings
     from emberlint.run import baseline as accepted
 
-    checked = frozenset(report.paths)
+    checked_paths = frozenset(report.paths)
     if asked.baseline_update:
-        accepted.shrink(file, report.findings, checked)
+        accepted.shrink(file, report.findings, checked_paths)
     findings, left = accepted.apply(report.findings, accepted.read(file))
     judged = Counter({entry: count for entry, count in left.items() if entry.code in choice.codes})
     if "EMB905" in choice.codes:
-        findings += accepted.stale(file, relative(file, settings.root), judged, checked)
+        findings += accepted.stale(file, relative(file, settings.root), judged, checked_paths)
     return findings
 
 
@@ -287,7 +311,7 @@ def _print(findings: Sequence[Finding], files: int, asked: Options, form: str) -
     if lines:
         click.echo("\n".join(lines))
     if asked.statistics:
-        for (code, name), count in Counter((one.code, one.name) for one in findings).most_common():
+        for (code, name), count in Counter((finding.code, finding.name) for finding in findings).most_common():
             click.echo(f"{count:6} {code} {name}", err=quiet)
     if not quiet:
         click.echo(summary(len(findings), files), err=True)
@@ -309,17 +333,21 @@ def _explain(place: str) -> None:
         if notebook is not None:
             number = notebook.line(cell, number)
         file = file_among_others(relative(path, settings.root), text, settings)
-        known = [one if notebook is None else notebook.reword_lines(one) for one in file.inference.explain(number)]
+        explanations = [
+            one if notebook is None else notebook.reword_lines(one) for one in file.inference.explain(number)
+        ]
     except (SyntaxError, ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
-    click.echo("\n".join(known) if known else f"no expression other than a constant begins on line {number}")
+    click.echo(
+        "\n".join(explanations) if explanations else f"no expression other than a constant begins on line {number}"
+    )
 
 
 def _settings_text(settings: Settings) -> str:
     data = {
         **settings._asdict(),
         "min_tier": settings.min_tier.name if settings.min_tier else None,
-        "contracts": [one._asdict() for one in settings.contracts],
+        "contracts": [contract._asdict() for contract in settings.contracts],
         "parity": settings.parity._asdict(),
     }
     return json.dumps({key.replace("_", "-"): value for key, value in data.items()}, indent=2, default=str)

@@ -62,12 +62,12 @@ def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run
 
     _, layout = open_project(path)
     _known(backends, layout.names, "backend")
-    chosen = backends or layout.names
+    backend_names = backends or layout.names
     if not dry_run:
         # plan all first, so that a clash in any backend stops the run before anything is written
-        for backend in chosen:
+        for backend in backend_names:
             plan(*open_project(path), backend, wanted)
-    for backend in chosen:
+    for backend in backend_names:
         project, layout = open_project(path)
         move_plan = plan(project, layout, backend, wanted)
         if not move_plan.changes:
@@ -122,12 +122,12 @@ def main(
     except MigrationError as error:
         click.echo(f"nothing was changed:\n{error}", err=True)
         sys.exit(1)
-    shown = _render(op_matrix, form, verbose)
+    matrix_text = _render(op_matrix, form, verbose)
     if output is None:
-        click.echo(shown, nl=False)
+        click.echo(matrix_text, nl=False)
     else:
         try:
-            output.write_text(shown, encoding="utf-8")
+            output.write_text(matrix_text, encoding="utf-8")
         except OSError as error:
             click.echo(f"error: {output} cannot be written: {error.strerror}", err=True)
             sys.exit(2)

@@ -78,34 +78,34 @@ def port(
         raise UsageError("--backend says where the tests of --check-run run: give that too")
     project_settings = options.settings_for(paths)
     # Backends and tests below a folder stay native; a file that is named is ported whatever its role.
-    named = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
-    settings = project_settings.with_(roles=(*named, *project_settings.roles, ("**", "frontend")))
+    path_roles = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
+    settings = project_settings.with_(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
-    own = own_methods(files.values(), libraries_with().keys())
+    own_names = own_methods(files.values(), libraries_with().keys())
     library = Library(Modules(settings))
     results: dict[str, Any] = {}
     changed: dict[str, tuple[str, Path, Repaired]] = {}
 
     def rewrite(path: str, file: Path, modules: str = "", is_left: bool = False) -> None:
-        shown = options.display_path(path, settings)
+        shown_path = options.display_path(path, settings)
         try:
             content = file.read_bytes()
             notebook = read_notebook(path, content)
             text = read_text(content, newline="") if notebook is None else notebook.text
             shelf = shelf_for(path, text, settings, library)
             first = source_file(path, text, settings, shelf)
-            again = partial(source_file, path, settings=settings, shelf=shelf)
-            result = ported(first, again, default_float, notebook, own, modules, mark, is_left)
-            repaired = Repaired(result.before, result.after)
+            read_again = partial(source_file, path, settings=settings, shelf=shelf)
+            result = ported(first, read_again, default_float, notebook, own_names, modules, mark, is_left)
+            result_texts = Repaired(result.before, result.after)
             if notebook is not None:
-                repaired = Repaired(notebook.content, notebook.with_text(result.after))
+                result_texts = Repaired(notebook.content, notebook.with_text(result.after))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
-            click.echo(f"{shown}: skipped: {error}", err=True)
+            click.echo(f"{shown_path}: skipped: {error}", err=True)
             return
-        results[shown] = result
+        results[shown_path] = result
         changed.pop(path, None)
-        if repaired.before != repaired.after:
-            changed[path] = (shown, file, repaired)
+        if result_texts.before != result_texts.after:
+            changed[path] = (shown_path, file, result_texts)
 
     for path, file in files.items():
         rewrite(path, file)
@@ -120,19 +120,19 @@ def port(
     for path, why in reasons.items():
         rewrite(path, files[path], why)
     # a dtype that one file keeps, as an attribute or a default, comes to the native calls of another
-    leaving = {*with_("keeps_calls")}
+    keeps_calls = {*with_("keeps_calls")}
     for path in with_("has_dtypes"):
-        if leaving - {path}:
+        if keeps_calls - {path}:
             rewrite(path, files[path], reasons.get(path, ""), is_left=True)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
-    texts = {path: repaired.after for path, (_, _, repaired) in changed.items()}
+    texts = {path: result_texts.after for path, (_, _, result_texts) in changed.items()}
     tried = trial(check_run, settings.root, settings.src, texts, backends or ("numpy",)) if check_run else None
-    for shown, file, repaired in changed.values():
+    for shown_path, file, result_texts in changed.values():
         if diff:
-            click.echo("".join(repaired.diff(shown)), nl=False)
+            click.echo("".join(result_texts.diff(shown_path)), nl=False)
         elif not check:
-            replace_text(file, repaired.after)
-    written = {"json": report.as_json, "html": report.as_html}.get(form)
-    click.echo("\n".join(report.text(results, tried)) if written is None else written(results, tried), err=diff)
+            replace_text(file, result_texts.after)
+    report_text = {"json": report.as_json, "html": report.as_html}.get(form)
+    click.echo("\n".join(report.text(results, tried)) if report_text is None else report_text(results, tried), err=diff)
     if (check and changed) or (tried is not None and tried.changed_outcomes):
         ctx.exit(1)

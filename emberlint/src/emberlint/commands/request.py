@@ -76,8 +76,8 @@ def choice(
 ) -> RuleChoice:
     """Returns the rules that options and configuration choose; options take precedence."""
     wanted = [*words(select), *(code for group in groups for code in GROUPS[group])] or [*settings.select]
-    more = [*settings.extend_select, *words(extend_select)] if wanted else []
-    return RuleChoice((*wanted, *more), (*settings.ignore, *words(ignore)))
+    extended_codes = [*settings.extend_select, *words(extend_select)] if wanted else []
+    return RuleChoice((*wanted, *extended_codes), (*settings.ignore, *words(ignore)))
 
 
 def codes_for(
@@ -94,8 +94,8 @@ def files_for(paths: Sequence[Path], settings: Settings, force_exclude: bool = F
     option, because they name every committed file.
     """
     files_below = discover(paths or [Path.cwd()], settings)
-    excluded = one_of(settings.exclude) if force_exclude else lambda path: False
-    return {path: file for path, file in files_below.items() if not excluded(path)}
+    is_excluded = one_of(settings.exclude) if force_exclude else lambda path: False
+    return {path: file for path, file in files_below.items() if not is_excluded(path)}
 
 
 def nested_projects(files: Mapping[str, Path], settings: Settings) -> dict[Path, dict[str, Path]]:
@@ -124,8 +124,8 @@ def _nearest(folder: str, top: Path, roots: dict[str, str]) -> str:
 
 def display_path(path: str, settings: Settings) -> str:
     """Returns a path of the project relative to the current folder."""
-    seen = relative(settings.root / path, Path.cwd())
-    return str(settings.root / path) if seen.startswith("../") else seen
+    relative_path = relative(settings.root / path, Path.cwd())
+    return str(settings.root / path) if relative_path.startswith("../") else relative_path
 
 
 def shown_paths(paths: Iterable[str], settings: Settings) -> dict[str, str]:
@@ -136,5 +136,10 @@ def shown_paths(paths: Iterable[str], settings: Settings) -> dict[str, str]:
 
 def at_hand(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
     """Returns findings with their paths relative to the current folder."""
-    seen = shown_paths({one.path for one in findings}, settings)
-    return [one if seen[one.path] == one.path else one._replace(path=seen[one.path]) for one in findings]
+    paths_of_findings = shown_paths({finding.path for finding in findings}, settings)
+    return [
+        finding
+        if paths_of_findings[finding.path] == finding.path
+        else finding._replace(path=paths_of_findings[finding.path])
+        for finding in findings
+    ]

@@ -19,15 +19,15 @@ def watch(look: Callable[[], object], act: Callable[[], object]) -> None:
     Raises:
         UsageError: by the first round; a later one, as for settings that are being edited, is only reported.
     """
-    seen = look()
+    last_state = look()
     act()
     try:
         while True:
             start = time.perf_counter()
-            now, error = _attempt(look)
+            state, error = _attempt(look)
             time_of_look = time.perf_counter() - start
-            if now != seen:
-                seen = now
+            if state != last_state:
+                last_state = state
                 if sys.stdout.isatty():
                     click.clear()
                 error = error or _attempt(act)[1]

@@ -35,8 +35,8 @@ def find_root(paths: Sequence[Path]) -> Path:
     It is the nearest folder above all paths that holds a pyproject.toml, else the nearest that holds .git, else the
     current folder.
     """
-    common = Path(os.path.commonpath([path.absolute() for path in paths])) if paths else Path.cwd()
-    start = common if common.is_dir() else common.parent
+    common_folder = Path(os.path.commonpath([path.absolute() for path in paths])) if paths else Path.cwd()
+    start = common_folder if common_folder.is_dir() else common_folder.parent
     for marker in ("pyproject.toml", ".git"):
         for folder in (start, *start.parents):
             if (folder / marker).exists():
@@ -67,10 +67,10 @@ def load(root: Path, preset: str | None = None) -> Settings:
 def from_table(table: Mapping[str, object], root: Path, preset: str | None = None) -> Settings:
     """Returns the settings that a `[tool.emberlint]` table specifies, over those of its preset or of another one."""
     name = _preset("--preset", preset) if preset else _preset("[tool.emberlint] preset", table.get("preset", ""))
-    base, own = _changes(PRESETS.get(name, {})), _changes({**table, "preset": name})
+    base, own_changes = _changes(PRESETS.get(name, {})), _changes({**table, "preset": name})
     for key in ("ignore", "roles"):  # these lists add to those of the preset
-        own[key] = (*_tuple(own, key), *_tuple(base, key))
-    settings = Settings(root=root).with_(**{**base, **own})
+        own_changes[key] = (*_tuple(own_changes, key), *_tuple(base, key))
+    settings = Settings(root=root).with_(**{**base, **own_changes})
     return settings.with_(roles=(*settings.roles, *Settings().roles))
 
 
@@ -145,28 +145,28 @@ def _preset(where: str, value: object) -> str:
 
 
 def _folders(where: str, value: object) -> tuple[str, ...]:
-    return tuple(one.strip("/").removeprefix("./") for one in _texts(where, value))
+    return tuple(text.strip("/").removeprefix("./") for text in _texts(where, value))
 
 
 def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
     """Returns (pattern, role) pairs from a table of role = [patterns]."""
-    given: list[tuple[str, str]] = []
+    role_pairs: list[tuple[str, str]] = []
     for role, patterns in _table(where, value).items():
         kind = role.partition(":")[0]
         if kind not in ROLE_KINDS:
             raise UsageError(f"{where}: unknown role {role!r}{suggestion(kind, ROLE_KINDS)}")
-        given.extend((pattern, role) for pattern in _texts(f"{where}.{role}", patterns))
-    return tuple(given)
+        role_pairs.extend((pattern, role) for pattern in _texts(f"{where}.{role}", patterns))
+    return tuple(role_pairs)
 
 
 def _functions(where: str, value: object) -> Mapping[str, str]:
-    given = {name: _text(f"{where}.{name}", kind) for name, kind in _table(where, value).items()}
-    for name, kind in given.items():
+    kinds_by_name = {name: _text(f"{where}.{name}", kind) for name, kind in _table(where, value).items()}
+    for name, kind in kinds_by_name.items():
         if kind not in KINDS:
             raise UsageError(
                 f"{where}.{name}: unknown kind {kind!r}{suggestion(kind, KINDS)}; known: {', '.join(KINDS)}"
             )
-    return given
+    return kinds_by_name
 
 
 def _ignores(where: str, value: object) -> Mapping[str, tuple[str, ...]]:
@@ -189,9 +189,9 @@ def _contract(where: str, value: object) -> Contract:
     kind = _text(f"{where}.type", table.get("type", ""))
     if kind not in CONTRACT_KEYS:
         raise UsageError(f"{where}: unknown type {kind!r}{suggestion(kind, CONTRACT_KEYS)}; known: {[*CONTRACT_KEYS]}")
-    needed = CONTRACT_KEYS[kind]
-    if needed not in table:
-        raise UsageError(f"{where}: a contract of type {kind!r} needs the key {needed!r}")
+    required_keys = CONTRACT_KEYS[kind]
+    if required_keys not in table:
+        raise UsageError(f"{where}: a contract of type {kind!r} needs the key {required_keys!r}")
     lists = {key: _texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table}
     return Contract(name=_text(f"{where}.name", table.get("name", kind)), type=kind, **lists)
 

@@ -10,5 +10,5 @@ class UsageError(ValueError):
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Returns `; did you mean 'x'?` for the closest known word, or an empty string."""
-    close = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close_words = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close_words[0]!r}?" if close_words else ""

@@ -153,10 +153,10 @@ class Settings(NamedTuple):
     @property
     def project_folders(self) -> tuple[str, ...]:
         """The folders that contracts and the parity rules examine."""
-        modules = [module for one in self.contracts for module in (*one.layers, *one.modules)]
+        modules = [module for contract in self.contracts for module in (*contract.layers, *contract.modules)]
         packages = {word.strip().partition(".")[0] for module in modules for word in re.split("[|:]", module)}
-        given = {folder for folder in (self.parity.frontend, self.parity.backend) if folder}
-        return tuple(sorted({self._folder(name) for name in packages} | given))
+        parity_folders = {folder for folder in (self.parity.frontend, self.parity.backend) if folder}
+        return tuple(sorted({self._folder(name) for name in packages} | parity_folders))
 
     def _folder(self, package: str) -> str:
         """Returns the folder of a package: in the first source folder that has it, else below the root."""
@@ -211,5 +211,5 @@ def matches(path: str, pattern: str) -> bool:
 
 def one_of(patterns: Iterable[str]) -> Callable[[str], object]:
     """Returns a predicate that tests whether a path matches any of the patterns; compiled once for many paths."""
-    joined = "|".join(map(_regex, patterns))
-    return re.compile(joined).match if joined else lambda path: False
+    pattern = "|".join(map(_regex, patterns))
+    return re.compile(pattern).match if pattern else lambda path: False

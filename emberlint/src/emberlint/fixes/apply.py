@@ -30,26 +30,30 @@ FIXABLE = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.AugAssig
 def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> FixResult:
     """Returns the file with its findings repaired, and the refused findings with the reasons."""
     wanted: dict[Place, Finding] = {}
-    refused: list[tuple[Finding, str]] = []
-    for one in findings:
-        reason = _not_asked(one, unsafe)
+    refused_fixes: list[tuple[Finding, str]] = []
+    for finding in findings:
+        reason = _not_asked(finding, unsafe)
         if reason is None:
-            wanted[_place(one)] = one
+            wanted[_place(finding)] = finding
         else:
-            refused.append((one, reason))
+            refused_fixes.append((finding, reason))
     if not wanted:
-        return FixResult(file.text, (), tuple(refused))
+        return FixResult(file.text, (), tuple(refused_fixes))
     work = _FileRepair(file, wanted)
     try:
         text = work.text()
     except cst.ParserSyntaxError as error:
-        return FixResult(file.text, (), (*refused, *((one, f"LibCST: {error.message}") for one in wanted.values())))
-    refused += work.refused
-    refused += [(one, "its place was not found in the syntax tree") for one in wanted.values() if one not in work.seen]
+        return FixResult(
+            file.text, (), (*refused_fixes, *((one, f"LibCST: {error.message}") for one in wanted.values()))
+        )
+    refused_fixes += work.refused
+    refused_fixes += [
+        (one, "its place was not found in the syntax tree") for one in wanted.values() if one not in work.seen
+    ]
     fault = work.fault or _fault(text)
     if fault is not None:
-        return FixResult(file.text, (), (*refused, *((one, fault) for one in work.fixed)))
-    return FixResult(text, tuple(work.fixed), tuple(refused))
+        return FixResult(file.text, (), (*refused_fixes, *((one, fault) for one in work.fixed)))
+    return FixResult(text, tuple(work.fixed), tuple(refused_fixes))
 
 
 class _FileRepair:
@@ -71,8 +75,10 @@ class _FileRepair:
     def text(self) -> str:
         """Returns the repaired text."""
         chunks = self._chunks()
-        covered = {line for first, last in chunks for line in range(first, last + 1)}
-        simple_changes = [change for place in self.wanted if place[0] not in covered for change in self._changes(place)]
+        covered_lines = {line for first, last in chunks for line in range(first, last + 1)}
+        simple_changes = [
+            change for place in self.wanted if place[0] not in covered_lines for change in self._changes(place)
+        ]
         apply_changes(self.lines, simple_changes)
         after = [*map(str.__add__, self.lines, self.ends)]
         for first, last in reversed(chunks):
@@ -125,7 +131,11 @@ class _FileRepair:
     def _nodes(self) -> dict[Place, ast.expr | ast.stmt]:
         """The parser's nodes at the places of the findings."""
         column, lines = self.file.column, {place[0] for place in self.wanted}
-        nodes = (one for one in self.file.index.parents if isinstance(one, ast.expr | ast.stmt) and one.lineno in lines)
+        nodes = (
+            parent
+            for parent in self.file.index.parents
+            if isinstance(parent, ast.expr | ast.stmt) and parent.lineno in lines
+        )
         nodes_at: dict[Place, ast.expr | ast.stmt] = {}
         for node in nodes:
             end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
@@ -136,15 +146,15 @@ class _FileRepair:
 
     def _statement(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
         """Returns the lines of the statement around a finding if it has no block, else of that of the module."""
-        around = [] if node is None else [node, *self.file.ancestors(node)]
-        statements = [one for one in around if isinstance(one, ast.stmt)]
+        enclosing_nodes = [] if node is None else [node, *self.file.ancestors(node)]
+        statements = [node for node in enclosing_nodes if isinstance(node, ast.stmt)]
         if not statements:
             return 1, len(self.lines)
         inner, outer = statements[0], statements[-1]
-        chosen = outer if getattr(inner, "body", None) or getattr(inner, "cases", None) else inner
-        if chosen is inner and not self._stands_alone(*_lines_of(inner)):
-            chosen = outer  # for example the statement after `else:` on the same line
-        return _lines_of(chosen)
+        statement = outer if getattr(inner, "body", None) or getattr(inner, "cases", None) else inner
+        if statement is inner and not self._stands_alone(*_lines_of(inner)):
+            statement = outer  # for example the statement after `else:` on the same line
+        return _lines_of(statement)
 
     def _stands_alone(self, first: int, last: int) -> bool:
         """Returns whether lines can be parsed without those around them."""
@@ -162,8 +172,8 @@ class _FileRepair:
     def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
         head, text = self._alone(first, last)
-        inside = {place: one for place, one in self.wanted.items() if first <= place[0] <= last}
-        editor = _Editor(self.file, inside, self._nodes, first - 1 - head.count("\n"))
+        edits_inside = {place: one for place, one in self.wanted.items() if first <= place[0] <= last}
+        editor = _Editor(self.file, edits_inside, self._nodes, first - 1 - head.count("\n"))
         module = cst.parse_module(head + text)
         after = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
         self.fixed += editor.fixed
@@ -191,11 +201,11 @@ class _FileRepair:
             (one.end_lineno or 1 for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)), default=0
         )
         pieces = LINE_END.split(text)
-        head, rest = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
+        head, tail = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
         after = without(self.file, cst.parse_module(head), unused).code
         if comments(head) != comments(after):
             self.fault = "a comment would be lost"
-        return after + rest
+        return after + tail
 
 
 def _lines_of(node: ast.stmt) -> tuple[int, int]:

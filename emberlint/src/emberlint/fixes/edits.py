@@ -133,20 +133,20 @@ def _call(
     *gaps: Space,
 ) -> cst.Call:
     """Returns a call of an op; `gaps` is the whitespace around the operator, kept if it holds lines or comments."""
-    values = [_bare(one) for one in operands]
-    kept = [gap for gap in gaps if not isinstance(gap, cst.SimpleWhitespace) or "\\" in gap.value]
+    values = [_bare(operand) for operand in operands]
+    kept_gaps = [gap for gap in gaps if not isinstance(gap, cst.SimpleWhitespace) or "\\" in gap.value]
     if len(values) == 1:
-        args, lead = [cst.Arg(values[0])], kept[0] if kept else NONE
+        args, leading_gap = [cst.Arg(values[0])], kept_gaps[0] if kept_gaps else NONE
     else:
-        after: Space = kept[-1] if kept else ONE
-        comma = cst.Comma(whitespace_before=kept[0] if len(kept) == 2 else NONE, whitespace_after=after)
-        args, lead = [cst.Arg(values[0], comma=comma), cst.Arg(values[1])], NONE
-    needed = _holds_lines(node)
-    parentheses = (node.lpar, node.rpar) if needed else (node.lpar[1:], node.rpar[1:])
+        after: Space = kept_gaps[-1] if kept_gaps else ONE
+        comma = cst.Comma(whitespace_before=kept_gaps[0] if len(kept_gaps) == 2 else NONE, whitespace_after=after)
+        args, leading_gap = [cst.Arg(values[0], comma=comma), cst.Arg(values[1])], NONE
+    needs_parentheses = _holds_lines(node)
+    parentheses = (node.lpar, node.rpar) if needs_parentheses else (node.lpar[1:], node.rpar[1:])
     return cst.Call(
         func=_parse_name(f"{space}.{op}"),
         args=args,
-        whitespace_before_args=lead,
+        whitespace_before_args=leading_gap,
         lpar=parentheses[0],
         rpar=parentheses[1],
     )
@@ -154,8 +154,8 @@ def _call(
 
 def _holds_lines(node: cst.BaseExpression) -> bool:
     """Returns whether the parentheses around an expression contain comments or line breaks."""
-    inside = [one.whitespace_after for one in node.lpar] + [one.whitespace_before for one in node.rpar]
-    return any(not isinstance(one, cst.SimpleWhitespace) for one in inside)
+    inner_gaps = [one.whitespace_after for one in node.lpar] + [one.whitespace_before for one in node.rpar]
+    return any(not isinstance(gap, cst.SimpleWhitespace) for gap in inner_gaps)
 
 
 def _bare(node: cst.BaseExpression) -> cst.BaseExpression:

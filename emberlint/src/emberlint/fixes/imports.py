@@ -40,13 +40,13 @@ def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
             and not one.level
             and one.names[0].name != "*"
         ):
-            at = one.names[0].col_offset
+            column = one.names[0].col_offset
             line = pieces[2 * one.names[0].lineno - 2].encode()
-            pieces[2 * one.names[0].lineno - 2] = (line[:at] + f"{name}, ".encode() + line[at:]).decode()
+            pieces[2 * one.names[0].lineno - 2] = (line[:column] + f"{name}, ".encode() + line[column:]).decode()
             return "".join(pieces)
     last = first[-1].end_lineno or 1 if first else _first_line(tree) - 1
     head, tail = pieces[: 2 * last], pieces[2 * last :]
-    end = next((one for one in pieces[1::2]), "\n")
+    end = next((piece for piece in pieces[1::2]), "\n")
     if len(head) % 2:
         head.append(end)  # the file ends without a line end
     is_close = len(tree.body) > len(first) and tail[0].strip() != ""
@@ -66,7 +66,7 @@ def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:
 def _first_line(tree: ast.Module) -> int:
     """Returns the line of the first statement."""
     nodes = [*tree.body[:1], *(getattr(tree.body[0], "decorator_list", ()) if tree.body else ())]
-    return min((one.lineno for one in nodes), default=1)
+    return min((node.lineno for node in nodes), default=1)
 
 
 def without(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Module:

@@ -32,7 +32,7 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
     """
     chain = list(_chain(file, node))
     shadowed = ""
-    imported = [one for scope in chain for one in _imports(file, scope)]
+    imported = [import_ for scope in chain for import_ in _imports(file, scope)]
     for exact in (True, False):
         for scope, name, binding in imported:
             namespace = _bound_namespace(file, binding, exact)
@@ -64,12 +64,12 @@ def package(file: SourceFile, node: ast.AST, name: str, freed: Collection[str] =
     Raises:
         ShadowedError: if `emberharmony` is bound to something else there.
     """
-    root, _, short = name.rpartition(".")
-    bound = [one.origin for scope in _chain(file, node) for one in scope.bindings.get(short, ())]
-    if all(one == name for one in bound) or short in freed:
-        return Spelling(short, name, added=not bound)
+    root, _, last_part = name.rpartition(".")
+    bound = [one.origin for scope in _chain(file, node) for one in scope.bindings.get(last_part, ())]
+    if all(one == name for one in bound) or last_part in freed:
+        return Spelling(last_part, name, added=not bound)
     if any(one.origin != root for scope in _chain(file, node) for one in scope.bindings.get(root, ())):
-        raise ShadowedError(f"`{short}` and `{root}` are bound to something else here")
+        raise ShadowedError(f"`{last_part}` and `{root}` are bound to something else here")
     return Spelling(name, root, added=root not in file.names.root.bindings)
 
 
@@ -88,20 +88,20 @@ def module(file: SourceFile, node: ast.expr, name: str) -> Spelling:
 def _chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
     """Yields the scopes in which Python looks up a name at a node, the innermost first."""
     first = file.names.scope(node)
-    here: Scope | None = first
-    while here is not None:
-        if here is first or not here.is_class:
-            yield here
-        here = here.parent
+    enclosing_scope: Scope | None = first
+    while enclosing_scope is not None:
+        if enclosing_scope is first or not enclosing_scope.is_class:
+            yield enclosing_scope
+        enclosing_scope = enclosing_scope.parent
 
 
 def _imports(file: SourceFile, scope: Scope) -> list[tuple[Scope, str, Binding]]:
     """Returns the imports of a scope, which are collected once because many repairs ask."""
-    known = file.compute_once(_no_imports)
-    if scope not in known:
-        bindings = ((name, binding) for name, some in scope.bindings.items() for binding in some)
-        known[scope] = [(scope, name, binding) for name, binding in bindings if binding.origin]
-    return known[scope]
+    found_imports = file.compute_once(_no_imports)
+    if scope not in found_imports:
+        bindings = ((name, binding) for name, scope_bindings in scope.bindings.items() for binding in scope_bindings)
+        found_imports[scope] = [(scope, name, binding) for name, binding in bindings if binding.origin]
+    return found_imports[scope]
 
 
 def _no_imports(file: SourceFile) -> dict[Scope, list[tuple[Scope, str, Binding]]]:

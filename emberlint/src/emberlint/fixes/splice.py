@@ -60,7 +60,7 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     else:
         return None
     name = _BINARY.get(type(operator), "")
-    if name not in _OPS or any(isinstance(one, _WRAPPED) for one in operands):
+    if name not in _OPS or any(isinstance(operand, _WRAPPED) for operand in operands):
         return None
     if _is_in_string(file, node):
         return None
@@ -72,15 +72,15 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     if before != start and before > 0 and (line[before - 1].isalnum() or line[before - 1] == "_"):
         before, after = start, end  # `return(x + 1)` keeps its parentheses, which separate the words
     wrap = start == before and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
-    opening = f"{'(' if wrap else ''}{SPACE}.{_OPS[name]}("
+    opening_text = f"{'(' if wrap else ''}{SPACE}.{_OPS[name]}("
     number = node.lineno
     changed = (
         [Change(number, before, start, depth, ""), Change(number, end, after, -depth, "")] if before != start else []
     )
-    changed += [Change(number, one, two, 0, text) for one, two, text in gaps]
+    changed += [Change(number, one, other, 0, text) for one, other, text in gaps]
     return [
         *changed,
-        Change(number, start, start, depth, opening),
+        Change(number, start, start, depth, opening_text),
         Change(number, end, end, -depth, "))" if wrap else ")"),
     ]
 
@@ -105,7 +105,7 @@ def dotted_name(node: ast.AST) -> str:
 
 def _is_in_string(file: SourceFile, node: ast.AST) -> bool:
     """Returns whether a node is in an f-string, where Python 3.11 reports other places."""
-    return any(isinstance(one, ast.JoinedStr) for one in file.ancestors(node))
+    return any(isinstance(ancestor, ast.JoinedStr) for ancestor in file.ancestors(node))
 
 
 def op_of(node: ast.AST) -> str:
@@ -127,8 +127,8 @@ def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterato
             return None
         return iter([(start, first.col_offset, ""), (last_end, end, "")])
     gap = line[first_end : last.col_offset]
-    closed, opened = gap.count(")"), gap.count("(")
-    if not _OPENING.match(head) or head.count("(") != closed or opened != tail.count(")"):
+    closing_count, opening_count = gap.count(")"), gap.count("(")
+    if not _OPENING.match(head) or head.count("(") != closing_count or opening_count != tail.count(")"):
         return None
     return iter([(start, first.col_offset, ""), (first_end, last.col_offset, ", "), (last_end, end, "")])
 
@@ -138,9 +138,9 @@ def _own(line: str, start: int, end: int) -> tuple[int, int]:
     left, right = line[:start].rstrip(" "), line[end:].lstrip(" ")
     if not left.endswith("(") or not right.startswith(")"):
         return start, end
-    outside = left[:-1].rstrip(" ")
-    word = re.search(r"\w+\Z", outside)
-    calls = outside[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
+    before_parenthesis = left[:-1].rstrip(" ")
+    word = re.search(r"\w+\Z", before_parenthesis)
+    calls = before_parenthesis[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
     if calls or (word is not None and word[0] in ("True", "False", "None")):
         return start, end
     return len(left) - 1, len(line) - len(right) + 1
@@ -151,12 +151,12 @@ def apply_changes(lines: list[str], replacements: list[Change]) -> None:
     by_line: dict[int, list[Change]] = {}
     for one in replacements:
         by_line.setdefault(one.line, []).append(one)
-    for number, some in by_line.items():
-        line, at, parts = lines[number - 1], 0, []
+    for number, line_edits in by_line.items():
+        line, column, parts = lines[number - 1], 0, []
         # At one place: first the closings of the nodes that end there, the inner ones first, then the openings of those
         # that begin there, the outer ones first, then what is replaced.
-        for one in sorted(some, key=lambda one: (one.start, one.end, one.rank)):
-            parts += [line[at : one.start], one.text]
-            at = max(at, one.end)
-        parts.append(line[at:])
+        for one in sorted(line_edits, key=lambda one: (one.start, one.end, one.rank)):
+            parts += [line[column : one.start], one.text]
+            column = max(column, one.end)
+        parts.append(line[column:])
         lines[number - 1] = "".join(parts)

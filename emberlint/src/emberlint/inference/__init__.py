@@ -78,11 +78,11 @@ def infer(file: SourceFile) -> Inference:
     """Returns the inference of a file; if no tensor can occur in the file, one that knows nothing."""
     settings = file.settings
     roots = {one.partition(".")[0] for one in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)}
-    roots.update(settings.backends, (one.partition(".")[0] for one in settings.functions))
+    roots.update(settings.backends, (function.partition(".")[0] for function in settings.functions))
     file_roots = imported_roots((one for one, _ in file.import_statements), package_of(file))
-    near = file.neighbours
+    neighbours = file.neighbours
     conventional = settings.tensor_names or any(map(file.mentions, settings.namespace_names))
-    if not conventional and roots.isdisjoint(file_roots) and not (near is not None and near.any_telling()):
+    if not conventional and roots.isdisjoint(file_roots) and not (neighbours is not None and neighbours.any_telling()):
         return NoInference()
     return FileInference(file)
 

@@ -41,10 +41,10 @@ class Analysis(Flow):
         for number in range(_ROUNDS):
             self.block(tree.body, self.module)
             self._drain()
-            again, self.dirty = [*self.dirty], {}
-            if not again and (number or not self.is_forward):
+            dirty_units, self.dirty = [*self.dirty], {}
+            if not dirty_units and (number or not self.is_forward):
                 return
-            for unit in again:
+            for unit in dirty_units:
                 self.analyse(unit)
             self._drain()
 
@@ -56,8 +56,8 @@ class Analysis(Flow):
 
     def _drain(self) -> None:
         while self.pending:
-            waiting, self.pending = self.pending, []
-            for unit in sorted(waiting, key=lambda one: one.name not in _FIRST):
+            pending_units, self.pending = self.pending, []
+            for unit in sorted(pending_units, key=lambda one: one.name not in _FIRST):
                 if unit.state is v.Progress.NEW:
                     self.analyse(unit)
 
@@ -66,7 +66,7 @@ class Analysis(Flow):
         if unit.state is v.Progress.RUNNING or unit.is_fixed:
             return
         unit.state = v.Progress.RUNNING
-        kept = self.unit, self.depth, self.loops
+        outer_state = self.unit, self.depth, self.loops
         self.unit, self.depth, self.loops = unit, 0, []
         before = refined(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
         unit.returns, unit.yields = [], []
@@ -77,7 +77,7 @@ class Analysis(Flow):
             unit.returns.append(self.evaluate(node.body, env))
         else:
             self.block(node.body, env)
-        self.unit, self.depth, self.loops = kept
+        self.unit, self.depth, self.loops = outer_state
         unit.state = v.Progress.DONE
         if unit.readers and _differ(before, refined(unit.declared, self._join_returns(unit))):
             self.dirty.update(dict.fromkeys(unit.readers))
@@ -97,17 +97,19 @@ class Analysis(Flow):
         ordered = [*spec.posonlyargs, *spec.args]
         defaults: list[ast.expr | None] = [None] * (len(ordered) - len(spec.defaults)) + [*spec.defaults]
         bound = self._receiver(unit)
-        for at, (parameter, default) in enumerate(
+        for index, (parameter, default) in enumerate(
             [*zip(ordered, defaults, strict=True), *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
         ):
-            if at == 0 and bound is not None:
+            if index == 0 and bound is not None:
                 env.vars[parameter.arg] = bound
             else:
-                env.vars[parameter.arg] = self._parameter(unit, parameter, default, env, at)
+                env.vars[parameter.arg] = self._parameter(unit, parameter, default, env, index)
         if spec.vararg is not None:
             element = self.annotations.resolve(spec.vararg.annotation, unit.env)
-            given = unit.given.get(spec.vararg.arg)
-            env.vars[spec.vararg.arg] = given if element is None and given is not None else v.Sequence(element)
+            variadic_value = unit.given.get(spec.vararg.arg)
+            env.vars[spec.vararg.arg] = (
+                variadic_value if element is None and variadic_value is not None else v.Sequence(element)
+            )
         if spec.kwarg is not None:
             env.vars[spec.kwarg.arg] = v.Mapping(element=self.annotations.resolve(spec.kwarg.annotation, unit.env))
 
@@ -129,10 +131,12 @@ class Analysis(Flow):
         if value is not None:
             return value
         if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
-            known = self.evaluate(default, unit.env)
-            if isinstance(known, v.Tensor):
-                return known.pass_on(f"the default of `{name}`", default)
-            return None if v.is_opaque(known) else known  # a default such as None proves nothing about the parameter
+            default_value = self.evaluate(default, unit.env)
+            if isinstance(default_value, v.Tensor):
+                return default_value.pass_on(f"the default of `{name}`", default)
+            return (
+                None if v.is_opaque(default_value) else default_value
+            )  # a default such as None proves nothing about the parameter
         if name in unit.contrary:
             return None
         if default is None and self._is_forward(unit) and not is_plain_name(name):
@@ -192,9 +196,9 @@ class Analysis(Flow):
                 self.block([statement], body)
         for name, value in body.vars.items():
             if name not in unit.methods and name not in unit.declared:
-                kept = value.pass_on(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
-                if kept is not v.NONE:
-                    self.learn(unit, name, kept)
+                stored_value = value.pass_on(f"kept in `.{name}`", value.node) if isinstance(value, v.Tensor) else value
+                if stored_value is not v.NONE:
+                    self.learn(unit, name, stored_value)
 
     def _bases(self, unit: v.ClassUnit, node: ast.ClassDef, env: v.Env) -> None:
         origins = []
@@ -207,16 +211,20 @@ class Analysis(Flow):
             elif isinstance(value, v.Imported):
                 origins.append(value.origin)
         for decorator in node.decorator_list:
-            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            decorator_function = decorator.func if isinstance(decorator, ast.Call) else decorator
             self.evaluate(decorator, env)
-            value = self.values.get(called)
+            value = self.values.get(decorator_function)
             if isinstance(value, v.Imported):
                 origins.append(value.origin)
         unit.foreign = origins
-        unit.is_module = any(map(self.kinds.is_module_class, origins)) or any(one.is_module for one in unit.bases)
-        unit.is_tensor = any(map(self.kinds.is_tensor_type, origins)) or any(one.is_tensor for one in unit.bases)
-        unit.is_dict = any(one.endswith(".TypedDict") for one in origins) or any(one.is_dict for one in unit.bases)
-        unit.is_record = any(one.endswith(_RECORDS) for one in origins) or any(one.is_record for one in unit.bases)
+        unit.is_module = any(map(self.kinds.is_module_class, origins)) or any(base.is_module for base in unit.bases)
+        unit.is_tensor = any(map(self.kinds.is_tensor_type, origins)) or any(base.is_tensor for base in unit.bases)
+        unit.is_dict = any(origin.endswith(".TypedDict") for origin in origins) or any(
+            base.is_dict for base in unit.bases
+        )
+        unit.is_record = any(origin.endswith(_RECORDS) for origin in origins) or any(
+            base.is_record for base in unit.bases
+        )
 
     def _member_function(
         self, unit: v.ClassUnit, node: ast.FunctionDef | ast.AsyncFunctionDef, env: v.Env, body: v.Env
@@ -229,7 +237,7 @@ class Analysis(Flow):
             function.kind = "staticmethod"
         elif "classmethod" in origins or node.name in ("__new__", "__init_subclass__", "__class_getitem__"):
             function.kind = "classmethod"
-        elif any(one in _PROPERTIES or one.endswith("property") for one in origins):
+        elif any(origin in _PROPERTIES or origin.endswith("property") for origin in origins):
             function.kind = "property"
         if not any(isinstance(one, ast.Attribute) and one.attr in ("setter", "deleter") for one in node.decorator_list):
             unit.methods[node.name] = function

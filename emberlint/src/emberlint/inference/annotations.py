@@ -145,13 +145,13 @@ class Annotations:
         return v.LAYER if kinds.is_module_class(origin) else None
 
     def _union(self, members: list[ast.expr], env: v.Env, depth: int) -> v.Value:
-        values = [self.resolve(one, env, depth + 1) for one in members]
+        values = [self.resolve(member, env, depth + 1) for member in members]
         result = values[0]
         for value in values[1:]:
             result = v.join(result, value)
         if isinstance(result, (v.Sequence, v.Mapping)):
-            result.rest = next((one for one in values if isinstance(one, v.Tensor)), None)
-        if isinstance(result, v.Tensor) and any(one is None or isinstance(one, v.Instance) for one in values):
+            result.rest = next((value for value in values if isinstance(value, v.Tensor)), None)
+        if isinstance(result, v.Tensor) and any(value is None or isinstance(value, v.Instance) for value in values):
             return v.Tensor(Tier.C, f"{result.why} or something else", result.node)
         return result
 
@@ -188,7 +188,7 @@ class Annotations:
     def _tuple(self, parameters: list[ast.expr], env: v.Env, depth: int) -> v.Value:
         if len(parameters) == 2 and isinstance(parameters[1], ast.Constant) and parameters[1].value is Ellipsis:
             return v.Sequence(self._as_element(self.resolve(parameters[0], env, depth + 1)))
-        return v.Sequence(items=[self._as_element(self.resolve(one, env, depth + 1)) for one in parameters])
+        return v.Sequence(items=[self._as_element(self.resolve(parameter, env, depth + 1)) for parameter in parameters])
 
     @staticmethod
     def _as_element(value: v.Value) -> v.Value:
@@ -204,7 +204,7 @@ class Annotations:
         if last == "NewType" and len(node.args) == 2:
             return self.resolve(node.args[1], env, depth + 1)
         if last == "TypeVar":
-            bounds = [one.value for one in node.keywords if one.arg == "bound"] or node.args[1:]
+            bounds = [keyword.value for keyword in node.keywords if keyword.arg == "bound"] or node.args[1:]
             return self._union(bounds, env, depth) if bounds else None
         return None
 

@@ -34,9 +34,9 @@ class BuiltinCalls(Calls):
 
     def _builtin_range(self, name: str, given: Arguments) -> v.Value:
         if isinstance(given.node, ast.Call):
-            for one in given.node.args:
-                if type(one) is ast.Name:
-                    self.contradict(one.id)
+            for arg in given.node.args:
+                if type(arg) is ast.Name:
+                    self.contradict(arg.id)
         return v.Sequence(v.REAL)
 
     def _builtin_sequence(self, name: str, given: Arguments) -> v.Value:
@@ -50,7 +50,7 @@ class BuiltinCalls(Calls):
     def _builtin_zip(self, name: str, given: Arguments) -> v.Value:
         rows = given.first()
         if given.starred and len(given.positional) == 1 and isinstance(rows, v.Sequence) and rows.items is not None:
-            return v.Sequence(items=[v.Sequence(one) for one in rows.items])  # zip(*pairs) gives the columns
+            return v.Sequence(items=[v.Sequence(item) for item in rows.items])  # zip(*pairs) gives the columns
         return v.Sequence(v.Sequence(items=[v.element_of(one) for one in given.positional]))
 
     def _builtin_enumerate(self, name: str, given: Arguments) -> v.Value:
@@ -112,6 +112,6 @@ class BuiltinCalls(Calls):
         owner = None if self.unit is None else self.unit.owner
         if owner is None:
             return None
-        above = v.ClassUnit(owner.node)
-        above.bases, above.is_module, above.foreign = owner.bases, owner.is_module, owner.foreign
-        return v.Instance(above)
+        own_class = v.ClassUnit(owner.node)
+        own_class.bases, own_class.is_module, own_class.foreign = owner.bases, owner.is_module, owner.foreign
+        return v.Instance(own_class)

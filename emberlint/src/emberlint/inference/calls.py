@@ -38,7 +38,7 @@ class Calls(Expressions):
             v.Partial: lambda callee, given: self.apply(callee.function, given),  # type: ignore[union-attr]
             v.Derived: self._call_derived,
             v.Returning: lambda callee, given: _with_arguments(callee.result, given),  # type: ignore[union-attr]
-            v.Choice: lambda callee, given: v.join_all([self.apply(one, given) for one in callee.options]),  # type: ignore[union-attr]
+            v.Choice: lambda callee, given: v.join_all([self.apply(option, given) for option in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
             v.Other: lambda callee, given: None if v.is_opaque(callee) else callee,
         }
@@ -65,8 +65,8 @@ class Calls(Expressions):
         if type(function) is ast.Attribute:
             base = self.evaluate(function.value, env)
             if isinstance(base, (v.Tensor, v.Sequence, v.Mapping)):
-                given = self._arguments(node, env)
-                return self._container_method(base, function.attr, given)
+                arguments = self._arguments(node, env)
+                return self._container_method(base, function.attr, arguments)
             callee = self.attribute(base, function)
             self.values[function] = callee
         else:
@@ -75,20 +75,22 @@ class Calls(Expressions):
                 bound, _ = self.lookup(function.id, env)
                 if not bound and function.id in BUILTINS:
                     return self.call_builtin(BUILTINS[function.id], function.id, self._arguments(node, env))
-        given = self._arguments(node, env)
+        arguments = self._arguments(node, env)
         if callee is None:
-            made = self._call_inherited(base, function.attr, given) if isinstance(function, ast.Attribute) else None
-            return self._call_unknown(base, given) if made is None else made
-        return self.apply(callee, given)
+            inherited_result = (
+                self._call_inherited(base, function.attr, arguments) if isinstance(function, ast.Attribute) else None
+            )
+            return self._call_unknown(base, arguments) if inherited_result is None else inherited_result
+        return self.apply(callee, arguments)
 
     def _arguments(self, node: ast.Call, env: v.Env) -> Arguments:
-        given = Arguments(node, env, [self.evaluate(one, env) for one in node.args])
+        arguments = Arguments(node, env, [self.evaluate(arg, env) for arg in node.args])
         for keyword in node.keywords:
             value = self.evaluate(keyword.value, env)
             if keyword.arg is not None:
-                given.keywords[keyword.arg] = value
-        given.starred = any(type(one) is ast.Starred for one in node.args)
-        return given
+                arguments.keywords[keyword.arg] = value
+        arguments.starred = any(type(arg) is ast.Starred for arg in node.args)
+        return arguments
 
     def apply(self, callee: v.Value, given: Arguments) -> v.Value:
         """Returns the result of calling a value."""
@@ -106,10 +108,10 @@ class Calls(Expressions):
             unit = override if override.kind == unit.kind else unit
         result = self.result(unit)
         for name, (at_top, value) in unit.written.items():
-            where = unit.env
-            while at_top and where.parent is not None:
-                where = where.parent
-            where.vars[name] = v.join(where.vars.get(name, v.NONE), value)
+            defining_env = unit.env
+            while at_top and defining_env.parent is not None:
+                defining_env = defining_env.parent
+            defining_env.vars[name] = v.join(defining_env.vars.get(name, v.NONE), value)
         return result
 
     def result(self, unit: v.FunctionUnit) -> v.Value:
@@ -122,10 +124,10 @@ class Calls(Expressions):
             self.nested += 1
             self.analyse(unit)
             self.nested -= 1
-        known = (
+        known_value = (
             v.Sequence(v.join_all(unit.yields)) if unit.yields else v.join_all(unit.returns) if unit.returns else None
         )
-        value = refined(unit.declared, known)
+        value = refined(unit.declared, known_value)
         if isinstance(value, v.Tensor):
             return value.pass_on(f"`{unit.name}` returns it", unit.node, value.dtype)
         return value
@@ -160,10 +162,10 @@ class Calls(Expressions):
             unit.given[name] = value
             changed = value is not None
         else:
-            old = unit.given[name]
-            new = v.join(old, value)
-            changed = not v.same(old, new)
-            unit.given[name] = new
+            old_value = unit.given[name]
+            joined_value = v.join(old_value, value)
+            changed = not v.same(old_value, joined_value)
+            unit.given[name] = joined_value
         if changed and unit.state is not v.Progress.NEW:
             self.dirty[unit] = None
 
@@ -217,19 +219,25 @@ class Calls(Expressions):
             return None
         if name in WEIGHT_METHODS:
             return v.Tensor(Tier.A, f"`{name}` of a module class creates a tensor", given.node)
-        kept = given.node.args[0] if isinstance(given.node, ast.Call) and given.node.args else None
-        if name in KEEPING_METHODS and isinstance(kept, ast.Constant) and len(given.positional) > 1:
-            attribute, value = str(kept.value), given.positional[1]
-            held = value.pass_on(f"kept in `.{attribute}`", given.node) if isinstance(value, v.Tensor) else value
-            self.learn(base.unit, attribute, held)
+        stored_node = given.node.args[0] if isinstance(given.node, ast.Call) and given.node.args else None
+        if name in KEEPING_METHODS and isinstance(stored_node, ast.Constant) and len(given.positional) > 1:
+            attribute, value = str(stored_node.value), given.positional[1]
+            stored_value = (
+                value.pass_on(f"kept in `.{attribute}`", given.node) if isinstance(value, v.Tensor) else value
+            )
+            self.learn(base.unit, attribute, stored_value)
             return v.NONE
         return None
 
     def _call_unknown(self, base: v.Value, given: Arguments) -> v.Value:
         """Returns the result of an unknown method or layer called with a tensor inside a module class."""
-        inside = self.unit is not None and self.unit.owner is not None and self.unit.owner.is_module
+        is_in_module = self.unit is not None and self.unit.owner is not None and self.unit.owner.is_module
         tensor = given.first()
-        if inside and isinstance(tensor, v.Tensor) and (base is None or isinstance(base, (v.Instance, v.Sequence))):
+        if (
+            is_in_module
+            and isinstance(tensor, v.Tensor)
+            and (base is None or isinstance(base, (v.Instance, v.Sequence)))
+        ):
             return v.Tensor(Tier.C, "called with a tensor inside a module class", given.node, tensor)
         return None
 
@@ -246,12 +254,12 @@ class Calls(Expressions):
 
         def leaf(parts: list[v.Value]) -> v.Tensor:
             dtype = parts[0].dtype if isinstance(parts[0], v.Tensor) and not callee.options else ""
-            why = (
+            reason_text = (
                 "a gradient"
                 if callee.kind == "value_and_grad"
                 else f"a function made by `{callee.kind}` returns gradients"
             )
-            return v.Tensor(Tier.B, why, given.node, dtype=dtype)
+            return v.Tensor(Tier.B, reason_text, given.node, dtype=dtype)
 
         is_dict = (
             callee.kind in ("grad", "value_and_grad") and isinstance(given.first(), v.Mapping) and not callee.options
@@ -305,5 +313,5 @@ def _with_arguments(result: v.Value, given: Arguments) -> v.Value:
             argument = given.positional[result.at]
         return argument.pass_on("passed through a function", given.node) if isinstance(argument, v.Tensor) else None
     if isinstance(result, v.Sequence) and result.items is not None:
-        return v.Sequence(items=[_with_arguments(one, given) for one in result.items])
+        return v.Sequence(items=[_with_arguments(item, given) for item in result.items])
     return result

@@ -61,11 +61,11 @@ def of_call(
         named: the values of the others.
         places: the names of the positional parameters, empty if they are not known.
     """
-    options = {one.arg: one.value for one in node.keywords}
-    if None in options or any(isinstance(one, ast.Starred) for one in node.args):
+    options = {keyword.arg: keyword.value for keyword in node.keywords}
+    if None in options or any(isinstance(arg, ast.Starred) for arg in node.args):
         return ""
-    at = places.index("dtype") if "dtype" in places else len(node.args)
-    dtype = options.pop("dtype", None) or (node.args[at] if at < len(node.args) else None)
+    position = places.index("dtype") if "dtype" in places else len(node.args)
+    dtype = options.pop("dtype", None) or (node.args[position] if position < len(node.args) else None)
     if dtype is not None:
         return _named(dtype)
     name = origin.rpartition(".")[2]
@@ -92,8 +92,8 @@ def _argument(node: ast.expr, value: v.Value) -> str | None:
     if isinstance(value, v.Sequence) and v.holds_tensor(value):
         return _of_all(value)
     leaves = [*_leaves(node)]
-    if isinstance(node, (ast.List, ast.Tuple)) and all(_is_number(one) for one in leaves):
-        return "float" if any(isinstance(one, ast.Constant) and type(one.value) is float for one in leaves) else None
+    if isinstance(node, (ast.List, ast.Tuple)) and all(_is_number(leaf) for leaf in leaves):
+        return "float" if any(isinstance(leaf, ast.Constant) and type(leaf.value) is float for leaf in leaves) else None
     numbers = isinstance(value, v.Sequence) and value.element is v.REAL
     return None if numbers or value is v.REAL or isinstance(node, ast.Constant) else ""
 
@@ -101,15 +101,15 @@ def _argument(node: ast.expr, value: v.Value) -> str | None:
 def _of_all(value: v.Sequence) -> str:
     """Returns the common dtype of the tensors in a list."""
     parts = value.items if value.items is not None else [value.element]
-    dtypes = {one.dtype if isinstance(one, v.Tensor) else "" for one in parts}
+    dtypes = {part.dtype if isinstance(part, v.Tensor) else "" for part in parts}
     return dtypes.pop() if len(dtypes) == 1 else ""
 
 
 def _leaves(node: ast.expr) -> Iterator[ast.expr]:
     """Yields the elements of nested lists, a negative number without its sign."""
     if isinstance(node, (ast.List, ast.Tuple)):
-        for one in node.elts:
-            yield from _leaves(one)
+        for elt in node.elts:
+            yield from _leaves(elt)
     else:
         yield node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
 

@@ -44,7 +44,7 @@ class Evaluation(ABC):
         self.unit: v.FunctionUnit | None = None  # the function being analysed
         self.depth = 0
         self.is_forward = False  # whether the module body used what the first round does not know yet
-        patterns = "|".join(translate(one) for one in settings.tensor_names)
+        patterns = "|".join(translate(name) for name in settings.tensor_names)
         self._custom = re.compile(patterns) if patterns else None
         self._spaces = frozenset(settings.namespace_names)
         self._space = v.Imported(settings.namespaces[0]) if settings.namespaces else None
@@ -169,19 +169,19 @@ class Evaluation(ABC):
         """Returns the names of an expression if none of their values is known, else an empty list."""
         names = [*dict.fromkeys(_names(node))]
         contrary = self.unit.contrary if self.unit is not None else ()
-        known = any(env.vars.get(one, v.NONE) is not None or one in contrary for one in names)
-        return [] if known else names
+        has_known_name = any(env.vars.get(name, v.NONE) is not None or name in contrary for name in names)
+        return [] if has_known_name else names
 
     def learn(self, unit: v.ClassUnit, name: str, value: v.Value) -> None:
         """Joins a value into an attribute of a class."""
         if name in unit.attributes:
-            old = unit.attributes[name]
-            new = v.join(old, value)
-            if v.same(old, new):
+            old_value = unit.attributes[name]
+            joined_value = v.join(old_value, value)
+            if v.same(old_value, joined_value):
                 return
-            unit.attributes[name] = new
+            unit.attributes[name] = joined_value
         else:
-            unit.attributes[name] = new = value
+            unit.attributes[name] = joined_value = value
             if value is None:
                 return
         for reader in unit.readers.get(name, ()):

@@ -75,7 +75,7 @@ class Expressions(Operations):
         return v.NUMBER if name in PLAIN_ATTRIBUTES else None
 
     def _member(self, base: v.Instance | v.Class, node: ast.Attribute) -> v.Value:
-        name, stored = node.attr, False
+        name, is_stored = node.attr, False
         self.is_forward |= self.unit is None
         attribute: v.Value = None
         for unit in base.unit.lineage():
@@ -86,11 +86,11 @@ class Expressions(Operations):
             if name in unit.declared:
                 return unit.declared[name]
             if name in unit.attributes:
-                attribute = v.join(attribute, unit.attributes[name]) if stored else unit.attributes[name]
-                stored = True
+                attribute = v.join(attribute, unit.attributes[name]) if is_stored else unit.attributes[name]
+                is_stored = True
         if isinstance(attribute, v.Tensor):
             return attribute
-        if not stored and base.unit.is_record and name == "_replace":
+        if not is_stored and base.unit.is_record and name == "_replace":
             return base
         return attribute
 
@@ -132,8 +132,8 @@ class Expressions(Operations):
     # Displays and comprehensions
 
     def _List(self, node: ast.List | ast.Set | ast.Tuple, env: v.Env) -> v.Value:
-        values = [self.evaluate(one, env) for one in node.elts]
-        if any(type(one) is ast.Starred for one in node.elts):
+        values = [self.evaluate(elt, env) for elt in node.elts]
+        if any(type(elt) is ast.Starred for elt in node.elts):
             return v.Sequence(v.join_all(values))
         return v.Sequence(items=values)
 
@@ -148,13 +148,13 @@ class Expressions(Operations):
         mapping = v.Mapping()
         element_values: list[v.Value] = []
         for key, value in zip(node.keys, node.values, strict=True):
-            held = self.evaluate(value, env)
+            element = self.evaluate(value, env)
             if key is None:
-                element_values.append(held.element if isinstance(held, v.Mapping) else None)
+                element_values.append(element.element if isinstance(element, v.Mapping) else None)
             else:
                 mapping.key = self.evaluate(key, env)
-                mapping.put(_literal(key), held)
-                element_values.append(held)
+                mapping.put(_literal(key), element)
+                element_values.append(element)
         mapping.element = v.join_all(element_values) if element_values else None
         return mapping
 

@@ -36,12 +36,12 @@ class Flow(Narrowing):
 
     def block(self, body: Statements[ast.stmt], env: v.Env) -> bool:
         """Executes statements; returns whether the end of the block is never reached."""
-        ended = False
+        is_ended = False
         for statement in body:
             handler = self._handlers.get(type(statement))
             if handler is not None and handler(statement, env):
-                ended = True
-        return ended
+                is_ended = True
+        return is_ended
 
     # Binding
 
@@ -58,8 +58,10 @@ class Flow(Narrowing):
             if isinstance(target.value, ast.Name):
                 self._set_attribute(f"{target.value.id}.{target.attr}", owner, value, env)
             if isinstance(owner, (v.Instance, v.Class)) and target.attr not in owner.unit.declared:
-                kept = value.pass_on(f"kept in `.{target.attr}`", target) if isinstance(value, v.Tensor) else value
-                self.learn(owner.unit, target.attr, kept)
+                stored_value = (
+                    value.pass_on(f"kept in `.{target.attr}`", target) if isinstance(value, v.Tensor) else value
+                )
+                self.learn(owner.unit, target.attr, stored_value)
         elif isinstance(target, ast.Subscript):
             self._store(target, value, env)
         elif isinstance(target, ast.Starred):
@@ -75,43 +77,43 @@ class Flow(Narrowing):
 
     def _set(self, name: str, value: v.Value, env: v.Env) -> None:
         if name in self.dotted:
-            for one in [one for one in env.vars if one.startswith(f"{name}.")]:
+            for one in [var for var in env.vars if var.startswith(f"{name}.")]:
                 del env.vars[one]
-        where = env.outer_names.get(name) if env.outer_names else None
-        if where is not None:
-            where.vars[name] = v.join(where.vars.get(name, v.NONE), value)
+        outer_env = env.outer_names.get(name) if env.outer_names else None
+        if outer_env is not None:
+            outer_env.vars[name] = v.join(outer_env.vars.get(name, v.NONE), value)
             if self.unit is not None:
-                self.unit.written[name] = where.parent is None, where.vars[name]
+                self.unit.written[name] = outer_env.parent is None, outer_env.vars[name]
         else:
             env.vars[name] = value
 
     def _store(self, target: ast.Subscript, value: v.Value, env: v.Env) -> None:
         container = self.evaluate(target.value, env)
         self.evaluate(target.slice, env)
-        held = from_container(value, target)
+        element = from_container(value, target)
         if isinstance(container, v.Mapping):
             key = target.slice.value if isinstance(target.slice, ast.Constant) else None
-            self.grow(container, lambda: container.put(key, held))
+            self.grow(container, lambda: container.put(key, element))
         elif isinstance(container, v.Sequence):
-            self.grow(container, lambda: container.add(held))
+            self.grow(container, lambda: container.add(element))
 
     def _unpack(self, targets: list[ast.expr], value: v.Value, env: v.Env) -> None:
         fields: list[v.Value] | None = None
         if isinstance(value, v.Sequence):
             fields = value.items
         elif isinstance(value, v.Instance) and value.unit.is_record:
-            fields = [value.unit.declared.get(one, value.unit.attributes.get(one)) for one in value.unit.fields]
-        star = next((at for at, one in enumerate(targets) if isinstance(one, ast.Starred)), None)
+            fields = [value.unit.declared.get(field, value.unit.attributes.get(field)) for field in value.unit.fields]
+        star = next((index for index, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
         if fields is not None and star is None and len(fields) == len(targets):
-            for target, one in zip(targets, fields, strict=True):
-                self.bind(target, one, env)
+            for target, field in zip(targets, fields, strict=True):
+                self.bind(target, field, env)
             return
         if fields is not None and star is not None and len(fields) >= len(targets) - 1:
             tail = len(targets) - star - 1
             middle = fields[star : len(fields) - tail]
             fields = [*fields[:star], v.join_all(middle), *fields[len(fields) - tail :]]
-            for target, one in zip(targets, fields, strict=True):
-                self.bind(target, one, env)
+            for target, field in zip(targets, fields, strict=True):
+                self.bind(target, field, env)
             return
         element = v.element_of(value, "unpacked from a tensor")
         for target in targets:
@@ -226,13 +228,13 @@ class Flow(Narrowing):
         statement = node
         while True:  # a loop along `elif` instead of recursion
             self.evaluate(statement.test, env)
-            holds, fails = self.narrow(statement.test, env)
-            ends.append(self._branch(statement.body, {**env.vars, **holds}, env, holds))
-            env.vars = {**env.vars, **fails}
+            when_true, when_false = self.narrow(statement.test, env)
+            ends.append(self._branch(statement.body, {**env.vars, **when_true}, env, when_true))
+            env.vars = {**env.vars, **when_false}
             if len(statement.orelse) == 1 and type(statement.orelse[0]) is ast.If:
                 statement = statement.orelse[0]
                 continue
-            ends.append(self._branch(statement.orelse, env.vars, env, fails))
+            ends.append(self._branch(statement.orelse, env.vars, env, when_false))
             break
         return self._meet(ends, start, env)
 
@@ -240,22 +242,22 @@ class Flow(Narrowing):
         self, body: Statements[ast.stmt], names: Updates, env: v.Env, told: Updates
     ) -> tuple[Updates | None, Updates]:
         """Executes a branch; returns the values of names at its end, or None if the end is never reached."""
-        kept, env.vars = env.vars, names
-        ended = self.block(body, env)
-        names, env.vars = env.vars, kept
-        return (None if ended else names), told
+        outer_names, env.vars = env.vars, names
+        is_ended = self.block(body, env)
+        names, env.vars = env.vars, outer_names
+        return (None if is_ended else names), told
 
     @staticmethod
     def _meet(ends: list[tuple[Updates | None, Updates]], start: Updates, env: v.Env) -> bool:
-        open_ends = [(names, told) for names, told in ends if names is not None]
+        open_ends = [(names, learned) for names, learned in ends if names is not None]
         if not open_ends:
             env.vars = start
             return True
         if len(open_ends) == 1:
             env.vars = open_ends[0][0]
             return False
-        for names, told in open_ends:
-            for name, value in told.items():  # a fact that only the test proved ends with the branch
+        for names, learned in open_ends:
+            for name, value in learned.items():  # a fact that only the test proved ends with the branch
                 if names.get(name) is value:
                     if name in start:
                         names[name] = start[name]
@@ -266,18 +268,18 @@ class Flow(Narrowing):
 
     def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
         before = dict(env.vars)
-        ended = self.block(node.body, env)
+        is_ended = self.block(node.body, env)
         middle = merge_states([before, env.vars])
-        if not ended:
-            ended = self.block(node.orelse, env)
-        ends: list[tuple[Updates | None, Updates]] = [(None if ended else env.vars, {})]
+        if not is_ended:
+            is_ended = self.block(node.orelse, env)
+        ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
         for handler in node.handlers:
             names = dict(middle)
             if handler.name:
                 names[handler.name] = None
             ends.append(self._branch(handler.body, names, env, {}))
-        ended = self._meet(ends, middle, env)
-        return self.block(node.finalbody, env) or ended
+        is_ended = self._meet(ends, middle, env)
+        return self.block(node.finalbody, env) or is_ended
 
     _TryStar = _Try
 
@@ -300,21 +302,21 @@ class Flow(Narrowing):
         ends: list[tuple[Updates | None, Updates]] = [(dict(start), {})]
         for case in node.cases:
             env.vars = dict(start)
-            told = self._pattern(case.pattern, subject, node.subject, env)
+            learned = self._pattern(case.pattern, subject, node.subject, env)
             if case.guard is not None:
                 self.evaluate(case.guard, env)
-            ends.append(self._branch(case.body, env.vars, env, told))
+            ends.append(self._branch(case.body, env.vars, env, learned))
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
                 del ends[0]  # without a match, nothing falls through
         return self._meet(ends, start, env)
 
     def _pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
-        told: Updates = {}
+        updates: Updates = {}
         value = subject
         if isinstance(pattern, ast.MatchClass):
             value = self.annotations.resolve(pattern.cls, env)
             if isinstance(node, ast.Name):
-                told[node.id] = value
+                updates[node.id] = value
                 env.vars[node.id] = value
         for part in ast.walk(pattern):
             name = getattr(part, "name", None) or getattr(part, "rest", None)
@@ -322,7 +324,7 @@ class Flow(Narrowing):
                 env.vars[name] = value if part is pattern else None
         if isinstance(pattern, ast.MatchAs) and isinstance(pattern.pattern, ast.MatchClass) and pattern.name:
             env.vars[pattern.name] = self.annotations.resolve(pattern.pattern.cls, env)
-        return told
+        return updates
 
     # Loops
 
@@ -330,23 +332,23 @@ class Flow(Narrowing):
         values = self.evaluate(node.iter, env)
         element = self.elements(values, "an element of a tensor", node.iter)
 
-        def once() -> None:
+        def run_body() -> None:
             self.bind(node.target, element, env)
             self.block(node.body, env)
 
-        self._loop(once, env)
+        self._loop(run_body, env)
         self.block(node.orelse, env)
 
     _AsyncFor = _For
 
     def _While(self, node: ast.While, env: v.Env) -> None:
-        def once() -> None:
+        def run_body() -> None:
             self.evaluate(node.test, env)
             env.vars.update(self.narrow(node.test, env)[0])
             self.block(node.body, env)
 
-        self._loop(once, env)
-        if not any(isinstance(one, ast.Break) for part in node.body for one in ast.walk(part)):
+        self._loop(run_body, env)
+        if not any(isinstance(node, ast.Break) for part in node.body for node in ast.walk(part)):
             env.vars.update(self.narrow(node.test, env)[1])
         self.block(node.orelse, env)
 

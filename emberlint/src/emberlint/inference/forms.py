@@ -24,7 +24,7 @@ def mapped(function: Callable[[list[v.Value]], v.Value], trees: list[v.Value]) -
     if isinstance(first, v.Mapping) and first.by_key:
         return v.Mapping(
             {
-                key: mapped(function, [one.by_key.get(key) if isinstance(one, v.Mapping) else None for one in trees])
+                key: mapped(function, [tree.by_key.get(key) if isinstance(tree, v.Mapping) else None for tree in trees])
                 for key in first.by_key
             }
         )

@@ -28,8 +28,8 @@ class LibraryCalls(BuiltinCalls):
         kind = self.kinds.result_kind(origin)
         if kind == "tensor":
             node = given.node
-            if isinstance(node, ast.Call) and (known := plain_result(origin, node, given.positional)) is not None:
-                return known
+            if isinstance(node, ast.Call) and (plain_value := plain_result(origin, node, given.positional)) is not None:
+                return plain_value
             if isinstance(node, ast.Call) and node.args:
                 if self.kinds.is_elementwise(origin):
                     self.hint(node.args[0], given.env, f"handed to `{origin}`")
@@ -55,17 +55,21 @@ class LibraryCalls(BuiltinCalls):
             return ""
         if self.values.get(given.node.func) is not callee:
             return ""  # another function calls the op, with arguments of its own
-        known = parameters().get(origin.removeprefix(f"{self.kinds.namespace(origin)}."))
+        op_parameters = parameters().get(origin.removeprefix(f"{self.kinds.namespace(origin)}."))
         return of_call(
-            origin, given.node, given.positional, given.keywords, known.positional if known is not None else ()
+            origin,
+            given.node,
+            given.positional,
+            given.keywords,
+            op_parameters.positional if op_parameters is not None else (),
         )
 
     def _contradict_numbers(self, kind: str, given: Arguments) -> None:
         """Records that the argument of `math.f(x)` is not a tensor, so that no convention takes it for one."""
         if kind in ("number", "real") and isinstance(given.node, ast.Call):
-            for one in given.node.args:
-                if type(one) is ast.Name and given.env.vars.get(one.id, v.NONE) is None:
-                    self.contradict(one.id)
+            for arg in given.node.args:
+                if type(arg) is ast.Name and given.env.vars.get(arg.id, v.NONE) is None:
+                    self.contradict(arg.id)
 
     def _special_argument(self, origin: str, given: Arguments) -> v.Value:
         return v.element_of(given.first()) if origin.endswith(("choice", "heappop")) else given.first()
@@ -185,6 +189,6 @@ def _text(node: ast.expr) -> str:
 def _field_names(node: ast.expr) -> list[str]:
     """Returns the fields in `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", float)]`."""
     if isinstance(node, (ast.List, ast.Tuple)):
-        parts = [one.elts[0] if isinstance(one, ast.Tuple) and one.elts else one for one in node.elts]
-        return [_text(one) for one in parts]
+        parts = [elt.elts[0] if isinstance(elt, ast.Tuple) and elt.elts else elt for elt in node.elts]
+        return [_text(part) for part in parts]
     return _text(node).replace(",", " ").split()

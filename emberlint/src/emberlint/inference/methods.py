@@ -59,8 +59,8 @@ def mapping_method(base: v.Mapping, name: str, given: Arguments) -> v.Value:
     if name == "keys":
         return v.Sequence(base.key)
     if name in ("get", "pop"):
-        held = base.by_key.get(key, base.element) if key is not None else base.element
-        return v.join(held, values[1]) if len(values) > 1 else held
+        element = base.by_key.get(key, base.element) if key is not None else base.element
+        return v.join(element, values[1]) if len(values) > 1 else element
     if name == "setdefault":
         if len(values) > 1:
             base.put(key, values[1])

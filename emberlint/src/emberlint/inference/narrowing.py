@@ -18,8 +18,8 @@ class Narrowing(LibraryCalls):
         if isinstance(test, ast.Call):
             return self._narrow_call(test, env)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            holds, fails = self.narrow(test.operand, env)
-            return fails, holds
+            when_true, when_false = self.narrow(test.operand, env)
+            return when_false, when_true
         if isinstance(test, ast.BoolOp):
             return self._narrow_all(test, env)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -27,11 +27,11 @@ class Narrowing(LibraryCalls):
         return _NOTHING
 
     def _narrow_all(self, test: ast.BoolOp, env: v.Env) -> tuple[Updates, Updates]:
-        both: Updates = {}
+        updates: Updates = {}
         side = 0 if isinstance(test.op, ast.And) else 1
         for value in test.values:
-            both.update(self.narrow(value, env)[side])
-        return (both, {}) if side == 0 else ({}, both)
+            updates.update(self.narrow(value, env)[side])
+        return (updates, {}) if side == 0 else ({}, updates)
 
     def _narrow_compare(self, test: ast.Compare, env: v.Env) -> tuple[Updates, Updates]:
         name, op, right = _key(test.left), test.ops[0], test.comparators[0]
@@ -41,10 +41,10 @@ class Narrowing(LibraryCalls):
             return ({}, {name: v.NONE}) if isinstance(op, ast.IsNot) else _NOTHING
         left = test.left
         if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "type" and left.args:
-            known = self._as_type(left.args[0], right, env)
+            type_updates = self._as_type(left.args[0], right, env)
             if isinstance(op, (ast.Is, ast.Eq)):
-                return known
-            return known[::-1] if isinstance(op, (ast.IsNot, ast.NotEq)) else _NOTHING
+                return type_updates
+            return type_updates[::-1] if isinstance(op, (ast.IsNot, ast.NotEq)) else _NOTHING
         return _NOTHING
 
     def _narrow_call(self, test: ast.Call, env: v.Env) -> tuple[Updates, Updates]:
@@ -67,20 +67,22 @@ class Narrowing(LibraryCalls):
         if name is None:
             return _NOTHING
         members = _members(kind)
-        type_values = [self.annotations.resolve(one, env) for one in members]
-        tensors = [one for one in type_values if isinstance(one, v.Tensor)]
-        fails: Updates = {}
+        type_values = [self.annotations.resolve(member, env) for member in members]
+        tensors = [value for value in type_values if isinstance(value, v.Tensor)]
+        when_false: Updates = {}
         before = self.values.get(subject)
         if tensors:
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
             # tensor.
             left = before if isinstance(before, (v.Sequence, v.Mapping)) else v.OPAQUE
             return {name: tensors[0] if len(tensors) == len(type_values) else before}, {name: left}
-        if isinstance(before, (v.Sequence, v.Mapping)) and any(isinstance(one, type(before)) for one in type_values):
-            fails = {} if before.rest is None else {name: before.rest}
-        if type_values and all(v.is_number(one) or one is v.STRING for one in type_values):
+        if isinstance(before, (v.Sequence, v.Mapping)) and any(
+            isinstance(value, type(before)) for value in type_values
+        ):
+            when_false = {} if before.rest is None else {name: before.rest}
+        if type_values and all(v.is_number(value) or value is v.STRING for value in type_values):
             self.contradict(name)
-        return {name: _instance_value(type_values, before)}, fails
+        return {name: _instance_value(type_values, before)}, when_false
 
 
 def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:
@@ -89,7 +91,7 @@ def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:
         if isinstance(type_values[0], (v.Sequence, v.Mapping)) and not v.holds_tensor(type_values[0]):
             return before if isinstance(before, (v.Sequence, v.Mapping)) else _as_container(type_values[0], before)
         return type_values[0]
-    if any(isinstance(one, (v.Sequence, v.Mapping)) for one in type_values):
+    if any(isinstance(value, (v.Sequence, v.Mapping)) for value in type_values):
         return before if isinstance(before, (v.Sequence, v.Mapping)) else _as_container(v.Sequence(), before)
     return v.OPAQUE
 

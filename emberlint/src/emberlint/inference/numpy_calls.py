@@ -22,11 +22,11 @@ def plain_result(origin: str, node: ast.Call, given: list[v.Value]) -> v.Value:
         return None
     name = origin.rpartition(".")[2]
     if name in _BEFORE_SIZE and ".random." in origin:
-        sized = len(node.args) > _BEFORE_SIZE[name] or any(one.arg in ("size", None) for one in node.keywords)
+        sized = len(node.args) > _BEFORE_SIZE[name] or any(keyword.arg in ("size", None) for keyword in node.keywords)
         return None if sized or any(v.holds_tensor(one) for one in given) else v.NUMBER
     if name not in _MAKING:
         return None
-    dtype = next((one.value for one in node.keywords if one.arg == "dtype"), None)
+    dtype = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)
     if dtype is None:
         return v.OBJECT if given and isinstance(given[0], v.Sequence) and given[0].element is v.STRING else None
     return v.OBJECT if _is_plain(dtype) else None

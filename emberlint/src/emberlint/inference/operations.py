@@ -111,37 +111,37 @@ class Operations(Evaluation):
 
     def compared_tensor(self, left: v.Value, right: v.Value, op: ast.cmpop, node: ast.AST) -> v.Tensor | None:
         """Returns the tensor that a comparison works on, or None."""
-        for one, two in ((left, right), (right, left)):
+        for one, other in ((left, right), (right, left)):
             if isinstance(one, v.Tensor):
-                if isinstance(two, v.Instance) and two is left and two.unit.method(OPERATORS[type(op)].method):
+                if isinstance(other, v.Instance) and other is left and other.unit.method(OPERATORS[type(op)].method):
                     return None
-                if self._refuses(two, one) or (two is v.NONE and one.tier is Tier.C):
+                if self._refuses(other, one) or (other is v.NONE and one.tier is Tier.C):
                     return None
-                return self._stronger(one, two).of_dtype("")
+                return self._stronger(one, other).of_dtype("")
         return None
 
     def _BoolOp(self, node: ast.BoolOp, env: v.Env) -> v.Value:
-        kept, told = env.vars, set[str]()
+        outer_names, learned_names = env.vars, set[str]()
         operand_values: list[v.Value] = []
         for value in node.values:
             operand_values.append(self.evaluate(value, env))
-            holds, fails = self.narrow(value, env)
-            updates = holds if isinstance(node.op, ast.And) else fails
+            when_true, when_false = self.narrow(value, env)
+            updates = when_true if isinstance(node.op, ast.And) else when_false
             if updates:
-                told.update(updates)
+                learned_names.update(updates)
                 env.vars = {**env.vars, **updates}
-        self._widen(env, kept, told)
+        self._widen(env, outer_names, learned_names)
         return v.join_all(operand_values)
 
     def _IfExp(self, node: ast.IfExp, env: v.Env) -> v.Value:
         self.evaluate(node.test, env)
-        holds, fails = self.narrow(node.test, env)
-        kept = env.vars
+        when_true, when_false = self.narrow(node.test, env)
+        outer_names = env.vars
         branch_values = []
-        for branch, updates in ((node.body, holds), (node.orelse, fails)):
-            env.vars = {**kept, **updates} if updates else kept
+        for branch, updates in ((node.body, when_true), (node.orelse, when_false)):
+            env.vars = {**outer_names, **updates} if updates else outer_names
             branch_values.append(self.evaluate(branch, env))
-            self._widen(env, kept, updates.keys())
+            self._widen(env, outer_names, updates.keys())
         return v.join(branch_values[0], branch_values[1])
 
     @staticmethod

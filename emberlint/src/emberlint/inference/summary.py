@@ -47,7 +47,7 @@ class Analysed(Protocol):
 def summarise(analysis: Analysed, module: str) -> Encoded | None:
     """Returns the summary of an analysed file, or None if it says nothing about tensors."""
     writer = _Writer(analysis, module)
-    names = {name: known for name, value in analysis.module.vars.items() if (known := writer.name(name, value))}
+    names = {name: encoded for name, value in analysis.module.vars.items() if (encoded := writer.name(name, value))}
     return {"names": names, "classes": writer.classes} if writer.is_telling else None
 
 
@@ -87,7 +87,7 @@ class _Writer:
             self.is_telling = True
             return ["t", int(value.tier), library]
         if isinstance(value, v.Sequence):
-            items = None if value.items is None else [self.value(one, depth + 1) for one in value.items]
+            items = None if value.items is None else [self.value(item, depth + 1) for item in value.items]
             return ["q", self.value(value.element, depth + 1), items]
         if isinstance(value, v.Mapping):
             keys = {key: self.value(one, depth + 1) for key, one in value.by_key.items() if isinstance(key, str)}
@@ -101,8 +101,8 @@ class _Writer:
 
     def _library(self, value: v.Tensor) -> str:
         """Returns the library that made a tensor regardless of the active backend, or an empty string."""
-        why = reason(value)
-        return next((name for name in self.analysis.libraries if f"`{name}" in why), "")
+        reason_text = reason(value)
+        return next((name for name in self.analysis.libraries if f"`{name}" in reason_text), "")
 
     def _encode_definition(self, value: v.Value, depth: int) -> Encoded:
         if isinstance(value, v.Function):
@@ -113,8 +113,8 @@ class _Writer:
             result = self.value(value.result, depth + 1)
             return None if result is None else ["f", result]
         if isinstance(value, v.Alias):
-            held = self.value(value.value, depth + 1)
-            return None if held is None else ["y", held]
+            encoded_value = self.value(value.value, depth + 1)
+            return None if encoded_value is None else ["y", encoded_value]
         if isinstance(value, (v.Class, v.Instance)):
             origin = self._class(value.unit)
             return None if origin is None else ["c" if isinstance(value, v.Class) else "x", origin]
@@ -129,8 +129,8 @@ class _Writer:
         if unit.origin:
             return unit.origin
         name = unit.node.name
-        known = self.analysis.module.vars.get(name)
-        if not isinstance(known, v.Class) or known.unit is not unit:
+        module_value = self.analysis.module.vars.get(name)
+        if not isinstance(module_value, v.Class) or module_value.unit is not unit:
             return None  # inside a function or another class: importers cannot name it
         if name not in self.classes:
             self.classes[name] = None  # a class may hold instances of itself
@@ -144,12 +144,12 @@ class _Writer:
             result = self.analysis.result_of(method)
             methods[name] = [method.kind, self.value(result, 1), bool(method.returns or method.yields)]
         return {
-            "bases": [origin for one in unit.bases if (origin := self._class(one)) is not None],
+            "bases": [origin for base in unit.bases if (origin := self._class(base)) is not None],
             "foreign": unit.foreign,
             "flags": [unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict],
             "fields": unit.fields,
             "declared": {name: self.value(one, 1) for name, one in unit.declared.items()},
-            "attributes": {name: self.value(one, 1) for name, one in unit.attributes.items()},
+            "attributes": {name: self.value(attribute, 1) for name, attribute in unit.attributes.items()},
             "methods": methods,
         }
 
@@ -163,22 +163,22 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
     """Returns the result of a function that computes only with its parameters: a parameter, or a tuple of some."""
     spec = function.args
     ordered = [one.arg for one in (*spec.posonlyargs, *spec.args)]
-    if not _may_pass(function.body, {name: at for at, name in enumerate(ordered)}):
+    if not _may_pass(function.body, {name: index for index, name in enumerate(ordered)}):
         return None
-    stored, returns = set[str](), list[ast.expr | None]()
+    stored_names, returns = set[str](), list[ast.expr | None]()
     for node in _own(function):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            stored.add(node.id)
+            stored_names.add(node.id)
         elif isinstance(node, ast.Return):
             returns.append(node.value)
         elif isinstance(node, (ast.Yield, ast.YieldFrom)):
             return None
-    places = {name: at for at, name in enumerate(ordered) if name not in stored}
-    results = [_through(one, places) for one in returns]
-    if not results or any(one is None for one in results):
+    places = {name: index for index, name in enumerate(ordered) if name not in stored_names}
+    results = [_through(return_, places) for return_ in returns]
+    if not results or any(result is None for result in results):
         return None
     first = results[0]
-    return first if all(_alike(first, one) for one in results[1:]) else None
+    return first if all(_alike(first, result) for result in results[1:]) else None
 
 
 def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
@@ -190,8 +190,8 @@ def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
 def _through(node: ast.expr | None, places: dict[str, int]) -> v.Value:
     """Returns the parameter that an expression computes with."""
     if isinstance(node, ast.Tuple):
-        items = [_through(one, places) for one in node.elts]
-        return v.Sequence(items=items) if any(one is not None for one in items) else None
+        items = [_through(elt, places) for elt in node.elts]
+        return v.Sequence(items=items) if any(item is not None for item in items) else None
     if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
         return _through(node.operand, places)
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
@@ -265,8 +265,8 @@ class SummaryReader:
             return None if data is None else _PLAIN[data]
         kind = data[0]
         if kind == "t":
-            made = f" made by `{data[2]}`" if data[2] else ""
-            return v.Tensor(min(Tier(data[1]), Tier.B), f"`{origin}` is a tensor{made} in its file")
+            maker_text = f" made by `{data[2]}`" if data[2] else ""
+            return v.Tensor(min(Tier(data[1]), Tier.B), f"`{origin}` is a tensor{maker_text} in its file")
         if kind == "i":
             return self.find(data[1]) or v.Imported(data[1])
         if kind == "q":
@@ -301,8 +301,8 @@ class SummaryReader:
         unit.foreign, unit.fields = [*body["foreign"]], [*body["fields"]]
         unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict = body["flags"]
         unit.bases = [base for one in body["bases"] if (base := self._class(one)) is not None]
-        for kept, given in ((unit.declared, body["declared"]), (unit.attributes, body["attributes"])):
-            kept.update({one: self.value(data, f"{origin}.{one}") for one, data in given.items()})
+        for class_values, encoded_values in ((unit.declared, body["declared"]), (unit.attributes, body["attributes"])):
+            class_values.update({one: self.value(data, f"{origin}.{one}") for one, data in encoded_values.items()})
         for one, (kind, result, returns) in body["methods"].items():
             unit.methods[one] = self._method(unit, one, kind, self.value(result, f"{origin}.{one}"), returns)
         return unit

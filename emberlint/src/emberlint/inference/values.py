@@ -310,8 +310,8 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
     if left is right:
         return left
     if left is None or right is None:
-        known = _of_any_dtype(left if right is None else right)
-        return known if holds_tensor(known) else None
+        known_tensor = _of_any_dtype(left if right is None else right)
+        return known_tensor if holds_tensor(known_tensor) else None
     if left is NONE:
         return right
     if right is NONE:
@@ -326,12 +326,12 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
 
 
 def _join_kinds(left: Value, right: Value) -> Value:
-    for one, two in ((left, right), (right, left)):
-        if isinstance(one, (Sequence, Mapping)) and isinstance(two, (Tensor, Other)):
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, (Sequence, Mapping)) and isinstance(other, (Tensor, Other)):
             return one
-    for one, two in ((left, right), (right, left)):
+    for one, other in ((left, right), (right, left)):
         if isinstance(one, Tensor):
-            return one.of_dtype(one.dtype if two is REAL else "") if isinstance(two, Other) else None
+            return one.of_dtype(one.dtype if other is REAL else "") if isinstance(other, Other) else None
     if is_number(left) and is_number(right):
         return NUMBER
     if isinstance(left, Other) and isinstance(right, Other):
@@ -356,7 +356,7 @@ def _choice_of(left: Value, right: Value) -> Value:
     options: list[Value] = []
     for one in (left, right):
         for option in one.options if isinstance(one, Choice) else (one,):
-            if not any(same(option, known) for known in options):
+            if not any(same(option, kept_option) for kept_option in options):
                 options.append(option)
     return Choice(tuple(options)) if len(options) <= _OPTIONS else None
 
@@ -366,7 +366,7 @@ def _join_sequences(left: Sequence, right: Sequence, depth: int) -> Value:
         return left
     if left.items is not None and right.items is not None and len(left.items) == len(right.items):
         pairs = zip(left.items, right.items, strict=True)
-        return Sequence(items=[join(one, two, depth + 1) for one, two in pairs])
+        return Sequence(items=[join(one, other, depth + 1) for one, other in pairs])
     if left.items == []:
         return right
     if right.items == []:
@@ -377,10 +377,10 @@ def _join_sequences(left: Sequence, right: Sequence, depth: int) -> Value:
 def _join_mappings(left: Mapping, right: Mapping, depth: int) -> Value:
     if depth > _DEPTH:
         return left
-    both = Mapping(dict(left.by_key), join(left.element, right.element, depth + 1))
+    joined_mapping = Mapping(dict(left.by_key), join(left.element, right.element, depth + 1))
     for key, value in right.by_key.items():
-        both.put(key, value)
-    return both
+        joined_mapping.put(key, value)
+    return joined_mapping
 
 
 def join_all(values: "list[Value]") -> Value:
@@ -406,7 +406,7 @@ def holds_object(value: Value, depth: int = 0) -> bool:
     """Returns whether a value is known to be, or to hold, something else than numbers and tensors: None, a text."""
     if isinstance(value, Sequence):
         parts = [value.element] if value.items is None else value.items
-        return depth < _DEPTH and any(holds_object(one, depth + 1) for one in parts)
+        return depth < _DEPTH and any(holds_object(part, depth + 1) for part in parts)
     return isinstance(value, (Mapping, Instance, Class, Function)) or value in (NONE, STRING, OBJECT)
 
 

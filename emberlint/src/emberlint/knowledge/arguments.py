@@ -51,7 +51,7 @@ def _parse_parameters(words: list[str]) -> Parameters:
 
     A name with `=` has a default, names after a star are keyword-only, and `*xs` takes any number of arguments.
     """
-    star = next((at for at, word in enumerate(words) if word.startswith("*")), len(words))
+    star = next((index for index, word in enumerate(words) if word.startswith("*")), len(words))
     variadic = star < len(words) and words[star] != "*"
     places, names = words[:star], [word for word in words if not word.startswith("*")]
     required = tuple(word for word in names if not word.endswith("="))
@@ -66,16 +66,18 @@ def fits(call: ast.Call, op: str, origin: str) -> bool:
     Required arguments and the first optional one have the same positions in an op and in the native function. The order
     of further arguments differs between libraries.
     """
-    known, name = parameters().get(op), table_name(origin)
-    keywords = [one.arg for one in call.keywords]
-    if known is None or None in keywords or any(isinstance(one, ast.Starred) for one in call.args):
+    op_parameters, name = parameters().get(op), table_name(origin)
+    keywords = [keyword.arg for keyword in call.keywords]
+    if op_parameters is None or None in keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
         return False
-    given = {*known.positional[: len(call.args)], *(name for name in keywords if name is not None)}
-    required = len([one for one in known.required if one in known.positional])
-    if name in NO_OPTION and len(given) > required:
+    given_names = {*op_parameters.positional[: len(call.args)], *(name for name in keywords if name is not None)}
+    required = len([one for one in op_parameters.required if one in op_parameters.positional])
+    if name in NO_OPTION and len(given_names) > required:
         return False
     limit = required if name in OTHER_OPTION else SHAPE_ONLY.get(name, IN_ORDER.get(op, required + 1))
-    if not known.variadic and len(call.args) > min(limit, len(known.positional)):
+    if not op_parameters.variadic and len(call.args) > min(limit, len(op_parameters.positional)):
         return False
-    repeated = set(known.positional[: len(call.args)]) & set(keywords)
-    return not repeated and known.named.issuperset(given) and given.issuperset(known.required)
+    repeated = set(op_parameters.positional[: len(call.args)]) & set(keywords)
+    return (
+        not repeated and op_parameters.named.issuperset(given_names) and given_names.issuperset(op_parameters.required)
+    )

@@ -195,13 +195,13 @@ class Kinds:
 
     def __init__(self, settings: Settings) -> None:
         self.functions = dict(settings.functions)
-        self.namespaces = tuple(f"{one}." for one in settings.namespaces)
-        self.facades = frozenset(one.partition(".")[0] for one in settings.namespaces)
+        self.namespaces = tuple(f"{namespace}." for namespace in settings.namespaces)
+        self.facades = frozenset(namespace.partition(".")[0] for namespace in settings.namespaces)
         self.backends = frozenset(settings.backends)
         self.tensor_types = frozenset(settings.tensor_types)
         self.module_classes = frozenset(settings.module_classes)
-        layers = {one.rpartition(".")[0] for one in settings.module_classes}
-        self.layer_packages = tuple(f"{one}." for one in layers if "." in one)
+        layers = {class_.rpartition(".")[0] for class_ in settings.module_classes}
+        self.layer_packages = tuple(f"{layer}." for layer in layers if "." in layer)
         self.roots = (
             self.facades
             | self.backends
@@ -220,7 +220,7 @@ class Kinds:
 
     def namespace(self, origin: str) -> str:
         """Returns the configured namespace of an op."""
-        return max((one for one in self.namespaces if origin.startswith(one)), key=len).rstrip(".")
+        return max((namespace for namespace in self.namespaces if origin.startswith(namespace)), key=len).rstrip(".")
 
     def is_elementwise(self, origin: str) -> bool:
         """Returns whether an origin is an elementwise op."""
@@ -258,8 +258,8 @@ class Kinds:
         if origin.startswith(self.layer_packages):
             return last[:1].isupper()
         # The name `Model` alone proves little: database tables and forms are called so too.
-        known = self.is_rooted(origin) and last.endswith(("Model", "Cell"))
-        return known or (last.endswith(("Module", "Layer")) and not is_stdlib(origin))
+        is_class_name = self.is_rooted(origin) and last.endswith(("Model", "Cell"))
+        return is_class_name or (last.endswith(("Module", "Layer")) and not is_stdlib(origin))
 
     def result_kind(self, origin: str) -> str:
         """Returns the kind of the result of calling an origin, or `unknown`."""
@@ -273,7 +273,7 @@ class Kinds:
             return self.functions[origin]
         if origin in _EXACT:
             return _EXACT[origin]
-        root, _, rest = origin.partition(".")
+        root, _, path_in_library = origin.partition(".")
         last = origin.rpartition(".")[2]
         if self.is_tensor_type(origin):
             return "tensor"
@@ -286,8 +286,8 @@ class Kinds:
                 return "transform"
             if root in self.backends:
                 return _NATIVE.get(last) or _function(last)
-            beside = rest.split(".")[:-1]
-            return _function(last) if beside and _BESIDE.issuperset(beside) else "unknown"
+            parent_modules = path_in_library.split(".")[:-1]
+            return _function(last) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
         return _standard(origin, root, last)
 
 

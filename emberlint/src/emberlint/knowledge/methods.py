@@ -31,39 +31,39 @@ def libraries_with() -> Mapping[str, frozenset[str]]:
 def rows(method: str) -> dict[str, tuple[Signature, ...]]:
     """Returns the signatures of a method by library, for the libraries that have one."""
     by_library = {library: candidates(f"{name}.{method}") for library, name in TENSORS.items()}
-    return {library: some for library, some in by_library.items() if some}
+    return {library: library_rows for library, library_rows in by_library.items() if library_rows}
 
 
 def op_of(method: str, positional: int, keywords: Sequence[str], library: str = "") -> str:
     """Returns the op that replaces a call of a method, that of a library first, or an empty string."""
-    known = rows(method)
-    some = [*known.get(library, ()), *(one for group in known.values() for one in group)]
-    for one in some:
+    rows_by_library = rows(method)
+    candidate_rows = [*rows_by_library.get(library, ()), *(one for group in rows_by_library.values() for one in group)]
+    for row in candidate_rows:
         try:
-            translate(one, 1 + positional, keywords)
+            translate(row, 1 + positional, keywords)
         except UntranslatableError:
             continue
-        return one.op
-    return some[0].op if some else ""
+        return row.op
+    return candidate_rows[0].op if candidate_rows else ""
 
 
 def library_tie(method: str, positional: int, keywords: Sequence[str]) -> str:
     """Returns why a call of a method works on the tensors of some libraries only, or an empty string."""
-    has = libraries_with().get(method)
-    if has is None:
+    libraries = libraries_with().get(method)
+    if libraries is None:
         return ""
-    if len(has) < len(LIBRARIES):
-        return f"{_only(has)} `.{method}()`"
-    known = rows(method)
+    if len(libraries) < len(LIBRARIES):
+        return f"{_only(libraries)} `.{method}()`"
+    rows_by_library = rows(method)
     for name in keywords:
         taking = {
             library
-            for library, some in known.items()
-            if any(name in one.named for one in some) or (library == "torch" and name in _TOO)
+            for library, library_rows in rows_by_library.items()
+            if any(name in row.named for row in library_rows) or (library == "torch" and name in _TOO)
         }
-        if taking == {"torch"} and len(known) > 1:
+        if taking == {"torch"} and len(rows_by_library) > 1:
             return f"{_only(frozenset(taking), 'take')} `{name}=` in `.{method}()`"
-    if _differs(known, positional, keywords):
+    if _differs(rows_by_library, positional, keywords):
         return f"`.{method}()` of PyTorch means something else than that of the other libraries"
     return ""
 
@@ -73,11 +73,11 @@ def tells_torch(method: str, call: ast.Call) -> bool:
 
     `view` takes numbers there only, and a dtype in NumPy; `size` takes an axis there only, and is a number in NumPy.
     """
-    if method in libraries_with() and any(one.arg in ("dim", "keepdim") for one in call.keywords):
+    if method in libraries_with() and any(keyword.arg in ("dim", "keepdim") for keyword in call.keywords):
         return True
     if method == "size":
         return len(call.args) == 1 and not call.keywords
-    return method == "view" and any(isinstance(one, ast.Starred) or is_number(one) for one in call.args)
+    return method == "view" and any(isinstance(arg, ast.Starred) or is_number(arg) for arg in call.args)
 
 
 def is_number(node: ast.expr) -> bool:
@@ -90,8 +90,8 @@ def _only(has: frozenset[str], verb: str = "have") -> str:
     """Returns the beginning of a sentence about the libraries that have something."""
     if len(has) == 1:
         return f"only tensors of {LIBRARIES[min(has)]} {verb}"
-    lacking = [told for name, told in LIBRARIES.items() if name not in has]
-    return f"tensors of {' and '.join(lacking)} do not {verb}"
+    other_titles = [title for name, title in LIBRARIES.items() if name not in has]
+    return f"tensors of {' and '.join(other_titles)} do not {verb}"
 
 
 def _differs(known: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]) -> bool:

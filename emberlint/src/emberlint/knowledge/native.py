@@ -75,8 +75,8 @@ def within(origin: str, modules: tuple[str, ...]) -> bool:
 def _is_distribution(origin: str) -> bool:
     """Returns whether an origin is a class of `torch.distributions`; functions and the rest of it draw nothing."""
     module, _, name = origin.rpartition(".")
-    inside = within(module, ("torch.distributions",)) and not within(module, _NO_DISTRIBUTIONS)
-    return inside and name[0].isupper()
+    is_in_distributions = within(module, ("torch.distributions",)) and not within(module, _NO_DISTRIBUTIONS)
+    return is_in_distributions and name[0].isupper()
 
 
 @lru_cache(maxsize=4096)

@@ -138,9 +138,9 @@ def difference(origin: str) -> str:
         return NONE
     if substitute.op.startswith("random."):
         return f"{program_name(substitute.op)} {_STREAM}"
-    told = DIFFERENCES.get(table_name(origin)) or DIFFERENCES.get(substitute.op)
+    caveat = DIFFERENCES.get(table_name(origin)) or DIFFERENCES.get(substitute.op)
     return (
-        f"{program_name(substitute.op)} {told or 'is not known to give the same values and dtypes for all arguments'}"
+        f"{program_name(substitute.op)} {caveat or 'is not known to give the same values and dtypes for all arguments'}"
     )
 
 
@@ -156,8 +156,8 @@ def table_name(origin: str) -> str:
 def neutral_dtype(origin: str) -> str | None:
     """Returns the neutral dtype with the same meaning as a native one, or None."""
     name = origin.rpartition(".")[2]
-    neutral = DTYPE_NAMES.get(name, name)
-    return neutral if name in DTYPES and neutral in NEUTRAL else None
+    neutral_name = DTYPE_NAMES.get(name, name)
+    return neutral_name if name in DTYPES and neutral_name in NEUTRAL else None
 
 
 def tensor_type(origin: str) -> str | None:

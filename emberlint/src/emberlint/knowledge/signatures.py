@@ -68,8 +68,8 @@ def signatures() -> Mapping[str, Signature]:
 @cache
 def _by_function() -> Mapping[str, tuple[Signature, ...]]:
     by_function: dict[str, tuple[Signature, ...]] = {}
-    for one in signatures().values():
-        by_function[one.native] = (*by_function.get(one.native, ()), one)
+    for signature in signatures().values():
+        by_function[signature.native] = (*by_function.get(signature.native, ()), signature)
     return by_function
 
 
@@ -89,8 +89,12 @@ def _parse_row(row: Mapping[str, str]) -> Signature:
         frozenset(word for word in words if not word.startswith("*") and word != "self"),
         tuple(word.lstrip("*") for word in required),
         row["op"],
-        {theirs.partition(":")[0] or ours: ours for ours, _, theirs in pairs if not theirs.startswith(":")},
-        {ours: theirs.partition(":")[2] for ours, _, theirs in pairs if ":" in theirs},
+        {
+            native_name.partition(":")[0] or our_name: our_name
+            for our_name, _, native_name in pairs
+            if not native_name.startswith(":")
+        },
+        {our_name: native_name.partition(":")[2] for our_name, _, native_name in pairs if ":" in native_name},
         row["when"],
         row["integers"],
         PARTS.get(row["native"].partition(":")[2]),
@@ -112,27 +116,29 @@ def translate(signature: Signature, positional: int, keywords: Sequence[str]) ->
         raise UntranslatableError(f"`{signature.native}` has no parameter `{unknown[0]}`")
     target = parameters()[signature.op]
     result: list[str | None] = []
-    given: set[str] = set()
-    for at, name in enumerate([*native, *keywords]):
-        ours = signature.arguments.get(name.lstrip("*"))
-        if ours is None:
+    given_names: set[str] = set()
+    for index, name in enumerate([*native, *keywords]):
+        our_name = signature.arguments.get(name.lstrip("*"))
+        if our_name is None:
             raise UntranslatableError(f"{program_name(signature.op)} has no argument like `{name.lstrip('*')}=`")
-        if not ours:
+        if not our_name:
             result.append(DROPPED)
             continue
-        if ours in given and not (target.variadic and ours not in target.named):
+        if our_name in given_names and not (target.variadic and our_name not in target.named):
             raise UntranslatableError(f"two arguments for `{name}`")
-        given.add(ours)
-        if target.variadic and at < positional and ours not in target.named:
+        given_names.add(our_name)
+        if target.variadic and index < positional and our_name not in target.named:
             result.append(None)
             continue
-        fits = at < len(target.positional) and target.positional[at] == ours and None not in result[at:]
+        is_positional = (
+            index < len(target.positional) and target.positional[index] == our_name and None not in result[index:]
+        )
         ordered = all(one is None for one in result)
-        result.append(None if at < positional and fits and ordered else ours)
-    missing = [name for name in target.required if name not in given and name not in signature.fills]
+        result.append(None if index < positional and is_positional and ordered else our_name)
+    missing = [name for name in target.required if name not in given_names and name not in signature.fills]
     if missing:
         raise UntranslatableError(f"{program_name(signature.op)} needs `{missing[0]}`")
-    fills = tuple((name, text) for name, text in signature.fills.items() if name not in given)
+    fills = tuple((name, text) for name, text in signature.fills.items() if name not in given_names)
     return Translation(tuple(result), fills, packed)
 
 
@@ -140,11 +146,11 @@ def _native_parameters(found: Signature, positional: int) -> tuple[list[str], in
     """Returns the native parameters that positional arguments give, and where those begin that form one tuple."""
     last = found.places[-1] if found.places else ""
     if last.startswith("*"):
-        at = len(found.places) - 1
-        names = [*found.places[: min(positional, at)], *[last] * (positional - at)]
-        if parameters()[found.op].variadic or positional <= at:
+        index = len(found.places) - 1
+        names = [*found.places[: min(positional, index)], *[last] * (positional - index)]
+        if parameters()[found.op].variadic or positional <= index:
             return names, -1
-        return names[: at + 1], at
+        return names[: index + 1], index
     if positional > len(found.places):
         raise UntranslatableError(f"`{found.native}` takes fewer positional arguments")
     return [*found.places[:positional]], -1

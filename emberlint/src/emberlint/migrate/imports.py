@@ -29,10 +29,12 @@ class Moves:
         """Returns the new dotted name of a module, or of a name defined in one."""
         parts = old.split(".")
         for end in range(len(parts), 0, -1):
-            module, rest = ".".join(parts[:end]), parts[end:]
-            new = self.modules.get(module) or (self.names.get(module, {}).get(rest[0]) if rest else None)
-            if new is not None:
-                return ".".join([new, *rest])
+            module, remaining_parts = ".".join(parts[:end]), parts[end:]
+            new_name = self.modules.get(module) or (
+                self.names.get(module, {}).get(remaining_parts[0]) if remaining_parts else None
+            )
+            if new_name is not None:
+                return ".".join([new_name, *remaining_parts])
         return None
 
 
@@ -70,8 +72,8 @@ class _Rewriter(cst.CSTTransformer):
         return updated_node.with_changes(names=[self._move_alias(alias) for alias in updated_node.names])
 
     def _move_alias(self, alias: cst.ImportAlias) -> cst.ImportAlias:
-        new = self.moves.module(alias.evaluated_name)
-        return alias if new is None else alias.with_changes(name=name_expression(new))
+        new_name = self.moves.module(alias.evaluated_name)
+        return alias if new_name is None else alias.with_changes(name=name_expression(new_name))
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
         return False
@@ -99,9 +101,9 @@ class _Rewriter(cst.CSTTransformer):
             self.orphaned = updated_node.leading_lines
             return cst.RemoveFromParent()
         lines = [updated_node.with_changes(body=body) for body in results]
-        plain = cst.TrailingWhitespace()
+        no_whitespace = cst.TrailingWhitespace()
         lines = [
-            *(line.with_changes(trailing_whitespace=plain) for line in lines[:-1]),
+            *(line.with_changes(trailing_whitespace=no_whitespace) for line in lines[:-1]),
             lines[-1],
         ]
         return cst.FlattenSentinel([lines[0], *(line.with_changes(leading_lines=[]) for line in lines[1:])])
@@ -118,14 +120,16 @@ class _Rewriter(cst.CSTTransformer):
             places.setdefault(self._place(base, alias.evaluated_name), []).append(alias)
         if set(places) == {base} and not (self.absolute and node.relative):
             return [node]
-        kept = {place: aliases for place, aliases in places.items() if place != self.module or base == self.module}
-        return [self._from(node, place, aliases, split=len(places) > 1) for place, aliases in kept.items()]
+        kept_aliases = {
+            place: aliases for place, aliases in places.items() if place != self.module or base == self.module
+        }
+        return [self._from(node, place, aliases, split=len(places) > 1) for place, aliases in kept_aliases.items()]
 
     def _place(self, base: str, name: str) -> str:
         """Returns the module that a name must now be imported from."""
-        whole = self.moves.module(base)
-        if whole is not None:
-            return whole
+        new_module = self.moves.module(base)
+        if new_module is not None:
+            return new_module
         submodule = self.moves.module(f"{base}.{name}")
         if submodule is not None:
             return submodule.rpartition(".")[0]
@@ -148,15 +152,15 @@ class _Rewriter(cst.CSTTransformer):
         )
 
     def _star(self, node: cst.ImportFrom, base: str) -> list[cst.BaseSmallStatement]:
-        new = self.moves.module(base)
-        if new is None:
+        new_name = self.moves.module(base)
+        if new_name is None:
             return [self._with_module(node, base) if self.absolute and node.relative else node]
-        if new == self.module:
+        if new_name == self.module:
             return []
         if base not in self.moves.exports:
-            return [self._with_module(node, new)]
+            return [self._with_module(node, new_name)]
         names = [cst.ImportAlias(cst.Name(name)) for name in self.moves.exports[base]]
-        return [cst.ImportFrom(module=name_expression(new), names=names)] if names else []
+        return [cst.ImportFrom(module=name_expression(new_name), names=names)] if names else []
 
     def _with_module(self, node: cst.ImportFrom, module: str) -> cst.ImportFrom:
         changes = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
@@ -164,19 +168,19 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = get_full_name_for_node(original_node)
-        new = None if name is None else self.moves.module(name)
-        if name is None or new is None or not any(one == name or one.startswith(f"{name}.") for one in self.plain):
+        new_name = None if name is None else self.moves.module(name)
+        if name is None or new_name is None or not any(one == name or one.startswith(f"{name}.") for one in self.plain):
             return updated_node
-        return name_expression(new)
+        return name_expression(new_name)
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
         """Returns a string literal with the new name if its whole content is the name of a moved module."""
         if updated_node.prefix:
             return updated_node
         value = updated_node.raw_value
-        new = self.moves.new_name(value) if _DOTTED.fullmatch(value) else None
+        new_name = self.moves.new_name(value) if _DOTTED.fullmatch(value) else None
         quote = updated_node.quote
-        return updated_node if new is None else updated_node.with_changes(value=f"{quote}{new}{quote}")
+        return updated_node if new_name is None else updated_node.with_changes(value=f"{quote}{new_name}{quote}")
 
 
 def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[int]:
@@ -193,8 +197,8 @@ def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[
             if isinstance(argument, ast.Constant | ast.Name):
                 continue
             start = _start(argument)
-            inside = package == frontend or any(frontend in ast.unparse(one) for one in others)
-            if (inside and (not start or start.startswith("."))) or (start and f"{frontend}.".startswith(start)):
+            is_in_package = package == frontend or any(frontend in ast.unparse(other) for other in others)
+            if (is_in_package and (not start or start.startswith("."))) or (start and f"{frontend}.".startswith(start)):
                 yield node.lineno
 
 

@@ -71,23 +71,25 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
 
     The classes are changed in place.
     """
-    source, known = target.source, bound(target.units, "definition", "import")
+    source, units_by_name = target.source, bound(target.units, "definition", "import")
     before: list[Statement] = []
     after: list[Statement] = []
     met_class = False
     for unit in source.units:
-        whole = unit in source.moved
-        if not whole and unit not in source.parts:
+        is_whole = unit in source.moved
+        if not is_whole and unit not in source.parts:
             continue
-        parts = None if whole else source.parts[unit]
-        same = [one for name in unit.binds for one in known.get(name, ()) if not _is_old_import(one, source)]
-        if isinstance(unit.node, cst.ClassDef) and same and isinstance(same[0].node, cst.ClassDef):
+        parts = None if is_whole else source.parts[unit]
+        equal_units = [
+            one for name in unit.binds for one in units_by_name.get(name, ()) if not _is_old_import(one, source)
+        ]
+        if isinstance(unit.node, cst.ClassDef) and equal_units and isinstance(equal_units[0].node, cst.ClassDef):
             met_class = True
-            _into_class(target, unit, same[0], members(unit.node) if parts is None else parts)
+            _into_class(target, unit, equal_units[0], members(unit.node) if parts is None else parts)
             continue
-        if same:
-            if any(ast.dump(one.tree) != ast.dump(unit.tree) for one in same):
-                target.clashes.append(_clash(target, unit, same[0]))
+        if equal_units:
+            if any(ast.dump(one.tree) != ast.dump(unit.tree) for one in equal_units):
+                target.clashes.append(_clash(target, unit, equal_units[0]))
             continue
         if unit.kind == "effect" and any(ast.dump(one.tree) == ast.dump(unit.tree) for one in target.units):
             continue
@@ -114,26 +116,28 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     node, body = receiver.node, receiver.node.body
     assert isinstance(node, cst.ClassDef)
     assert isinstance(unit.node, cst.ClassDef)
-    known = bound(members(node), "definition")
-    taken: list[Statement] = []
+    units_by_name = bound(members(node), "definition")
+    taken_parts: list[Statement] = []
     owner = node.name.value
     for part in parts:
         if part.kind == "docstring" or (not part.binds and part.code.strip() in ("pass", "...")):
             continue
-        same = [one for name in part.binds for one in known.get(name, ())]
-        if any(ast.dump(one.tree) != ast.dump(part.tree) for one in same):
-            target.clashes.append(_clash(target, part, same[0], owner))
-        elif not same:
-            taken.append(part.node)
+        equal_units = [one for name in part.binds for one in units_by_name.get(name, ())]
+        if any(ast.dump(unit.tree) != ast.dump(part.tree) for unit in equal_units):
+            target.clashes.append(_clash(target, part, equal_units[0], owner))
+        elif not equal_units:
+            taken_parts.append(part.node)
             target.added.extend(sorted(part.binds))
-    old = list(body.body) if isinstance(body, cst.IndentedBlock) else []
-    if taken:
-        old = [one for one in old if not _is_pass(one)]
-        first = taken[0].with_changes(leading_lines=_with_blank(taken[0].leading_lines, 1 if old else 0))
-        old += [first, *taken[1:]]
+    old_members = list(body.body) if isinstance(body, cst.IndentedBlock) else []
+    if taken_parts:
+        old_members = [member for member in old_members if not _is_pass(member)]
+        first = taken_parts[0].with_changes(
+            leading_lines=_with_blank(taken_parts[0].leading_lines, 1 if old_members else 0)
+        )
+        old_members += [first, *taken_parts[1:]]
     bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
     block = body if isinstance(body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
-    changed = node.with_changes(body=block.with_changes(body=old), bases=bases) if taken else node
+    changed = node.with_changes(body=block.with_changes(body=old_members), bases=bases) if taken_parts else node
     target.tree = target.tree.with_changes(body=[changed if one is node else one for one in target.tree.body])
 
 
@@ -143,8 +147,8 @@ def _has_base(node: cst.ClassDef, base: cst.Arg) -> bool:
     The rest of a class that was split before inherits from `_Name`.
     """
     code = cst.Module([]).code_for_node(base.value)
-    own = {cst.Module([]).code_for_node(one.value) for one in node.bases}
-    return code in own or code in ("object", node.name.value, f"_{node.name.value}")
+    base_texts = {cst.Module([]).code_for_node(base.value) for base in node.bases}
+    return code in base_texts or code in ("object", node.name.value, f"_{node.name.value}")
 
 
 def _is_pass(node: cst.BaseStatement) -> bool:
@@ -154,32 +158,34 @@ def _is_pass(node: cst.BaseStatement) -> bool:
 def _cut(node: Statement, parts: Sequence[Unit]) -> Statement:
     """Returns a class with only some of its members, and its docstring."""
     assert isinstance(node, cst.ClassDef)
-    kept = {id(part.node) for part in parts} | {id(one.node) for one in members(node) if one.kind == "docstring"}
+    kept_ids = {id(part.node) for part in parts} | {
+        id(member.node) for member in members(node) if member.kind == "docstring"
+    }
     assert isinstance(node.body, cst.IndentedBlock)
-    body = [one for one in node.body.body if id(one) in kept]
+    body = [one for one in node.body.body if id(one) in kept_ids]
     return node.with_changes(body=node.body.with_changes(body=body))
 
 
 def _used_names(source: SourceModule) -> set[str]:
     """Returns the global names that the moved statements read."""
-    used = {name for unit in source.moved for name in unit.uses}
+    used_names = {name for unit in source.moved for name in unit.uses}
     for owner, parts in source.parts.items():
-        used.update(name for part in parts for name in part.uses)
+        used_names.update(name for part in parts for name in part.uses)
         tree = owner.tree
         assert isinstance(tree, ast.ClassDef)
         header = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
-        used.update(one.id for part in header for one in ast.walk(part) if isinstance(one, ast.Name))
+        used_names.update(node.id for part in header for node in ast.walk(part) if isinstance(node, ast.Name))
     if source.is_package and source.is_emptied:
         # The imports of a package are part of its public names.
-        used.update(name for unit in source.units if unit.kind == "import" for name in unit.binds)
-    used.update(all_names(source.units) or () if source.is_emptied else ())
-    return used
+        used_names.update(name for unit in source.units if unit.kind == "import" for name in unit.binds)
+    used_names.update(all_names(source.units) or () if source.is_emptied else ())
+    return used_names
 
 
 def _imports(target: _Target) -> tuple[list[Statement], bool]:
     """Returns the imports that the receiving file lacks, and whether it needs `from __future__ import annotations`."""
     source, wanted = target.source, _used_names(target.source)
-    known = bound(target.units, "import", "definition")
+    units_by_name = bound(target.units, "import", "definition")
     present = {unit.code.strip() for unit in target.units}
     needed_imports: list[Statement] = []
     for unit in source.units:
@@ -190,11 +196,11 @@ def _imports(target: _Target) -> tuple[list[Statement], bool]:
             if source.is_emptied and tree.module != source.target:
                 needed_imports.append(unit.node)
         elif not isinstance(tree, ast.Import | ast.ImportFrom):
-            if wanted & unit.binds - set(known):
+            if wanted & unit.binds - set(units_by_name):
                 needed_imports.append(unit.node)
         else:
-            needed = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in wanted]
-            missing = [alias for alias in needed if not _is_there(target, known, tree, alias)]
+            needed_aliases = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in wanted]
+            missing = [alias for alias in needed_aliases if not _is_there(target, units_by_name, tree, alias)]
             if missing:
                 needed_imports.append(_narrow_import(unit.node, tree, missing))
     future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
@@ -208,22 +214,26 @@ def _is_there(
     if isinstance(tree, ast.ImportFrom) and tree.module == target.source.target:
         return True  # the rest of a module that was split before imports the moved names back
     name = alias.asname or alias.name.partition(".")[0]
-    same = [one for one in known.get(name, ()) if not _is_old_import(one, target.source)]
-    if not same:
+    equal_units = [one for one in known.get(name, ()) if not _is_old_import(one, target.source)]
+    if not equal_units:
         return False
-    if not any(_imports_same(one.tree, tree, alias) for one in same):
-        mine = ast.Import([alias]) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, [alias], 0)
+    if not any(_imports_same(unit.tree, tree, alias) for unit in equal_units):
+        own_import = ast.Import([alias]) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, [alias], 0)
         place = (target.source.path, target.source.target_path)
-        target.clashes.append(Clash(name, place, (ast.unparse(mine), same[0].code)))
+        target.clashes.append(Clash(name, place, (ast.unparse(own_import), equal_units[0].code)))
     return True
 
 
 def _imports_same(there: ast.stmt, tree: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
     if not isinstance(there, ast.Import | ast.ImportFrom):
-        return any(_imports_same(one, tree, alias) for one in ast.iter_child_nodes(there) if isinstance(one, ast.stmt))
+        return any(
+            _imports_same(node, tree, alias) for node in ast.iter_child_nodes(there) if isinstance(node, ast.stmt)
+        )
     if type(there) is not type(tree) or getattr(there, "module", None) != getattr(tree, "module", None):
         return False
-    return any((one.name, one.asname or one.name) == (alias.name, alias.asname or alias.name) for one in there.names)
+    return any(
+        (name.name, name.asname or name.name) == (alias.name, alias.asname or alias.name) for name in there.names
+    )
 
 
 def _narrow_import(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: list[ast.alias]) -> Statement:
@@ -239,31 +249,31 @@ def _place(
     target: _Target, imports: Sequence[Statement], before: Sequence[Statement], after: Sequence[Statement]
 ) -> Iterator[Statement]:
     """Yields the statements of the receiving file merged with the new ones."""
-    old = list(target.tree.body)
+    old_body = list(target.tree.body)
     kinds = [unit.kind for unit in target.units]
     heads = [index for index, kind in enumerate(kinds) if kind in HEAD]
     top = heads[-1] + 1 if heads and all(kind != "definition" for kind in kinds[: heads[-1]]) else 0
     if not top:
-        top = next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(old))
+        top = next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(old_body))
     # Names used while the file is imported must be bound above, because they were imports until now.
-    early = any(_is_old_import(unit, target.source) for unit in target.units)
-    first_class = next((index for index, one in enumerate(old) if one not in [u.node for u in target.units]), top)
-    end = next((index for index, one in enumerate(old) if _is_guard(one)), len(old))
-    for index, one in enumerate(old):
+    has_old_import = any(_is_old_import(unit, target.source) for unit in target.units)
+    first_class = next((index for index, one in enumerate(old_body) if one not in [u.node for u in target.units]), top)
+    end = next((index for index, one in enumerate(old_body) if _is_guard(one)), len(old_body))
+    for index, one in enumerate(old_body):
         if index == top:
             yield from imports
-            if early:
+            if has_old_import:
                 yield from after
         if index == first_class:
             yield from before
-        if index == end and not early:
+        if index == end and not has_old_import:
             yield from after
         yield one
-    if top >= len(old):
+    if top >= len(old_body):
         yield from imports
-    if first_class >= len(old):
+    if first_class >= len(old_body):
         yield from before
-    if (end >= len(old) and not early) or (early and top >= len(old)):
+    if (end >= len(old_body) and not has_old_import) or (has_old_import and top >= len(old_body)):
         yield from after
 
 
@@ -273,29 +283,29 @@ def _is_guard(node: cst.BaseStatement) -> bool:
 
 def _with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Statement]:
     """Returns the statements with the new names added to `__all__`."""
-    theirs, mine = all_names(target.source.units), all_names(target.units)
-    has = any(unit.kind == "all" for unit in target.units)
-    taken = set(target.added) | target.source.names
+    source_names, own_names = all_names(target.source.units), all_names(target.units)
+    has_all = any(unit.kind == "all" for unit in target.units)
+    taken_names = set(target.added) | target.source.names
     if target.source.is_emptied:
-        taken |= set(theirs or ())
-    names = [name for name in (theirs or ()) if name in taken]
-    if theirs is None:
-        names = sorted(name for name in target.source.names if not name.startswith("_")) if has else []
-    if (has and mine is None) or not names:
+        taken_names |= set(source_names or ())
+    names = [name for name in (source_names or ()) if name in taken_names]
+    if source_names is None:
+        names = sorted(name for name in target.source.names if not name.startswith("_")) if has_all else []
+    if (has_all and own_names is None) or not names:
         return body
-    if has:
-        wanted = [*(mine or ()), *(name for name in names if name not in (mine or ()))]
+    if has_all:
+        wanted = [*(own_names or ()), *(name for name in names if name not in (own_names or ()))]
     else:
-        own = {name for unit in target.units if unit.kind == "definition" for name in unit.binds}
-        wanted = [*sorted(name for name in own if not name.startswith("_") and name not in names), *names]
-    if wanted == mine:
+        defined_names = {name for unit in target.units if unit.kind == "definition" for name in unit.binds}
+        wanted = [*sorted(name for name in defined_names if not name.startswith("_") and name not in names), *names]
+    if wanted == own_names:
         return body
     statement = _all_statement(wanted)
-    if not has:
-        position = next((i for i, one in enumerate(units(body)) if one.kind in ("definition", "effect")), len(body))
+    if not has_all:
+        position = next((i for i, unit in enumerate(units(body)) if unit.kind in ("definition", "effect")), len(body))
         return [*body[:position], statement, *body[position:]]
-    old = next(unit.node for unit in target.units if unit.kind == "all")
-    return [statement.with_changes(leading_lines=old.leading_lines) if one is old else one for one in body]
+    old_node = next(unit.node for unit in target.units if unit.kind == "all")
+    return [statement.with_changes(leading_lines=old_node.leading_lines) if one is old_node else one for one in body]
 
 
 def _all_statement(names: Iterable[str]) -> Statement:
@@ -311,16 +321,18 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
 
     Two blank lines surround functions and classes, one separates imports from the code after them.
     """
-    known = {id(one) for one in old}
+    old_ids = {id(one) for one in old}
     spaced: list[Statement] = []
     for index, one in enumerate(body):
         wanted = 0
         if index:
             before = body[index - 1]
-            tall = isinstance(one, cst.FunctionDef | cst.ClassDef) or isinstance(before, cst.FunctionDef | cst.ClassDef)
-            wanted = 2 if tall else 0 if _is_import(one) == _is_import(before) and not _is_future(before) else 1
+            needs_space = isinstance(one, cst.FunctionDef | cst.ClassDef) or isinstance(
+                before, cst.FunctionDef | cst.ClassDef
+            )
+            wanted = 2 if needs_space else 0 if _is_import(one) == _is_import(before) and not _is_future(before) else 1
         blanks = sum(1 for line in one.leading_lines if line.comment is None)
-        if index and id(one) in known and id(body[index - 1]) in known:
+        if index and id(one) in old_ids and id(body[index - 1]) in old_ids:
             spaced.append(one)
         elif index == 0:
             lines = list(one.leading_lines)
@@ -343,19 +355,25 @@ def _is_future(node: Statement) -> bool:
 
 
 def _with_blank(lines: Sequence[cst.EmptyLine], wanted: int) -> list[cst.EmptyLine]:
-    kept = list(lines)
-    while kept and kept[0].comment is None:
-        del kept[0]
-    return [*[BLANK] * wanted, *kept]
+    kept_lines = list(lines)
+    while kept_lines and kept_lines[0].comment is None:
+        del kept_lines[0]
+    return [*[BLANK] * wanted, *kept_lines]
 
 
 def unresolved_names(text: str) -> set[str]:
     """Returns the names that a module reads but does not bind; empty if the module has a star import."""
     statements = units(cst.parse_module(text).body)
-    if any(isinstance(one.tree, ast.ImportFrom) and one.tree.names[0].name == "*" for one in statements):
+    if any(
+        isinstance(statement.tree, ast.ImportFrom) and statement.tree.names[0].name == "*" for statement in statements
+    ):
         return set()
-    known = {name for one in statements for name in one.binds} | BUILTINS
+    bound_names = {name for statement in statements for name in statement.binds} | BUILTINS
     assigned = {
-        name for one in statements for node in ast.walk(one.tree) if isinstance(node, ast.Global) for name in node.names
+        name
+        for statement in statements
+        for node in ast.walk(statement.tree)
+        if isinstance(node, ast.Global)
+        for name in node.names
     }
-    return {name for one in statements for name in one.uses} - known - assigned
+    return {name for statement in statements for name in statement.uses} - bound_names - assigned

@@ -56,16 +56,19 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     """
     result = Plan(project.settings.root)
     sources = _sources(project, layout, backend)
-    modules = {one.module: one for one in sources}
-    here, there = movable(modules), definitions(project, layout, layout.backend_files(project, backend))
+    modules = {source.module: source for source in sources}
+    movable_units, backend_definitions = (
+        movable(modules),
+        definitions(project, layout, layout.backend_files(project, backend)),
+    )
     for name in operations:
-        if name not in here and name not in there:
-            raise UsageError(f"no operation {name!r} to move{suggestion(name, [*here, *there])}")
-    wanted = [name for name in operations if name in here]
+        if name not in movable_units and name not in backend_definitions:
+            raise UsageError(f"no operation {name!r} to move{suggestion(name, [*movable_units, *backend_definitions])}")
+    wanted = [name for name in operations if name in movable_units]
     if not sources or (operations and not wanted):
         return result
     select(modules, wanted)
-    moving = [one for one in sources if _moves(one, bool(operations))]
+    moving = [source for source in sources if _moves(source, bool(operations))]
     for one in sources:
         result.before[one.path] = project.text(one.path)
     _check_elsewhere(project, layout, backend, moving)
@@ -73,10 +76,10 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     for one in moving:
         texts[one.target_path] = _receiving_text(project, one, result)
     moves = _moves_of(project, layout, backend, sources, bool(operations))
-    references = _references(project, layout) if any(one.is_emptied for one in sources) else []
-    reached = _private_attributes(project, sources)
+    references = _references(project, layout) if any(source.is_emptied for source in sources) else []
+    private_names = _private_attributes(project, sources)
     for one in moving:
-        texts[one.path] = _left(one, sources, references, reached, result)
+        texts[one.path] = _left(one, sources, references, private_names, result)
     _packages(project, layout, backend, texts, result)
     _follow(project, texts, moves, result)
     for one in moving:
@@ -115,9 +118,9 @@ def module_name(project: Project, path: str) -> str:
     if start == len(folders):
         start = _outermost(project, folders)
     name = ".".join(parts[start:])
-    outside = project.settings.root
-    while not start and (outside / "__init__.py").is_file():
-        name, outside = f"{outside.name}.{name}", outside.parent
+    root = project.settings.root
+    while not start and (root / "__init__.py").is_file():
+        name, root = f"{root.name}.{name}", root.parent
     return name
 
 
@@ -146,30 +149,33 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
     others = [path for path in others if package not in project.text(path)]
     defined = definitions(project, layout, others)
     clashes: list[Clash] = []
-    for name, mine in definitions(project, layout, [one.path for one in moving]).items():
-        taken = {part for one in moving for parts in one.parts.values() for unit in parts for part in unit.binds}
-        leaving = any(name in one.names or one.is_emptied for one in moving) or name in taken
-        if name in defined and leaving:
-            theirs = defined[name]
-            where = (f"{mine.place.path}:{mine.place.line}", f"{theirs.place.path}:{theirs.place.line}")
-            clashes.append(Clash(name, where, (mine.source, theirs.source)))
+    for name, own_definition in definitions(project, layout, [one.path for one in moving]).items():
+        moved_names = {part for one in moving for parts in one.parts.values() for unit in parts for part in unit.binds}
+        is_leaving = any(name in one.names or one.is_emptied for one in moving) or name in moved_names
+        if name in defined and is_leaving:
+            other_definition = defined[name]
+            both_places = (
+                f"{own_definition.place.path}:{own_definition.place.line}",
+                f"{other_definition.place.path}:{other_definition.place.line}",
+            )
+            clashes.append(Clash(name, both_places, (own_definition.source, other_definition.source)))
     _stop(clashes)
 
 
 def _stop(clashes: Sequence[Clash]) -> None:
     if clashes:
-        names = ", ".join(dict.fromkeys(one.name for one in clashes))
+        names = ", ".join(dict.fromkeys(clash.name for clash in clashes))
         parts = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names} where it is"]
         raise MigrationError("\n\n".join(parts))
 
 
 def _receiving_text(project: Project, one: SourceModule, result: Plan) -> str:
     """Returns the text of the receiving file; a new file receives the whole old one."""
-    there = _read(project, one.target_path)
-    result.before[one.target_path] = there
-    if there is None and one.is_emptied:
+    target_text = _read(project, one.target_path)
+    result.before[one.target_path] = target_text
+    if target_text is None and one.is_emptied:
         return one.text
-    text, clashes = merge(one, there)
+    text, clashes = merge(one, target_text)
     _stop(clashes)
     return text
 
@@ -225,12 +231,12 @@ def _references(project: Project, layout: Layout) -> list[str]:
 
 def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> set[str]:
     """Returns the private names read as attributes of what may be a module of the folder, as in `math_ops._prepare`."""
-    stems = {one.module.rpartition(".")[2] for one in sources}
+    stems = {source.module.rpartition(".")[2] for source in sources}
     names: set[str] = set()
     for path in _python_files(project):
         if any(stem in project.text(path) for stem in stems):
             tree = project.tree(path) or ast.Module([], [])
-            names.update(one.attr for one in ast.walk(tree) if isinstance(one, ast.Attribute))
+            names.update(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     return {name for name in names if name.startswith("_")}
 
 
@@ -276,11 +282,11 @@ def _follow(project: Project, texts: Mapping[str, str | None], moves: Moves, res
         if path in result.kept:
             result.after[path] = text
             continue
-        new = rewrite(text, module_name(project, path), path.endswith("__init__.py"), moves)
-        if path not in texts and new == text:
+        new_text = rewrite(text, module_name(project, path), path.endswith("__init__.py"), moves)
+        if path not in texts and new_text == text:
             continue
         result.before.setdefault(path, text)
-        result.after[path] = new
+        result.after[path] = new_text
 
 
 def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
@@ -290,11 +296,15 @@ def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
             ast.parse(text, path)
     for one in moving:
         text = result.after.get(one.target_path)
-        there = result.before.get(one.target_path)
-        known = unresolved_names(one.text) | (unresolved_names(there) if there else set())
-        lost = unresolved_names(text) - known if text else set()
-        if lost:
-            raise MigrationError(f"{one.target_path} would lack {', '.join(sorted(lost))}, which {one.path} has")
+        old_target_text = result.before.get(one.target_path)
+        unresolved_before = unresolved_names(one.text) | (
+            unresolved_names(old_target_text) if old_target_text else set()
+        )
+        unresolved_now = unresolved_names(text) - unresolved_before if text else set()
+        if unresolved_now:
+            raise MigrationError(
+                f"{one.target_path} would lack {', '.join(sorted(unresolved_now))}, which {one.path} has"
+            )
 
 
 def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
@@ -329,7 +339,7 @@ def _imports_below(project: Project, result: Plan, path: str, package: str) -> b
     tree = ast.parse(text)
     tree.body = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     imported_modules = imports(tree, module_name(project, path), path.endswith("__init__.py"))
-    return any(f"{one.target}.".startswith(f"{package}.") and not one.typing_only for one in imported_modules)
+    return any(f"{module.target}.".startswith(f"{package}.") and not module.typing_only for module in imported_modules)
 
 
 def _ends_in_crlf(project: Project, path: str) -> bool:

@@ -20,16 +20,20 @@ def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None
         return None
     if not source.moved and not source.parts:
         return source.text
-    kept = [_without(unit, source) for unit in source.rest]
-    used = {name for unit in units(kept) for name in unit.uses} | reached
-    back = sorted(name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used)
-    aliases = [_alias(name, None) for name in back]
+    remaining_units = [_without(unit, source) for unit in source.rest]
+    used_names = {name for unit in units(remaining_units) for name in unit.uses} | reached
+    returning_names = sorted(
+        name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used_names
+    )
+    aliases = [_alias(name, None) for name in returning_names]
     aliases += [_alias(name, f"_{name}") for unit in source.parts for name in sorted(unit.binds)]
-    taken = {name for unit in source.moved for name in unit.uses} | {
+    moved_uses = {name for unit in source.moved for name in unit.uses} | {
         name for parts in source.parts.values() for part in parts for name in part.uses
     }
-    exported = set(all_names(source.units) or ()) | used
-    pruned = [one for one in (_prune_import(node, taken - exported) for node in kept) if one is not None]
+    exported = set(all_names(source.units) or ()) | used_names
+    pruned = [
+        one for one in (_prune_import(node, moved_uses - exported) for node in remaining_units) if one is not None
+    ]
     top = _top(pruned)
     line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=aliases)])
     body = [*pruned[:top], *([line] if aliases else []), *pruned[top:]]
@@ -44,11 +48,11 @@ def _without(unit: Unit, source: SourceModule) -> Statement:
     """Returns a statement that stays. If part of a class moved, it is the rest, which inherits from the moved part."""
     if unit not in source.parts:
         return unit.node
-    node, gone = unit.node, {name for part in source.parts[unit] for name in part.binds}
+    node, moved_names = unit.node, {name for part in source.parts[unit] for name in part.binds}
     assert isinstance(node, cst.ClassDef)
     assert isinstance(node.body, cst.IndentedBlock)
-    lost = {id(one.node) for one in members(node) if one.binds & gone}
-    body = [one for one in node.body.body if id(one) not in lost]
+    moved_ids = {id(member.node) for member in members(node) if member.binds & moved_names}
+    body = [one for one in node.body.body if id(one) not in moved_ids]
     base = cst.Arg(cst.Name(f"_{node.name.value}"))
     return node.with_changes(
         bases=[base], lpar=cst.LeftParen(), rpar=cst.RightParen(), body=node.body.with_changes(body=body)
@@ -61,10 +65,14 @@ def _prune_import(node: Statement, unused: set[str]) -> Statement | None:
     tree = unit.tree
     if not unit.binds & unused or not isinstance(tree, ast.Import | ast.ImportFrom) or unit.kind != "import":
         return node
-    kept = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) not in unused]
-    if not kept:
+    kept_aliases = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) not in unused]
+    if not kept_aliases:
         return None
-    smaller = ast.Import(kept) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, kept, tree.level)
+    smaller = (
+        ast.Import(kept_aliases)
+        if isinstance(tree, ast.Import)
+        else ast.ImportFrom(tree.module, kept_aliases, tree.level)
+    )
     return cst.parse_module(ast.unparse(smaller) + "\n").body[0].with_changes(leading_lines=node.leading_lines)
 
 

@@ -90,8 +90,8 @@ class SourceModule:
 def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> None:
     """Marks the statements that move: all, or the requested operations and what they use in the folder's modules."""
     if not operations:
-        for one in modules.values():
-            one.moved = [unit for unit in one.units if unit.kind in ("definition", "effect")]
+        for module in modules.values():
+            module.moved = [unit for unit in module.units if unit.kind in ("definition", "effect")]
         return
     closure = _Closure(modules)
     for name in operations:
@@ -102,8 +102,8 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
 def movable(modules: Mapping[str, SourceModule]) -> list[str]:
     """Returns the public names that the modules and their classes define."""
     names: dict[str, None] = {}
-    for one in modules.values():
-        for unit in one.units:
+    for module in modules.values():
+        for unit in module.units:
             if isinstance(unit.node, cst.ClassDef):
                 names.update(dict.fromkeys(name for part in members(unit.node) for name in sorted(part.binds)))
             elif unit.kind == "definition":
@@ -116,20 +116,20 @@ class _Closure:
         self.modules = modules
         self.bodies = {
             unit: members(unit.node)
-            for one in modules.values()
-            for unit in one.units
+            for module in modules.values()
+            for unit in module.units
             if isinstance(unit.node, cst.ClassDef)
         }
 
     def operation(self, name: str) -> None:
-        for one in self.modules.values():
-            for unit in list(one.units):
+        for module in self.modules.values():
+            for unit in list(module.units):
                 if unit in self.bodies:
                     for part in self.bodies[unit]:
                         if name in part.binds:
-                            self.member(one, unit, part)
+                            self.member(module, unit, part)
                 elif unit.kind == "definition" and name in unit.binds:
-                    self.unit(one, unit)
+                    self.unit(module, unit)
 
     def unit(self, one: SourceModule, unit: Unit) -> None:
         """Selects a statement and everything it uses."""
@@ -142,10 +142,10 @@ class _Closure:
 
     def member(self, one: SourceModule, owner: Unit, part: Unit) -> None:
         """Selects a member of a class, and everything it uses of the class and of the module."""
-        taken = one.parts.setdefault(owner, [])
-        if owner in one.moved or part in taken:
+        taken_parts = one.parts.setdefault(owner, [])
+        if owner in one.moved or part in taken_parts:
             return
-        taken.append(part)
+        taken_parts.append(part)
         body = self.bodies[owner]
         wanted = member_needs(part, next(iter(owner.binds)))
         for other in body:
@@ -162,11 +162,11 @@ class _Closure:
         origin = one.import_target(name)
         if origin is not None:
             module, attribute = origin
-            whole = self.modules.get(f"{module}.{attribute}" if attribute else module)
-            if whole is not None:
-                for unit in whole.units:
+            whole_module = self.modules.get(f"{module}.{attribute}" if attribute else module)
+            if whole_module is not None:
+                for unit in whole_module.units:
                     if unit.kind in ("definition", "effect"):
-                        self.unit(whole, unit)
+                        self.unit(whole_module, unit)
             elif attribute and module in self.modules:
                 self.name(self.modules[module], attribute)
         elif name not in one.definitions:
@@ -176,24 +176,24 @@ class _Closure:
 
     def finish(self) -> None:
         """Sorts the selected statements, merges complete classes into units, and adds statements that act on them."""
-        for one in self.modules.values():
-            for owner, taken in list(one.parts.items()):
+        for module in self.modules.values():
+            for owner, taken_parts in list(module.parts.items()):
                 body = self.bodies[owner]
-                if all(part in taken or not part.binds for part in body):
-                    del one.parts[owner]
-                    one.moved.append(owner)
+                if all(part in taken_parts or not part.binds for part in body):
+                    del module.parts[owner]
+                    module.moved.append(owner)
                 else:
-                    one.parts[owner] = [part for part in body if part in taken]
-            for unit in one.units:
-                here = unit.uses & frozenset(one.definitions)
+                    module.parts[owner] = [part for part in body if part in taken_parts]
+            for unit in module.units:
+                used_here = unit.uses & frozenset(module.definitions)
                 if (
                     unit.kind == "effect"
-                    and here
-                    and here <= one.names
-                    and not set(one.parts) & set(_owners(one, here))
+                    and used_here
+                    and used_here <= module.names
+                    and not set(module.parts) & set(_owners(module, used_here))
                 ):
-                    one.moved.append(unit)
-            one.moved = [unit for unit in one.units if unit in one.moved]
+                    module.moved.append(unit)
+            module.moved = [unit for unit in module.units if unit in module.moved]
 
 
 def _owners(one: SourceModule, names: frozenset[str]) -> Iterator[Unit]:
@@ -206,4 +206,4 @@ def _header(owner: Unit) -> frozenset[str]:
     tree = owner.tree
     assert isinstance(tree, ast.ClassDef)
     parts = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
-    return frozenset(one.id for part in parts for one in ast.walk(part) if isinstance(one, ast.Name))
+    return frozenset(node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name))

@@ -47,13 +47,13 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
         if text is not None:
             ast.parse(text, path)
     before = {path: (root / path).read_bytes() if (root / path).exists() else None for path in after}
-    done: list[str] = []
+    written_paths: list[str] = []
     try:
         for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
-            done.append(path)
+            written_paths.append(path)
             _put(root / path, None if text is None else _encode(text, before[path], path in windows))
     except BaseException:
-        for path in reversed(done):
+        for path in reversed(written_paths):
             _put(root / path, before[path])
         raise
     for path, text in after.items():

@@ -66,7 +66,7 @@ def _kind(tree: ast.stmt, binds: frozenset[str]) -> str:
     if "__all__" in binds:
         return "all"
     if isinstance(tree, ast.If | ast.Try) and any(
-        isinstance(one, ast.Import | ast.ImportFrom) for one in ast.walk(tree)
+        isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree)
     ):
         return "import"  # a guarded import is copied and never removed
     return "definition" if binds else "effect"
@@ -75,13 +75,13 @@ def _kind(tree: ast.stmt, binds: frozenset[str]) -> str:
 def names(code: str) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the names that some source binds at the top level, and the global names that it reads at any depth."""
     top = symtable.symtable(code, "<unit>", "exec")
-    binds = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
-    uses = {one.get_name() for one in top.get_symbols() if one.is_referenced()}
+    binds = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    uses = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
     stack = list(top.get_children())
     while stack:
         table = stack.pop()
         stack.extend(table.get_children())
-        uses.update(one.get_name() for one in table.get_symbols() if one.is_global())
+        uses.update(symbol.get_name() for symbol in table.get_symbols() if symbol.is_global())
     uses.update(_quoted_names(code))
     return frozenset(binds), frozenset(uses)
 
@@ -96,7 +96,7 @@ def _quoted_names(code: str) -> Iterator[str]:
                     inner = ast.parse(part.value, mode="eval")
                 except SyntaxError:
                     continue  # a plain string, as in Literal["mean"]
-                yield from (one.id for one in ast.walk(inner) if isinstance(one, ast.Name))
+                yield from (node.id for node in ast.walk(inner) if isinstance(node, ast.Name))
 
 
 def members(node: cst.ClassDef) -> list[Unit]:
@@ -109,9 +109,11 @@ def members(node: cst.ClassDef) -> list[Unit]:
 def member_needs(unit: Unit, owner: str) -> frozenset[str]:
     """Returns the attributes that a method reads from `self`, `cls` or its class by name."""
     attributes = {
-        one.attr
-        for one in ast.walk(unit.tree)
-        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id in ("self", "cls", owner)
+        node.attr
+        for node in ast.walk(unit.tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("self", "cls", owner)
     }
     return frozenset(attributes)
 
@@ -119,12 +121,12 @@ def member_needs(unit: Unit, owner: str) -> frozenset[str]:
 def member_stores(unit: Unit) -> frozenset[str]:
     """Returns the attributes of `self` that a method assigns."""
     attributes = {
-        one.attr
-        for one in ast.walk(unit.tree)
-        if isinstance(one, ast.Attribute)
-        and isinstance(one.ctx, ast.Store)
-        and isinstance(one.value, ast.Name)
-        and one.value.id in ("self", "cls")
+        node.attr
+        for node in ast.walk(unit.tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("self", "cls")
     }
     return frozenset(attributes)
 
@@ -146,5 +148,5 @@ def all_names(statements: Iterable[Unit]) -> list[str] | None:
             value = getattr(unit.tree, "value", None)
             if not isinstance(unit.tree, ast.Assign | ast.AnnAssign) or not isinstance(value, ast.List | ast.Tuple):
                 return None
-            return [one.value for one in value.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            return [elt.value for elt in value.elts if isinstance(elt, ast.Constant) and isinstance(elt.value, str)]
     return None

@@ -10,14 +10,14 @@ _latest: list[tuple[Project, Matrix | None]] = []
 
 def current(project: Project) -> Matrix | None:
     """Returns the matrix of a project, or None unless its settings name both the frontend and the backends."""
-    given = project.settings.parity
-    if not (given.frontend and given.backend):
+    parity = project.settings.parity
+    if not (parity.frontend and parity.backend):
         return None
     if not _latest or _latest[0][0] is not project:
         layout = find(project)
         if layout is None:
             raise UsageError(
-                f"[tool.emberlint] parity: no backends in {given.backend!r}, or nothing in {given.frontend!r}"
+                f"[tool.emberlint] parity: no backends in {parity.backend!r}, or nothing in {parity.frontend!r}"
             )
         _latest[:] = [(project, matrix(project, layout))]
     return _latest[0][1]

@@ -42,14 +42,14 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
     trees = {path: tree_of(project, path) for path in layout.frontend_files(project)}
     candidates = list(_under_op(trees)) or [*_delegating(trees), *_abstract(trees)]
     declared: dict[str, Declaration] = {}
-    for one in candidates:
-        known = declared.get(one.name)
-        if known is None or (known.signature is None and one.signature is not None):
-            declared[one.name] = one
+    for candidate in candidates:
+        earlier = declared.get(candidate.name)
+        if earlier is None or (earlier.signature is None and candidate.signature is not None):
+            declared[candidate.name] = candidate
     for name, target in _aliases(trees, declared):
-        known = declared[target]
-        if name not in (*known.aliases, target):
-            declared[target] = replace(known, aliases=(*known.aliases, name))
+        earlier = declared[target]
+        if name not in (*earlier.aliases, target):
+            declared[target] = replace(earlier, aliases=(*earlier.aliases, name))
     return declared
 
 
@@ -82,8 +82,8 @@ def _hands_on(value: ast.expr, name: str) -> bool:
 
 def _lambda(value: ast.expr) -> Signature | None:
     """Returns the signature of a lambda, or None if it accepts any arguments."""
-    own = signature(value.args) if isinstance(value, ast.Lambda) else ()
-    return None if all(one.kind.startswith("*") for one in own) else own
+    own_signature = signature(value.args) if isinstance(value, ast.Lambda) else ()
+    return None if all(one.kind.startswith("*") for one in own_signature) else own_signature
 
 
 def _delegates(node: ast.AST, name: str) -> bool:
@@ -102,13 +102,13 @@ def _abstract(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
         for node in tree.body:
             if not isinstance(node, ast.ClassDef):
                 continue
-            bases = {last_name(base) for base in node.bases} | {last_name(one.value) for one in node.keywords}
+            bases = {last_name(base) for base in node.bases} | {last_name(keyword.value) for keyword in node.keywords}
             if not bases & {*ABSTRACT, "ABCMeta"}:
                 continue
             for method in node.body:
                 if isinstance(method, FunctionNode) and not method.name.startswith("_") and is_empty(method):
-                    own = signature(method.args, bound="staticmethod" not in decorators(method))
-                    yield Declaration(method.name, stem(path), False, own, Span.of(path, method))
+                    own_signature = signature(method.args, bound="staticmethod" not in decorators(method))
+                    yield Declaration(method.name, stem(path), False, own_signature, Span.of(path, method))
 
 
 def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:
@@ -136,7 +136,7 @@ def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
         return None
     files = layout.frontend_files(project)
     names: set[str] = set()
-    listed: set[str] | None = None
+    exported: set[str] | None = None
     for node in flat(tree_of(project, path).body):
         if isinstance(node, FunctionNode) and node.name == "__getattr__":
             return None
@@ -144,18 +144,18 @@ def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
             return None
         pair = assignment(node)
         if pair and pair[0] == "__all__":
-            listed = _strings(pair[1])
-            if listed is None:
+            exported = _strings(pair[1])
+            if exported is None:
                 return None
         else:
             names.update(_offered_names(project, files, node))
-    return frozenset(names if listed is None else names & listed | {one for one in names if one.endswith(".*")})
+    return frozenset(names if exported is None else names & exported | {name for name in names if name.endswith(".*")})
 
 
 def _strings(node: ast.expr) -> set[str] | None:
     if not isinstance(node, ast.List | ast.Tuple):
         return None
-    values = [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    values = [elt.value for elt in node.elts if isinstance(elt, ast.Constant) and isinstance(elt.value, str)]
     return set(values) if len(values) == len(node.elts) else None
 
 

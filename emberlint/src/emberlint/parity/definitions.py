@@ -30,14 +30,14 @@ class Definition:
 def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str, Definition]:
     """Returns the definitions in a backend's files, by name, including inherited ones."""
     classes: dict[str, tuple[str, ast.ClassDef]] = {}
-    shared = project.files(layout.backend) if layout.backend else ()
-    for path in (*shared, *paths):
+    shared_files = project.files(layout.backend) if layout.backend else ()
+    for path in (*shared_files, *paths):
         for node in flat(tree_of(project, path).body):
             if isinstance(node, ast.ClassDef):
                 classes[node.name] = path, node
     by_name: dict[str, Definition] = {}
-    single = {f"{layout.backend}/{name}.py" for name in layout.names}  # backends that consist of one file
-    modules = [path for path in paths if path.endswith(MODULES) or path in single or _is_in_ops(path)] or paths
+    backend_modules = {f"{layout.backend}/{name}.py" for name in layout.names}  # backends that consist of one file
+    modules = [path for path in paths if path.endswith(MODULES) or path in backend_modules or _is_in_ops(path)] or paths
     for path in paths:
         holders = [node for node in flat(tree_of(project, path).body) if isinstance(node, ast.ClassDef)]
         holders = [node for node in holders if _holds_ops(node)]
@@ -75,10 +75,10 @@ def _of_classes(
     project: Project, path: str, holders: list[ast.ClassDef], classes: dict[str, tuple[str, ast.ClassDef]]
 ) -> Iterator[Definition]:
     for holder in holders:
-        for where, node in _with_bases(path, holder, classes, set()):
-            functions = _functions(tree_of(project, where))
+        for class_path, node in _with_bases(path, holder, classes, set()):
+            functions = _functions(tree_of(project, class_path))
             for statement in flat(node.body):
-                one = _definition(where, statement, functions, in_class=True)
+                one = _definition(class_path, statement, functions, in_class=True)
                 if one is not None:
                     yield one
 
@@ -113,11 +113,11 @@ def _functions(tree: ast.Module) -> dict[str, FunctionNode]:
 def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool) -> Definition | None:
     place, category = Span.of(path, node), stem(path)
     if isinstance(node, FunctionNode):
-        marks = decorators(node)
-        if node.name.startswith("_") or marks & {"overload", "setter"}:
+        decorator_names = decorators(node)
+        if node.name.startswith("_") or decorator_names & {"overload", "setter"}:
             return None
-        own = signature(node.args, bound=in_class and "staticmethod" not in marks)
-        return Definition(node.name, category, own, place, ast.unparse(node), refusal(node))
+        own_signature = signature(node.args, bound=in_class and "staticmethod" not in decorator_names)
+        return Definition(node.name, category, own_signature, place, ast.unparse(node), refusal(node))
     pair = assignment(node)
     if pair is None or pair[0].startswith("_") or isinstance(pair[1], PLAIN_VALUES):
         return None
@@ -138,17 +138,17 @@ def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bo
     if isinstance(value, ast.Name) and value.id in functions:
         return signature(functions[value.id].args, bound)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in functions:
-        made = _returned_arguments(functions[value.func.id])
-        return None if made is None else signature(made, bound)
+        returned_arguments = _returned_arguments(functions[value.func.id])
+        return None if returned_arguments is None else signature(returned_arguments, bound)
     return None
 
 
 def _returned_arguments(factory: FunctionNode) -> ast.arguments | None:
     """Returns the arguments of the single function that a factory defines and returns."""
     inner = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
-    returned = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]
-    if len(returned) != 1:
+    returned_values = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]
+    if len(returned_values) != 1:
         return None
-    if isinstance(returned[0], ast.Lambda):
-        return returned[0].args
-    return inner.get(returned[0].id) if isinstance(returned[0], ast.Name) else None
+    if isinstance(returned_values[0], ast.Lambda):
+        return returned_values[0].args
+    return inner.get(returned_values[0].id) if isinstance(returned_values[0], ast.Name) else None

@@ -32,10 +32,10 @@ class Layout:
 
     def backend_files(self, project: Project, name: str) -> list[str]:
         """Returns the files of one backend, in its folder or `backend/<name>.py`."""
-        single = [f"{self.backend}/{stem}.py" for stem in (name, f"{name}_backend")]
-        shared = set(project.files(self.backend)) if self.backend else set()
+        single_files = [f"{self.backend}/{stem}.py" for stem in (name, f"{name}_backend")]
+        shared_files = set(project.files(self.backend)) if self.backend else set()
         folder = f"{self.backend}/{name}/"
-        return sorted(path for path in shared if path.startswith(folder) or path in single)
+        return sorted(path for path in shared_files if path.startswith(folder) or path in single_files)
 
     def misplaced_files(self, project: Project, name: str) -> list[str]:
         """Returns the files of one backend that are inside the frontend."""
@@ -53,9 +53,9 @@ def stem(path: str) -> str:
 
 def find(project: Project) -> Layout | None:
     """Returns the layout in the settings, or the first one found in the root or one folder below it, or None."""
-    given = project.settings.parity
-    if given.frontend and given.backend:
-        return _layout(project, given.frontend.rstrip("/"), given.backend.rstrip("/"))
+    parity_settings = project.settings.parity
+    if parity_settings.frontend and parity_settings.backend:
+        return _layout(project, parity_settings.frontend.rstrip("/"), parity_settings.backend.rstrip("/"))
     for base in _bases(project):
         prefix = f"{base}/" if base else ""
         for frontend in FRONTENDS:
@@ -88,16 +88,16 @@ def _layout(project: Project, frontend: str, backend: str) -> Layout | None:
 
 def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, ...]:
     """Returns the folders named after a library, in the order of the settings, then others with `*_ops.py`."""
-    known = project.settings.backends
+    settings_names = project.settings.backends
     names: set[str] = set()
     for folder in (backend, frontend):
         for path in project.files(folder):
             parts = path[len(folder) + 1 :].split("/")
             name = parts[0].removesuffix(".py").removesuffix("_backend")
             is_backend = folder == backend and len(parts) == 2 and parts[1].endswith("_ops.py")
-            if (name in known and (len(parts) > 1 or folder == backend)) or is_backend:
+            if (name in settings_names and (len(parts) > 1 or folder == backend)) or is_backend:
                 names.add(name)
-    return (*(name for name in known if name in names), *sorted(names.difference(known)))
+    return (*(name for name in settings_names if name in names), *sorted(names.difference(settings_names)))
 
 
 def relevant(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:

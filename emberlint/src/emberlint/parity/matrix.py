@@ -77,8 +77,8 @@ class Matrix:
 
     def coverage(self, backend: str) -> float:
         """Returns the share of ops that work on a backend; 1 if there are no ops."""
-        works = sum(row.cells[backend].status.works for row in self.rows)
-        return works / len(self.rows) if self.rows else 1.0
+        working_count = sum(row.cells[backend].status.works for row in self.rows)
+        return working_count / len(self.rows) if self.rows else 1.0
 
     def select(self, categories: Sequence[str] = ()) -> "Matrix":
         """Returns the matrix of some categories."""
@@ -97,17 +97,18 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     declared = declarations(project, layout)
     defined = {name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names}
     misplaced = {name: definitions(project, layout, layout.misplaced_files(project, name)) for name in layout.names}
-    made = {name for name in layout.names if has_made_class(project, layout.backend_files(project, name))}
-    known = {name for backend_ops in (*defined.values(), *misplaced.values()) for name in backend_ops}
+    generated_backends = {name for name in layout.names if has_made_class(project, layout.backend_files(project, name))}
+    known_names = {name for backend_ops in (*defined.values(), *misplaced.values()) for name in backend_ops}
     # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.
-    declared = {name: one for name, one in declared.items() if one.signature is not None or name in known}
+    declared = {name: one for name, one in declared.items() if one.signature is not None or name in known_names}
     if not declared:
         return Matrix(layout, names, tuple(_rows_without_declarations(names, defined, misplaced)))
     offered = exported_names(project, layout)
     rows = []
     for op in sorted(declared.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
         cells = {
-            name: _cell(op, defined[name].get(op.name), misplaced[name].get(op.name), name in made) for name in names
+            name: _cell(op, defined[name].get(op.name), misplaced[name].get(op.name), name in generated_backends)
+            for name in names
         }
         rows.append(OpRow(op.name, op.category, op.composite, cells, op, _is_exported(op, offered)))
     return Matrix(layout, names, tuple(rows))
@@ -132,12 +133,12 @@ def _cell(
         return BackendCell(Status.COMPOSITE if op.composite else Status.MISSING, declared=wanted)
     if defined.unsupported is not None:
         return BackendCell(Status.UNSUPPORTED, defined.unsupported, wanted, definition=defined)
-    given = "" if defined.signature is None else signature_text(defined.signature)
+    defined_text = "" if defined.signature is None else signature_text(defined.signature)
     if op.signature is not None and defined.signature is not None:
-        how = difference(op.signature, defined.signature)
-        if how is not None:
-            return BackendCell(Status.DIFFERS, how, wanted, given, defined)
-    return BackendCell(Status.OVERRIDE if op.composite else Status.OK, "", wanted, given, defined)
+        difference_text = difference(op.signature, defined.signature)
+        if difference_text is not None:
+            return BackendCell(Status.DIFFERS, difference_text, wanted, defined_text, defined)
+    return BackendCell(Status.OVERRIDE if op.composite else Status.OK, "", wanted, defined_text, defined)
 
 
 def _rows_without_declarations(
@@ -152,8 +153,8 @@ def _rows_without_declarations(
     wanted: dict[str, Definition] = {}
     for backend_ops in (*defined.values(), *misplaced.values()):
         for name, one in backend_ops.items():
-            known = wanted.get(name)
-            if known is None or known.unsupported is not None or known.signature is None:
+            wanted_row = wanted.get(name)
+            if wanted_row is None or wanted_row.unsupported is not None or wanted_row.signature is None:
                 wanted[name] = one
     for name, one in sorted(wanted.items(), key=lambda item: (item[1].category, item[0])):
         op = Declaration(name, one.category, False, one.signature, one.place)

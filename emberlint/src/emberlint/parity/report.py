@@ -41,8 +41,8 @@ def text(matrix: Matrix, verbose: bool = False) -> str:
 
 
 def _summary(matrix: Matrix, backend: str) -> str:
-    counted = Counter(row.cells[backend].status for row in matrix.rows)
-    parts = ", ".join(f"{counted[status]} {status}" for status in Status if counted[status])
+    status_counts = Counter(row.cells[backend].status for row in matrix.rows)
+    parts = ", ".join(f"{status_counts[status]} {status}" for status in Status if status_counts[status])
     return f"{_percent(matrix.coverage(backend))} of {len(matrix.rows)} ops ({parts or 'none'})"
 
 
@@ -89,9 +89,9 @@ def markdown(matrix: Matrix) -> str:
                 cells = [MARKS[row.cells[name].status] for name in matrix.backends]
                 lines.append(f"| `{row.name}` | {' | '.join(cells)} |")
     for name in matrix.backends:
-        notes = [f"- {line}" for line in _notes(matrix, name)]
-        if notes:
-            lines += ["", f"## Notes: {name}", "", *notes]
+        note_lines = [f"- {line}" for line in _notes(matrix, name)]
+        if note_lines:
+            lines += ["", f"## Notes: {name}", "", *note_lines]
     return "\n".join(lines) + "\n"
 
 
@@ -115,12 +115,12 @@ def as_json(matrix: Matrix) -> str:
 
 
 def _cell(cell: BackendCell) -> dict[str, object]:
-    shown: dict[str, object] = {"status": cell.status.value}
-    given = {"detail": cell.detail, "declared": cell.declared, "defined": cell.defined}
-    shown.update({key: value for key, value in given.items() if value})
+    cell_fields: dict[str, object] = {"status": cell.status.value}
+    optional_fields = {"detail": cell.detail, "declared": cell.declared, "defined": cell.defined}
+    cell_fields.update({key: value for key, value in optional_fields.items() if value})
     if cell.definition is not None:
-        shown.update(path=cell.definition.place.path, line=cell.definition.place.line)
-    return shown
+        cell_fields.update(path=cell.definition.place.path, line=cell.definition.place.line)
+    return cell_fields
 
 
 def html(matrix: Matrix) -> str:

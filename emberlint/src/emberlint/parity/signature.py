@@ -19,15 +19,15 @@ Signature = tuple[Parameter, ...]
 
 def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
     """Returns the signature of a function; `bound` omits the first parameter (self, cls)."""
-    plain = [*arguments.posonlyargs, *arguments.args]
-    missing = len(plain) - len(arguments.defaults)
+    positional_arguments = [*arguments.posonlyargs, *arguments.args]
+    missing = len(positional_arguments) - len(arguments.defaults)
     parameters = [
         Parameter(
             argument.arg,
             POSITIONAL_ONLY if index < len(arguments.posonlyargs) else EITHER,
             _source(arguments.defaults[index - missing]) if index >= missing else None,
         )
-        for index, argument in enumerate(plain)
+        for index, argument in enumerate(positional_arguments)
     ]
     if bound:
         parameters = parameters[1:]
@@ -47,14 +47,14 @@ def _source(node: ast.expr | None) -> str | None:
 def signature_text(parameters: Signature) -> str:
     """Returns a signature as Python writes it, without annotations."""
     parts: list[str] = []
-    for index, one in enumerate(parameters):
+    for index, parameter in enumerate(parameters):
         before = parameters[index - 1].kind if index else ""
-        if before == POSITIONAL_ONLY and one.kind != POSITIONAL_ONLY:
+        if before == POSITIONAL_ONLY and parameter.kind != POSITIONAL_ONLY:
             parts.append("/")
-        if one.kind == KEYWORD_ONLY and before not in (KEYWORD_ONLY, VARIADIC):
+        if parameter.kind == KEYWORD_ONLY and before not in (KEYWORD_ONLY, VARIADIC):
             parts.append("*")
-        prefix = {VARIADIC: "*", KEYWORDS: "**"}.get(one.kind, "")
-        parts.append(f"{prefix}{one.name}" + ("" if one.default is None else f"={one.default}"))
+        prefix = {VARIADIC: "*", KEYWORDS: "**"}.get(parameter.kind, "")
+        parts.append(f"{prefix}{parameter.name}" + ("" if parameter.default is None else f"={parameter.default}"))
     if parameters and parameters[-1].kind == POSITIONAL_ONLY:
         parts.append("/")
     return f"({', '.join(parts)})"
@@ -73,24 +73,26 @@ def difference(declared: Signature, defined: Signature) -> str | None:
 
 def _names(declared: Signature, defined: Signature) -> str | None:
     ordered = [one.name for one in declared if one.kind in (POSITIONAL_ONLY, EITHER)]
-    own = [one.name for one in defined if one.kind in (POSITIONAL_ONLY, EITHER)]
+    positional_names = [one.name for one in defined if one.kind in (POSITIONAL_ONLY, EITHER)]
     kinds = {one.kind for one in defined}
-    known = {one.name for one in declared}
-    every = {one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS)}
+    declared_names = {one.name for one in declared}
+    accepted_names = {one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS)}
     missing = [
         one.name
         for index, one in enumerate(declared)
-        if one.name not in every and one.kind not in (VARIADIC, KEYWORDS) and not _is_taken(one, index, own, kinds)
+        if one.name not in accepted_names
+        and one.kind not in (VARIADIC, KEYWORDS)
+        and not _is_taken(one, index, positional_names, kinds)
     ]
-    extra = [one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS) and one.name not in known]
+    extra = [one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS) and one.name not in declared_names]
     if missing and extra and len(missing) == len(extra):
         return "names differ: " + ", ".join(f"{b} for {a}" for a, b in zip(missing, extra, strict=True))
     if missing:
         return f"lacks {', '.join(missing)}"
     if extra:
         return f"adds {', '.join(extra)}"
-    shared = [name for name in own if name in ordered]
-    if shared != [name for name in ordered if name in shared]:
+    shared_names = [name for name in positional_names if name in ordered]
+    if shared_names != [name for name in ordered if name in shared_names]:
         return "the order of the parameters differs"
     return None
 
@@ -105,22 +107,22 @@ def _is_taken(one: Parameter, index: int, own: list[str], kinds: set[str]) -> bo
 
 
 def _kinds(declared: Signature, defined: Signature) -> str | None:
-    own = {one.name: one.kind for one in defined}
+    kinds_by_name = {one.name: one.kind for one in defined}
     for one in declared:
-        kind = own.get(one.name, one.kind)
+        kind = kinds_by_name.get(one.name, one.kind)
         if one.kind == EITHER and kind in (POSITIONAL_ONLY, KEYWORD_ONLY):
             return f"{one.name} is {kind}"
         if {one.kind, kind} == {POSITIONAL_ONLY, KEYWORD_ONLY}:
             return f"{one.name} is {kind}"
-        if one.kind in (VARIADIC, KEYWORDS) and one.kind not in own.values():
+        if one.kind in (VARIADIC, KEYWORDS) and one.kind not in kinds_by_name.values():
             return f"lacks {one.kind}"
     return None
 
 
 def _defaults(declared: Signature, defined: Signature) -> str | None:
-    own = {one.name: one for one in defined}
+    parameters_by_name = {one.name: one for one in defined}
     for one in declared:
-        other = own.get(one.name)
+        other = parameters_by_name.get(one.name)
         if other is None or other.kind in (VARIADIC, KEYWORDS):
             continue
         if one.default is None and other.default is not None:

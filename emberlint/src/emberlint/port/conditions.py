@@ -63,7 +63,7 @@ def reason_against(
         return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"
     if found.when == "device" and not is_device(file, given["device"]):
         return f"`{file.segment(given['device'])}` may be something else than a device"
-    if found.when == "sizes" and not all(_is_size(file, one) for one in call.args):
+    if found.when == "sizes" and not all(_is_size(file, arg) for arg in call.args):
         return f"a size of `{file.segment(call)}` may be -1, which ops.{found.op} refuses"
     reason = reason_for_function(file, found, given["fn"]) if "fn" in given else None
     if reason is None and found.when in layers.CONDITIONS:
@@ -79,9 +79,11 @@ def reason_against(
         masked = next((one for one in given.values() if _is_masked(file, one)), None)
         if masked is not None:
             return f"`{file.segment(masked)}` has a mask, which ops refuse: pass the mask by itself"
-        held = next((one for name, one in given.items() if name in HOLDING and file.inference.holds_object(one)), None)
-        if held is not None:
-            return f"`{file.segment(held)}` may hold something else than numbers, which ops refuse"
+        held_name = next(
+            (one for name, one in given.items() if name in HOLDING and file.inference.holds_object(one)), None
+        )
+        if held_name is not None:
+            return f"`{file.segment(held_name)}` may hold something else than numbers, which ops refuse"
         exact = _exact_type(file)
         holding = [one for name, one in given.items() if name.partition(" ")[0] in HOLDING]
         if exact and not all(_is_number(file, one) for one in holding):
@@ -108,21 +110,23 @@ def reason_for_function(file: SourceFile, found: Signature, node: ast.expr | ast
     if function is None and isinstance(node, ast.FunctionDef):
         return "a method is given its object too, which is no tensor"
     if function is None:
-        what = "be a module" if found.when == "function" else "return a tuple"
-        return f"`{file.segment(node)}` may {what}, which ops.{found.op} refuses"
-    returned = [one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None]
-    results = [function.body] if isinstance(function, ast.Lambda) else returned
-    if found.when == "scalar" and not all(_is_single(file, one) for one in results):
+        condition_text = "be a module" if found.when == "function" else "return a tuple"
+        return f"`{file.segment(node)}` may {condition_text}, which ops.{found.op} refuses"
+    returned_values = [
+        node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
+    ]
+    results = [function.body] if isinstance(function, ast.Lambda) else returned_values
+    if found.when == "scalar" and not all(_is_single(file, result) for result in results):
         return f"the function may return a tuple: pass has_aux=True to ops.{found.op} if it does"
     return None
 
 
 def _function(file: SourceFile, node: ast.expr | ast.FunctionDef) -> ast.Lambda | ast.FunctionDef | None:
     """Returns the function of this file, and no method, that an expression is, or None."""
-    bound = [one.node for one in file.names.bindings(node)] if isinstance(node, ast.Name) else [node]
-    known = bound[0] if len(bound) == 1 else None
-    is_method = known is not None and isinstance(file.parent(known), ast.ClassDef)
-    return known if isinstance(known, ast.Lambda | ast.FunctionDef) and not is_method else None
+    bound = [binding.node for binding in file.names.bindings(node)] if isinstance(node, ast.Name) else [node]
+    only_binding = bound[0] if len(bound) == 1 else None
+    is_method = only_binding is not None and isinstance(file.parent(only_binding), ast.ClassDef)
+    return only_binding if isinstance(only_binding, ast.Lambda | ast.FunctionDef) and not is_method else None
 
 
 def _is_single(file: SourceFile, node: ast.expr) -> bool:
@@ -162,8 +166,8 @@ def is_dtype(file: SourceFile, node: ast.expr, is_certain: bool = False) -> bool
     if not is_certain:
         return True
     if isinstance(node, ast.Name) and node.id == "dtype":  # by its name, unless it is bound to a type of tensors
-        values = [one.value for one in file.names.bindings(node) if isinstance(one.value, ast.expr)]
-        return all(file.native(one) is None or neutral_dtype(f"{file.native(one)}") is not None for one in values)
+        values = [binding.value for binding in file.names.bindings(node) if isinstance(binding.value, ast.expr)]
+        return all(file.native(value) is None or neutral_dtype(f"{file.native(value)}") is not None for value in values)
     is_own = f"{file.names.origin(node)}".startswith(file.settings.namespaces)
     return isinstance(node, ast.Attribute) and (node.attr == "dtype" or is_own)
 
@@ -180,14 +184,16 @@ def is_device(file: SourceFile, node: ast.expr) -> bool:
 def _caught(file: SourceFile, call: ast.Call) -> str:
     """Returns the native exception that a handler around a call catches, or an empty string."""
     child: ast.AST = call
-    for above in file.ancestors(call):
-        if isinstance(above, ast.Try) and child in above.body:
-            kinds = [one.type for one in above.handlers if one.type is not None]
-            named = [name for one in kinds for name in (one.elts if isinstance(one, ast.Tuple) else [one])]
-            native = next((name for name in named if file.native(name) is not None), None)
+    for ancestor in file.ancestors(call):
+        if isinstance(ancestor, ast.Try) and child in ancestor.body:
+            kinds = [handler.type for handler in ancestor.handlers if handler.type is not None]
+            exception_nodes = [
+                name for kind in kinds for name in (kind.elts if isinstance(kind, ast.Tuple) else [kind])
+            ]
+            native = next((name for name in exception_nodes if file.native(name) is not None), None)
             if native is not None:
                 return file.segment(native)
-        child = above
+        child = ancestor
     return ""
 
 
@@ -198,7 +204,7 @@ def _is_masked(file: SourceFile, node: ast.expr) -> bool:
 
 def _exact_type(file: SourceFile) -> str:
     """Returns the exact type of numbers that a file imports from the standard library, or an empty string."""
-    bound = (one.origin or "" for some in file.names.root.bindings.values() for one in some)
+    bound = (binding.origin or "" for name_bindings in file.names.root.bindings.values() for binding in name_bindings)
     return next((one for one in bound if one.partition(".")[0] in _EXACT), "")
 
 
@@ -206,17 +212,17 @@ def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an argument was just tested to be a list or the like, or whether a handler expects it to fail."""
     is_unknown = file.inference.evidence(node) is None
     child: ast.AST = node
-    for above in file.ancestors(node):
+    for ancestor in file.ancestors(node):
         if (
-            isinstance(above, ast.Try)
+            isinstance(ancestor, ast.Try)
             and is_unknown
-            and child in above.body
-            and any(map(_is_conversion, above.handlers))
+            and child in ancestor.body
+            and any(map(_is_conversion, ancestor.handlers))
         ):
             return True
-        if isinstance(above, ast.If) and child in above.body and _is_test_for_sequence(above.test, node):
+        if isinstance(ancestor, ast.If) and child in ancestor.body and _is_test_for_sequence(ancestor.test, node):
             return True
-        child = above
+        child = ancestor
     return False
 
 
@@ -235,28 +241,34 @@ def _is_test_for_sequence(test: ast.expr, node: ast.expr) -> bool:
 def _names(node: ast.expr) -> set[str]:
     """Returns the names in an expression, those after a dot too."""
     parts = list(ast.walk(node))
-    return {one.id for one in parts if isinstance(one, ast.Name)} | {
-        one.attr for one in parts if isinstance(one, ast.Attribute)
+    return {part.id for part in parts if isinstance(part, ast.Name)} | {
+        part.attr for part in parts if isinstance(part, ast.Attribute)
     }
 
 
 def _may_be_none(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an argument is a parameter with the default None that is neither tested nor replaced before."""
-    functions = (one for one in file.ancestors(node) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    functions = (
+        ancestor for ancestor in file.ancestors(node) if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
     function = next(functions, None)
     if function is None or not isinstance(node, ast.Name):
         return False
-    given = function.args
-    places = [*given.posonlyargs, *given.args]
+    arguments = function.args
+    places = [*arguments.posonlyargs, *arguments.args]
     optional = [
-        *zip(places[len(places) - len(given.defaults) :], given.defaults, strict=True),
-        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+        *zip(places[len(places) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     is_none = {one.arg for one, default in optional if isinstance(default, ast.Constant) and default.value is None}
-    tests = [one.test for one in ast.walk(function) if isinstance(one, ast.If | ast.IfExp | ast.Assert)]
-    named = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == node.id]
-    replaced = any(isinstance(one.ctx, ast.Store) and one.lineno < node.lineno for one in named)
-    return node.id in is_none and not replaced and not any(one in ast.walk(test) for test in tests for one in named)
+    tests = [node.test for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp | ast.Assert)]
+    name_nodes = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == node.id]
+    is_rebound = any(isinstance(one.ctx, ast.Store) and one.lineno < node.lineno for one in name_nodes)
+    return (
+        node.id in is_none
+        and not is_rebound
+        and not any(node in ast.walk(test) for test in tests for node in name_nodes)
+    )
 
 
 def _is_size(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
@@ -264,17 +276,17 @@ def _is_size(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     if isinstance(node, ast.Constant):
         return type(node.value) is int and node.value >= 0
     if isinstance(node, ast.Tuple | ast.List):
-        return all(_is_size(file, one, depth) for one in node.elts)
+        return all(_is_size(file, elt, depth) for elt in node.elts)
     if isinstance(node, ast.Starred | ast.Subscript):
         return _is_size(file, node.value, depth)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min", "map"):
         return all(
-            _is_len(one) or _is_size(file, one, depth) for one in node.args[: 1 if node.func.id == "map" else None]
+            _is_len(arg) or _is_size(file, arg, depth) for arg in node.args[: 1 if node.func.id == "map" else None]
         )
     if isinstance(node, ast.Call):
         return _is_len(node.func) or (isinstance(node.func, ast.Attribute) and node.func.attr == "size")
     if isinstance(node, ast.Name) and depth < 3:
-        bound = [one.value if one.kind == "value" else None for one in file.names.bindings(node)]
+        bound = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
         return bool(bound) and all(one is not None and _is_size(file, one, depth + 1) for one in bound)
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
 
@@ -302,22 +314,22 @@ def _is_number(file: SourceFile, node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.List | ast.Tuple):
-        return all(_is_number(file, one) for one in node.elts)
+        return all(_is_number(file, elt) for elt in node.elts)
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return _is_number(file, node.elt)
     if isinstance(node, ast.Starred) or file.inference.evidence(node) is not None:
         return False
     if isinstance(node, ast.Name) and file.inference.is_number(node):
         # a comparison of what is unknown counts as a number, and may be a tensor
-        return not any(isinstance(one.value, _LOGICAL) for one in file.names.bindings(node))
+        return not any(isinstance(binding.value, _LOGICAL) for binding in file.names.bindings(node))
     return file.inference.is_other(node) and not any(_tensors(file, node))
 
 
 def _tensors(file: SourceFile, node: ast.expr) -> Iterator[bool]:
     """Yields whether each element of a container, where it is bound to a literal, is a tensor."""
     bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
-    for one in bindings:
-        if isinstance(one.value, ast.List | ast.Tuple):
-            yield from (file.inference.evidence(item) is not None for item in one.value.elts)
-        elif not isinstance(one.value, ast.Constant | ast.BinOp | ast.Call):
+    for binding in bindings:
+        if isinstance(binding.value, ast.List | ast.Tuple):
+            yield from (file.inference.evidence(item) is not None for item in binding.value.elts)
+        elif not isinstance(binding.value, ast.Constant | ast.BinOp | ast.Call):
             yield True

@@ -14,13 +14,13 @@ Condition = Callable[[SourceFile, ast.Call, Mapping[str, ast.expr]], str | None]
 
 def _in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
     """Returns why a layer may write into its input, which others may see."""
-    given = [one.value for one in call.keywords if one.arg == "inplace"]
-    given += [one for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, bool)]
-    if all(isinstance(one, ast.Constant) and one.value is False for one in given):
+    inplace_values = [keyword.value for keyword in call.keywords if keyword.arg == "inplace"]
+    inplace_values += [arg for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, bool)]
+    if all(isinstance(value, ast.Constant) and value.value is False for value in inplace_values):
         return None
-    above = file.parent(call)
-    if isinstance(above, ast.Call) and file.native(above.func) == "torch.nn.Sequential" and call in above.args[1:]:
-        before = above.args[above.args.index(call) - 1]
+    parent = file.parent(call)
+    if isinstance(parent, ast.Call) and file.native(parent.func) == "torch.nn.Sequential" and call in parent.args[1:]:
+        before = parent.args[parent.args.index(call) - 1]
         name = (file.native(before.func) or "") if isinstance(before, ast.Call) else ""
         if name.rpartition(".")[2].startswith(_FRESH):
             return None
@@ -31,7 +31,7 @@ def _pair(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> st
     """Returns why a pool may be one of another number of axes."""
     size = given.get("pool_size")
     sizes = size.elts if isinstance(size, ast.Tuple) else [size] if isinstance(size, ast.Constant) else []
-    is_written = len(sizes) in (1, 2) and all(isinstance(one, ast.Constant) for one in sizes)
+    is_written = len(sizes) in (1, 2) and all(isinstance(size, ast.Constant) for size in sizes)
     return None if is_written else "the number of axes does not follow from the arguments: write the size as (n, m)"
 
 
@@ -47,19 +47,19 @@ def _flat(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> st
 def _dataset(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
     """Returns why the rows of a dataset may not be those of tensors."""
     node = call.args[0] if call.args else None
-    made = _dataset_call(file, node) if node is not None else None
-    if made is None:
+    dataset_call = _dataset_call(file, node) if node is not None else None
+    if dataset_call is None:
         return "its dataset is no TensorDataset of several tensors that nothing else uses"
     return None
 
 
 def _tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
     """Returns why a dataset of tensors cannot be a tuple of them."""
-    above = file.parent(call)
+    parent = file.parent(call)
     uses = _uses(file, call)
-    if isinstance(above, ast.Call):
+    if isinstance(parent, ast.Call):
         uses = [call]
-    if len(call.args) < 2 or not uses or not all(_is_given_to_loader(file, one) for one in uses):
+    if len(call.args) < 2 or not uses or not all(_is_given_to_loader(file, use) for use in uses):
         return "only a DataLoader of several tensors can do without it"
     return None
 
@@ -90,26 +90,26 @@ def _dataset_call(file: SourceFile, node: ast.expr) -> ast.Call | None:
 
 def _uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
     """Returns where the name is read that the result of a call is bound to."""
-    above = file.parent(call)
-    target = above.targets[0] if isinstance(above, ast.Assign) and len(above.targets) == 1 else None
+    parent = file.parent(call)
+    target = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
     if not isinstance(target, ast.Name) or len(file.names.bindings(target)) != 1:
         return []
     scope_bindings = file.names.lookup(target)
     return [
-        one
-        for one in file.index.nodes(ast.Name)
-        if one.id == target.id and isinstance(one.ctx, ast.Load) and scope_bindings == file.names.lookup(one)
+        node
+        for node in file.index.nodes(ast.Name)
+        if node.id == target.id and isinstance(node.ctx, ast.Load) and scope_bindings == file.names.lookup(node)
     ]
 
 
 def _is_given_to_loader(file: SourceFile, node: ast.expr) -> bool:
-    above = file.parent(node)
-    return isinstance(above, ast.Call) and node in above.args[:1] and file.native(above.func) == LOADER
+    parent = file.parent(node)
+    return isinstance(parent, ast.Call) and node in parent.args[:1] and file.native(parent.func) == LOADER
 
 
 def additions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
     """Yields the arguments that need texts before and after them: `*` before the tensors of a loader."""
-    keys = {one.arg: one.value for one in call.keywords}
+    keys = {keyword.arg: keyword.value for keyword in call.keywords}
     if when == "dataset":
         yield call.args[0], "*", ""
     elif when == "pair":
@@ -118,7 +118,9 @@ def additions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
             yield size, "(", f", {size.value!r})"
     elif when == "flat":
         is_method = isinstance(call.func, ast.Attribute) and len(call.args) < 2 and "input" not in keys
-        some = [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) and is_method else call.args
-        start = keys.get("start_dim") or some[1]
-        tensor = keys.get("input") or some[0]
+        argument_nodes = (
+            [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) and is_method else call.args
+        )
+        start = keys.get("start_dim") or argument_nodes[1]
+        tensor = keys.get("input") or argument_nodes[0]
         yield start, f"(*{getattr(tensor, 'id', '')}.shape[:", "], -1)"

@@ -47,13 +47,13 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
         raise UntranslatableError("it is given a gradient or an option, or its result is used")
     if not isinstance(receiver, ast.Name) or call.lineno != call.end_lineno:
         raise UntranslatableError("the loss has no name")
-    at = body.index(statement)
-    assigning = [i for i, one in enumerate(body[:at]) if receiver.id in _bound(one)]
+    index = body.index(statement)
+    assigning = [i for i, one in enumerate(body[:index]) if receiver.id in _bound(one)]
     if not assigning:
         raise UntranslatableError(f"`{receiver.id}` is computed in another block")
     last = assigning[-1]
     first = _first(file, body, last)
-    loss = Loss(body, first, last, at)
+    loss = Loss(body, first, last, index)
     return loss._replace(kept=_names_read_after(file, loss, receiver.id))
 
 
@@ -63,27 +63,29 @@ def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
     Raises:
         UntranslatableError: if a name is computed with one before the block, in the same pass of its loop.
     """
-    needed, first = _loaded_names(body[last]), last
-    for at in range(last, -1, -1):
-        one = body[at]
-        if not needed & _bound(one):
+    needed_names, first = _loaded_names(body[last]), last
+    for index in range(last, -1, -1):
+        one = body[index]
+        if not needed_names & _bound(one):
             continue
-        needed |= _loaded_names(one)
-        if at == last or _may_call_model(file, one):
-            first = at
-    above: ast.AST | None = file.parent(body[0])
-    while above is not None and not isinstance(above, FUNCTIONS | ast.For | ast.AsyncFor | ast.While | ast.Module):
-        around = body_of(file, above) or ()
-        earlier = around[: around.index(above)] if isinstance(above, ast.stmt) and around else ()
-        if any(needed & _bound(one) and _may_call_model(file, one) for one in earlier):
+        needed_names |= _loaded_names(one)
+        if index == last or _may_call_model(file, one):
+            first = index
+    parent: ast.AST | None = file.parent(body[0])
+    while parent is not None and not isinstance(parent, FUNCTIONS | ast.For | ast.AsyncFor | ast.While | ast.Module):
+        siblings = body_of(file, parent) or ()
+        earlier_statements = siblings[: siblings.index(parent)] if isinstance(parent, ast.stmt) and siblings else ()
+        if any(
+            needed_names & _bound(statement) and _may_call_model(file, statement) for statement in earlier_statements
+        ):
             raise UntranslatableError("what it is computed from is computed in another block")
-        above = file.parent(above)
+        parent = file.parent(parent)
     return first
 
 
 def _may_call_model(file: SourceFile, statement: ast.stmt) -> bool:
     """Returns whether a statement may compute with parameters: it calls more than functions of libraries."""
-    return any(isinstance(one, ast.Call) and not _is_of_library(file, one) for one in ast.walk(statement))
+    return any(isinstance(node, ast.Call) and not _is_of_library(file, node) for node in ast.walk(statement))
 
 
 def _is_of_library(file: SourceFile, call: ast.Call) -> bool:
@@ -104,30 +106,30 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
     last = region[-1]
     if isinstance(last, ast.Assign) and not (len(last.targets) == 1 and isinstance(last.targets[0], ast.Name)):
         raise UntranslatableError("the loss is one of several targets")
-    known: set[str] = set()
+    bound_names: set[str] = set()
     for one in region:
         if not _is_movable(file, one):
             raise UntranslatableError("a statement between the model and the loss is no assignment")
-        first = (_loaded_names(one) & bound) - known
+        first = (_loaded_names(one) & bound) - bound_names
         if first:
             raise UntranslatableError(f"`{min(first)}` is assigned from itself")
-        known |= _bound(one)
+        bound_names |= _bound(one)
     for one in loss.body[loss.last + 1 : loss.backward]:
         if _loaded_names(one) & bound or not isinstance(one, ast.Expr):
             raise UntranslatableError("the loss is used before the gradients are computed")
-    kept: dict[str, None] = {}
+    read_names: dict[str, None] = {}
     for node in file.index.nodes(ast.Name):
         is_read = node.id in bound - {name} and isinstance(node.ctx, ast.Load) and node.lineno not in lines
         if is_read and not _is_bound_before(file, node):
             if function_of(file, node) is function_of(file, last):
-                kept[node.id] = None
+                read_names[node.id] = None
             elif function_of(file, last) is None:
                 raise UntranslatableError(f"`{node.id}` is used in a function too")
-    others = [one for one in calls(file) if is_method(one, "backward")]
-    here = function_of(file, last)
-    if kept and len([one for one in others if function_of(file, one) is here]) > 1:
-        raise UntranslatableError(f"`{min(kept)}` is used after the gradients are computed, and there are others")
-    return tuple(kept)
+    others = [call for call in calls(file) if is_method(call, "backward")]
+    own_function = function_of(file, last)
+    if read_names and len([other for other in others if function_of(file, other) is own_function]) > 1:
+        raise UntranslatableError(f"`{min(read_names)}` is used after the gradients are computed, and there are others")
+    return tuple(read_names)
 
 
 def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
@@ -135,7 +137,7 @@ def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
     start = file.column(statement.lineno, statement.col_offset) - 1
     if file.lines[statement.lineno - 1][:start].strip() or not isinstance(statement, _SIMPLE):
         return False
-    if not all(isinstance(one, ast.Name) for one in _targets(statement)):
+    if not all(isinstance(target, ast.Name) for target in _targets(statement)):
         return False
     for node in ast.walk(statement):
         if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.NamedExpr):
@@ -147,23 +149,26 @@ def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
-    return any(isinstance(one, ast.Call) and is_method(one, name) for one in ast.walk(node))
+    return any(isinstance(node, ast.Call) and is_method(node, name) for node in ast.walk(node))
 
 
 def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
     """Returns whether a statement before a name in its own block, or a loop around it, binds it."""
     child: ast.AST = node
-    for above in file.ancestors(node):
-        if isinstance(above, FUNCTIONS | ast.Module):
+    for ancestor in file.ancestors(node):
+        if isinstance(ancestor, FUNCTIONS | ast.Module):
             return False
         body = body_of(file, child) if isinstance(child, ast.stmt) else None
         if body is not None:
-            earlier = body[: body.index(child)]
-            if any(node.id in _bound(one) and not _is_loss_region(file, one) for one in earlier):
+            earlier_statements = body[: body.index(child)]
+            if any(
+                node.id in _bound(statement) and not _is_loss_region(file, statement)
+                for statement in earlier_statements
+            ):
                 return True
-        if isinstance(above, ast.For | ast.AsyncFor) and node.id in _stored_names(above.target):
+        if isinstance(ancestor, ast.For | ast.AsyncFor) and node.id in _stored_names(ancestor.target):
             return True
-        child = above
+        child = ancestor
     return False
 
 
@@ -175,21 +180,23 @@ def _is_loss_region(file: SourceFile, statement: ast.stmt) -> bool:
 
 def function_of(file: SourceFile, node: ast.AST) -> ast.AST | None:
     """Returns the function around a node, or None."""
-    return next((one for one in file.ancestors(node) if isinstance(one, FUNCTIONS)), None)
+    return next((ancestor for ancestor in file.ancestors(node) if isinstance(ancestor, FUNCTIONS)), None)
 
 
 def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
     """Yields the targets of an assignment, those of a tuple one by one."""
-    some = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    for one in some:
-        if isinstance(one, ast.Tuple | ast.List):
-            yield from one.elts
-        elif one is not None:
-            yield one
+    target_nodes = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for node in target_nodes:
+        if isinstance(node, ast.Tuple | ast.List):
+            yield from node.elts
+        elif node is not None:
+            yield node
 
 
 def _stored_names(node: ast.AST) -> frozenset[str]:
-    return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
+    return frozenset(
+        node.id for node in ast.walk(node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
 
 
 def _bound(statement: ast.stmt) -> frozenset[str]:
@@ -199,7 +206,7 @@ def _bound(statement: ast.stmt) -> frozenset[str]:
 
 def _loaded_names(statement: ast.stmt) -> frozenset[str]:
     """Returns the names that a statement reads; `x += 1` reads x."""
-    names = {one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         names.add(statement.target.id)
     return frozenset(names)
@@ -207,11 +214,11 @@ def _loaded_names(statement: ast.stmt) -> frozenset[str]:
 
 def body_of(file: SourceFile, statement: ast.AST | None) -> Sequence[ast.stmt] | None:
     """Returns the list of statements that a statement is in."""
-    above = file.parent(statement) if statement is not None else None
+    parent = file.parent(statement) if statement is not None else None
     for name in ("body", "orelse", "finalbody"):
-        some = getattr(above, name, None)
-        if isinstance(some, list) and statement in some:
-            return some
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and statement in block:
+            return block
     return None
 
 

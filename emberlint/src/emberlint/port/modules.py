@@ -39,7 +39,7 @@ def is_module_use(origin: str) -> bool:
 
 def has_modules(file: SourceFile) -> bool:
     """Returns whether a file uses modules, optimizers or loaders of PyTorch."""
-    return any(is_module_use(one.origin) for one in native_uses(file))
+    return any(is_module_use(use.origin) for use in native_uses(file))
 
 
 def space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
@@ -56,20 +56,22 @@ def space(file: SourceFile, node: ast.AST, op: str, terms: Terms) -> Spelling:
 
 def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
     """Returns the step of a class that is not called: a base, an annotation, an argument."""
-    substitute, above = replacement(use.origin), file.parent(use.node)
+    substitute, parent = replacement(use.origin), file.parent(use.node)
     name = substitute.op if substitute is not None and substitute.op.startswith(PACKAGE) else ""
     is_class = name.rpartition(".")[2][:1].isupper()
-    is_base = isinstance(above, ast.ClassDef) and use.node in above.bases
-    why = "no layer or optimizer is known to equal it here"
+    is_base = isinstance(parent, ast.ClassDef) and use.node in parent.bases
+    reason = "no layer or optimizer is known to equal it here"
     if is_class and (is_base or candidates(use.origin) or use.origin in ("torch.nn.Module", "torch.optim.Optimizer")):
         try:
-            where = space(file, use.node, name, terms)
-            change = NodeEditor(file, use.node, where).replace_node(use.node, f"{where.text}.{name.split('.', 2)[2]}")
-            more = tuple(_forward(file, above)) if isinstance(above, ast.ClassDef) and is_base else ()
-            return Step(use.node, use.origin, KIND, (change, *more), where)
+            class_spelling = space(file, use.node, name, terms)
+            change = NodeEditor(file, use.node, class_spelling).replace_node(
+                use.node, f"{class_spelling.text}.{name.split('.', 2)[2]}"
+            )
+            forward_changes = tuple(_forward(file, parent)) if isinstance(parent, ast.ClassDef) and is_base else ()
+            return Step(use.node, use.origin, KIND, (change, *forward_changes), class_spelling)
         except (UntranslatableError, ShadowedError) as error:
-            why = str(error)
-    return Step(use.node, use.origin, KIND, reason=why, advice=program_name(name) if name else "")
+            reason = str(error)
+    return Step(use.node, use.origin, KIND, reason=reason, advice=program_name(name) if name else "")
 
 
 def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
@@ -79,8 +81,8 @@ def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
         UntranslatableError: if a class has `__call__` too.
     """
     classes = [first]
-    for one in classes:  # which grows meanwhile
-        classes += [other for other in subclasses(file, one) if other not in classes]
+    for class_ in classes:  # which grows meanwhile
+        classes += [other for other in subclasses(file, class_) if other not in classes]
     for kind in classes:
         methods = {one.name: one for one in kind.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
         forward = methods.get("forward")
@@ -90,7 +92,7 @@ def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
             line = file.lines[forward.lineno - 1]
             start = line.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
             yield Change(forward.lineno, start, start + len("forward"), 0, "__call__")
-        for call in (one for one in ast.walk(kind) if isinstance(one, ast.Call)):
+        for call in (node for node in ast.walk(kind) if isinstance(node, ast.Call)):
             yield from _called_forward(file, call)
 
 
@@ -114,7 +116,7 @@ def subclasses(file: SourceFile, kind: ast.ClassDef) -> Iterator[ast.ClassDef]:
     """Yields the classes of the file that name a class as their base."""
     for other in file.index.nodes(ast.ClassDef):
         for base in other.bases:
-            if isinstance(base, ast.Name) and any(one.node is kind for one in file.names.bindings(base)):
+            if isinstance(base, ast.Name) and any(binding.node is kind for binding in file.names.bindings(base)):
                 yield other
 
 
@@ -125,12 +127,14 @@ def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
         if isinstance(node.func, ast.Attribute) and not origin:
             chained = node.func.attr in ("to", "train", "eval", *MOVES)
             return chained and is_module(file, node.func.value, depth)
-        bound = [one.node for one in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
+        bound = [binding.node for binding in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
         is_own = bool(bound) and all(isinstance(one, ast.ClassDef) and _is_kind(file, one) for one in bound)
         return is_own or (is_module_use(origin) and origin.startswith("torch.nn.") and origin.count(".") == 2)
     if isinstance(node, ast.Name) and depth < 3:
-        values = [one.value if one.kind == "value" else None for one in file.names.bindings(node)]
-        return bool(values) and all(isinstance(one, ast.expr) and is_module(file, one, depth + 1) for one in values)
+        values = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
+        return bool(values) and all(
+            isinstance(value, ast.expr) and is_module(file, value, depth + 1) for value in values
+        )
     return False
 
 
@@ -138,30 +142,30 @@ def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
     """Returns whether a class of the file derives from a module of PyTorch."""
     if depth > 8:
         return False
-    bound = [one.node for base in kind.bases if isinstance(base, ast.Name) for one in file.names.bindings(base)]
-    own = any(isinstance(one, ast.ClassDef) and _is_kind(file, one, depth + 1) for one in bound)
-    return own or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
+    bound = [binding.node for base in kind.bases if isinstance(base, ast.Name) for binding in file.names.bindings(base)]
+    own_bases = any(isinstance(one, ast.ClassDef) and _is_kind(file, one, depth + 1) for one in bound)
+    return own_bases or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
 
 
 def is_blocked(found: Iterable[Step], terms: Terms) -> bool:
     """Returns whether the modules of a file stay native, because one of their uses has to."""
-    own = [one for one in found if one.kind == KIND]
-    return bool(own) and (bool(terms.modules) or not all(one.changes for one in own))
+    class_steps = [one for one in found if one.kind == KIND]
+    return bool(class_steps) and (bool(terms.modules) or not all(step.changes for step in class_steps))
 
 
 def together(file: SourceFile, found: Sequence[Step], terms: Terms) -> list[Step]:
     """Returns the steps, those of modules without changes if one of them has to stay."""
-    own = [one for one in found if one.kind == KIND]
+    class_steps = [one for one in found if one.kind == KIND]
     if not is_blocked(found, terms):
         spaces = {one.space.namespace for one in found if one.space is not None}
         edits = tuple(_imports(file, frozenset(one for one in terms.freed if f"{PACKAGE}{one}" in spaces)))
         first = next((one for one in found if one.changes), None)
         return [one._replace(changes=(*one.changes, *edits)) if one is first else one for one in found]
-    blocking = next((one.native for one in own if not one.changes), "")
-    why = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
-    ported = {id(one) for one in own if one.changes}
+    blocking = next((step.native for step in class_steps if not step.changes), "")
+    reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
+    ported = {id(step) for step in class_steps if step.changes}
     return [
-        one._replace(changes=(), space=None, reason=why, advice=_way(one)) if id(one) in ported else one
+        one._replace(changes=(), space=None, reason=reason, advice=_way(one)) if id(one) in ported else one
         for one in found
     ]
 
@@ -207,13 +211,18 @@ def _imports(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]:
         statement = file.parent(file.names.root.bindings[name][0].node)
         assert isinstance(statement, ast.stmt)
         statements.setdefault(statement, []).append(name)
-    for statement, some in statements.items():
+    for statement, unused_names in statements.items():
         assert isinstance(statement, ast.Import | ast.ImportFrom)
-        rest = [one for one in statement.names if (one.asname or one.name) not in some]
-        parts = [one.name if one.asname is None else f"{one.name} as {one.asname}" for one in rest]
+        kept_aliases = [name for name in statement.names if (name.asname or name.name) not in unused_names]
+        parts = [alias.name if alias.asname is None else f"{alias.name} as {alias.asname}" for alias in kept_aliases]
         head = "import" if isinstance(statement, ast.Import) else f"from {statement.module} import"
-        lines = [*([f"{head} {', '.join(parts)}"] if rest else []), f"from emberharmony import {', '.join(some)}"]
+        lines = [
+            *([f"{head} {', '.join(parts)}"] if kept_aliases else []),
+            f"from emberharmony import {', '.join(unused_names)}",
+        ]
         column = file.column
-        start, end = (column(statement.lineno, at) - 1 for at in (statement.col_offset, statement.end_col_offset or 0))
+        start, end = (
+            column(statement.lineno, offset) - 1 for offset in (statement.col_offset, statement.end_col_offset or 0)
+        )
         indent = file.lines[statement.lineno - 1][:start]
         yield Change(statement.lineno, start, end, 0, f"{line_end(file)}{indent}".join(lines))

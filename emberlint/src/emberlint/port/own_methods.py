@@ -54,20 +54,24 @@ def _top(path: Path) -> Path | None:
 
 def is_own(file: SourceFile, call: ast.Call, function: ast.Attribute) -> bool:
     """Returns whether a method belongs to a class of this file, to a module, or to a value of another kind."""
-    own = any(one.name == function.attr and takes(one, call) for one in file.index.nodes(ast.FunctionDef))
+    is_defined_here = any(
+        node.name == function.attr and takes(node, call) for node in file.index.nodes(ast.FunctionDef)
+    )
     receiver = function.value
     is_self = isinstance(receiver, ast.Name) and receiver.id in ("self", "cls")
     is_super = isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name) and receiver.func.id == "super"
     is_named = bool(file.names.origins(receiver))
     is_other = file.inference.is_other(receiver) or is_of_imported_class(file, receiver)
-    return own or is_self or is_super or is_named or is_other
+    return is_defined_here or is_self or is_super or is_named or is_other
 
 
 def takes(function: ast.FunctionDef, call: ast.Call) -> bool:
     """Returns whether a method of the file takes as many arguments as a call gives; `*` and `**` give any number."""
-    given = function.args
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+    parameters = function.args
+    if any(isinstance(arg, ast.Starred) for arg in call.args) or any(keyword.arg is None for keyword in call.keywords):
         return True
-    most = len(given.posonlyargs) + len(given.args) - 1
+    most_arguments = len(parameters.posonlyargs) + len(parameters.args) - 1
     count = len(call.args) + len(call.keywords)
-    return most - len(given.defaults) <= count and (count <= most or given.vararg is not None or bool(given.kwonlyargs))
+    return most_arguments - len(parameters.defaults) <= count and (
+        count <= most_arguments or parameters.vararg is not None or bool(parameters.kwonlyargs)
+    )

@@ -20,14 +20,18 @@ _SPHINX = re.compile(r"^[ \t]*:rtype:[ \t]*(.*)", re.MULTILINE)
 
 def number(file: SourceFile, call: ast.Call) -> str:
     """Returns the name of the function that returns the result of a call as a number, or an empty string."""
-    functions = (one for one in file.ancestors(call) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    functions = (
+        ancestor for ancestor in file.ancestors(call) if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
     function = next(functions, None)
     if function is None or not _promises_number(file, function):
         return ""
-    above = file.parent(call)
-    target = above.targets[0] if isinstance(above, ast.Assign) else None
-    returned = (one.value for one in ast.walk(function) if isinstance(one, ast.Return) and one.value is not None)
-    for one in (part for value in returned for part in _parts(value)):
+    parent = file.parent(call)
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    returned_values = (
+        node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
+    )
+    for one in (part for value in returned_values for part in _parts(value)):
         if one is call or (isinstance(one, ast.Name) and isinstance(target, ast.Name) and one.id == target.id):
             return function.name
     return ""
@@ -45,12 +49,12 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
 def _promises_number(file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Returns whether a function says that it returns a number or a tuple of numbers, but no array."""
     if function.returns is not None:
-        said = file.segment(function.returns)
+        annotation_text = file.segment(function.returns)
     else:
         text = ast.get_docstring(function, clean=False) or ""
         section = _NUMPY.search(text) or _GOOGLE.search(text) or _SPHINX.search(text)
         if section is None:
             return False
-        head, colon, rest = section[1].partition(":")
-        said = rest if colon else head
-    return bool(_NUMBER.search(said)) and not _ARRAY.search(said)
+        head, colon, description = section[1].partition(":")
+        annotation_text = description if colon else head
+    return bool(_NUMBER.search(annotation_text)) and not _ARRAY.search(annotation_text)

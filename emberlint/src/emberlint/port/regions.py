@@ -44,25 +44,25 @@ def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
         if one.mark not in ported
     ]
     native_regions += _rules(file, native_regions)
-    known = {one.node for one in native_regions}
-    for one in native_regions:  # which grows meanwhile
-        if one.reason == SOURCE:
-            for name in (node for node in ast.walk(one.node) if isinstance(node, ast.Name)):
+    native_nodes = {region.node for region in native_regions}
+    for region in native_regions:  # which grows meanwhile
+        if region.reason == SOURCE:
+            for name in (node for node in ast.walk(region.node) if isinstance(node, ast.Name)):
                 for node in _definitions(file, name):
-                    if node not in known and isinstance(node, ast.FunctionDef):
-                        known.add(node)
-                        native_regions.append(Region(node, None, one.native, SOURCE, COMPILED))
+                    if node not in native_nodes and isinstance(node, ast.FunctionDef):
+                        native_nodes.add(node)
+                        native_regions.append(Region(node, None, region.native, SOURCE, COMPILED))
     return native_regions
 
 
 def is_inside(file: SourceFile, node: ast.AST, region: ast.AST) -> bool:
     """Returns whether a node is in a function or class, but not in its decorators or bases."""
     child = node
-    for above in file.ancestors(node):
-        if above is region:
-            outside = [*getattr(above, "decorator_list", ()), *getattr(above, "bases", ())]
-            return child not in outside
-        child = above
+    for ancestor in file.ancestors(node):
+        if ancestor is region:
+            parts_outside = [*getattr(ancestor, "decorator_list", ()), *getattr(ancestor, "bases", ())]
+            return child not in parts_outside
+        child = ancestor
     return False
 
 
@@ -101,20 +101,20 @@ def _rules(file: SourceFile, found: list[Region]) -> Iterator[Region]:
     if not custom:
         return
     for method in file.index.nodes(ast.Attribute):
-        owner = next((custom[one] for one in _owners(file, method.value) if one in custom), None)
+        owner = next((custom[owner] for owner in _owners(file, method.value) if owner in custom), None)
         if method.attr not in RULES or owner is None:
             continue
-        above = file.parent(method)
-        given: list[ast.expr] = []
-        if isinstance(above, ast.Call) and above.func is method:
-            given = [*above.args, *(one.value for one in above.keywords)]
-            method_of = file.parent(above)
+        parent = file.parent(method)
+        backward_arguments: list[ast.expr] = []
+        if isinstance(parent, ast.Call) and parent.func is method:
+            backward_arguments = [*parent.args, *(keyword.value for keyword in parent.keywords)]
+            method_of = file.parent(parent)
         else:
-            method_of = above
-        functions = [one for node in given for one in _definitions(file, node)]
+            method_of = parent
+        functions = [definition for node in backward_arguments for definition in _definitions(file, node)]
         if isinstance(method_of, ast.FunctionDef) and method_of not in functions:
-            functions += [method_of] if above in method_of.decorator_list or method in method_of.decorator_list else []
-        yield from (Region(one, None, owner.native, RULE, "ops.custom_gradient") for one in functions)
+            functions += [method_of] if parent in method_of.decorator_list or method in method_of.decorator_list else []
+        yield from (Region(function, None, owner.native, RULE, "ops.custom_gradient") for function in functions)
 
 
 def _owners(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
@@ -145,8 +145,8 @@ def _definitions(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
     elif isinstance(node, ast.Call):
         yield from _definitions(file, node.func)
     elif isinstance(node, ast.Name):
-        for one in file.names.bindings(node):
-            if isinstance(one.node, Definition):
-                yield one.node
-            elif isinstance(one.value, ast.Call | ast.Lambda):
-                yield from _definitions(file, one.value)
+        for binding in file.names.bindings(node):
+            if isinstance(binding.node, Definition):
+                yield binding.node
+            elif isinstance(binding.value, ast.Call | ast.Lambda):
+                yield from _definitions(file, binding.value)

@@ -19,12 +19,15 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 
 def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report for people."""
-    for path, one in files.items():
-        yield from (f"{path}:{place}: {native}: {why}" for place, native, why in _places(one.remaining))
-        cells = _count_uses({path: one}, lambda use: use.cell)
-        yield from (f"{path}:cell {cell}: {done} ported, {left} remain" for cell, done, left in cells if cell)
+    for path, file in files.items():
+        yield from (f"{path}:{place}: {native}: {why}" for place, native, why in _places(file.remaining))
+        cells = _count_uses({path: file}, lambda use: use.cell)
+        yield from (
+            f"{path}:cell {cell}: {ported_count} ported, {left} remain" for cell, ported_count, left in cells if cell
+        )
     yield from (
-        f"{kind}: {done} ported, {left} remain" for kind, done, left in _count_uses(files, lambda use: use.kind)
+        f"{kind}: {ported_count} ported, {left} remain"
+        for kind, ported_count, left in _count_uses(files, lambda use: use.kind)
     )
     yield _summary(files)
     if tried is not None:
@@ -32,7 +35,8 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
         yield from (f"after, on {backend}: {_counts(run)}" for backend, run in tried.after.items())
         yield from (f"{backend}: not installed, so nothing ran on it" for backend in tried.absent)
         yield from (
-            f"{one.backend}: {one.test}: {one.before} before, {one.after} after" for one in tried.changed_outcomes
+            f"{outcome.backend}: {outcome.test}: {outcome.before} before, {outcome.after} after"
+            for outcome in tried.changed_outcomes
         )
         if not tried.changed_outcomes:
             yield "the port changed no outcome"
@@ -45,11 +49,11 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
         "files": [
             {
                 "path": path,
-                "changed": one.before != one.after,
-                "ported": [_fields(use, "native", "kind", "line") for use in one.ported],
-                "remaining": [_fields(use, "native", "kind", "line", "reason", "advice") for use in one.remaining],
+                "changed": file.before != file.after,
+                "ported": [_fields(use, "native", "kind", "line") for use in file.ported],
+                "remaining": [_fields(use, "native", "kind", "line", "reason", "advice") for use in file.remaining],
             }
-            for path, one in files.items()
+            for path, file in files.items()
         ],
     }
     if tried is not None:
@@ -58,15 +62,17 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
             "before": tried.before._asdict(),
             "after": {backend: run._asdict() for backend, run in tried.after.items()},
             "absent": tried.absent,
-            "parted": [one._asdict() for one in tried.changed_outcomes],
+            "parted": [outcome._asdict() for outcome in tried.changed_outcomes],
         }
     return json.dumps(document, indent=2)
 
 
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as one page of HTML that loads nothing."""
-    remaining = [(path, *row) for path, one in files.items() for row in _places(one.remaining)]
-    kinds = [(kind, str(done), str(left)) for kind, done, left in _count_uses(files, lambda use: use.kind)]
+    remaining = [(path, *row) for path, file in files.items() for row in _places(file.remaining)]
+    kinds = [
+        (kind, str(ported_count), str(left)) for kind, ported_count, left in _count_uses(files, lambda use: use.kind)
+    ]
     parts = [f"<p>{escape(_summary(files))}</p>", _table(("kind", "ported", "remain"), kinds)]
     if tried is not None:
         rows = [("before", "", _counts(tried.before))]
@@ -85,7 +91,7 @@ def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"<tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr>"]
+    lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
     lines += [f"<tr>{''.join(f'<td>{escape(one)}</td>' for one in row)}</tr>" for row in rows]
     return "<table>\n" + "\n".join(lines) + "\n</table>"
 
@@ -93,15 +99,15 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
     """Yields the place, the name and the reason of each use that remains, of annotations with one type only once."""
     groups: dict[tuple[object, ...], list[UseReport]] = {}
-    for at, use in enumerate(uses):
-        alike = use.native, use.reason, use.cell
-        groups.setdefault(alike if use.kind == ANNOTATION else (*alike, at), []).append(use)
-    for some in groups.values():
-        use, count = some[0], len(some)
-        lines = sorted({one.line for one in some})
-        where = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
-        more = f", in {count} annotations: {where}" if count > 1 else ""
-        yield f"{_cell(use)}{use.line}", use.native, _why(use.reason, use.advice) + more
+    for index, use in enumerate(uses):
+        group_key = use.native, use.reason, use.cell
+        groups.setdefault(group_key if use.kind == ANNOTATION else (*group_key, index), []).append(use)
+    for similar_uses in groups.values():
+        use, count = similar_uses[0], len(similar_uses)
+        lines = sorted({use.line for use in similar_uses})
+        lines_text = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+        count_text = f", in {count} annotations: {lines_text}" if count > 1 else ""
+        yield f"{_cell(use)}{use.line}", use.native, _why(use.reason, use.advice) + count_text
 
 
 def _why(reason: str, advice: str) -> str:
@@ -125,15 +131,18 @@ def _fields(use: UseReport, *names: str) -> dict[str, str | int]:
 def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) -> list[tuple[Key, int, int]]:
     """Returns how many uses were ported and how many remain, by a key."""
     uses = [
-        (key(use), at) for one in files.values() for at, some in enumerate((one.ported, one.remaining)) for use in some
+        (key(use), list_index)
+        for file in files.values()
+        for list_index, similar_uses in enumerate((file.ported, file.remaining))
+        for use in similar_uses
     ]
     counts = Counter(uses)
     return [(one, counts[one, 0], counts[one, 1]) for one in sorted({one for one, _ in uses})]
 
 
 def _summary(files: Mapping[str, Ported]) -> str:
-    ported = sum(len(one.ported) for one in files.values())
-    total = ported + sum(len(one.remaining) for one in files.values())
-    share = f" ({ported / total:.0%})" if total else ""
-    changed = sum(one.before != one.after for one in files.values())
-    return f"{ported} of {total} native uses ported{share}; {changed} of {len(files)} files change"
+    ported = sum(len(file.ported) for file in files.values())
+    total = ported + sum(len(file.remaining) for file in files.values())
+    share_text = f" ({ported / total:.0%})" if total else ""
+    changed = sum(file.before != file.after for file in files.values())
+    return f"{ported} of {total} native uses ported{share_text}; {changed} of {len(files)} files change"

@@ -102,36 +102,40 @@ def port(
     Raises:
         NotebookError: if the cells are lost.
     """
-    text, done = file.text, list[UseReport]()
+    text, ported_uses = file.text, list[UseReport]()
     terms = _terms(file, default_float, own)._replace(modules=modules, is_left=is_left)
-    kept = notebook.words() if notebook is not None else frozenset()
+    kept_words = notebook.words() if notebook is not None else frozenset()
     current = parsed(_without_marks(text))
     for _ in range(ROUNDS):
         changing = [step for step in steps(current, terms) if step.changes]
-        after = _apply_steps(current, changing, kept)
+        after = _apply_steps(current, changing, kept_words)
         if after == current.text or not _is_sound(current.text, after):
             break
-        done += _uses(changing, current.text, notebook)
+        ported_uses += _uses(changing, current.text, notebook)
         current = parsed(after)
     left = [step for step in steps(current, terms) if not step.changes]
     marked, lines = _add_marks(current, left) if mark or MARK in text else (current.text, lambda line: line)
-    return Ported(text, marked, tuple(done), tuple(_uses(left, marked, notebook, lines)))
+    return Ported(text, marked, tuple(ported_uses), tuple(_uses(left, marked, notebook, lines)))
 
 
 def _uses(
     found: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
 ) -> Iterator[UseReport]:
     """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
-    now = notebook and Notebook(notebook.with_text(text))
+    current_notebook = notebook and Notebook(notebook.with_text(text))
     for one in found:
         line = line_of(one.node.lineno)
-        place = now.place(line) if now is not None else CellPlace(0, line, line)
+        place = current_notebook.place(line) if current_notebook is not None else CellPlace(0, line, line)
         yield UseReport(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
 
 
 def _terms(file: SourceFile, default_float: str, own: Methods) -> Terms:
     """Returns what a port of a file may take for granted; a mark or `ops.to_numpy` tells of a library that is gone."""
-    origins = {f"{one.origin}".partition(".")[0] for some in file.names.root.bindings.values() for one in some}
+    origins = {
+        f"{binding.origin}".partition(".")[0]
+        for name_bindings in file.names.root.bindings.values()
+        for binding in name_bindings
+    }
     if MARK in file.text and OWN in file.text:
         origins.add("torch")
     is_mixed = "emberharmony" in origins and file.calls_method(frozenset({"to_numpy"}))
@@ -159,8 +163,10 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept: frozenset[str]) -
 def _first(file: SourceFile, node: ast.expr) -> str:
     """Returns the name that a native use begins with, or an empty string for the method of a value."""
     function = node.func if isinstance(node, ast.Call) else node
-    full = get_full_name_for_node(cst.parse_expression(file.segment(function))) if file.native(function) else None
-    return (full or "").partition(".")[0]
+    function_name = (
+        get_full_name_for_node(cst.parse_expression(file.segment(function))) if file.native(function) else None
+    )
+    return (function_name or "").partition(".")[0]
 
 
 def _is_sound(before: str, after: str) -> bool:
@@ -207,4 +213,4 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
         indent = line[: len(line) - len(line.lstrip())]
         parts += [f"{indent}{mark}{end or chr(10)}" for mark in marks.get(number, ())]
         parts.append(line + end)
-    return "".join(parts), lambda line: line + sum(len(some) for at, some in marks.items() if at <= line)
+    return "".join(parts), lambda line: line + sum(len(mark) for at, mark in marks.items() if at <= line)

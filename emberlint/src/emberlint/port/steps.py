@@ -56,7 +56,7 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
         freed = frozenset()
         all_steps = _native_steps(file, terms)
     all_steps = together(file, all_steps, terms._replace(freed=freed))
-    native = regions(file, {one.node for one in all_steps if one.changes})
+    native = regions(file, {step.node for step in all_steps if step.changes})
     if not native:
         return all_steps
     if any(step.kind == KIND and is_inside(file, step.node, one.node) for step in all_steps for one in native):
@@ -66,16 +66,16 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
 
 def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
     """Returns the steps before those that depend on others; `is_left` tells that a native call stays."""
-    done = [*_calls(file, terms), *training(file, terms)]
-    is_left = is_left or terms.is_left or any(not step.changes for step in done)
-    return [*done, *_others(file, done, is_left, terms), *_writes(file, terms)]
+    call_steps = [*_calls(file, terms), *training(file, terms)]
+    is_left = is_left or terms.is_left or any(not step.changes for step in call_steps)
+    return [*call_steps, *_others(file, call_steps, is_left, terms), *_writes(file, terms)]
 
 
 def _outside(file: SourceFile, found: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
     """Yields the steps outside of the functions that stay native, and one step for each of those."""
-    inside = {one.node: [step for step in found if is_inside(file, step.node, one.node)] for one in native}
+    steps_by_region = {one.node: [step for step in found if is_inside(file, step.node, one.node)] for one in native}
     marked = {one.mark: one for one in native}
-    dropped = {id(step) for some in inside.values() for step in some}
+    dropped = {id(step) for inner_steps in steps_by_region.values() for step in inner_steps}
     for step in found:
         region = marked.pop(step.node, None)
         if id(step) in dropped:
@@ -89,8 +89,8 @@ def _outside(file: SourceFile, found: Sequence[Step], native: Sequence[Region]) 
             yield Step(step.node, region.native, "compiled", reason=region.reason, advice=region.advice)
     for region in native:
         first = region.mark if region.mark in marked else None
-        if region.mark is None and inside[region.node]:
-            first = inside[region.node][0].node
+        if region.mark is None and steps_by_region[region.node]:
+            first = steps_by_region[region.node][0].node
         if first is not None:
             yield Step(first, region.native, "compiled", reason=region.reason, advice=region.advice)
 
@@ -120,8 +120,8 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     if len(receivers(call)) == 2:
         yield from _indexed_write_step(file, call, function, terms)
         return
-    known = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
-    if not any(known.values()):
+    ops_by_owner = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
+    if not any(ops_by_owner.values()):
         return
     unknown = file.inference.evidence(function.value) is None and not is_of_parameters(file, function.value)
     if function.attr == "numel" and unknown:
@@ -133,13 +133,13 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     is_of_torch = library not in CLASSES and _is_of_torch(file, call, function, terms)
     is_unsure = is_of_torch or _is_unknown_elsewhere(file, function.value)
     if is_unsure and any(takes(one, call) for one in terms.own.get(function.attr, ())):
-        name = next(one[0].op for one in known.values() if one)
+        name = next(one[0].op for one in ops_by_owner.values() if one)
         why = f"`{file.segment(function.value)}` {OWN}"
         yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
         return
     library = "torch" if is_of_torch else library
-    written_for = next(iter(ours)) if len(ours := terms.libraries & ARRAYS) == 1 else ""
-    library_signatures = known.get(written_for if library == "emberharmony" else library)
+    written_for = next(iter(array_libraries)) if len(array_libraries := terms.libraries & ARRAYS) == 1 else ""
+    library_signatures = ops_by_owner.get(written_for if library == "emberharmony" else library)
     step = (
         _call_step(file, call, library_signatures[0].native, library_signatures, None, terms)
         if library_signatures
@@ -148,28 +148,28 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
     if step is not None and (step.changes or library in CLASSES):
         yield step
     elif library and library not in CLASSES:
-        name = next(one[0].op for one in known.values() if one)
+        name = next(one[0].op for one in ops_by_owner.values() if one)
         why = "the result of an op has this method in some libraries only"
         yield Step(call, f".{function.attr}", "method", reason=why, advice=f"ops.{name}")
     elif not library and not terms.libraries.isdisjoint(ARRAYS) and _may_be_tensor(file, function):
-        name = _first_op(call, [one for some in known.values() for one in some])
+        name = _first_op(call, [one for some in ops_by_owner.values() for one in some])
         if name:
-            what = "it" if isinstance(function.value, ast.Name) else "its names"
+            receiver_text = "it" if isinstance(function.value, ast.Name) else "its names"
             why = f"`{file.segment(function.value)}` may be a native tensor"
-            way = f"annotate {what}, or write ops.{name}"
-            yield Step(call, f".{function.attr}", "method", reason=why, advice=way)
+            advice = f"annotate {receiver_text}, or write ops.{name}"
+            yield Step(call, f".{function.attr}", "method", reason=why, advice=advice)
 
 
 def _is_unknown_elsewhere(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a name that is read is bound in several places, in one of them to a value of unknown type."""
     bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
-    values = [one.value for one in bindings if isinstance(one.value, ast.expr)]
-    return len(bindings) > 1 and any(file.inference.evidence(one) is None for one in values)
+    values = [binding.value for binding in bindings if isinstance(binding.value, ast.expr)]
+    return len(bindings) > 1 and any(file.inference.evidence(value) is None for value in values)
 
 
 def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
     """Yields the step of `x.numel()`, which shapes of PyTorch have too, if x is not known as a tensor."""
-    native, reason, way = "torch.Size.numel", "", "math.prod"
+    native, reason, advice = "torch.Size.numel", "", "math.prod"
     if file.inference.is_shape(function.value) and not (call.args or call.keywords):
         try:
             space = module(file, call, "math")
@@ -178,10 +178,10 @@ def _size_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms:
         except (UntranslatableError, ShadowedError) as error:
             reason = str(error)
     elif not terms.libraries.isdisjoint({"torch", "emberharmony"}) and not is_own(file, call, function):
-        native, way = ".numel", "annotate it, or write ops.size for a tensor, math.prod for a shape"
+        native, advice = ".numel", "annotate it, or write ops.size for a tensor, math.prod for a shape"
         reason = f"`{file.segment(function.value)}` may be a tensor or a shape"
     if reason:
-        yield Step(call, native, "method", reason=reason, advice=way)
+        yield Step(call, native, "method", reason=reason, advice=advice)
 
 
 def _indexed_write_step(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
@@ -208,17 +208,19 @@ def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
         return False
     if isinstance(node, ast.BinOp | ast.Compare):
         sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
-        return any(_is_of_parameter(file, one, depth + 1) for one in sides)
+        return any(_is_of_parameter(file, side, depth + 1) for side in sides)
     if isinstance(node, ast.UnaryOp | ast.Subscript):
         return _is_of_parameter(file, node.operand if isinstance(node, ast.UnaryOp) else node.value, depth + 1)
     if not isinstance(node, ast.Name) or node.id in ("self", "cls"):
         return False
     bindings = file.names.bindings(node)
     return bool(bindings) and all(
-        one.node.annotation is None
-        if isinstance(one.node, ast.arg)
-        else one.kind == "value" and isinstance(one.value, ast.expr) and _is_of_parameter(file, one.value, depth + 1)
-        for one in bindings
+        binding.node.annotation is None
+        if isinstance(binding.node, ast.arg)
+        else binding.kind == "value"
+        and isinstance(binding.value, ast.expr)
+        and _is_of_parameter(file, binding.value, depth + 1)
+        for binding in bindings
     )
 
 
@@ -234,20 +236,20 @@ def _first_op(call: ast.Call, found: Sequence[Signature]) -> str:
 def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> bool:
     """Returns whether the call of a method tells that its receiver is a tensor of PyTorch, in a file that uses it."""
     # NumPy's method takes the order of all axes: two of them exchange nothing, or what PyTorch's exchanges
-    alone = terms.libraries.isdisjoint({"numpy", "mlx", "jax", "tensorflow"})
-    exchanges = function.attr == "transpose" and alone and [*map(_is_literal, call.args)] == [True, True]
+    is_only_torch = terms.libraries.isdisjoint({"numpy", "mlx", "jax", "tensorflow"})
+    exchanges = function.attr == "transpose" and is_only_torch and [*map(_is_literal, call.args)] == [True, True]
     casts = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
-    told = function.attr in OF_TORCH or tells_torch(function.attr, call)
-    if "torch" not in terms.libraries or not (told or exchanges or casts):
+    is_torch_method = function.attr in OF_TORCH or tells_torch(function.attr, call)
+    if "torch" not in terms.libraries or not (is_torch_method or exchanges or casts):
         return False
     return not is_own(file, call, function)
 
 
 def _is_operand(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether the result of a call is an index, or an operand of an operator."""
-    above = file.parent(call)
-    is_index = isinstance(above, ast.Subscript) and above.slice is call
-    return is_index or isinstance(above, ast.BinOp | ast.UnaryOp | ast.Compare)
+    parent = file.parent(call)
+    is_index = isinstance(parent, ast.Subscript) and parent.slice is call
+    return is_index or isinstance(parent, ast.BinOp | ast.UnaryOp | ast.Compare)
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -260,7 +262,7 @@ def _comparison_step(file: SourceFile, call: ast.Call, use: Use) -> Step | None:
     if use.origin != "torch.Size" or not is_compared or "tuple" in file.names.root.bindings:
         return None
     column = file.column
-    start, end = (column(call.lineno, at) - 1 for at in (call.func.col_offset, call.func.end_col_offset or 0))
+    start, end = (column(call.lineno, offset) - 1 for offset in (call.func.col_offset, call.func.end_col_offset or 0))
     return Step(call, use.origin, "call", (Change(call.lineno, start, end, 0, "tuple"),))
 
 
@@ -270,33 +272,37 @@ def _call_step(
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     kind = "method" if use is None else "call" if use.kind == "use" else use.kind
     kind = KIND if is_module_use(origin) else kind
-    why, way = difference(origin), _advice(file, use, signatures)
+    why, advice = difference(origin), _advice(file, use, signatures)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
     part = _part(file, call)
-    for one in sorted(signatures, key=lambda one: one.part is None):
-        if one.part not in (None, part):
+    for signature in sorted(signatures, key=lambda one: one.part is None):
+        if signature.part not in (None, part):
             continue
         try:
-            where = space(file, call, one.op, terms) if one.op.startswith(PACKAGE) else spelling(file, call)
-            changes = _call_changes(file, call, one, where, [] if use is not None else receivers(call), terms)
-            if one.part is not None:
-                changes = (*changes, NodeEditor(file, call, where).without_part())
-            return Step(call, origin, kind, changes, where)
+            op_spelling = (
+                space(file, call, signature.op, terms) if signature.op.startswith(PACKAGE) else spelling(file, call)
+            )
+            changes = _call_changes(
+                file, call, signature, op_spelling, [] if use is not None else receivers(call), terms
+            )
+            if signature.part is not None:
+                changes = (*changes, NodeEditor(file, call, op_spelling).without_part())
+            return Step(call, origin, kind, changes, op_spelling)
         except (UntranslatableError, ShadowedError) as error:
-            if one is signatures[0]:
-                why, name = str(error), program_name(one.op)
-                way = "" if use is None else WAYS.get(origin, "")
-                way = way or ("see its docstring" if name in why else name)
-    return Step(call, origin, kind, reason=why, advice=way)
+            if signature is signatures[0]:
+                why, name = str(error), program_name(signature.op)
+                advice = "" if use is None else WAYS.get(origin, "")
+                advice = advice or ("see its docstring" if name in why else name)
+    return Step(call, origin, kind, reason=why, advice=advice)
 
 
 def _part(file: SourceFile, call: ast.Call) -> int | None:
     """Returns the index of the item of a call's result that is used at once: `[0]`, `.values` or `.indices`."""
-    above = file.parent(call)
-    if isinstance(above, ast.Subscript) and above.value is call and isinstance(above.slice, ast.Constant):
-        return above.slice.value if type(above.slice.value) is int else None
-    return PARTS.get(above.attr) if isinstance(above, ast.Attribute) and isinstance(above.ctx, ast.Load) else None
+    parent = file.parent(call)
+    if isinstance(parent, ast.Subscript) and parent.value is call and isinstance(parent.slice, ast.Constant):
+        return parent.slice.value if type(parent.slice.value) is int else None
+    return PARTS.get(parent.attr) if isinstance(parent, ast.Attribute) and isinstance(parent.ctx, ast.Load) else None
 
 
 def _call_changes(
@@ -307,19 +313,19 @@ def _call_changes(
     Raises:
         UntranslatableError: if no call of the op equals it.
     """
-    if any(one.arg is None for one in call.keywords):
+    if any(keyword.arg is None for keyword in call.keywords):
         raise UntranslatableError(UNKNOWN)
     arguments = [*before, *call.args]
-    plan = translate(signature, len(arguments), [one.arg or "" for one in call.keywords])
+    plan = translate(signature, len(arguments), [keyword.arg or "" for keyword in call.keywords])
     # the arguments that the op takes as a tuple, or as any number of arguments too
     last = len(signature.places) - 1 if parameters()[signature.op].variadic else plan.packed
-    several = arguments[last:] if last >= 0 else []
-    starred = any(isinstance(one, ast.Starred) and one not in several for one in arguments)
+    last_operands = arguments[last:] if last >= 0 else []
+    starred = any(isinstance(argument, ast.Starred) and argument not in last_operands for argument in arguments)
     if starred:
         raise UntranslatableError(UNKNOWN)
-    if any(isinstance(one, ast.JoinedStr) for one in file.ancestors(call)):
+    if any(isinstance(ancestor, ast.JoinedStr) for ancestor in file.ancestors(call)):
         raise UntranslatableError("it is inside an f-string")
-    values = [*arguments, *(one.value for one in call.keywords)]
+    values = [*arguments, *(keyword.value for keyword in call.keywords)]
     reason = reason_against(file, signature, call, by_parameter(signature, plan, values), terms)
     if reason is not None:
         raise UntranslatableError(reason)
@@ -346,39 +352,43 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
     """
     ported = {id(step.node) for step in calls if step.changes}
     for use in native_uses(file):
-        above = file.parent(use.node)
-        if use.kind != "dtype" and isinstance(above, ast.Call) and above.func is use.node:
+        parent = file.parent(use.node)
+        if use.kind != "dtype" and isinstance(parent, ast.Call) and parent.func is use.node:
             continue
         if is_module_use(use.origin):
             yield class_step(file, use, terms)
             continue
-        known = candidates(use.origin)
-        if known and isinstance(above, ast.FunctionDef) and use.node in above.decorator_list:
-            yield _function_step(file, use, known[0], 1, reason_for_function(file, known[0], above))
+        candidate_ops = candidates(use.origin)
+        if candidate_ops and isinstance(parent, ast.FunctionDef) and use.node in parent.decorator_list:
+            yield _function_step(file, use, candidate_ops[0], 1, reason_for_function(file, candidate_ops[0], parent))
             continue
-        if known and id(above) in ported and _is_transformed(file, use.node, above):
-            yield _function_step(file, use, known[0], len(known[0].places))
+        if candidate_ops and id(parent) in ported and _is_transformed(file, use.node, parent):
+            yield _function_step(file, use, candidate_ops[0], len(candidate_ops[0].places))
             continue
         if use.origin in TYPES and _is_annotation(file, use.node):
             yield _annotation_step(file, use)
             continue
-        call = file.parent(above) if isinstance(above, ast.keyword) else above
+        call = file.parent(parent) if isinstance(parent, ast.keyword) else parent
         is_argument = isinstance(call, ast.Call) and call.func is not use.node and id(call) in ported
-        neutral, substitute = neutral_dtype(use.origin), replacement(use.origin)
-        neutral = neutral or (tensor_type(use.origin) if is_argument else None)
+        neutral_name, substitute = neutral_dtype(use.origin), replacement(use.origin)
+        neutral_name = neutral_name or (tensor_type(use.origin) if is_argument else None)
         kind = "constant" if use.kind == "use" else use.kind
-        name = neutral or (substitute.op if substitute is not None else "")
-        takes = name in parameters()
+        name = neutral_name or (substitute.op if substitute is not None else "")
+        is_known_op = name in parameters()
         if not name and _is_annotation(file, use.node):
-            way = WAYS.get(use.origin, "")
-            yield Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=way)
+            advice = WAYS.get(use.origin, "")
+            yield Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=advice)
             continue
-        if not name or takes or not (is_argument or is_plain(file, use)):
-            why = "a function is passed as a value" if takes or known else "no op is known to equal it here"
-            way = f"ops.{name}" if name else f"ops.{known[0].op}" if known else WAYS.get(use.origin, "")
-            yield Step(use.node, use.origin, kind, reason=why, advice=way)
+        if not name or is_known_op or not (is_argument or is_plain(file, use)):
+            why = (
+                "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
+            )
+            advice = (
+                f"ops.{name}" if name else f"ops.{candidate_ops[0].op}" if candidate_ops else WAYS.get(use.origin, "")
+            )
+            yield Step(use.node, use.origin, kind, reason=why, advice=advice)
             continue
-        if neutral and is_left and not is_argument:
+        if neutral_name and is_left and not is_argument:
             why = "a native call that is left may be given this dtype, which ops understand too"
             yield Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}")
             continue
@@ -396,7 +406,7 @@ def _is_transformed(file: SourceFile, node: ast.expr, above: ast.AST | None) -> 
     signatures = (
         candidates(file.native(above.func) or "") if isinstance(above, ast.Call) and node in above.args[:1] else ()
     )
-    return any("fn" in one.arguments.values() for one in signatures)
+    return any("fn" in signature.arguments.values() for signature in signatures)
 
 
 def _function_step(file: SourceFile, use: Use, signature: Signature, given: int, reason: str | None = None) -> Step:
@@ -415,10 +425,10 @@ def _function_step(file: SourceFile, use: Use, signature: Signature, given: int,
 def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an expression is in the annotation of a parameter, a result or a variable."""
     child: ast.AST = node
-    for above in file.ancestors(node):
-        if isinstance(above, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
-            return child in (getattr(above, ANNOTATION, None), getattr(above, "returns", None))
-        child = above
+    for ancestor in file.ancestors(node):
+        if isinstance(ancestor, ast.arg | ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef):
+            return child in (getattr(ancestor, ANNOTATION, None), getattr(ancestor, "returns", None))
+        child = ancestor
     return False
 
 

@@ -18,9 +18,9 @@ WITHOUT_LINE = "\0"  # instead of a line that goes
 def by_parameter(found: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
     """Returns the arguments of a call by the parameters of the op."""
     target = parameters()[found.op]
-    names = [*target.positional, *(f"operands {at}" for at in range(len(values)))]
-    given = zip(plan.keywords, values, strict=False)
-    return {key or names[at]: one for at, (key, one) in enumerate(given) if key != DROPPED}
+    names = [*target.positional, *(f"operands {index}" for index in range(len(values)))]
+    pairs = zip(plan.keywords, values, strict=False)
+    return {key or names[index]: one for index, (key, one) in enumerate(pairs) if key != DROPPED}
 
 
 def line_end(file: SourceFile) -> str:
@@ -63,8 +63,8 @@ class NodeEditor:
             yield from self._receiver(call, op, plan.keywords[0])
         else:
             yield self.replace_node(call.func, op)
-        for node, opening, closing in additions(found.when, call):
-            yield self._insert(node, opening)
+        for node, opening_text, closing in additions(found.when, call):
+            yield self._insert(node, opening_text)
             if closing:
                 yield self._insert(node, closing, after=True)
         for key, node in zip(plan.keywords[count:], call.args, strict=False):
@@ -101,15 +101,15 @@ class NodeEditor:
         line, text = node.lineno, self.file.lines[node.lineno - 1]
         if node.end_lineno != line:
             raise UntranslatableError("an argument without meaning here spans several lines: leave it out")
-        start, end = (self.file.column(line, at) - 1 for at in (node.col_offset, node.end_col_offset or 0))
+        start, end = (self.file.column(line, offset) - 1 for offset in (node.col_offset, node.end_col_offset or 0))
         before, after = text[:start].rstrip(), text[end:].lstrip()
         if not before and after in (",", ""):
             return Change(line, 0, len(text), 0, WITHOUT_LINE)
         if before.endswith(","):
             return Change(line, len(before) - 1, end, 0, "")
         if (not before and after.startswith(",")) or (before.endswith("(") and after.startswith((",", ")"))):
-            following = len(after) - len(after[1:].lstrip()) if after.startswith(",") else 0
-            return Change(line, start, len(text) - len(after) + following, 0, "")
+            gap_length = len(after) - len(after[1:].lstrip()) if after.startswith(",") else 0
+            return Change(line, start, len(text) - len(after) + gap_length, 0, "")
         raise UntranslatableError("an argument has no meaning here: leave it out")
 
     def _insert(self, node: ast.expr, text: str, after: bool = False) -> Change:
@@ -133,12 +133,12 @@ class NodeEditor:
 
     def without_part(self) -> Change:
         """Returns the change that drops `[0]`, `.values` or `.indices` after the call."""
-        whole, call = self.file.parent(self.node), self.node
-        assert isinstance(whole, ast.expr)
-        if whole.end_lineno != call.end_lineno:
+        parent, call = self.file.parent(self.node), self.node
+        assert isinstance(parent, ast.expr)
+        if parent.end_lineno != call.end_lineno:
             raise UntranslatableError("its part of the result spans several lines")
         line = call.end_lineno or 0
-        ends = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, whole)]
+        ends = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, parent)]
         return Change(line, ends[0], ends[1], 0, "")
 
     def _index_changes(self, call: ast.Call, op: str, key: ast.expr) -> Iterator[Change]:
@@ -149,17 +149,17 @@ class NodeEditor:
         assert isinstance(place, ast.Subscript)
         line, end = place.value.end_lineno or 0, self._column(place.value, is_end=True)
         text = self.file.lines[line - 1]
-        dot, opening = text.rfind(".", 0, end), text.find("[", end)
+        dot, opening_column = text.rfind(".", 0, end), text.find("[", end)
         closing, name = self._column(place, is_end=True) - 1, self._column(function, is_end=True)
         paren = text.find("(", name)
-        gaps = (text[end:opening], text[name:paren])
+        gaps = (text[end:opening_column], text[name:paren])
         if function.end_lineno != line or text[dot + 1 : end].strip() != "at" or paren < 0 or any(map(str.strip, gaps)):
             raise UntranslatableError("its index and its name are on several lines")
         if not text[:dot].strip():
             raise UntranslatableError("the chain of its methods spans several lines")
-        start, inside = self._column(call), len(text) - len(text[opening + 1 :].lstrip())
+        start, inner_start = self._column(call), len(text) - len(text[opening_column + 1 :].lstrip())
         yield Change(call.lineno, start, start, self.depth, f"{op}(")
-        yield Change(line, len(text[:dot].rstrip()), inside, 0, ", ")
+        yield Change(line, len(text[:dot].rstrip()), inner_start, 0, ", ")
         for one in key.elts if isinstance(key, ast.Tuple) else [key]:
             if isinstance(one, ast.Slice):
                 yield from self._slice_changes(one)
@@ -183,9 +183,9 @@ class NodeEditor:
         words = [(first, head if is_whole else f"{head}, {'None' if node.upper is None else ''}")]
         words += [(second, ", " if node.step is not None else "")] if second >= 0 else []
         yield Change(line, start, start, rank, "slice(")
-        for at, word in words:  # with the spaces around the colon
-            after = len(text) - len(text[at + 1 :].lstrip())
-            yield Change(line, max(start, len(text[:at].rstrip())), min(after, end), 0, word)
+        for position, word in words:  # with the spaces around the colon
+            after = len(text) - len(text[position + 1 :].lstrip())
+            yield Change(line, max(start, len(text[:position].rstrip())), min(after, end), 0, word)
         yield Change(line, end, end, -rank, ")")
 
     def _column(self, node: ast.expr, is_end: bool = False) -> int:
@@ -199,14 +199,14 @@ class NodeEditor:
         text = self.file.lines[line - 1]
         name = end - 1 - len(function.attr)
         dot = len(text[:name].rstrip()) - 1
-        opening = text.find("(", end - 1)
-        if dot < 0 or text[dot] != "." or opening < 0 or text[end - 1 : opening].strip():
+        opening_column = text.find("(", end - 1)
+        if dot < 0 or text[dot] != "." or opening_column < 0 or text[end - 1 : opening_column].strip():
             raise UntranslatableError("its name spans several lines")
         if not text[:dot].strip() and (function.value.end_lineno or 0) != line:
             raise UntranslatableError("the chain of its methods spans several lines")
         start = self.file.column(call.lineno, call.col_offset) - 1
         yield Change(call.lineno, start, start, self.depth, f"{op}({key}=" if key else f"{op}(")
-        yield Change(line, dot, opening + 1, 0, ", " if call.args or call.keywords else "")
+        yield Change(line, dot, opening_column + 1, 0, ", " if call.args or call.keywords else "")
 
     def _subscript(self, call: ast.Call) -> Iterator[Change]:
         """Yields the changes of `x.size(0)` to `x.shape[0]`."""
@@ -224,17 +224,17 @@ class NodeEditor:
         yield Change(last, closing - 1, closing, 0, "]")
 
     def _pack(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
-        opening = f"{key}=" if key else ""
+        opening_text = f"{key}=" if key else ""
         if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
-            if opening:
-                yield self._insert(nodes[0], opening)
+            if opening_text:
+                yield self._insert(nodes[0], opening_text)
             return
         is_single = len(nodes) == 1
         if is_single and not isinstance(nodes[0], ast.Constant | ast.UnaryOp | ast.Starred):
-            if opening:
-                yield self._insert(nodes[0], opening)
+            if opening_text:
+                yield self._insert(nodes[0], opening_text)
             return  # a number or a tuple, which both the native call and the op take
-        yield self._insert(nodes[0], f"{opening}(")
+        yield self._insert(nodes[0], f"{opening_text}(")
         yield self._insert(nodes[-1], ",)" if is_single else ")", after=True)
 
     def _fill(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
@@ -251,7 +251,7 @@ def _text(plan: Translation) -> str:
 
 
 def _values(call: ast.Call) -> list[ast.expr]:
-    return [one.value for one in call.keywords]
+    return [keyword.value for keyword in call.keywords]
 
 
 def _opens_group(before: str) -> bool:

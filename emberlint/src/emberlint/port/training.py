@@ -50,7 +50,7 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
         elif store.attr == "requires_grad" and file.native(store) is None:
             yield Step(store, ".requires_grad", KIND, reason=GRADIENTS, advice="parameter.trainable")
     for call in file.index.nodes(ast.Call) if modules else ():
-        key = next((one for one in call.keywords if one.arg == "requires_grad"), None)
+        key = next((keyword for keyword in call.keywords if keyword.arg == "requires_grad"), None)
         if key is not None and not (file.native(call.func) or "").endswith(".Parameter"):
             yield Step(key.value, "requires_grad", KIND, reason=GRADIENTS, advice="nn.Parameter")
 
@@ -61,9 +61,9 @@ def _step(file: SourceFile, call: ast.Call, way: str, changes: object, *more: Te
     assert callable(changes)
     try:
         ops_spelling = spelling(file, call)
-        done = tuple(changes(file, call, ops_spelling, *more))
-        where = space(file, call, "emberharmony.nn.Buffer", *more) if more else ops_spelling
-        return Step(call, f".{call.func.attr}", KIND, done, where)
+        step_changes = tuple(changes(file, call, ops_spelling, *more))
+        buffer_spelling = space(file, call, "emberharmony.nn.Buffer", *more) if more else ops_spelling
+        return Step(call, f".{call.func.attr}", KIND, step_changes, buffer_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, f".{call.func.attr}", KIND, reason=str(error), advice=way)
 
@@ -83,17 +83,21 @@ def is_of_parameters(file: SourceFile, node: ast.expr) -> bool:
         return node.attr in ("weight", "bias")
     bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
     loops = []
-    for one in bindings:
-        child: ast.AST = one.node
-        for above in file.ancestors(one.node):
-            if isinstance(above, ast.For | ast.comprehension):
-                loops.append(above.iter if child is above.target else None)
+    for binding in bindings:
+        child: ast.AST = binding.node
+        for ancestor in file.ancestors(binding.node):
+            if isinstance(ancestor, ast.For | ast.comprehension):
+                loops.append(ancestor.iter if child is ancestor.target else None)
                 break
-            child = above
-    given = [
-        one.func.attr if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) else "" for one in loops
+            child = ancestor
+    optimizer_arguments = [
+        loop.func.attr if isinstance(loop, ast.Call) and isinstance(loop.func, ast.Attribute) else "" for loop in loops
     ]
-    return bool(given) and len(given) == len(bindings) and set(given) <= {"parameters", "named_parameters"}
+    return (
+        bool(optimizer_arguments)
+        and len(optimizer_arguments) == len(bindings)
+        and set(optimizer_arguments) <= {"parameters", "named_parameters"}
+    )
 
 
 def _is_super(node: ast.expr) -> bool:
@@ -110,14 +114,14 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     """Returns whether the gradients are still read after an optimizer's step: none clears them in the same block."""
     assert isinstance(call.func, ast.Attribute)
     receiver = ast.dump(call.func.value)
-    clearing = (one.func for one in calls(file) if is_method(one, "zero_grad"))
+    clearing = (call.func for call in calls(file) if is_method(call, "zero_grad"))
     if not any(isinstance(one, ast.Attribute) and ast.dump(one.value) == receiver for one in clearing):
         return False  # a scheduler or an environment, or gradients that are set otherwise
     statement = file.parent(call)
     body = body_of(file, statement) if isinstance(statement, ast.Expr) else None
-    beside = [one.value for one in body or () if isinstance(one, ast.Expr)]
-    cleared = any(is_method(one, "zero_grad") for one in beside)
-    reads = any(one.attr == "grad" for one in file.index.nodes(ast.Attribute))
+    expression_calls = [one.value for one in body or () if isinstance(one, ast.Expr)]
+    cleared = any(is_method(call, "zero_grad") for call in expression_calls)
+    reads = any(node.attr == "grad" for node in file.index.nodes(ast.Attribute))
     return reads or not cleared
 
 
@@ -151,28 +155,28 @@ def _buffer(file: SourceFile, call: ast.Call, found: object, terms: Terms) -> It
         UntranslatableError: if the name is no text, or the tensor may be None.
     """
     assert isinstance(call.func, ast.Attribute)
-    name, given = call.args[0] if call.args else None, call.args[1:]
+    name, other_arguments = call.args[0] if call.args else None, call.args[1:]
     is_text = isinstance(name, ast.Constant) and isinstance(name.value, str) and name.value.isidentifier()
-    is_none = any(isinstance(one, ast.Constant) and one.value is None for one in given)
-    keys = {one.arg for one in call.keywords}
+    is_none = any(isinstance(argument, ast.Constant) and argument.value is None for argument in other_arguments)
+    keys = {keyword.arg for keyword in call.keywords}
     if (
         not isinstance(file.parent(call), ast.Expr)
         or not is_text
-        or len(given) != 1
+        or len(other_arguments) != 1
         or is_none
         or keys - {"persistent"}
     ):
         raise UntranslatableError("its name or its tensor is not written out")
     assert isinstance(name, ast.Constant)
     line, column = call.lineno, file.column
-    if name.lineno != line or given[0].lineno != line:
+    if name.lineno != line or other_arguments[0].lineno != line:
         raise UntranslatableError("its arguments begin on another line")
     start = column(line, call.func.value.end_col_offset or 0) - 1
-    end = column(line, given[0].col_offset) - 1
+    end = column(line, other_arguments[0].col_offset) - 1
     if "(" in file.lines[line - 1][column(line, name.end_col_offset or 0) - 1 : end]:
         raise UntranslatableError("its tensor is in parentheses")
-    where = space(file, call, "emberharmony.nn.Buffer", terms)
-    yield Change(line, start, end, 0, f".{name.value!s} = {where.text}.Buffer(")
+    buffer_spelling = space(file, call, "emberharmony.nn.Buffer", terms)
+    yield Change(line, start, end, 0, f".{name.value!s} = {buffer_spelling.text}.Buffer(")
 
 
 def _backward(file: SourceFile, call: ast.Call, found: object) -> Iterator[Change]:
@@ -183,9 +187,9 @@ def _backward(file: SourceFile, call: ast.Call, found: object) -> Iterator[Chang
     """
     loss = loss_of(file, call)
     name = "compute_loss"
-    taken = {one.id for one in file.index.nodes(ast.Name)} | {one.arg for one in file.index.nodes(ast.arg)}
-    if taken & {name, KEPT}:
-        raise UntranslatableError(f"`{min(taken & {name, KEPT})}` is bound in this file")
+    taken_names = {node.id for node in file.index.nodes(ast.Name)} | {node.arg for node in file.index.nodes(ast.arg)}
+    if taken_names & {name, KEPT}:
+        raise UntranslatableError(f"`{min(taken_names & {name, KEPT})}` is bound in this file")
     ops, parameters = spelling(file, call).text, _parameters(file, call)
     assert isinstance(call.func, ast.Attribute)
     target = file.segment(call.func.value)
@@ -194,9 +198,9 @@ def _backward(file: SourceFile, call: ast.Call, found: object) -> Iterator[Chang
     indent = file.lines[first.lineno - 1][: column(first.lineno, first.col_offset) - 1]
     new_line = f"{line_end(file)}{indent}"
     keeping = [f"{KEPT}.append({ops}.stop_gradient({one})){new_line}    " for one in loss.kept]
-    opening = f"{indent}{f'{KEPT} = []{new_line}' if keeping else ''}def {name}():{line_end(file)}    "
+    opening_text = f"{indent}{f'{KEPT} = []{new_line}' if keeping else ''}def {name}():{line_end(file)}    "
     for number in range(first.lineno, (last.end_lineno or 0) + 1):
-        text = opening if number == first.lineno else "    "
+        text = opening_text if number == first.lineno else "    "
         if file.lines[number - 1].strip():
             yield Change(number, 0, 0, -1000, text)
     end = len(file.lines[(last.end_lineno or 1) - 1])
@@ -210,7 +214,7 @@ def _backward(file: SourceFile, call: ast.Call, found: object) -> Iterator[Chang
     else:
         closing = f"{new_line}    {''.join(keeping)}return {target}{closing}"
     yield Change(last.end_lineno or 0, end, end, 1000, closing)
-    start, end = (column(call.lineno, at) - 1 for at in (call.col_offset, call.end_col_offset or 0))
+    start, end = (column(call.lineno, offset) - 1 for offset in (call.col_offset, call.end_col_offset or 0))
     names = f"{loss.kept[0]} = {KEPT}[0]" if len(loss.kept) == 1 else f"{', '.join(loss.kept)} = {KEPT}"
     after = f"{new_line}{names}" if keeping else ""
     yield Change(call.lineno, start, end, 0, f"{target} = {ops}.backward({name}, {parameters}){after}")
@@ -222,21 +226,23 @@ def _parameters(file: SourceFile, call: ast.Call) -> str:
     Raises:
         UntranslatableError: if the function has no optimizer, or several.
     """
-    here = function_of(file, call)
+    own_function = function_of(file, call)
     owners_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
     clipped = set()
     for one in calls(file):
-        if function_of(file, one) is not here:
+        if function_of(file, one) is not own_function:
             continue
         if isinstance(one.func, ast.Attribute) and one.func.attr in owners_by_method and not one.args:
             owners_by_method[one.func.attr].add(file.segment(one.func.value))
         if (file.native(one.func) or "").startswith("torch.nn.utils.clip_grad") and one.args:
             clipped.add(file.segment(one.args[0]))
     optimizers = owners_by_method["step"]
-    given = {
+    parameter_sources = {
         file.segment(use.args[0])
         for use in calls(file)
-        if (file.native(use.func) or "").startswith("torch.optim.") and use.args and function_of(file, use) is here
+        if (file.native(use.func) or "").startswith("torch.optim.")
+        and use.args
+        and function_of(file, use) is own_function
     }
     if len(optimizers) > 1 or len(owners_by_method["zero_grad"] - optimizers) > 1:
         raise UntranslatableError("it computes gradients for several optimizers")
@@ -245,12 +251,12 @@ def _parameters(file: SourceFile, call: ast.Call) -> str:
     if not optimizers:
         return min(owners_by_method["zero_grad"])
     _require_cleared(file, call, min(optimizers))
-    own = f"{min(optimizers)}.parameters()"
-    if not clipped or clipped == given:
-        return own
+    parameters_text = f"{min(optimizers)}.parameters()"
+    if not clipped or clipped == parameter_sources:
+        return parameters_text
     if any(not one.endswith(".parameters()") for one in clipped):
         raise UntranslatableError("other gradients than those of the optimizer are clipped")
-    return f"[{', '.join([*sorted(clipped), own])}]"
+    return f"[{', '.join([*sorted(clipped), parameters_text])}]"
 
 
 def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
@@ -259,8 +265,8 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
     Raises:
         UntranslatableError: if it does not.
     """
-    made = [one for one in calls(file) if (file.native(one.func) or "").startswith("torch.optim.")]
-    if len([one for one in made if "lr_scheduler" not in f"{file.native(one.func)}"]) < 2:
+    optimizer_calls = [call for call in calls(file) if (file.native(call.func) or "").startswith("torch.optim.")]
+    if len([call for call in optimizer_calls if "lr_scheduler" not in f"{file.native(call.func)}"]) < 2:
         return
     statement = file.parent(call)
     body = body_of(file, statement) or ()
@@ -276,8 +282,8 @@ def no_grad_step(file: SourceFile, call: ast.Call, origin: str) -> Step | None:
     if origin not in ("torch.no_grad", "torch.inference_mode") or not is_item or not has_modules(file):
         return None
     try:
-        where = module(file, call, "contextlib")
-        changes = (NodeEditor(file, call, where).replace_node(call.func, "contextlib.nullcontext"),)
-        return Step(call, origin, KIND, changes, where)
+        contextlib_spelling = module(file, call, "contextlib")
+        changes = (NodeEditor(file, call, contextlib_spelling).replace_node(call.func, "contextlib.nullcontext"),)
+        return Step(call, origin, KIND, changes, contextlib_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, origin, KIND, reason=str(error), advice=WAYS[origin])

@@ -50,7 +50,9 @@ class Trial(NamedTuple):
     @property
     def changed_outcomes(self) -> tuple[Parted, ...]:
         """The tests whose outcome the port changed; the whole command, if no test tells."""
-        return tuple(one for backend, run in self.after.items() for one in _compare_outcomes(backend, self.before, run))
+        return tuple(
+            outcome for backend, run in self.after.items() for outcome in _compare_outcomes(backend, self.before, run)
+        )
 
 
 def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, str], backends: Sequence[str]) -> Trial:
@@ -68,7 +70,7 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
     Raises:
         UsageError: if the command cannot be started.
     """
-    present = [one for one in backends if find_spec(LIBRARIES[one]) is not None]
+    present = [backend for backend in backends if find_spec(LIBRARIES[backend]) is not None]
     with tempfile.TemporaryDirectory(prefix="emberlint-port-") as folder:
         copy = Path(folder) / root.name
         shutil.copytree(root, copy, ignore=SKIPPED, symlinks=True)
@@ -76,7 +78,7 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
         for path, text in texts.items():
             (copy / path).write_bytes(text.encode())
         after = {one: _run(command, copy, sources, one) for one in present}
-    return Trial(command, before, after, tuple(one for one in backends if one not in present))
+    return Trial(command, before, after, tuple(backend for backend in backends if backend not in present))
 
 
 def _run(command: str, folder: Path, sources: Sequence[str], backend: str | None) -> Run:
@@ -85,7 +87,7 @@ def _run(command: str, folder: Path, sources: Sequence[str], backend: str | None
     results.unlink(missing_ok=True)
     places = [str(folder), *(str(folder / one) for one in ("src", *sources)), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(one for one in places if one),
+        "PYTHONPATH": os.pathsep.join(place for place in places if place),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={shlex.quote(str(results))}",
     }
@@ -128,16 +130,16 @@ def _outcomes(results: Path) -> dict[str, str]:
     outcomes = {}
     for case in ElementTree.parse(results).iter("testcase"):
         name = "::".join(one for one in (case.get("classname", ""), case.get("name", "")) if one)
-        marks = {one.tag for one in case}
-        outcomes[name] = next((one for one in ("error", "failure", "skipped") if one in marks), "passed")
+        case_tags = {one.tag for one in case}
+        outcomes[name] = next((one for one in ("error", "failure", "skipped") if one in case_tags), "passed")
     return outcomes
 
 
 def _compare_outcomes(backend: str, before: Run, after: Run) -> Iterator[Parted]:
     """Yields the tests whose outcomes differ, or else the command if its exit status does."""
-    names = [*before.outcomes, *(one for one in after.outcomes if one not in before.outcomes)]
-    outcome_pairs = [(one, before.outcomes.get(one, MISSING), after.outcomes.get(one, MISSING)) for one in names]
-    differing = [Parted(backend, *one) for one in outcome_pairs if one[1] != one[2]]
-    yield from differing
-    if not differing and before.status != after.status:
+    names = [*before.outcomes, *(outcome for outcome in after.outcomes if outcome not in before.outcomes)]
+    outcome_pairs = [(name, before.outcomes.get(name, MISSING), after.outcomes.get(name, MISSING)) for name in names]
+    differing_outcomes = [Parted(backend, *pair) for pair in outcome_pairs if pair[1] != pair[2]]
+    yield from differing_outcomes
+    if not differing_outcomes and before.status != after.status:
         yield Parted(backend, "the command", f"exit status {before.status}", f"exit status {after.status}")

@@ -49,13 +49,13 @@ def writes(file: SourceFile) -> Iterator[Write]:
             if key in keys:
                 reads.setdefault(key, []).append(read)
     for node, key in stores:
-        whole = _whole(file, node)
-        shown = next((one for one in reads.get(key, ()) if _is_shown(file, one, one, node)), None)
-        if whole is not None:
-            reason = f"it writes to a part of `{file.segment(whole)}`, {_VIEW}"
+        whole_tensor = _whole(file, node)
+        shown_read = next((one for one in reads.get(key, ()) if _is_shown(file, one, one, node)), None)
+        if whole_tensor is not None:
+            reason = f"it writes to a part of `{file.segment(whole_tensor)}`, {_VIEW}"
             yield Write(node, reason, "write to the tensor itself, or take the part with ops.copy")
-        elif shown is not None:
-            part = file.segment(shown)
+        elif shown_read is not None:
+            part = file.segment(shown_read)
             reason = f"`{part}` is kept, {_VIEW}"
             yield Write(node, reason, f"keep ops.copy({part})")
 
@@ -67,7 +67,7 @@ def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Wr
         if not isinstance(function, ast.Attribute) or not _WRITING.fullmatch(function.attr):
             continue
         base = function.attr[:-1]
-        op = op_of(base, len(call.args), [one.arg or "" for one in call.keywords], "torch")
+        op = op_of(base, len(call.args), [keyword.arg or "" for keyword in call.keywords], "torch")
         evidence = file.inference.evidence(function.value)
         is_known = bool(op) or base in _FILLING
         if not is_known and (evidence is None or evidence.tier.name == "C"):
@@ -98,7 +98,9 @@ def _may_be_tensor(file: SourceFile, node: ast.expr) -> bool:
     if not isinstance(node, ast.Name) or file.inference.is_other(node):
         return False
     bindings = file.names.bindings(node)
-    return bool(bindings) and all(isinstance(one.node, ast.arg) and one.node.annotation is None for one in bindings)
+    return bool(bindings) and all(
+        isinstance(binding.node, ast.arg) and binding.node.annotation is None for binding in bindings
+    )
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -126,8 +128,8 @@ def _is_view(file: SourceFile, node: ast.Subscript) -> bool:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     copying = ast.List | ast.ListComp | ast.Compare
     return not any(
-        isinstance(one, copying) or _is_text(one) or file.inference.is_shape(one) or _is_tensor(file, one)
-        for one in parts
+        isinstance(part, copying) or _is_text(part) or file.inference.is_shape(part) or _is_tensor(file, part)
+        for part in parts
     )
 
 
@@ -142,9 +144,9 @@ def _whole(file: SourceFile, node: ast.expr) -> ast.expr | None:
         return target.value if _is_tensor(file, target.value) and _is_view(file, target) else None
     scope_bindings = file.names.lookup(target) if isinstance(target, ast.Name) else None
     for one in scope_bindings[1] if scope_bindings is not None else ():
-        above = file.parent(one.node)
-        if isinstance(above, ast.For) and above.target is one.node and _is_tensor(file, above.iter):
-            return above.iter
+        parent = file.parent(one.node)
+        if isinstance(parent, ast.For) and parent.target is one.node and _is_tensor(file, parent.iter):
+            return parent.iter
         value = one.value
         if not isinstance(value, ast.Subscript) or _key(file, _root(value)) == _key(file, target):
             continue  # also `x = x[1:]`, after which no other name has what was x
@@ -164,37 +166,37 @@ def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr
         depth: The number of names that were followed.
     """
     node: ast.AST = read
-    above = file.parent(node)
+    parent = file.parent(node)
     is_held = False
-    while isinstance(above, _HOLDING) and node is not getattr(above, "test", None):
-        target = _paired_target(file, above, node)
+    while isinstance(parent, _HOLDING) and node is not getattr(parent, "test", None):
+        target = _paired_target(file, parent, node)
         if target is not None:
             return _is_assigned(file, target, read, first, write, depth)
-        is_held |= not isinstance(above, ast.IfExp)
-        node, above = above, file.parent(above)
-    if isinstance(above, ast.Return):
+        is_held |= not isinstance(parent, ast.IfExp)
+        node, parent = parent, file.parent(parent)
+    if isinstance(parent, ast.Return):
         return _outlives(file, first) and not _is_making(file, write)
-    if isinstance(above, ast.Call):
-        function = above.func
-        keeps = isinstance(function, ast.Attribute) and function.attr in OF_CONTAINERS and node is not function
-        return keeps and not file.names.origins(function) and _may_follow(file, read, write)
-    if isinstance(above, ast.Yield):
+    if isinstance(parent, ast.Call):
+        function = parent.func
+        is_kept = isinstance(function, ast.Attribute) and function.attr in OF_CONTAINERS and node is not function
+        return is_kept and not file.names.origins(function) and _may_follow(file, read, write)
+    if isinstance(parent, ast.Yield):
         return _may_follow(file, read, write)
-    if isinstance(above, ast.Assign | ast.AnnAssign) and above.value is node:
-        targets = above.targets if isinstance(above, ast.Assign) else [above.target]
-        return any(_is_assigned(file, one, read, first, write, depth, is_held) for one in targets)
+    if isinstance(parent, ast.Assign | ast.AnnAssign) and parent.value is node:
+        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+        return any(_is_assigned(file, target, read, first, write, depth, is_held) for target in targets)
     return False
 
 
 def _paired_target(file: SourceFile, node: ast.AST, part: ast.AST) -> ast.expr | None:
     """Returns the target of a part of the right side of `a, b = x, y`, or None."""
-    above = file.parent(node)
-    if not isinstance(node, ast.Tuple | ast.List) or not isinstance(above, ast.Assign) or len(above.targets) != 1:
+    parent = file.parent(node)
+    if not isinstance(node, ast.Tuple | ast.List) or not isinstance(parent, ast.Assign) or len(parent.targets) != 1:
         return None
-    target = above.targets[0]
+    target = parent.targets[0]
     if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != len(node.elts):
         return None
-    stars = any(isinstance(one, ast.Starred) for one in (*target.elts, *node.elts))
+    stars = any(isinstance(elt, ast.Starred) for elt in (*target.elts, *node.elts))
     return None if stars else target.elts[node.elts.index(part)]  # type: ignore[arg-type]
 
 
@@ -211,36 +213,36 @@ def _is_assigned(
     if isinstance(target, ast.Subscript) and _may_be_tensor(file, target.value):
         # `x[i], x[j] = x[j], x[i]` writes to `x[i]` before it reads what is left of the right side
         pair = file.parent(target)
-        written = pair.elts[: pair.elts.index(target)] if isinstance(pair, ast.Tuple | ast.List) else []
-        return write in written
+        earlier_targets = pair.elts[: pair.elts.index(target)] if isinstance(pair, ast.Tuple | ast.List) else []
+        return write in earlier_targets
     if not isinstance(target, ast.Name):
         return _may_follow(file, read, write)
     if _key(file, target) == _key(file, _root(first)):
         return False  # `x = x[1:]`, after which no write reaches what was x
-    loads = [one for one in _loads(file, target) if one is not read]
-    if any(_is_between(file, read, write, one) for one in loads):
+    loads = [load for load in _loads(file, target) if load is not read]
+    if any(_is_between(file, read, write, load) for load in loads):
         return True
-    return depth < _DEPTH and not is_held and any(_is_shown(file, one, first, write, depth + 1) for one in loads)
+    return depth < _DEPTH and not is_held and any(_is_shown(file, load, first, write, depth + 1) for load in loads)
 
 
 def _loads(file: SourceFile, target: ast.Name) -> Iterator[ast.Name]:
     key = _key(file, target)
-    for one in file.index.nodes(ast.Name):
-        if one.id == target.id and isinstance(one.ctx, ast.Load) and _key(file, one) == key:
-            yield one
+    for node in file.index.nodes(ast.Name):
+        if node.id == target.id and isinstance(node.ctx, ast.Load) and _key(file, node) == key:
+            yield node
 
 
 def _function(file: SourceFile, node: ast.AST) -> ast.AST | None:
-    return next((one for one in file.ancestors(node) if isinstance(one, _FUNCTIONS)), None)
+    return next((ancestor for ancestor in file.ancestors(node) if isinstance(ancestor, _FUNCTIONS)), None)
 
 
 def _loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
     """Returns the loops around an expression, in its function."""
     loops: list[ast.AST] = []
-    for one in file.ancestors(node):
-        if isinstance(one, _FUNCTIONS):
+    for ancestor in file.ancestors(node):
+        if isinstance(ancestor, _FUNCTIONS):
             break
-        loops += [one] if isinstance(one, _LOOPS) else []
+        loops += [ancestor] if isinstance(ancestor, _LOOPS) else []
     return loops
 
 
@@ -257,8 +259,8 @@ def _is_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.exp
         return False
     if read.lineno <= write.lineno < load.lineno:
         return True
-    around = set(_loops(file, write)) & set(_loops(file, load)) - set(_loops(file, read))
-    return any(read.lineno < getattr(one, "lineno", 0) for one in around)
+    shared_loops = set(_loops(file, write)) & set(_loops(file, load)) - set(_loops(file, read))
+    return any(read.lineno < getattr(loop, "lineno", 0) for loop in shared_loops)
 
 
 def _outlives(file: SourceFile, node: ast.expr) -> bool:

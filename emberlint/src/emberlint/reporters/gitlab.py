@@ -13,12 +13,12 @@ SEVERITIES = {Tier.A: "major", Tier.B: "minor", Tier.C: "info"}  # by the streng
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields the document."""
-    seen: Counter[str] = Counter()
+    occurrences: Counter[str] = Counter()
     issues = []
     for finding in findings:
-        known = "\0".join((finding.path, finding.code, finding.fingerprint or finding.message))
-        seen[known] += 1
-        text = f"{known}\0{seen[known]}".encode(errors="surrogateescape")
+        fingerprint_text = "\0".join((finding.path, finding.code, finding.fingerprint or finding.message))
+        occurrences[fingerprint_text] += 1
+        text = f"{fingerprint_text}\0{occurrences[fingerprint_text]}".encode(errors="surrogateescape")
         lines = finding.file_lines
         issues.append(
             {

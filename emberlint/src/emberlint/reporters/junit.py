@@ -15,9 +15,9 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
     if not findings:
         yield '<testsuite name="emberlint" tests="1" failures="0"><testcase name="no findings" /></testsuite>'
     for path, grouped in groupby(findings, key=lambda one: one.path):
-        some = [*grouped]
-        yield f'<testsuite name={_quote(path)} tests="{len(some)}" failures="{len(some)}">'
-        yield from map(_case, some)
+        grouped_paths = [*grouped]
+        yield f'<testsuite name={_quote(path)} tests="{len(grouped_paths)}" failures="{len(grouped_paths)}">'
+        yield from map(_case, grouped_paths)
         yield "</testsuite>"
     yield "</testsuites>"
 

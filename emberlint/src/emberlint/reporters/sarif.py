@@ -30,7 +30,7 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": []}
     end = "]}]}"
     yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}).removesuffix(end)
-    yield ",\n".join(json.dumps(_result(one, order[one.code])) for one in findings)
+    yield ",\n".join(json.dumps(_result(finding, order[finding.code])) for finding in findings)
     yield end
 
 

@@ -13,8 +13,8 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
 
 def summary(findings: int, files: int) -> str:
     """Returns the summary, which is written to standard error."""
-    counted = f"{findings or 'no'} finding{'' if findings == 1 else 's'}"
-    return f"{counted} in {files} file{'' if files == 1 else 's'}"
+    findings_text = f"{findings or 'no'} finding{'' if findings == 1 else 's'}"
+    return f"{findings_text} in {files} file{'' if files == 1 else 's'}"
 
 
 def line(finding: Finding) -> str:

@@ -44,16 +44,16 @@ def write(file: Path, entries: Counter[Entry]) -> None:
     """Writes the entries, one per line, so that diffs of the file are readable."""
     lines = [json.dumps({**entry._asdict(), "count": count}) for entry, count in sorted(entries.items()) if count > 0]
     body = ",\n    ".join(lines)
-    listed = f"[\n    {body}\n  ]" if lines else "[]"
+    entries_text = f"[\n    {body}\n  ]" if lines else "[]"
     try:
-        file.write_text(f'{{\n  "version": {VERSION},\n  "entries": {listed}\n}}\n', encoding="utf-8")
+        file.write_text(f'{{\n  "version": {VERSION},\n  "entries": {entries_text}\n}}\n', encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{file}: cannot be written: {error.strerror}") from error
 
 
 def count_entries(findings: Iterable[Finding]) -> Counter[Entry]:
     """Returns the entries that accept these findings."""
-    return Counter(entry_of(one) for one in findings if one.fingerprint)
+    return Counter(entry_of(finding) for finding in findings if finding.fingerprint)
 
 
 def entry_of(finding: Finding) -> Entry:
@@ -64,14 +64,14 @@ def entry_of(finding: Finding) -> Entry:
 def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[Finding], Counter[Entry]]:
     """Returns the findings that are not accepted, and the entries that no longer accept anything."""
     left = Counter(accepted)
-    new: list[Finding] = []
+    new_findings: list[Finding] = []
     for finding in findings:
         entry = entry_of(finding)
         if finding.fingerprint and left[entry] > 0:
             left[entry] -= 1
         else:
-            new.append(finding)
-    return new, +left
+            new_findings.append(finding)
+    return new_findings, +left
 
 
 def stale(file: Path, shown: str, entries: Counter[Entry], checked: frozenset[str]) -> list[Finding]:
@@ -82,7 +82,7 @@ def stale(file: Path, shown: str, entries: Counter[Entry], checked: frozenset[st
     stale_findings: list[Finding] = []
     for entry in sorted(entries):
         if entry.path in checked:
-            line = next((at for at, text in enumerate(lines, 1) if _is_of(text, entry)), 1)
+            line = next((number for number, text in enumerate(lines, 1) if _is_of(text, entry)), 1)
             place = (line, 1, line, len(lines[line - 1]) + 1)
             stale_findings.append(all_rules()["EMB905"].at(shown, place, what=entry.code, where=entry.path))
     return stale_findings
@@ -94,9 +94,9 @@ def _is_of(line: str, entry: Entry) -> bool:
 
 def shrink(file: Path, findings: Sequence[Finding], checked: frozenset[str]) -> None:
     """Drops the entries that accept nothing any more; if the file does not exist, accepts all findings."""
-    now = count_entries(findings)
+    current_entries = count_entries(findings)
     if file.exists():
         before = read(file)
-        kept = Counter({entry: count for entry, count in before.items() if entry.path not in checked})
-        now = (before & now) + kept
-    write(file, now)
+        kept_entries = Counter({entry: count for entry, count in before.items() if entry.path not in checked})
+        current_entries = (before & current_entries) + kept_entries
+    write(file, current_entries)

@@ -45,10 +45,10 @@ def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:
 
 def _git(root: Path, *arguments: str, what: str = "git failed") -> str:
     try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)
+        git_run = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)
     except FileNotFoundError as error:
         raise UsageError("--diff-base needs git") from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-        raise UsageError(f"--diff-base: {what} in {root}{said and f' ({said})'}")
-    return done.stdout.decode(errors="replace")
+    if git_run.returncode:
+        error_line = git_run.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise UsageError(f"--diff-base: {what} in {root}{error_line and f' ({error_line})'}")
+    return git_run.stdout.decode(errors="replace")

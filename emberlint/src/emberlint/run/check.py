@@ -47,10 +47,10 @@ def check_text(
         return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
     try:
         findings = _findings_of(file, codes) if codes else ()
-        known = None if shelf is None else summary(file)
-        told = directives(text, file.tree) if codes else ()
-        near, used = ((), {}) if shelf is None else (shelf.near, shelf.used)
-        return FileResult(findings, told, file.imports, known, used, near)
+        file_summary = None if shelf is None else summary(file)
+        file_directives = directives(text, file.tree) if codes else ()
+        near_paths, used_facts = ((), {}) if shelf is None else (shelf.near, shelf.used)
+        return FileResult(findings, file_directives, file.imports, file_summary, used_facts, near_paths)
     except RecursionError as error:
         return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
     finally:
@@ -59,8 +59,8 @@ def check_text(
 
 def unreadable(path: str, error: Exception) -> FileResult:
     """Returns the result of a file that could not be read or decoded: one EMB000."""
-    what = (isinstance(error, OSError) and error.strerror) or str(error)
-    return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=what),), (), ())
+    reason = (isinstance(error, OSError) and error.strerror) or str(error)
+    return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=reason),), (), ())
 
 
 def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = None) -> SourceFile:
@@ -78,12 +78,12 @@ def _findings_of(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]
     try:
         return tuple(_findings(file, codes))
     except RecursionError:  # a chain of thousands of operators
-        again = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
+        second_file = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
         try:
             with deep():
-                return tuple(_findings(again, codes))
+                return tuple(_findings(second_file, codes))
         finally:
-            again.release()
+            second_file.release()
 
 
 def _findings(file: SourceFile, codes: frozenset[str]) -> Iterator[Finding]:

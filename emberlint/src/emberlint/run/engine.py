@@ -50,14 +50,15 @@ def check(
     cache = FileCache(settings, codes, cached)
     library = Library(Modules(settings))
     run = Files(contents.sources, settings, codes, cache, library)
-    checked = run.check(jobs)
-    results = {path: contents.broken.get(path) or checked[path] for path in files}
-    beyond = check_project(_project(settings, results), codes, cache)
+    file_results = run.check(jobs)
+    results = {path: contents.broken.get(path) or file_results[path] for path in files}
+    project_findings = check_project(_project(settings, results), codes, cache)
     cache.save()
-    reported = (
-        with_cell_place(one, contents.notebooks.get(one.path)) for one in _merge(results, beyond, settings, codes)
+    reported_findings = (
+        with_cell_place(one, contents.notebooks.get(one.path))
+        for one in _merge(results, project_findings, settings, codes)
     )
-    return Report([*reported], tuple(files), run.beyond, run.absent)
+    return Report([*reported_findings], tuple(files), run.beyond, run.absent)
 
 
 def check_texts(
@@ -80,8 +81,8 @@ def check_texts(
     """
     cache = cache or FileCache(settings, codes, cached)
     results = Files(texts, settings, codes, cache, library or Library(Modules(settings, texts))).check(jobs=1)
-    beyond = check_project(_project(settings, results, texts), codes, cache)
-    return Report([*_merge(results, beyond, settings, codes)], tuple(texts))
+    project_findings = check_project(_project(settings, results, texts), codes, cache)
+    return Report([*_merge(results, project_findings, settings, codes)], tuple(texts))
 
 
 def check_document(path: str, text: str, settings: Settings, codes: frozenset[str], shelf: Shelf) -> list[Finding]:
@@ -96,7 +97,7 @@ def check_content(path: str, content: bytes, settings: Settings, codes: frozense
     except (SyntaxError, UnicodeDecodeError) as error:
         return Report([*unreadable(path, error).findings], (path,))
     report = check_texts({path: text}, settings, codes, cached)
-    return report._replace(findings=[with_cell_place(one, notebook) for one in report.findings])
+    return report._replace(findings=[with_cell_place(finding, notebook) for finding in report.findings])
 
 
 def file_among_others(path: str, text: str, settings: Settings) -> SourceFile:
@@ -145,7 +146,7 @@ def _merge(
     for finding in beyond:
         by_path.setdefault(finding.path, []).append(finding)
     for path, result in results.items():
-        kept = active(path, settings, codes)
-        reported = [one for one in by_path.get(path, ()) if is_reported(one, settings, kept)]
-        unsilenced = apply(path, [*result.findings, *reported], result.directives, kept)
+        active_codes = active(path, settings, codes)
+        reported_findings = [one for one in by_path.get(path, ()) if is_reported(one, settings, active_codes)]
+        unsilenced = apply(path, [*result.findings, *reported_findings], result.directives, active_codes)
         yield from sorted(unsilenced, key=lambda one: (one.line, one.column, one.code))

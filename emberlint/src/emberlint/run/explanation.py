@@ -23,20 +23,24 @@ def explanation(rule: AnyRule) -> Iterator[str]:
     yield f"Lowest tier: {rule.min_tier.name}. Applies to: {', '.join(sorted(rule.roles))}."
     yield ""
     yield from _example_lines("Found", rule.INVALID)
-    repaired = [one for one in rule.INVALID if one.fixed is not None]
-    if repaired:
-        yield from _example_lines("Repaired", [Example(one.fixed or "") for one in repaired[:1]])
+    repaired_examples = [one for one in rule.INVALID if one.fixed is not None]
+    if repaired_examples:
+        yield from _example_lines("Repaired", [Example(example.fixed or "") for example in repaired_examples[:1]])
     yield from _example_lines("Clean", rule.VALID)
 
 
 def _example_lines(title: str, examples: object, limit: int = 3) -> Iterator[str]:
-    chosen = [one for one in examples if one.source.strip()][:limit] if isinstance(examples, list | tuple) else []
-    if not chosen:
+    shown_examples = (
+        [example for example in examples if example.source.strip()][:limit]
+        if isinstance(examples, list | tuple)
+        else []
+    )
+    if not shown_examples:
         return
     yield f"{title}:"
     yield ""
     yield "```python"
-    for number, example in enumerate(chosen):
+    for number, example in enumerate(shown_examples):
         if number:
             yield ""
         if example.path != Example("").path:

@@ -56,14 +56,14 @@ def write_json(file: Path, *lines: object) -> None:
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         temporary = file.with_suffix(f".{os.getpid()}.tmp")
         try:
-            text = "\n".join(json.dumps(one, separators=(",", ":")) for one in lines)
+            text = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(file)
         finally:
             temporary.unlink(missing_ok=True)  # it still exists only if something interrupted the write
-        kept = sorted(folder.glob(f"*{file.suffix}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-        for old in kept[KEPT:]:
-            old.unlink()
+        cache_files = sorted(folder.glob(f"*{file.suffix}"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        for old_file in cache_files[KEPT:]:
+            old_file.unlink()
 
 
 class FileCache:

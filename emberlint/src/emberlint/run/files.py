@@ -59,8 +59,8 @@ class Files:
         self.near, self.at_once = {**before.near}, {**before.at_once}
         for path in before.checked | self.checked:
             self.library.forget(path)
-            for known in (self.keys, self.entries, self.near, self.at_once):
-                known.pop(path, None)
+            for facts_by_path in (self.keys, self.entries, self.near, self.at_once):
+                facts_by_path.pop(path, None)
         for path in before.checked - self.checked:
             self.contents.pop(path, None)
 
@@ -72,8 +72,12 @@ class Files:
     @property
     def absent(self) -> tuple[str, ...]:
         """The places without a file where a new file would change a result."""
-        known = {**self.entries, **self.results}
-        return tuple(sorted({one for path in known for one in missing(known[path].used, path, self.library.modules)}))
+        checked_paths = {**self.entries, **self.results}
+        return tuple(
+            sorted(
+                {one for path in checked_paths for one in missing(checked_paths[path].used, path, self.library.modules)}
+            )
+        )
 
     def check(self, jobs: int) -> dict[str, FileResult]:
         """Returns the results of the files to check, in their order."""
@@ -97,7 +101,7 @@ class Files:
         self.library.link(self.near)
         for group in groups:
             if len(group) > 1:
-                self.hidden.update({path: frozenset(group[at:]) for at, path in enumerate(group)})
+                self.hidden.update({path: frozenset(group[index:]) for index, path in enumerate(group)})
         return groups
 
     def _run(self, groups: Sequence[Sequence[str]], jobs: int = 1) -> None:
@@ -132,7 +136,7 @@ class Files:
                     if not self._read(other) or other not in self.entries:
                         return False
                     pending.append(other)
-        return all(is_current(one.used, path, self.library) for path, one in self.entries.items())
+        return all(is_current(entry.used, path, self.library) for path, entry in self.entries.items())
 
     def _read(self, path: str) -> bool:
         """Reads a file that is not to be checked; returns whether that is possible."""
@@ -172,15 +176,15 @@ class Files:
         """Returns the tasks of some files; those whose cached result is still true need none."""
         tasks = []
         for path in paths:
-            known = self._result_before(path)
-            entry = self.entries.get(path) if known is None else None
+            earlier_result = self._result_before(path)
+            entry = self.entries.get(path) if earlier_result is None else None
             if entry is not None and self._is_current(path, entry):
-                known = entry
-            self._is_same = self._is_same and known is not None and entry is None
-            if known is not None:
-                self.results[path] = known
-                if self.library.get(path) is not known.summary:  # it is that of a run with other circles
-                    self.library.put(path, known.summary)
+                earlier_result = entry
+            self._is_same = self._is_same and earlier_result is not None and entry is None
+            if earlier_result is not None:
+                self.results[path] = earlier_result
+                if self.library.get(path) is not earlier_result.summary:  # it is that of a run with other circles
+                    self.library.put(path, earlier_result.summary)
                 continue
             codes = self.codes if path in self.checked else frozenset[str]()
             hidden = self.hidden.get(path, frozenset())
@@ -190,10 +194,10 @@ class Files:
     def _result_before(self, path: str) -> FileResult | None:
         """Returns the result of the earlier run if the file saw the same others in it, and the same of them."""
         before = self._before
-        earlier = None if before is None or path in self.checked else before.results.get(path)
-        if before is None or earlier is None or before.hidden.get(path) != self.hidden.get(path):
+        earlier_result = None if before is None or path in self.checked else before.results.get(path)
+        if before is None or earlier_result is None or before.hidden.get(path) != self.hidden.get(path):
             return None
-        return earlier if self._is_same or self._is_current(path, earlier) else None
+        return earlier_result if self._is_same or self._is_current(path, earlier_result) else None
 
     def _is_current(self, path: str, result: FileResult) -> bool:
         return is_current(result.used, path, self.library, self._shelf(path))

@@ -40,19 +40,19 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
         write: Whether to write the files, each in one step.
     """
     by_path: dict[str, list[Finding]] = {}
-    for one in findings:
-        if is_silenceable(one):
-            by_path.setdefault(one.path, []).append(one)
-    done = {}
-    for path, some in by_path.items():
+    for finding in findings:
+        if is_silenceable(finding):
+            by_path.setdefault(finding.path, []).append(finding)
+    silenced_files = {}
+    for path, file_findings in by_path.items():
         file = settings.root / path
-        change = _silence(path, file, some)
+        change = _silence(path, file, file_findings)
         if change.before != change.after:
             before, after = change.before.splitlines(), change.after.splitlines()
-            done[path] = Silenced(change, sum(old != new for old, new in zip(before, after, strict=False)))
+            silenced_files[path] = Silenced(change, sum(old != new for old, new in zip(before, after, strict=False)))
             if write:
                 replace_text(file, change.after)
-    return done
+    return silenced_files
 
 
 def _silence(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
@@ -61,7 +61,7 @@ def _silence(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
     if notebook is None:
         text = read_text(content, newline="")
         return Repaired(text, _if_same_tree(text, with_comments(text, _codes(findings))))
-    lines = [one._replace(line=notebook.line(one.cell, one.line)) for one in findings]
+    lines = [finding._replace(line=notebook.line(finding.cell, finding.line)) for finding in findings]
     try:
         after = _if_same_tree(notebook.text, with_comments(notebook.text, _codes(lines)))
         return Repaired(notebook.content, notebook.with_text(after))
@@ -76,8 +76,8 @@ def _if_same_tree(before: str, after: str) -> str:
 
 def _codes(findings: Iterable[Finding]) -> dict[int, set[str]]:
     codes_by_line: dict[int, set[str]] = {}
-    for one in findings:
-        codes_by_line.setdefault(one.line, set()).add(one.code)
+    for finding in findings:
+        codes_by_line.setdefault(finding.line, set()).add(finding.code)
     return codes_by_line
 
 
@@ -93,37 +93,41 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         codes: The codes by line, counted from 1.
     """
     try:
-        comments, closed = _layout(text)
+        comments, closed_lines = _layout(text)
     except (tokenize.TokenError, SyntaxError):
         return text
     lines = LINE.findall(text) or [""]
     wanted: dict[int, set[str]] = {}
-    for line, some in codes.items():
-        at = line
-        while at in closed or (at not in comments and at < len(lines) and lines[at - 1].rstrip("\r\n").endswith("\\")):
-            at += 1
-        wanted.setdefault(min(at, len(lines)), set()).update(some)
+    for line, codes_of_line in codes.items():
+        comment_line = line
+        while comment_line in closed_lines or (
+            comment_line not in comments
+            and comment_line < len(lines)
+            and lines[comment_line - 1].rstrip("\r\n").endswith("\\")
+        ):
+            comment_line += 1
+        wanted.setdefault(min(comment_line, len(lines)), set()).update(codes_of_line)
     for line, line_codes in wanted.items():
-        old = lines[line - 1]
-        if not (line == 1 and old.startswith("#!")):  # the comment would be an argument of the interpreter
-            body = old.rstrip("\r\n")
-            lines[line - 1] = _add_comment(body, comments.get(line), sorted(line_codes)) + old[len(body) :]
+        old_line = lines[line - 1]
+        if not (line == 1 and old_line.startswith("#!")):  # the comment would be an argument of the interpreter
+            body = old_line.rstrip("\r\n")
+            lines[line - 1] = _add_comment(body, comments.get(line), sorted(line_codes)) + old_line[len(body) :]
     return "".join(lines)
 
 
 def _layout(text: str) -> tuple[dict[int, int], set[int]]:
     """Returns the column of the comment of each line that has one, and the lines that end inside a string."""
     comments: dict[int, int] = {}
-    closed: set[int] = set()
-    opened: list[int] = []
+    closed_lines: set[int] = set()
+    open_lines: list[int] = []
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
         if token.type == tokenize.COMMENT:
             comments[token.start[0]] = token.start[1]
         if token.type in _STARTS:
-            opened.append(token.start[0])
+            open_lines.append(token.start[0])
         if token.type in _ENDS:
-            closed.update(range(opened.pop(), token.end[0]))
-    return comments, closed
+            closed_lines.update(range(open_lines.pop(), token.end[0]))
+    return comments, closed_lines
 
 
 def _add_comment(line: str, start: int | None, codes: Sequence[str]) -> str:
@@ -131,6 +135,6 @@ def _add_comment(line: str, start: int | None, codes: Sequence[str]) -> str:
     if match is None:
         separator = "  " if line.strip() else ""
         return f"{line.rstrip()}{separator}# noqa: {', '.join(codes)}"
-    known = re.split(r"[,\s]+", match["codes"].upper())
-    more = [code for code in codes if code not in known]
-    return ", ".join([line[: match.end()], *more]) + line[match.end() :]
+    listed_codes = re.split(r"[,\s]+", match["codes"].upper())
+    added_codes = [code for code in codes if code not in listed_codes]
+    return ", ".join([line[: match.end()], *added_codes]) + line[match.end() :]

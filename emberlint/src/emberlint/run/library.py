@@ -123,13 +123,13 @@ class Shelf:
     def _reachable_files(self) -> Iterator[str]:
         """Yields the files to which imports lead, near ones first, without those behind hidden ones."""
         pending = [*self.near]
-        known = {self._path, *self._hidden, *pending}
+        visited_paths = {self._path, *self._hidden, *pending}
         for path in pending:
             yield path
             if path not in self._hidden:
-                following = [one for one in self.library.imports_of(path) if one not in known]
-                known.update(following)
-                pending += following
+                new_imports = [one for one in self.library.imports_of(path) if one not in visited_paths]
+                visited_paths.update(new_imports)
+                pending += new_imports
 
     def summary(self, module: str) -> Any:
         """Returns the summary of a module, or None."""
@@ -154,9 +154,9 @@ class Shelf:
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""
-        is_there = self.library.modules.exists(path)
-        self.used[f"?{path}"] = str(int(is_there))
-        return is_there
+        exists = self.library.modules.exists(path)
+        self.used[f"?{path}"] = str(int(exists))
+        return exists
 
 
 def is_current(used: Mapping[str, str], path: str, library: Library, shelf: Shelf | None = None) -> bool:
@@ -170,12 +170,12 @@ def is_current(used: Mapping[str, str], path: str, library: Library, shelf: Shel
     """
     for word, digest in used.items():
         if word.startswith("?"):
-            now = str(int(library.modules.exists(word[1:])))
+            current_answer = str(int(library.modules.exists(word[1:])))
         else:
             place = word[1:] if word.startswith("=") else library.modules.find(word, path)
             is_seen = digest != UNSEEN if shelf is None or place is None else shelf.is_seen(place)
-            now = NO_FILE if place is None else library.digest(place) if is_seen else UNSEEN
-        if now != digest:
+            current_answer = NO_FILE if place is None else library.digest(place) if is_seen else UNSEEN
+        if current_answer != digest:
             return False
     return True
 

@@ -28,10 +28,10 @@ def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list
             continue
         members = {*group}
 
-        def near(path: str, members: set[str] = members) -> list[str]:
+        def near_paths(path: str, members: set[str] = members) -> list[str]:
             return [one for one in at_once(path) if one in members]
 
-        groups.append([path for inner in _groups(sorted(group), near) for path in _within(inner, near)])
+        groups.append([path for inner in _groups(sorted(group), near_paths) for path in _within(inner, near_paths)])
     return groups
 
 
@@ -53,8 +53,8 @@ def _groups(paths: Iterable[str], imported: Edges) -> list[list[str]]:
         open_paths.append(start)
         is_open.add(start)
         while work:
-            path, rest = work[-1]
-            for other in rest:
+            path, unvisited = work[-1]
+            for other in unvisited:
                 if other not in numbers:
                     numbers[other] = lowest[other] = len(numbers)
                     open_paths.append(other)
@@ -68,11 +68,11 @@ def _groups(paths: Iterable[str], imported: Edges) -> list[list[str]]:
                 if work:
                     lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[path])
                 if lowest[path] == numbers[path]:
-                    at = len(open_paths) - 1
-                    while open_paths[at] != path:
-                        at -= 1
-                    group = open_paths[at:]
-                    del open_paths[at:]
+                    index = len(open_paths) - 1
+                    while open_paths[index] != path:
+                        index -= 1
+                    group = open_paths[index:]
+                    del open_paths[index:]
                     is_open.difference_update(group)
                     groups.append(group)
     return groups
@@ -82,16 +82,16 @@ def _within(group: list[str], imported: Edges) -> list[str]:
     """Returns the files of a circle, imported ones first; the order depends on the circle only, not on the start."""
     members = {*group}
     start = min(group)
-    done: list[str] = []
-    seen = {start}
+    ordered_paths: list[str] = []
+    visited = {start}
     work = [(start, iter(imported(start)))]
     while work:
-        path, rest = work[-1]
-        other = next((one for one in rest if one in members and one not in seen), None)
+        path, unvisited = work[-1]
+        other = next((one for one in unvisited if one in members and one not in visited), None)
         if other is None:
-            done.append(path)
+            ordered_paths.append(path)
             work.pop()
         else:
-            seen.add(other)
+            visited.add(other)
             work.append((other, iter(imported(other))))
-    return done
+    return ordered_paths

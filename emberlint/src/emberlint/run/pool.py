@@ -106,16 +106,16 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
     schedule = _Schedule(work)
     with ProcessPoolExecutor(jobs) as pool:
         try:
-            running: dict[Future[Done], list[int]] = {}
+            running_groups: dict[Future[Done], list[int]] = {}
             with _interrupts_held():
-                _submit(pool, schedule, running, settings, folder, jobs)
-            while running:
-                done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for one in done:
-                    for path, result in one.result():
+                _submit(pool, schedule, running_groups, settings, folder, jobs)
+            while running_groups:
+                finished_groups, _ = wait(running_groups, return_when=FIRST_COMPLETED)
+                for group in finished_groups:
+                    for path, result in group.result():
                         work.finish(path, decode(result))
-                    schedule.finish(running.pop(one))
-                _submit(pool, schedule, running, settings, folder, jobs)
+                    schedule.finish(running_groups.pop(group))
+                _submit(pool, schedule, running_groups, settings, folder, jobs)
         except BaseException:
             # Without this, an interrupt would wait until the workers finish their batches.
             for worker in active_children():
@@ -149,11 +149,13 @@ class _Schedule:
         self.readers: list[list[int]] = [[] for _ in work.groups]
         self.waiting: list[int] = []
         for number, group in enumerate(work.groups):
-            needed = {owner[other] for path in group for other in work.near.get(path, ()) if other in owner} - {number}
-            self.waiting.append(len(needed))
-            for other in needed:
+            needed_groups = {owner[other] for path in group for other in work.near.get(path, ()) if other in owner} - {
+                number
+            }
+            self.waiting.append(len(needed_groups))
+            for other in needed_groups:
                 self.readers[other].append(number)
-            if not needed:
+            if not needed_groups:
                 self.ready.append(number)
 
     def batch(self) -> tuple[list[int], list[Task]]:

@@ -23,18 +23,20 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
         return []
     paths = {path for folder in project.settings.project_folders for path in project.files(folder)}
     digests = {path: _digest_of(project, path) for path in sorted(paths)}
-    key = digest("\n".join(f"{path} {one}" for path, one in digests.items()))
+    key = digest("\n".join(f"{path} {digest}" for path, digest in digests.items()))
     entry = cache.get(KEY, key)
     if entry is not None:
         return [decode_finding(one) for one in entry]
-    known = {
-        path: file_imports for path, one in digests.items() if (file_imports := _imports(path, one, cache)) is not None
+    known_findings = {
+        path: file_imports
+        for path, digest in digests.items()
+        if (file_imports := _imports(path, digest, cache)) is not None
     }
-    project = replace(project, known={**known, **project.known})
+    project = replace(project, known={**known_findings, **project.known})
     findings = [*_findings(rules, project)]
     for path, file_imports in project.parsed.items():
         cache.put(IMPORTS + path, digests[path], [*file_imports])
-    cache.put(KEY, key, [encode_finding(one) for one in findings])
+    cache.put(KEY, key, [encode_finding(finding) for finding in findings])
     return findings
 
 
@@ -43,8 +45,8 @@ def _imports(path: str, key: str, cache: FileCache) -> tuple[Import, ...] | None
     entry = cache.get(path, key)
     if entry is not None:
         return decode(entry).imports
-    kept = cache.get(IMPORTS + path, key)
-    return None if kept is None else tuple(Import(*one) for one in kept)
+    cached_imports = cache.get(IMPORTS + path, key)
+    return None if cached_imports is None else tuple(Import(*import_) for import_ in cached_imports)
 
 
 def _digest_of(project: Project, path: str) -> str:

@@ -61,23 +61,23 @@ def repair_text(
         raise UsageError(f"a repair needs {error.name}: pip install emberlint") from error
     before = text
     # Findings of project rules have no automatic repair.
-    alone = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
-    refused: tuple[tuple[Finding, str], ...] = ()
-    known = session or RepairSession(settings, codes, cached=False)
+    file_codes = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
+    refused_fixes: tuple[tuple[Finding, str], ...] = ()
+    own_session = session or RepairSession(settings, codes, cached=False)
     for _ in range(ROUNDS):
-        report = check_texts({path: text}, settings, alone, library=known.library, cache=known.cache)
-        findings = [one for one in report.findings if one.fix is not None]
+        report = check_texts({path: text}, settings, file_codes, library=own_session.library, cache=own_session.cache)
+        findings = [finding for finding in report.findings if finding.fix is not None]
         if not findings:
             break
         del report
         file = source_file(path, text, settings)
         result = fix(file, findings, unsafe=unsafe)
         file.release()
-        refused = result.refused
+        refused_fixes = result.refused
         if result.text == text:
             break
         text = result.text
-    return Repaired(before, text, refused)
+    return Repaired(before, text, refused_fixes)
 
 
 def repair_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:
@@ -129,12 +129,14 @@ def _repair(
     if notebook is None:
         return repair_text(path, read_text(content, newline=""), settings, codes, unsafe, session)
     result = repair_text(path, notebook.text, settings, codes, unsafe, session)
-    refused = tuple((with_cell_place(finding, notebook), reason) for finding, reason in result.refused)
+    refused_fixes = tuple((with_cell_place(finding, notebook), reason) for finding, reason in result.refused)
     try:
-        return Repaired(notebook.content, notebook.with_text(result.after), refused)
+        return Repaired(notebook.content, notebook.with_text(result.after), refused_fixes)
     except NotebookError as error:
         findings = check_texts({path: notebook.text}, settings, codes).findings
-        unrepaired = tuple((with_cell_place(one, notebook), str(error)) for one in findings if one.fix is not None)
+        unrepaired = tuple(
+            (with_cell_place(finding, notebook), str(error)) for finding in findings if finding.fix is not None
+        )
         return Repaired(notebook.content, notebook.content, unrepaired)
 
 

@@ -30,18 +30,28 @@ class FileResult(NamedTuple):
 
 def encode(result: FileResult) -> Encoded:
     """Returns a result as lists and scalars."""
-    findings, directives, imports, summary, used, near = result
-    return [[encode_finding(one) for one in findings], [*directives], [*imports], summary, {**used}, [*near]]
+    findings, directives, imports, summary, used_facts, near_paths = result
+    return [
+        [encode_finding(finding) for finding in findings],
+        [*directives],
+        [*imports],
+        summary,
+        {**used_facts},
+        [*near_paths],
+    ]
 
 
 def decode(data: Encoded) -> FileResult:
     """Returns the result that `encode` encoded."""
-    findings, directives, imports, summary, used, near = data
+    findings, directives, imports, summary, used_facts, near_paths = data
     return FileResult(
-        tuple(decode_finding(one) for one in findings),
-        tuple(Directive(verb, tuple(codes), tuple(unknown), *rest) for verb, codes, unknown, *rest in directives),
-        tuple(Import(*one) for one in imports),
+        tuple(decode_finding(finding) for finding in findings),
+        tuple(
+            Directive(verb, tuple(codes), tuple(unknown), *line_fields)
+            for verb, codes, unknown, *line_fields in directives
+        ),
+        tuple(Import(*import_) for import_ in imports),
         summary,
-        used,
-        tuple(near),
+        used_facts,
+        tuple(near_paths),
     )

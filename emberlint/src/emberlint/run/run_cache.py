@@ -32,7 +32,7 @@ class RunCache:
         except OSError:  # a file is gone or unreadable; the check of that file reports it
             stats, self._is_settled = {}, False
         else:
-            self._is_settled = all(is_settled(one, now) for one in stats.values())
+            self._is_settled = all(is_settled(stat, now) for stat in stats.values())
         signature = digest("\n".join([*files, *_signature(stats)]))
         self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
 
@@ -48,14 +48,14 @@ class RunCache:
 
     def _line(self, number: int) -> Any:
         """Returns the data on a line of the cache file, or None if the run is not cached or something differs."""
-        kept = read_json(self._file) if self._is_settled else None
-        is_same = isinstance(kept, dict) and self._is_same(kept["beyond"], kept["absent"])
+        cached_run = read_json(self._file) if self._is_settled else None
+        is_same = isinstance(cached_run, dict) and self._is_same(cached_run["beyond"], cached_run["absent"])
         return read_json(self._file, number) if is_same else None
 
     def _is_same(self, beyond: Mapping[str, Times], absent: Mapping[str, list[str]]) -> bool:
         try:
-            now = {path: times((self._root / path).stat()) for path in beyond}
-            return now == beyond and all(
+            current_times = {path: times((self._root / path).stat()) for path in beyond}
+            return current_times == beyond and all(
                 set(os.listdir(self._root / folder)).isdisjoint(names) for folder, names in absent.items()
             )
         except OSError:
@@ -67,13 +67,13 @@ class RunCache:
             return
         now = time.time_ns()
         try:
-            beyond = {path: times((self._root / path).stat()) for path in report.beyond}
+            times_beyond = {path: times((self._root / path).stat()) for path in report.beyond}
         except OSError:
             return
-        if all(is_settled(one, now) for one in beyond.values()):
-            known = {"beyond": beyond, "absent": self._lacking(report.absent)}
-            findings = [encode_finding(one) for one in report.findings]
-            write_json(self._file, known, _entries(report.findings), findings)
+        if all(is_settled(one, now) for one in times_beyond.values()):
+            run_facts = {"beyond": times_beyond, "absent": self._lacking(report.absent)}
+            findings = [encode_finding(finding) for finding in report.findings]
+            write_json(self._file, run_facts, _entries(report.findings), findings)
 
     def _lacking(self, absent: Iterable[str]) -> dict[str, list[str]]:
         """Returns the names that folders lack, by folder, without which no absent path can come into being."""
@@ -89,8 +89,8 @@ class RunCache:
 
 def _entries(findings: Iterable[Finding]) -> Entries:
     by_path: Entries = {}
-    for one in findings:
-        by_path.setdefault(one.path, []).append(one.entry)
+    for finding in findings:
+        by_path.setdefault(finding.path, []).append(finding.entry)
     return by_path
 
 
@@ -102,7 +102,7 @@ def times(stat: stat_result) -> Times:
 def _all_files(settings: Settings, files: Mapping[str, Path]) -> Mapping[str, Path]:
     """Returns the files to check and those that contracts and the parity rules examine."""
     folders = (settings.root / folder for folder in settings.project_folders)
-    return {**discover([one for one in folders if one.is_dir()], settings), **files}
+    return {**discover([folder for folder in folders if folder.is_dir()], settings), **files}
 
 
 def _signature(stats: Mapping[str, Times]) -> Iterator[str]:

@@ -20,14 +20,19 @@ def check_ignores(settings: Settings) -> None:
 
 def active(path: str, settings: Settings, codes: frozenset[str]) -> frozenset[str]:
     """Returns those of `codes` that `per-file-ignores` does not switch off in a file."""
-    words = {word for pattern, some in settings.per_file_ignores.items() if matches(path, pattern) for word in some}
+    words = {
+        word
+        for pattern, ignored_words in settings.per_file_ignores.items()
+        if matches(path, pattern)
+        for word in ignored_words
+    }
     return codes - {code for word in words for code in resolve(word)}
 
 
 def file_rules(file: SourceFile, codes: frozenset[str]) -> list[Rule]:
     """Returns the rules for single files that run on a file, in the order of their codes."""
-    kept, kind = active(file.path, file.settings, codes), file.role.kind
-    rules = [rule for code, rule in all_rules().items() if code in kept and isinstance(rule, Rule)]
+    active_codes, kind = active(file.path, file.settings, codes), file.role.kind
+    rules = [rule for code, rule in all_rules().items() if code in active_codes and isinstance(rule, Rule)]
     return [rule for rule in rules if kind in rule.roles]
 
 

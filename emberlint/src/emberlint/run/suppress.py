@@ -33,8 +33,8 @@ class Directive(NamedTuple):
 
     def covers(self, finding: Finding) -> bool:
         """Returns whether the comment silences a finding."""
-        named = finding.code in self.codes or not (self.codes or self.unknown)
-        return named and self.first <= finding.line <= self.last
+        names_code = finding.code in self.codes or not (self.codes or self.unknown)
+        return names_code and self.first <= finding.line <= self.last
 
     @property
     def place(self) -> tuple[int, int, int, int]:
@@ -55,7 +55,7 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
             place = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
             comments.append(_parse(match["verb"], match["codes"] or "", place))
         comments += _noqa(token)
-    if tree is None or all(one.verb != "ignore" for one in comments):
+    if tree is None or all(comment.verb != "ignore" for comment in comments):
         return tuple(_with_ranges(comments, {}))
     return tuple(_with_ranges(comments, _statements(text, tree)))
 
@@ -80,22 +80,22 @@ def _noqa(token: tokenize.TokenInfo) -> Iterator[Directive]:
 
 def _parse(verb: str, codes_text: str, place: tuple[int, int, int]) -> Directive:
     words = [word.strip() for word in codes_text.split(",") if word.strip()]
-    known = codes_by_word()
-    codes = tuple(known[word] for word in words if word in known)
-    return Directive(verb, codes, tuple(word for word in words if word not in known), *place, 0, 0)
+    code_words = codes_by_word()
+    codes = tuple(code_words[word] for word in words if word in code_words)
+    return Directive(verb, codes, tuple(word for word in words if word not in code_words), *place, 0, 0)
 
 
 def _statements(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
     """Returns the first and last line of the statements on each line; a compound one ends with its header."""
     lines = text.split("\n")
-    around: dict[int, tuple[int, int]] = {}
+    statement_lines: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
             first, last = _span(node, lines)
             for line in range(first, last + 1):
-                before = around.get(line, (first, last))
-                around[line] = min(before[0], first), max(before[1], last)
-    return around
+                before = statement_lines.get(line, (first, last))
+                statement_lines[line] = min(before[0], first), max(before[1], last)
+    return statement_lines
 
 
 def _span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
@@ -112,7 +112,7 @@ def _first_line(node: ast.AST) -> int:
     if isinstance(node, ast.match_case):
         return node.pattern.lineno
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([int(getattr(node, "lineno", 1)), *(one.lineno for one in decorators)])
+    return min([int(getattr(node, "lineno", 1)), *(decorator.lineno for decorator in decorators)])
 
 
 def _with_ranges(found: Sequence[Directive], statements: dict[int, tuple[int, int]]) -> Iterator[Directive]:
@@ -140,20 +140,24 @@ def apply(
     path: str, findings: Iterable[Finding], found: Sequence[Directive], selected: frozenset[str]
 ) -> Iterator[Finding]:
     """Yields the findings that no comment silences, and the findings about the comments themselves."""
-    used: set[tuple[int, str]] = set()
-    near: dict[int, list[int]] = {}  # `ignore` comments by the lines they cover, for fast look-up
-    wide: list[int] = []
+    used_directives: set[tuple[int, str]] = set()
+    line_directives: dict[int, list[int]] = {}  # `ignore` comments by the lines they cover, for fast look-up
+    block_directives: list[int] = []
     for index, one in enumerate(found):
         for line in range(one.first, one.last + 1) if one.verb == "ignore" else ():
-            near.setdefault(line, []).append(index)
+            line_directives.setdefault(line, []).append(index)
         if one.verb != "ignore":
-            wide.append(index)
+            block_directives.append(index)
     for finding in findings:
-        covering = [index for index in (*near.get(finding.line, ()), *wide) if found[index].covers(finding)]
-        used.update((index, finding.code) for index in covering)
+        covering = [
+            index
+            for index in (*line_directives.get(finding.line, ()), *block_directives)
+            if found[index].covers(finding)
+        ]
+        used_directives.update((index, finding.code) for index in covering)
         if not covering or not is_silenceable(finding):
             yield finding
-    for finding in _rot(path, found, used, selected):
+    for finding in _rot(path, found, used_directives, selected):
         if not any(one.verb == "file-ignore" and finding.code in one.codes for one in found):
             yield finding
 
@@ -168,18 +172,18 @@ def _rot(
 ) -> Iterator[Finding]:
     rules = {code: rule for code, rule in all_rules().items() if code in selected}
     for index, one in enumerate(found):
-        known = one.verb in VERBS
-        if "EMB901" in rules and known and one.verb != "on":
+        is_known_verb = one.verb in VERBS
+        if "EMB901" in rules and is_known_verb and one.verb != "on":
             for code in one.codes:
                 if (index, code) not in used and code in selected and not code.startswith("EMB9"):
                     yield rules["EMB901"].at(path, one.place, what=all_rules()[code].name)
         if "EMB902" in rules:
-            if not known:
+            if not is_known_verb:
                 yield rules["EMB902"].at(path, one.place, what=repr(one.verb), hint=suggestion(one.verb, VERBS))
             for word in one.unknown:
                 hint = suggestion(word, codes_by_word())
                 yield rules["EMB902"].at(path, one.place, what=repr(word), hint=hint)
-        if "EMB903" in rules and known and not one.codes and not one.unknown:
+        if "EMB903" in rules and is_known_verb and not one.codes and not one.unknown:
             yield rules["EMB903"].at(path, one.place, what=one.verb)
         if "EMB904" in rules and _is_unmatched(one, found):
             yield rules["EMB904"].at(path, one.place, what=one.verb, other="on" if one.verb == "off" else "off")

@@ -57,12 +57,12 @@ class NotebookDocument(Document):
 
     def __init__(self, notebook: lsp.NotebookDocument, parts: Mapping[str, TextDocument]) -> None:
         super().__init__(notebook.uri, notebook.version, parts)
-        self._numbers = {one.document: number for number, one in enumerate(notebook.cells, 1)}
+        self._numbers = {cell.document: number for number, cell in enumerate(notebook.cells, 1)}
         self._uris = {number: uri for uri, number in self._numbers.items()}
 
     @cached_property
     def _joined_cells(self) -> Joined:
-        return Joined(Cell(self._numbers[uri], one.source) for uri, one in self.parts.items())
+        return Joined(Cell(self._numbers[uri], part.source) for uri, part in self.parts.items())
 
     @cached_property
     def text(self) -> str:
@@ -71,8 +71,8 @@ class NotebookDocument(Document):
 
     def place(self, finding: Finding) -> tuple[str, Finding]:
         """Returns the address of the cell that a finding is in, and the finding with the lines of this cell."""
-        placed = with_cell_place(finding, self._joined_cells)
-        return self._uris[placed.cell], placed
+        cell_finding = with_cell_place(finding, self._joined_cells)
+        return self._uris[cell_finding.cell], cell_finding
 
     def texts(self, after: str) -> dict[str, str]:
         """Returns the text of each cell of Python when the joined text has become `after`.
@@ -81,7 +81,7 @@ class NotebookDocument(Document):
             NotebookError: if `after` does not show its cells.
         """
         sources = self._joined_cells.sources(after)
-        return {self._uris[one.number]: source for one, source in zip(self._joined_cells.cells, sources, strict=True)}
+        return {self._uris[cell.number]: source for cell, source in zip(self._joined_cells.cells, sources, strict=True)}
 
 
 def document(workspace: Workspace, uri: str) -> Document:
@@ -90,6 +90,6 @@ def document(workspace: Workspace, uri: str) -> Document:
     if notebook is None:
         text = workspace.get_text_document(uri)
         return Document(uri, text.version, {uri: text} if unquote(uri) in workspace.text_documents else {})
-    cells = (one.document for one in notebook.cells if one.kind == lsp.NotebookCellKind.Code)
-    documents = ((one, workspace.get_text_document(one)) for one in cells)
+    cells = (cell.document for cell in notebook.cells if cell.kind == lsp.NotebookCellKind.Code)
+    documents = ((cell, workspace.get_text_document(cell)) for cell in cells)
     return NotebookDocument(notebook, {one: text for one, text in documents if text.language_id == LANGUAGE})

@@ -51,14 +51,18 @@ class DocumentText:
 
     def edits(self, after: str) -> Iterator[Edit]:
         """Yields the edits that turn this text into another one, in units of lines."""
-        old, new = self.lines, LINE.findall(after)
-        shorter = min(len(old), len(new))
-        head = next((index for index in range(shorter) if old[index] != new[index]), shorter)
-        tail = next((index for index in range(shorter - head) if old[-1 - index] != new[-1 - index]), shorter - head)
-        matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+        old_lines, new_lines = self.lines, LINE.findall(after)
+        shorter = min(len(old_lines), len(new_lines))
+        head = next((index for index in range(shorter) if old_lines[index] != new_lines[index]), shorter)
+        tail = next(
+            (index for index in range(shorter - head) if old_lines[-1 - index] != new_lines[-1 - index]), shorter - head
+        )
+        matcher = SequenceMatcher(
+            None, old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail], autojunk=False
+        )
         for kind, start, end, first, last in matcher.get_opcodes():
             if kind != "equal":
-                text = "".join(new[head + first : head + last])
+                text = "".join(new_lines[head + first : head + last])
                 yield Edit(DocumentPlace(head + start, 0), self._start_of(head + end), text)
 
     def _start_of(self, index: int) -> DocumentPlace:

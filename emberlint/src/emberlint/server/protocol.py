@@ -63,9 +63,9 @@ class Server(LanguageServer):
         """
         if not shown.parts:
             return None
-        known = self._checked.get(shown.uri)
-        if known is not None and known[0] == shown.version:
-            return known[1]
+        last_check = self._checked.get(shown.uri)
+        if last_check is not None and last_check[0] == shown.version:
+            return last_check[1]
         try:
             checked = self.session.check(shown.file, shown.text, whole=False)
         except UsageError as error:
@@ -79,26 +79,26 @@ class Server(LanguageServer):
     def publish(self, uri: str) -> None:
         """Checks a document and sends its diagnostics."""
         self._cancel(uri)
-        shown = self.document(uri)
-        checked = self.check(shown)
-        for part, content in shown.parts.items():
+        document = self.document(uri)
+        checked_document = self.check(document)
+        for part, content in document.parts.items():
             text = self.text(content.source)
-            findings = [] if checked is None else shown.within(checked.findings, part)
-            diagnostics = [_diagnostic(one, text) for one in findings]
+            findings = [] if checked_document is None else document.within(checked_document.findings, part)
+            diagnostics = [_diagnostic(finding, text) for finding in findings]
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part, diagnostics, content.version))
 
     async def publish_all(self, uri: str) -> None:
         """Publishes, and again when the rules that look at the whole project have run, in a thread."""
         self._checked.pop(uri, None)
         self.publish(uri)
-        known = self._checked.get(uri)
-        if known is None or not known[1].project.needs_all:
+        last_check = self._checked.get(uri)
+        if last_check is None or not last_check[1].project.needs_all:
             return
-        version, checked = known
+        version, checked_document = last_check
         async with self._lock:
             if self._is_current(uri, version):
-                file = checked.project.settings.root / checked.path
-                rechecked = await asyncio.to_thread(self.session.check, file, checked.text)
+                file = checked_document.project.settings.root / checked_document.path
+                rechecked = await asyncio.to_thread(self.session.check, file, checked_document.text)
                 if self._is_current(uri, version):
                     self._checked[uri] = version, rechecked
                     self.publish(uri)
@@ -114,10 +114,10 @@ class Server(LanguageServer):
     def resolve(self, action: lsp.CodeAction) -> lsp.CodeAction:
         """Returns an action with its edit; without one if the document has changed or the repair is refused."""
         data: Any = action.data
-        shown = self.document(data["uri"])
-        known = self._checked.get(shown.uri)
-        if known is not None and known[0] == data["version"] == shown.version:
-            changes = {uri: [*map(_edit, edits)] for uri, edits in self._edits(shown, known[1], data) if edits}
+        document = self.document(data["uri"])
+        last_check = self._checked.get(document.uri)
+        if last_check is not None and last_check[0] == data["version"] == document.version:
+            changes = {uri: [*map(_edit, edits)] for uri, edits in self._edits(document, last_check[1], data) if edits}
             action.edit = lsp.WorkspaceEdit(changes=changes) if changes else None
         return action
 
@@ -147,8 +147,8 @@ class Server(LanguageServer):
 
     def clear(self, parts: Iterable[lsp.TextDocumentIdentifier]) -> None:
         """Drops the diagnostics of documents or cells that were closed."""
-        for one in parts:
-            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(one.uri, []))
+        for part in parts:
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part.uri, []))
 
     def _cancel(self, uri: str) -> None:
         timer = self._timers.pop(uri, None)
@@ -209,13 +209,13 @@ def create() -> Server:
     @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, options)
     def code_actions(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
-        shown = server.document(uri)
-        checked = server.check(shown)
-        if checked is None or uri not in shown.parts:
+        document = server.document(uri)
+        checked_document = server.check(document)
+        if checked_document is None or uri not in document.parts:
             return []
-        state = {"uri": uri, "version": shown.version}
-        text, fix_all = server.text(shown.parts[uri].source), FIX_ALL if uri == shown.uri else FIX_NOTEBOOK
-        actions = [*_actions(shown.within(checked.findings, uri), text, params, state, fix_all)]
+        state = {"uri": uri, "version": document.version}
+        text, fix_all = server.text(document.parts[uri].source), FIX_ALL if uri == document.uri else FIX_NOTEBOOK
+        actions = [*_actions(document.within(checked_document.findings, uri), text, params, state, fix_all)]
         return actions if server.resolves else [one for one in map(server.resolve, actions) if one.edit is not None]
 
     @server.feature(lsp.CODE_ACTION_RESOLVE)
@@ -224,16 +224,18 @@ def create() -> Server:
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
-        uri, at = params.text_document.uri, params.position
-        shown = server.document(uri)
-        checked = server.check(shown)
-        if checked is None or uri not in shown.parts:
+        uri, position = params.text_document.uri, params.position
+        document = server.document(uri)
+        checked_document = server.check(document)
+        if checked_document is None or uri not in document.parts:
             return None
-        text = server.text(shown.parts[uri].source)
+        text = server.text(document.parts[uri].source)
         findings = [
-            one for one in shown.within(checked.findings, uri) if _overlaps(_range(one, text), lsp.Range(at, at))
+            one
+            for one in document.within(checked_document.findings, uri)
+            if _overlaps(_range(one, text), lsp.Range(position, position))
         ]
-        pages = [*_pages(findings), *_codes_at(text, at)]
+        pages = [*_pages(findings), *_codes_at(text, position)]
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
         return lsp.Hover(content, _range(findings[0], text) if findings else None) if pages else None
 
@@ -282,12 +284,14 @@ def _actions(
         yield lsp.CodeAction("emberlint: make the safe repairs", kind=fix_all, data={**state, "do": "all"})
     if wanted is not None and not _is_among(kind.value, wanted):
         return
-    at = [one for one in findings if _overlaps(_range(one, text), params.range)]
+    at = [finding for finding in findings if _overlaps(_range(finding, text), params.range)]
     for one in at:
         if one.fix is not None and one.fix.safety is not Safety.GUIDED:
-            safe, shown = one.fix.safety is Safety.SAFE, [_diagnostic(one, text)]
+            safe, document = one.fix.safety is Safety.SAFE, [_diagnostic(one, text)]
             title = f"emberlint: {one.fix.title}{'' if safe else ' (may change a dtype or a device)'}"
-            yield lsp.CodeAction(title, kind, shown, is_preferred=safe, data={**state, "do": "repair", "at": _key(one)})
+            yield lsp.CodeAction(
+                title, kind, document, is_preferred=safe, data={**state, "do": "repair", "at": _key(one)}
+            )
     for one in at:
         if is_silenceable(one):
             title = f"emberlint: ignore {one.code} {one.name} on this line"
@@ -303,10 +307,10 @@ def _after(shown: Document, checked: Checked, data: Any) -> str:
     """Returns the text of a document after an action; the same text if the finding is gone."""
     if data["do"] == "all":
         return checked.repaired_safely()
-    for one in checked.findings:
-        uri, placed = shown.place(one)
-        if (uri, _key(placed)) == (data["uri"], data["at"]):
-            return checked.repair(one) if data["do"] == "repair" else checked.ignore(one)
+    for finding in checked.findings:
+        uri, cell_place = shown.place(finding)
+        if (uri, _key(cell_place)) == (data["uri"], data["at"]):
+            return checked.repair(finding) if data["do"] == "repair" else checked.ignore(finding)
     return checked.text
 
 
@@ -318,13 +322,13 @@ def _is_among(kind: str, wanted: Iterable[str | lsp.CodeActionKind]) -> bool:
 
 def _pages(findings: Iterable[Finding]) -> Iterator[str]:
     """Yields the pages of the rules of findings, each with the evidence and the advice first."""
-    for one in findings:
-        lines = [f"**{one.code} {one.name}**: {one.message}", ""]
-        if one.reason:
-            lines += [f"Because {one.reason} (tier {one.tier.name}).", ""]
-        if one.fix is not None:
-            lines += [f"Repair ({one.fix.safety.value}): {one.fix.title}.", ""]
-        yield "\n".join([*lines, *explanation(all_rules()[one.code])])
+    for finding in findings:
+        lines = [f"**{finding.code} {finding.name}**: {finding.message}", ""]
+        if finding.reason:
+            lines += [f"Because {finding.reason} (tier {finding.tier.name}).", ""]
+        if finding.fix is not None:
+            lines += [f"Repair ({finding.fix.safety.value}): {finding.fix.title}.", ""]
+        yield "\n".join([*lines, *explanation(all_rules()[finding.code])])
 
 
 def _codes_at(text: DocumentText, at: lsp.Position) -> Iterator[str]:

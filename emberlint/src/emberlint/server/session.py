@@ -120,12 +120,14 @@ class Session:
         if whole:
             library = Library(Modules(settings, [path]))
             findings = check_texts({path: text}, settings, project.codes, library=library, cache=project.cache).findings
-            self._last_findings[file] = lines, [one for one in findings if one.code not in project.quick]
+            self._last_findings[file] = lines, [finding for finding in findings if finding.code not in project.quick]
         else:
             with no_collection():
                 findings = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
-            before, beyond = self._last_findings.get(file, ([], []))
-            findings += [one for old in beyond if (one := _follow_line(old, before, lines)) is not None]
+            before, project_findings = self._last_findings.get(file, ([], []))
+            findings += [
+                one for old_finding in project_findings if (one := _follow_line(old_finding, before, lines)) is not None
+            ]
         return Checked(path, text, project, self._without_accepted(findings, settings))
 
     def forget(self, file: Path) -> None:
@@ -135,25 +137,25 @@ class Session:
 
     def _shelf(self, file: Path, path: str, text: str, project: ProjectState) -> Shelf:
         """Returns what the check of a document may see of other files."""
-        known = self._around.get(file)
-        if known is None or known[0] is not project or not known[1].hold(text):
+        shelf = self._around.get(file)
+        if shelf is None or shelf[0] is not project or not shelf[1].hold(text):
             before = self._last[1] if self._last is not None and self._last[0] is project else None
-            known = project, Surroundings(path, text, project.settings, project.cache, before)
-            self._around[file] = self._last = known
-        return known[1].shelf
+            shelf = project, Surroundings(path, text, project.settings, project.cache, before)
+            self._around[file] = self._last = shelf
+        return shelf[1].shelf
 
     def _project(self, file: Path) -> ProjectState:
         root = find_root([file])
         stamp = _stamp(root / "pyproject.toml")
-        known = self._projects.get(root)
-        if known is None or known.stamp != stamp:
+        project = self._projects.get(root)
+        if project is None or project.stamp != stamp:
             settings = load(root)
             check_ignores(settings)
             selected = (*settings.select, *settings.extend_select) if settings.select else ()
             codes = chosen_codes(selected, settings.ignore)
-            known = ProjectState(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
-            self._projects[root] = known
-        return known
+            project = ProjectState(settings, codes, FileCache(settings, codes), stamp)  # of the command; never saved
+            self._projects[root] = project
+        return project
 
     def _without_accepted(self, findings: list[Finding], settings: Settings) -> list[Finding]:
         """Returns the findings that the baseline of the project does not accept."""
@@ -161,10 +163,10 @@ class Session:
         stamp = _stamp(file) if settings.baseline else None
         if stamp is None:
             return findings
-        known = self._baselines.get(file)
-        if known is None or known[0] != stamp:
-            known = self._baselines[file] = stamp, baseline.read(file)
-        return baseline.apply(findings, Counter(known[1]))[0]
+        cached_baseline = self._baselines.get(file)
+        if cached_baseline is None or cached_baseline[0] != stamp:
+            cached_baseline = self._baselines[file] = stamp, baseline.read(file)
+        return baseline.apply(findings, Counter(cached_baseline[1]))[0]
 
 
 def _stamp(file: Path) -> Stamp:
@@ -178,8 +180,8 @@ def _stamp(file: Path) -> Stamp:
 def _follow_line(finding: Finding, before: Sequence[str], after: Sequence[str]) -> Finding | None:
     """Returns a finding at the nearest line with the same text, or None if there is none."""
     text = before[finding.line - 1] if finding.line <= len(before) else ""
-    same = [number for number, line in enumerate(after, 1) if line == text]
-    if not same:
+    equal_lines = [number for number, line in enumerate(after, 1) if line == text]
+    if not equal_lines:
         return None
-    line = min(same, key=lambda number: abs(number - finding.line))
+    line = min(equal_lines, key=lambda number: abs(number - finding.line))
     return finding._replace(line=line, end_line=finding.end_line + line - finding.line)

@@ -42,12 +42,12 @@ class Surroundings:
         if before is not None:
             self._run.follow(before._run)
         self.shelf = self._run.shelf(path)
-        own = settings.root / path  # may change at any time, because the document stands for it
-        known = {} if before is None else {file: one for file, one in before._known.items() if file != own}
+        own_path = settings.root / path  # may change at any time, because the document stands for it
+        summaries = {} if before is None else {file: one for file, one in before._known.items() if file != own_path}
         read = (settings.root / one for one in (*self._run.beyond, *self._modules.folders))
-        file_times = _all_times(one for one in read if one not in known)
-        self._known: dict[Path, Times] = {**known, **(file_times or {})}
-        self._is_settled = file_times is not None and all(is_settled(one, start) for one in file_times.values())
+        file_times = _all_times(one for one in read if one not in summaries)
+        self._known: dict[Path, Times] = {**summaries, **(file_times or {})}
+        self._is_settled = file_times is not None and all(is_settled(time, start) for time in file_times.values())
 
     def hold(self, text: str) -> bool:
         """Returns whether the check of another text of the document may see the same."""

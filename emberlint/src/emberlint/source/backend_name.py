@@ -26,17 +26,17 @@ class BackendNames:
 
     def holds(self, node: ast.expr) -> bool:
         """Returns whether the value of an expression is the active backend's name."""
-        known = self._memo.get(node)
-        if known is None:
+        memoized = self._memo.get(node)
+        if memoized is None:
             self._memo[node] = False  # ends the recursion when a name is defined by itself
-            known = self._memo[node] = self._holds(node)
-        return known
+            memoized = self._memo[node] = self._holds(node)
+        return memoized
 
     def _holds(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):
             return self._call_holds(node)
         if isinstance(node, ast.Name):
-            return any(one.value is not None and self.holds(one.value) for one in self.names.bindings(node))
+            return any(binding.value is not None and self.holds(binding.value) for binding in self.names.bindings(node))
         if isinstance(node, ast.Attribute):
             return self._attribute(node)
         if isinstance(node, ast.NamedExpr):
@@ -61,7 +61,7 @@ class BackendNames:
             return self.holds(function.value)
         if self.names.origin(function) in ("os.getenv", "os.environ.get") and call.args:
             return self.names.constant(call.args[0]) in VARIABLES
-        return any(self._returns(one) for one in self._definitions(function))
+        return any(self._returns(definition) for definition in self._definitions(function))
 
     def _is_getter(self, function: ast.expr) -> bool:
         if not isinstance(function, (ast.Name, ast.Attribute)):
@@ -69,8 +69,8 @@ class BackendNames:
         origin = self.names.origin(function)
         if origin is None:
             receiver = function.value if isinstance(function, ast.Attribute) else None
-            named = isinstance(receiver, ast.Name) and receiver.id == "ops"
-            return named and isinstance(function, ast.Attribute) and function.attr in GETTERS
+            is_ops_name = isinstance(receiver, ast.Name) and receiver.id == "ops"
+            return is_ops_name and isinstance(function, ast.Attribute) and function.attr in GETTERS
         # matplotlib and torch.distributed have a function named get_backend too, so the origin decides.
         top, name = origin.partition(".")[0], origin.rpartition(".")[2]
         return origin in KERAS or (name in GETTERS and top in self.tops)
@@ -82,15 +82,17 @@ class BackendNames:
             return True
         owner = self.names.owner(node)
         if owner is not None:
-            return any(self._returns(one) for one in _methods(owner, node.attr) if _is_property(one))
+            return any(self._returns(method) for method in _methods(owner, node.attr) if _is_property(method))
         # An assignment `config.backend = ops.get_backend()` makes `config.backend` hold the name in the same file.
-        written = ast.unparse(node)
-        return any(self.holds(value) for value in self._stores.get(written, ()))
+        attribute_text = ast.unparse(node)
+        return any(self.holds(value) for value in self._stores.get(attribute_text, ()))
 
     def _is_backend(self, node: ast.expr) -> bool:
         """Returns whether the value of an expression is the active backend's object."""
         if isinstance(node, ast.Name):
-            return any(one.value is not None and self._is_backend(one.value) for one in self.names.bindings(node))
+            return any(
+                binding.value is not None and self._is_backend(binding.value) for binding in self.names.bindings(node)
+            )
         if not isinstance(node, ast.Call):
             return False
         origin = self.names.origin(node.func) or ""
@@ -98,7 +100,7 @@ class BackendNames:
 
     def _definitions(self, function: ast.expr) -> list[ast.FunctionDef]:
         if isinstance(function, ast.Name):
-            nodes = [one.node for one in self.names.bindings(function)]
+            nodes = [binding.node for binding in self.names.bindings(function)]
             return [node for node in nodes if isinstance(node, ast.FunctionDef)]
         owner = self.names.owner(function) if isinstance(function, ast.Attribute) else None
         return [] if owner is None or not isinstance(function, ast.Attribute) else _methods(owner, function.attr)
@@ -108,8 +110,8 @@ class BackendNames:
         if function in self._memo:
             return self._memo[function]
         self._memo[function] = False
-        inside = (node for statement in function.body for node in ast.walk(statement))
-        values = [node.value for node in inside if isinstance(node, ast.Return) and node.value is not None]
+        inner_nodes = (node for statement in function.body for node in ast.walk(statement))
+        values = [node.value for node in inner_nodes if isinstance(node, ast.Return) and node.value is not None]
         self._memo[function] = any(self.holds(value) for value in values)
         return self._memo[function]
 

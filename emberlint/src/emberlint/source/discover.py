@@ -37,10 +37,10 @@ def _below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]:
     base = relative(folder, settings.root)
     # A folder that the user names is checked even if it is excluded: patterns that match the folder itself are dropped
     # for everything below it.
-    outside = base == "." or base.split("/")[0] == ".."  # the root itself, or outside it
-    patterns = tuple(pattern for pattern in settings.exclude if outside or not matches(base, pattern))
+    is_outside = base == "." or base.split("/")[0] == ".."  # the root itself, or outside it
+    patterns = tuple(pattern for pattern in settings.exclude if is_outside or not matches(base, pattern))
     prefix = "" if base == "." else f"{base}/"
-    return _walk(str(folder), prefix, "" if outside else prefix, one_of(patterns))
+    return _walk(str(folder), prefix, "" if is_outside else prefix, one_of(patterns))
 
 
 def _walk(folder: str, known: str, judged: str, excluded: Callable[[str], object]) -> Iterator[tuple[str, Path]]:

@@ -48,10 +48,10 @@ def import_statements(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.Impor
         if kind is ast.Import or kind is ast.ImportFrom:
             yield node, typing_only  # type: ignore[misc]
         for block in _INSIDE[kind]:
-            inside = getattr(node, block)
-            if inside:
+            block_statements = getattr(node, block)
+            if block_statements:
                 hidden = typing_only or (block == "body" and kind is ast.If and _is_typing_flag(node.test))  # type: ignore[attr-defined]
-                pending.extend((one, hidden) for one in reversed(inside))
+                pending.extend((statement, hidden) for statement in reversed(block_statements))
 
 
 def imports(tree: ast.Module, module: str, is_package: bool) -> tuple[Import, ...]:

@@ -34,10 +34,10 @@ def later_python(text: str, line: int) -> str:
     source = text.encode(errors="replace")
     command = [sys.executable, "-m", __name__]
     try:
-        done = subprocess.run(command, input=source, capture_output=True, timeout=_SECONDS, check=False)
+        parser_run = subprocess.run(command, input=source, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return ""
-    return done.stdout.decode() if done.returncode == 0 else ""
+    return parser_run.stdout.decode() if parser_run.returncode == 0 else ""
 
 
 def hint(text: str) -> str:
@@ -48,14 +48,16 @@ def hint(text: str) -> str:
         tree = cst.parse_module(text)
     except Exception:  # noqa: BLE001 -- a text that LibCST refuses too is simply wrong
         return ""
-    running = sys.version_info[:2]
-    later = [(since, what) for since, what in _newer(tree) if since > running]
-    here = ".".join(map(str, running))
-    if not later:
-        return f"; it may be code for a later Python than {here}, which runs emberlint"
-    since, what = max(later)
-    version = ".".join(map(str, since))
-    return f"; Python {version} parses it ({what}), but Python {here} runs emberlint: run it with Python {version}"
+    running_version = sys.version_info[:2]
+    later_features = [(version, feature) for version, feature in _newer(tree) if version > running_version]
+    running = ".".join(map(str, running_version))
+    if not later_features:
+        return f"; it may be code for a later Python than {running}, which runs emberlint"
+    first_version, feature = max(later_features)
+    version = ".".join(map(str, first_version))
+    return (
+        f"; Python {version} parses it ({feature}), but Python {running} runs emberlint: run it with Python {version}"
+    )
 
 
 def _newer(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:

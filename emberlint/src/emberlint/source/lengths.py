@@ -72,7 +72,7 @@ def _unpacked_length(file: SourceFile, name: ast.Name) -> Iterator[Length]:
     assignment = None if target is None else file.parent(target)
     if isinstance(target, (ast.Tuple, ast.List)) and isinstance(assignment, ast.Assign):
         tensor = _tensor_of_shape(assignment.value)
-        if tensor is not None and not any(isinstance(one, ast.Starred) for one in target.elts):
+        if tensor is not None and not any(isinstance(elt, ast.Starred) for elt in target.elts):
             yield Length(tensor, target.elts.index(name))
 
 
@@ -86,14 +86,16 @@ def _tensor_of_shape(node: ast.expr) -> ast.expr | None:
 def is_read(length: Length, index: str, body: list[ast.AST]) -> bool:
     """Returns whether a body reads or writes the tensor at an index of the measured axis: `t[i]` or `t[:, i, ...]`."""
     wanted = ast.unparse(length.tensor)
-    subscripts = (one for part in body for one in ast.walk(part) if isinstance(one, ast.Subscript))
-    return any(_has(one.slice, length.axis, index) for one in subscripts if ast.unparse(one.value) == wanted)
+    subscripts = (node for part in body for node in ast.walk(part) if isinstance(node, ast.Subscript))
+    return any(
+        _has(subscript.slice, length.axis, index) for subscript in subscripts if ast.unparse(subscript.value) == wanted
+    )
 
 
 def _has(where: ast.expr, axis: int | None, index: str) -> bool:
     """Returns whether the part of a subscript for an axis contains a name."""
     parts = where.elts if isinstance(where, ast.Tuple) else [where]
     if axis is not None:
-        at = axis if axis >= 0 else len(parts) + axis
-        parts = parts[at : at + 1]
-    return any(isinstance(one, ast.Name) and one.id == index for part in parts for one in ast.walk(part))
+        position = axis if axis >= 0 else len(parts) + axis
+        parts = parts[position : position + 1]
+    return any(isinstance(node, ast.Name) and node.id == index for part in parts for node in ast.walk(part))

@@ -10,9 +10,9 @@ from emberlint.source.source_file import SourceFile
 def local_imports(file: SourceFile) -> Iterator[tuple[Import, str]]:
     """Yields each import of the file's own package that runs, and the path of the module without suffix."""
     top = file.module.partition(".")[0]
-    for one in file.imports:
-        if one.target.partition(".")[0] == top and "." in one.target and not one.typing_only:
-            yield one, one.target.replace(".", "/")
+    for import_ in file.imports:
+        if import_.target.partition(".")[0] == top and "." in import_.target and not import_.typing_only:
+            yield import_, import_.target.replace(".", "/")
 
 
 def role_of(file: SourceFile, place: str) -> Role:

@@ -54,12 +54,12 @@ def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
     """Returns whether the receiver is an instance, created here, of a class of this file that has the method."""
     kind: ast.AST | None = None
     if isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
-        kind = next((above for above in file.ancestors(receiver) if isinstance(above, ast.ClassDef)), None)
+        kind = next((ancestor for ancestor in file.ancestors(receiver) if isinstance(ancestor, ast.ClassDef)), None)
     elif isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name):
         bindings = file.names.bindings(receiver.func)
-        kind = next((one.node for one in bindings if isinstance(one.node, ast.ClassDef)), None)
+        kind = next((binding.node for binding in bindings if isinstance(binding.node, ast.ClassDef)), None)
     elif isinstance(receiver, ast.Name):
-        values = (one.value for one in file.names.bindings(receiver) if one.value is not None)
+        values = (binding.value for binding in file.names.bindings(receiver) if binding.value is not None)
         return any(isinstance(value, ast.Call) and _defines(file, value, method) for value in values)
     return isinstance(kind, ast.ClassDef) and any(
         isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == method for one in kind.body
@@ -72,13 +72,13 @@ def is_of_imported_class(file: SourceFile, receiver: ast.expr) -> bool:
         return _is_class(file, receiver.func)
     bindings = file.names.bindings(receiver) if isinstance(receiver, ast.Name) else []
     return bool(bindings) and all(
-        _is_class(file, one.node.annotation)
-        if isinstance(one.node, ast.arg)
-        else isinstance(one.value, ast.Call) and _is_class(file, one.value.func)
-        for one in bindings
+        _is_class(file, binding.node.annotation)
+        if isinstance(binding.node, ast.arg)
+        else isinstance(binding.value, ast.Call) and _is_class(file, binding.value.func)
+        for binding in bindings
     )
 
 
 def _is_class(file: SourceFile, node: ast.expr | None) -> bool:
     origins = file.names.origins(node) if isinstance(node, (ast.Name, ast.Attribute)) else ()
-    return bool(origins) and all(_CLASS.search(one) and not _MAYBE_TENSOR.search(one) for one in origins)
+    return bool(origins) and all(_CLASS.search(origin) and not _MAYBE_TENSOR.search(origin) for origin in origins)

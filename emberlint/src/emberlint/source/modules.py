@@ -39,10 +39,10 @@ class Modules:
         """Returns the entries of a folder, and whether each is a file; a folder that its parent lacks is not read."""
         entries = self._folders.get(folder)
         if entries is None:
-            above, _, name = folder.rpartition("/")
-            is_there = name in ("", ".", "..") or self._entries(above).get(name) is False
-            entries = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_there else {}
-            if is_there:
+            parent_folder, _, name = folder.rpartition("/")
+            is_folder = name in ("", ".", "..") or self._entries(parent_folder).get(name) is False
+            entries = self._folders[folder] = _entries(f"{self._root}/{folder}") if is_folder else {}
+            if is_folder:
                 self.folders.append(folder)
         return entries
 
@@ -59,12 +59,14 @@ class Modules:
 
     def _prefixes(self, importer: str, top: str) -> tuple[str, ...]:
         """Returns the folders that may hold a package: the one above the importer's own package comes first."""
-        known = self._prefixed.get((importer, top))
-        if known is not None:
-            return known
+        cached_prefixes = self._prefixed.get((importer, top))
+        if cached_prefixes is not None:
+            return cached_prefixes
         folders = importer.split("/")[:-1]
-        own = "/".join(folders[: folders.index(top)]) if top in folders else self.settings.source(importer).rstrip("/")
-        prefixes = self._prefixed[importer, top] = tuple(dict.fromkeys((own, "", *self.settings.src)))
+        own_prefix = (
+            "/".join(folders[: folders.index(top)]) if top in folders else self.settings.source(importer).rstrip("/")
+        )
+        prefixes = self._prefixed[importer, top] = tuple(dict.fromkeys((own_prefix, "", *self.settings.src)))
         return prefixes
 
     def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
@@ -98,7 +100,7 @@ class Modules:
                 files[place] = None
             files.update(dict.fromkeys(modules))
         files.pop(path, None)
-        return [one for one in files if one is not None]
+        return [file for file in files if file is not None]
 
     def _package(self, path: str) -> str:
         module = self.settings.module(path)
@@ -124,13 +126,13 @@ def _places(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:
 
 def _statements(text: str) -> Iterator[re.Match[str]]:
     """Yields the import statements of a text: the expression is tried on lines with the word only, to save time."""
-    at = text.find("import")
-    while at >= 0:
-        match = _IMPORT.match(text, text.rfind("\n", 0, at) + 1)
+    offset = text.find("import")
+    while offset >= 0:
+        match = _IMPORT.match(text, text.rfind("\n", 0, offset) + 1)
         if match is not None:
             yield match
-            at = max(at, match.end() - 1)
-        at = text.find("import", at + 1)
+            offset = max(offset, match.end() - 1)
+        offset = text.find("import", offset + 1)
 
 
 def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple[str, list[str]]]:
@@ -146,8 +148,8 @@ def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple
         level = len(base) - len(base.lstrip("."))
         if level:
             parts = package.split(".") if package else []
-            kept = parts[: len(parts) - (level - 1)]
-            base = ".".join([*kept, base[level:]] if base[level:] else kept)
-        listed = (block if block is not None else names).split(",")
-        words = (one.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for one in listed)
-        yield base, [one for one in words if one.isidentifier()]
+            package_parts = parts[: len(parts) - (level - 1)]
+            base = ".".join([*package_parts, base[level:]] if base[level:] else package_parts)
+        imported_names = (block if block is not None else names).split(",")
+        words = (name.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for name in imported_names)
+        yield base, [word for word in words if word.isidentifier()]

@@ -132,12 +132,12 @@ class Names:
     def scope(self, node: ast.AST) -> Scope:
         """Returns the scope in which `node` is evaluated."""
         parents, scopes = self.tree.parents, SCOPE_NODES
-        child, above = node, parents.get(node)
+        child, ancestor = node, parents.get(node)
         below = None
-        while above is not None:
-            if type(above) in scopes and is_inside(above, child, below):
-                return self._scopes.get(above) or self._scope_at(above)
-            below, child, above = child, above, parents.get(above)
+        while ancestor is not None:
+            if type(ancestor) in scopes and is_inside(ancestor, child, below):
+                return self._scopes.get(ancestor) or self._scope_at(ancestor)
+            below, child, ancestor = child, ancestor, parents.get(ancestor)
         return self.root
 
     def _scope_at(self, node: ast.AST) -> Scope:
@@ -151,14 +151,14 @@ class Names:
         return self._lookup(name.id, self.scope(name)) if name.id in self._bound_names else None
 
     def _lookup(self, identifier: str, first: Scope) -> tuple[Scope, list[Binding]] | None:
-        here: Scope | None = first
-        while here is not None:
-            if here.declared.get(identifier) == "global":
-                here = self.root
-            bindings = here.bindings.get(identifier)
-            if bindings is not None and (here is first or not here.is_class):
-                return here, bindings
-            here = here.parent
+        enclosing_scope: Scope | None = first
+        while enclosing_scope is not None:
+            if enclosing_scope.declared.get(identifier) == "global":
+                enclosing_scope = self.root
+            bindings = enclosing_scope.bindings.get(identifier)
+            if bindings is not None and (enclosing_scope is first or not enclosing_scope.is_class):
+                return enclosing_scope, bindings
+            enclosing_scope = enclosing_scope.parent
         return None
 
     def bindings(self, name: ast.Name) -> list[Binding]:
@@ -168,12 +168,12 @@ class Names:
             outer = self.root.bindings.get(identifier, [])
             if len(outer) < 2:
                 return outer
-        here = self.scope(name)
-        scope_bindings = self._lookup(identifier, here)
+        own_scope = self.scope(name)
+        scope_bindings = self._lookup(identifier, own_scope)
         if scope_bindings is None:
             return []
         scope, bindings = scope_bindings
-        if len(bindings) == 1 or here is not scope:
+        if len(bindings) == 1 or own_scope is not scope:
             return bindings
         return self._reaching(scope, name)
 
@@ -182,23 +182,23 @@ class Names:
 
         A later binding overwrites the earlier ones if its block also contains the use.
         """
-        blocks = {self._block(above) for above in self.tree.ancestors(use) if isinstance(above, BLOCKED)}
-        latest = self._latest_first(scope, use.id)
-        start = bisect_left(latest, -use.lineno, key=lambda one: -one.line)
-        kept: list[Binding] = []
-        for at in range(start if start < len(latest) else 0, len(latest)):
-            kept.append(latest[at].binding)
-            if latest[at].block in blocks:
+        blocks = {self._block(ancestor) for ancestor in self.tree.ancestors(use) if isinstance(ancestor, BLOCKED)}
+        latest_bindings = self._latest_first(scope, use.id)
+        start = bisect_left(latest_bindings, -use.lineno, key=lambda one: -one.line)
+        reaching_bindings: list[Binding] = []
+        for index in range(start if start < len(latest_bindings) else 0, len(latest_bindings)):
+            reaching_bindings.append(latest_bindings[index].binding)
+            if latest_bindings[index].block in blocks:
                 break
-        return kept
+        return reaching_bindings
 
     def _latest_first(self, scope: Scope, name: str) -> list[Placed]:
-        known = self._placed.get((scope, name))
-        if known is None:
-            known = [self._placed_at(binding) for binding in scope.bindings[name]]
-            known.sort(key=lambda one: -one.line)
-            self._placed[scope, name] = known
-        return known
+        cached_bindings = self._placed.get((scope, name))
+        if cached_bindings is None:
+            cached_bindings = [self._placed_at(binding) for binding in scope.bindings[name]]
+            cached_bindings.sort(key=lambda one: -one.line)
+            self._placed[scope, name] = cached_bindings
+        return cached_bindings
 
     def _placed_at(self, binding: Binding) -> Placed:
         return Placed(getattr(binding.node, "lineno", 0), self._block(self._statement(binding.node)), binding)
@@ -212,8 +212,8 @@ class Names:
         """The branch (`orelse` or `finalbody`) of each statement that is not in the first branch of its parent."""
         nodes = self.tree.nodes
         forks = (*nodes(ast.If, ast.Try, ast.TryStar), *nodes(ast.For, ast.AsyncFor, ast.While))
-        named = ((fork, name) for fork in forks for name in ("orelse", "finalbody") if getattr(fork, name, None))
-        return {statement: name for fork, name in named for statement in getattr(fork, name)}
+        block_names = ((fork, name) for fork in forks for name in ("orelse", "finalbody") if getattr(fork, name, None))
+        return {statement: name for fork, name in block_names for statement in getattr(fork, name)}
 
     def _statement(self, node: ast.AST) -> ast.AST:
         while not isinstance(node, ast.stmt) and node in self.tree.parents:
@@ -229,11 +229,11 @@ class Names:
 
     def origins(self, node: ast.expr) -> tuple[str, ...]:
         """Returns every origin that an expression may have."""
-        known = self._memo.get(node)
-        if known is None:
+        cached_origins = self._memo.get(node)
+        if cached_origins is None:
             self._memo[node] = ()  # ends the recursion: a name defined by itself has no other origin
-            known = self._memo[node] = self._origins(node)
-        return known
+            cached_origins = self._memo[node] = self._origins(node)
+        return cached_origins
 
     def leading(self, tops: frozenset[str] | None) -> set[str]:
         """Returns the names, and the attributes of `self` as `.x`, that may have an origin in some scope.
@@ -247,7 +247,7 @@ class Names:
         leading_names = self._naming.get(tops)
         if leading_names is None:
             leading_names = self._naming[tops] = self._spread(
-                {name for name, some in self._sources.items() if tops is None or not tops.isdisjoint(some)}
+                {name for name, top_names in self._sources.items() if tops is None or not tops.isdisjoint(top_names)}
             )
         return leading_names
 
@@ -256,12 +256,12 @@ class Names:
         bodies = [scope.bindings for scope in self._scopes.values() if scope.is_class]
         found.update([f".{name}" for body in bodies for name in found & body.keys()])
         attributes = self._all_attributes().items() if found or self.can_import else ()
-        waiting = [*self._valued, *((f".{name}", one) for (_, name), values in attributes for one in values)]
+        pending_values = [*self._valued, *((f".{name}", value) for (_, name), values in attributes for value in values)]
         size = -1
         while size != len(found):
             size = len(found)
-            waiting = [(name, value) for name, value in waiting if name not in found]
-            found.update([name for name, value in waiting if self.leads(value, found)])
+            pending_values = [(name, value) for name, value in pending_values if name not in found]
+            found.update([name for name, value in pending_values if self.leads(value, found)])
         return found
 
     def leads(self, node: ast.expr, naming: set[str]) -> bool:
@@ -283,7 +283,7 @@ class Names:
             return self.leads(node.value, naming)
         if isinstance(node, ast.IfExp):
             return self.leads(node.body, naming) or self.leads(node.orelse, naming)
-        return isinstance(node, ast.BoolOp) and any(self.leads(one, naming) for one in node.values)
+        return isinstance(node, ast.BoolOp) and any(self.leads(value, naming) for value in node.values)
 
     def _origins(self, node: ast.expr) -> tuple[str, ...]:
         if isinstance(node, ast.Name):
@@ -294,16 +294,16 @@ class Names:
             bindings = self.bindings(node)
             if len(bindings) == 1:
                 return self._bound(bindings[0])
-            return _distinct(origin for one in bindings for origin in self._bound(one))
+            return _distinct(origin for binding in bindings for origin in self._bound(binding))
         if isinstance(node, ast.Attribute):
             bases = self.origins(node.value)
             if bases:
                 return tuple([f"{base}.{node.attr}" for base in bases])
             if not _is_attribute_of_self(node) or f".{node.attr}" not in self.leading(None):
                 return ()
-            stored = self.stored_attribute(node)
+            stored_values = self.stored_attribute(node)
             imported = self._imported_attribute(node)
-            return _distinct((*imported, *(origin for value in stored for origin in self.origins(value))))
+            return _distinct((*imported, *(origin for value in stored_values for origin in self.origins(value))))
         if isinstance(node, ast.Call):
             return self._call_origins(node)
         if isinstance(node, (ast.NamedExpr, ast.Await)):
@@ -352,7 +352,11 @@ class Names:
         function = node.func
         if not (isinstance(function, (ast.Name, ast.Attribute)) and self.leads(function, self.leading(_IMPORTING))):
             return None
-        argument = node.args[0] if node.args else next((one.value for one in node.keywords if one.arg == "name"), None)
+        argument = (
+            node.args[0]
+            if node.args
+            else next((keyword.value for keyword in node.keywords if keyword.arg == "name"), None)
+        )
         if argument is None or not any(origin in IMPORTERS for origin in self.origins(function)):
             return None
         module = self.constant(argument)
@@ -367,7 +371,7 @@ class Names:
         """Returns the class whose instance has the attribute `self.x`, or None."""
         if not _is_attribute_of_self(node):
             return None
-        return next((above for above in self.tree.ancestors(node) if isinstance(above, ast.ClassDef)), None)
+        return next((ancestor for ancestor in self.tree.ancestors(node) if isinstance(ancestor, ast.ClassDef)), None)
 
     def stored_attribute(self, node: ast.Attribute) -> list[ast.expr]:
         """Returns the values assigned to `self.x` in its class, or else in its bases in this file.
@@ -378,19 +382,21 @@ class Names:
         function = self._function(node)
         for kind in () if owner is None else self._lineage(owner):
             values = self._all_attributes().get((kind, node.attr), [])
-            kept = [one for one in values if one.lineno <= node.lineno or self._function(one) is not function]
-            if kept:
-                return kept
+            earlier_values = [
+                value for value in values if value.lineno <= node.lineno or self._function(value) is not function
+            ]
+            if earlier_values:
+                return earlier_values
         return []
 
     def _function(self, node: ast.AST) -> ast.AST | None:
-        return next((up for up in self.tree.ancestors(node) if isinstance(up, ast.FunctionDef)), None)
+        return next((ancestor for ancestor in self.tree.ancestors(node) if isinstance(ancestor, ast.FunctionDef)), None)
 
     def _lineage(self, kind: ast.ClassDef) -> list[ast.ClassDef]:
         """Returns a class and its bases in this file, the nearest first."""
         classes = [kind]
-        for one in classes:
-            names = [base.id for base in one.bases if isinstance(base, ast.Name)]
+        for class_ in classes:
+            names = [base.id for base in class_.bases if isinstance(base, ast.Name)]
             bound = [binding.node for name in names for binding in self.root.bindings.get(name, ())]
             classes.extend(node for node in bound if isinstance(node, ast.ClassDef) and node not in classes)
         return classes
@@ -403,7 +409,7 @@ class Names:
         """Returns the origins of the imports in the class body that bind the name of `self.x`."""
         owner = self.owner(node)
         bindings = [] if owner is None else self._scope_at(owner).bindings.get(node.attr, [])
-        return tuple(one.origin for one in bindings if one.origin is not None)
+        return tuple(binding.origin for binding in bindings if binding.origin is not None)
 
     def _all_attributes(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
         if self._attributes is None:
@@ -414,7 +420,14 @@ class Names:
                     name = _attribute_name(target, self.tree.parents.get(assignment))
                     if not name or assignment.value is None:
                         continue
-                    owner = next((up for up in self.tree.ancestors(assignment) if isinstance(up, ast.ClassDef)), None)
+                    owner = next(
+                        (
+                            ancestor
+                            for ancestor in self.tree.ancestors(assignment)
+                            if isinstance(ancestor, ast.ClassDef)
+                        ),
+                        None,
+                    )
                     if owner is not None:
                         attributes.setdefault((owner, name), []).append(assignment.value)
             self._attributes = attributes
@@ -438,10 +451,10 @@ class Names:
     def typing_only(self, node: ast.AST) -> bool:
         """Returns whether a node is under `if TYPE_CHECKING:`, so that it never runs."""
         child = node
-        for above in self.tree.ancestors(node):
-            if isinstance(above, ast.If) and child in above.body and self._is_typing_flag(above.test):
+        for ancestor in self.tree.ancestors(node):
+            if isinstance(ancestor, ast.If) and child in ancestor.body and self._is_typing_flag(ancestor.test):
                 return True
-            child = above
+            child = ancestor
         return False
 
     def _is_typing_flag(self, test: ast.expr) -> bool:

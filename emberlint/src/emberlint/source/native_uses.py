@@ -25,16 +25,16 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
         kind = type(node)
         if not (_is_getattr(node) if kind is ast.Call else leads(node, naming)):  # type: ignore[arg-type]
             continue
-        above = parents[node]
-        if type(above) is ast.Attribute:
+        parent = parents[node]
+        if type(parent) is ast.Attribute:
             continue  # part of a longer expression, which is reported instead
         if kind is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
             continue
         origin = file.native(node)
         if origin is None or not _is_thing(file, node, origin) or _is_typing(file, node):
             continue
-        called = isinstance(above, ast.Call) and above.func is node
-        yield Use(node, origin, kind_of(origin, called))
+        is_called = isinstance(parent, ast.Call) and parent.func is node
+        yield Use(node, origin, kind_of(origin, is_called))
 
 
 def _is_getattr(node: ast.Call) -> bool:
@@ -52,8 +52,8 @@ def _is_thing(file: SourceFile, node: ast.expr, origin: str) -> bool:
         return False
     if not isinstance(node, ast.Name):
         return True
-    aliases = [one.node for one in file.names.bindings(node) if isinstance(one.node, ast.alias)]
-    return bool(aliases) and not any(one.name == origin for one in aliases)
+    aliases = [binding.node for binding in file.names.bindings(node) if isinstance(binding.node, ast.alias)]
+    return bool(aliases) and not any(alias.name == origin for alias in aliases)
 
 
 def _is_typing(file: SourceFile, node: ast.expr) -> bool:
@@ -63,7 +63,7 @@ def _is_typing(file: SourceFile, node: ast.expr) -> bool:
     if not isinstance(node, ast.Name) or node.id not in file.compute_once(_typing_names):
         return False
     bindings = file.names.bindings(node)
-    return bool(bindings) and all(file.names.typing_only(one.node) for one in bindings)
+    return bool(bindings) and all(file.names.typing_only(binding.node) for binding in bindings)
 
 
 def _typing_names(file: SourceFile) -> frozenset[str]:

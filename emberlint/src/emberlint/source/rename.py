@@ -14,10 +14,10 @@ def is_plain(file: SourceFile, use: Use) -> bool:
     if neutral_dtype(use.origin) is not None:
         return _is_understood(file, use.node)
     substitute = replacement(use.origin)
-    above = file.parent(use.node)
+    parent = file.parent(use.node)
     if substitute is None or not substitute.is_rename:
         return False
-    return not (isinstance(above, ast.Call) and above.func is use.node) or fits(above, substitute.op, use.origin)
+    return not (isinstance(parent, ast.Call) and parent.func is use.node) or fits(parent, substitute.op, use.origin)
 
 
 def advice(file: SourceFile, use: Use) -> Fix:
@@ -35,18 +35,18 @@ def advice(file: SourceFile, use: Use) -> Fix:
 
 def dtype_advice(file: SourceFile, use: Use) -> Fix:
     """Returns the neutral dtype with the same meaning; only as advice if a native function would receive it."""
-    neutral = neutral_dtype(use.origin)
-    if neutral is None:
+    neutral_name = neutral_dtype(use.origin)
+    if neutral_name is None:
         return Fix(Safety.GUIDED, "a neutral dtype of the namespace such as ops.float32, or its name as a string")
     safety = Safety.UNSAFE if _is_understood(file, use.node) else Safety.GUIDED
-    return Fix(safety, f"the neutral dtype ops.{neutral}", f"ops.{neutral}")
+    return Fix(safety, f"the neutral dtype ops.{neutral_name}", f"ops.{neutral_name}")
 
 
 def _is_understood(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a neutral dtype may stand here: not called, not compared, not passed to a native function."""
-    above = file.parent(node)
-    call = file.parent(above) if isinstance(above, ast.keyword) else above
-    if isinstance(above, (ast.Compare, ast.Attribute)) or (isinstance(call, ast.Call) and call.func is node):
+    parent = file.parent(node)
+    call = file.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if isinstance(parent, (ast.Compare, ast.Attribute)) or (isinstance(call, ast.Call) and call.func is node):
         return False
     if not isinstance(call, ast.Call):
         return True

@@ -38,8 +38,8 @@ def unpacked_value(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast
     if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, (ast.Tuple, ast.List)):
         return None
     values = assignment.value.elts
-    plain = not any(isinstance(one, ast.Starred) for one in (*target.elts, *values))
-    return values[target.elts.index(name)] if plain and len(values) == len(target.elts) else None
+    has_no_star = not any(isinstance(one, ast.Starred) for one in (*target.elts, *values))
+    return values[target.elts.index(name)] if has_no_star and len(values) == len(target.elts) else None
 
 
 def is_inside(scope: ast.AST, child: ast.AST, below: ast.AST | None) -> bool:

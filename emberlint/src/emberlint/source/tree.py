@@ -23,8 +23,10 @@ def _fields() -> dict[type[ast.AST], tuple[str, ...]]:
     for kind in vars(ast).values():
         if isinstance(kind, type) and issubclass(kind, ast.AST):
             names = () if kind.__name__ in _CONSTANTS else reversed(kind._fields)
-            kept = (one for one in names if one not in _PLAIN and kind.__name__ in _NOT_PLAIN.get(one, {kind.__name__}))
-            fields[kind] = tuple(kept)
+            field_names = (
+                name for name in names if name not in _PLAIN and kind.__name__ in _NOT_PLAIN.get(name, {kind.__name__})
+            )
+            fields[kind] = tuple(field_names)
     return fields
 
 
@@ -78,7 +80,7 @@ class Tree:
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yields the ancestors of `node`, the innermost first."""
         parents = self.parents
-        above = parents.get(node)
-        while above is not None:
-            yield above
-            above = parents.get(above)
+        ancestor = parents.get(node)
+        while ancestor is not None:
+            yield ancestor
+            ancestor = parents.get(ancestor)

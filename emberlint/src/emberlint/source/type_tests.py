@@ -46,9 +46,9 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
         if function.id != "hasattr":
             yield from ((call, origin) for origin in _first(_natives(file, call.args[1])))
         elif file.names.origin(call.args[0]) is None:
-            mark = file.names.constant(call.args[1])
-            if mark in MARKS:
-                yield call, repr(mark)
+            marker_value = file.names.constant(call.args[1])
+            if marker_value in MARKS:
+                yield call, repr(marker_value)
     elif isinstance(function, ast.Attribute):
         if function.attr == "register" and call.args:
             yield from ((call, origin) for origin in _first(_natives(file, call.args[0])))
@@ -59,7 +59,9 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
 def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
     sides = (comparison.left, *comparison.comparators)
     if any(_is_type(side) for side in sides):
-        yield from ((comparison, origin) for origin in _first(one for side in sides for one in _natives(file, side)))
+        yield from (
+            (comparison, origin) for origin in _first(native for side in sides for native in _natives(file, side))
+        )
     elif any(_names_type(side) for side in sides):
         words = (word for side in sides for word in _type_words(file, side))
         yield from ((comparison, repr(word)) for word in _first(words))
@@ -82,8 +84,8 @@ def _registration_tests(
 def _natives(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
     """Yields the native types in `T`, `(T, U)`, `T | U`, `{T: …}`, or in a name bound to one of those."""
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        for one in node.elts:
-            yield from _natives(file, one, depth)
+        for elt in node.elts:
+            yield from _natives(file, elt, depth)
     elif isinstance(node, ast.BinOp):
         yield from _natives(file, node.left, depth)
         yield from _natives(file, node.right, depth)
@@ -117,8 +119,8 @@ def _names_type(node: ast.expr) -> bool:
     while isinstance(node, (ast.Subscript, ast.Call)) and not _is_type(node):
         inner = node.value if isinstance(node, ast.Subscript) else node.func
         node = inner.value if isinstance(inner, ast.Attribute) and isinstance(node, ast.Call) else inner
-    named = isinstance(node, ast.Attribute) and node.attr in ("__module__", "__name__", "__qualname__")
-    return named and isinstance(node, ast.Attribute) and _is_type(node.value)
+    is_name_attribute = isinstance(node, ast.Attribute) and node.attr in ("__module__", "__name__", "__qualname__")
+    return is_name_attribute and isinstance(node, ast.Attribute) and _is_type(node.value)
 
 
 def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
@@ -137,15 +139,15 @@ def _find_tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
     """Returns every node inside a test of a native type, computed anew."""
     if not native_uses(file):
         return frozenset()
-    covered: set[ast.AST] = set()
+    covered_nodes: set[ast.AST] = set()
     for place, _ in type_tests(file):
         if isinstance(place, ast.Call) and isinstance(place.func, ast.Name):
-            covered.update(node for one in place.args[1:] for node in ast.walk(one))
+            covered_nodes.update(node for arg in place.args[1:] for node in ast.walk(arg))
         elif isinstance(place, ast.Call):
-            covered.update(node for one in place.args[:1] for node in ast.walk(one))
+            covered_nodes.update(node for arg in place.args[:1] for node in ast.walk(arg))
         elif isinstance(place, ast.Compare):
             sides = (place.left, *place.comparators)
-            covered.update(node for one in sides if not _is_type(one) for node in ast.walk(one))
+            covered_nodes.update(node for side in sides if not _is_type(side) for node in ast.walk(side))
         else:
-            covered.update(ast.walk(place))
-    return frozenset(covered)
+            covered_nodes.update(ast.walk(place))
+    return frozenset(covered_nodes)

@@ -72,7 +72,7 @@ class OpMissing(ProjectRule):
             if row.declaration is None or cell.status is Status.DIFFERS:
                 continue
             misplaced = cell.status is Status.MISPLACED
-            where = f": it is only in {cell.detail}" if misplaced else ""
+            place_text = f": it is only in {cell.detail}" if misplaced else ""
             place = row.declaration.place
             fix = MOVE if misplaced else WRITE
-            yield self.at(place.path, place[1:], fix=fix, op=row.name, backend=backend, where=where)
+            yield self.at(place.path, place[1:], fix=fix, op=row.name, backend=backend, where=place_text)

@@ -33,8 +33,10 @@ class BackendCrossImport(Rule):
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each import of another backend's module."""
-        mine = file.role.backend
-        for one, place in local_imports(file) if mine else ():
-            theirs = role_of(file, place).backend
-            if theirs is not None and theirs != mine:
-                yield self.at(file.path, place_of(file, one), mine=mine, theirs=theirs, target=one.target)
+        own_backend = file.role.backend
+        for one, place in local_imports(file) if own_backend else ():
+            imported_backend = role_of(file, place).backend
+            if imported_backend is not None and imported_backend != own_backend:
+                yield self.at(
+                    file.path, place_of(file, one), mine=own_backend, theirs=imported_backend, target=one.target
+                )

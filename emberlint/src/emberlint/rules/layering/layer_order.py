@@ -69,7 +69,7 @@ class LayerOrder(ProjectRule):
 
     def check(self, project: Project) -> Iterator[Finding]:
         """Yields a finding for each import that starts a forbidden chain."""
-        for one in breaches(project):
-            at = one.at
+        for breach in breaches(project):
+            at = breach.at
             place = (at.line, at.column, at.end_line, at.end_column)
-            yield self.at(one.path, place, contract=one.contract, chain=" -> ".join(one.chain))
+            yield self.at(breach.path, place, contract=breach.contract, chain=" -> ".join(breach.chain))

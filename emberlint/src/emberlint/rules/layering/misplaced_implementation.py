@@ -36,9 +36,13 @@ class MisplacedImplementation(Rule):
         """Yields one finding for a file in such a folder."""
         folders = file.path.split("/")[:-1]
         for depth, name in enumerate(folders):
-            above = "/".join(folders[:depth])
-            if depth and name in file.settings.backends and any(_is(above, one) for one in file.settings.frontends):
-                folder = f"{above}/{name}/"
+            parent_folder = "/".join(folders[:depth])
+            if (
+                depth
+                and name in file.settings.backends
+                and any(_is(parent_folder, frontend) for frontend in file.settings.frontends)
+            ):
+                folder = f"{parent_folder}/{name}/"
                 yield self.at(file.path, (1, 1, 1, 1), folder=folder, backend=name, fix=GUIDE)
                 return
 

@@ -62,14 +62,14 @@ class BackendBranch(Rule):
             return
         names = BackendNames(file)
         for node, how in self._places(file, names):
-            direct = any(isinstance(one, ast.Call) and names.holds(one) for one in ast.walk(node))
+            direct = any(isinstance(node, ast.Call) and names.holds(node) for node in ast.walk(node))
             yield self.finding(file, node, tier=Tier.A if direct else Tier.B, how=how, fix=GUIDE)
 
     def _places(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
         for comparison in file.index.nodes(ast.Compare):
             sides = (comparison.left, *comparison.comparators)
-            absent = any(isinstance(one, ast.Constant) and one.value is None for one in sides)
-            if not absent and not any(map(_lists, sides)) and any(names.holds(one) for one in sides):
+            compares_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+            if not compares_none and not any(map(_lists, sides)) and any(names.holds(side) for side in sides):
                 yield comparison, "compares"
         for match in file.index.nodes(ast.Match):
             if names.holds(match.subject):

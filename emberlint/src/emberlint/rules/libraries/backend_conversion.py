@@ -58,9 +58,9 @@ class BackendConversion(Rule):
         """Yields a finding for each conversion function and method."""
         for use in native_uses(file):
             if use.kind == "conversion" and use.node not in tested_nodes(file):
-                away = use.origin.endswith((".asnumpy", "to_dlpack"))
-                yield self.finding(file, use.node, what=use.origin, fix=ADVICE[away])
+                leaves_backend = use.origin.endswith((".asnumpy", "to_dlpack"))
+                yield self.finding(file, use.node, what=use.origin, fix=ADVICE[leaves_backend])
         if file.role.kind == "frontend":
             for call, method in method_calls(file, METHODS):
-                if not call.args and all(isinstance(one.value, ast.Constant) for one in call.keywords):
+                if not call.args and all(isinstance(keyword.value, ast.Constant) for keyword in call.keywords):
                     yield self.finding(file, call, what=f".{method}()", fix=ADVICE[True])

@@ -64,5 +64,5 @@ class BackendIsinstance(Rule):
 
     def _at(self, file: SourceFile, node: object, what: str) -> Finding:
         library = what.strip("'").partition(".")[0]
-        named = library if library in file.settings.backends else "a library"
-        return self.finding(file, node, library=named, what=what, fix=GUIDE)  # type: ignore[arg-type]
+        library_text = library if library in file.settings.backends else "a library"
+        return self.finding(file, node, library=library_text, what=what, fix=GUIDE)  # type: ignore[arg-type]

@@ -56,14 +56,17 @@ class NativeDevice(Rule):
 
     def _moves(self, file: SourceFile, call: ast.Call, method: str) -> bool:
         if method == "to":
-            given = [*call.args[:1], *(one.value for one in call.keywords if one.arg == "device")]
-            names = (file.names.constant(one) for one in given)
+            device_arguments = [
+                *call.args[:1],
+                *(keyword.value for keyword in call.keywords if keyword.arg == "device"),
+            ]
+            names = (file.names.constant(argument) for argument in device_arguments)
             return any(name is not None and DEVICE.fullmatch(name) for name in names)
         if method == "cuda":
             return True
         # `.cpu()` is a common method name, so it counts only on a known tensor, and not as a part of a conversion.
-        above = file.parent(call)
-        swallowed = isinstance(above, ast.Attribute) and above.attr == "numpy"
+        parent = file.parent(call)
+        swallowed = isinstance(parent, ast.Attribute) and parent.attr == "numpy"
         assert isinstance(call.func, ast.Attribute)
         detached = isinstance(call.func.value, ast.Call) and ast.unparse(call.func.value.func).endswith(".detach")
         return not swallowed and (detached or file.inference.evidence(call.func.value) is not None)

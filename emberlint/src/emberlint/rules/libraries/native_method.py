@@ -63,26 +63,26 @@ class NativeMethod(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each call of a method that is tied to some libraries."""
         for call, method in method_calls(file, frozenset(libraries_with()) - REPORTED):
-            positional = 1 if any(isinstance(one, ast.Starred) for one in call.args) else len(call.args)
-            keywords = [one.arg for one in call.keywords if one.arg is not None]
-            what = library_tie(method, positional, keywords)
-            evidence = self._evidence(file, call, method) if what else None
+            positional = 1 if any(isinstance(arg, ast.Starred) for arg in call.args) else len(call.args)
+            keywords = [keyword.arg for keyword in call.keywords if keyword.arg is not None]
+            tie = library_tie(method, positional, keywords)
+            evidence = self._evidence(file, call, method) if tie else None
             if evidence is not None:
-                named = [one for one in TENSORS if f"`{one}." in evidence.reason]
-                library = named[0] if named else "torch"
+                named_libraries = [one for one in TENSORS if f"`{one}." in evidence.reason]
+                library = named_libraries[0] if named_libraries else "torch"
                 if library not in rows(method) and library in libraries_with()[method]:
                     continue  # no op equals `view` of NumPy
                 op = op_of(method, positional, keywords, library)
                 fix = Fix(Safety.GUIDED, f"call `ops.{op}`", f"ops.{op}")
-                yield self.finding(file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, what=what, op=op)
+                yield self.finding(file, call, tier=evidence.tier, reason=evidence.reason, fix=fix, what=tie, op=op)
 
     def _evidence(self, file: SourceFile, call: MethodCall, method: str) -> Evidence | None:
         """Returns why a method is one of a tensor, or None."""
-        known = file.inference.evidence(call.func.value)
-        if known is not None or not _is_of_torch(file, call, method):
-            return known
-        own = any(one.name == method for one in file.index.nodes(ast.FunctionDef))
-        if own or is_of_imported_class(file, call.func.value):
+        receiver_evidence = file.inference.evidence(call.func.value)
+        if receiver_evidence is not None or not _is_of_torch(file, call, method):
+            return receiver_evidence
+        is_defined_here = any(node.name == method for node in file.index.nodes(ast.FunctionDef))
+        if is_defined_here or is_of_imported_class(file, call.func.value):
             return None
         return Evidence(Tier.C, f"only tensors of PyTorch have `.{method}()` with such arguments")
 
@@ -94,21 +94,23 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
     roots = file.compute_once(_roots)
     if "torch" not in roots:
         return False
-    given, alone = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})
+    arguments, is_only_torch = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})
     if tells_torch(method, call):
         return True
     if method in ("dim", "size"):
-        return not call.keywords and not given and (alone or method == "dim")
+        return not call.keywords and not arguments and (is_only_torch or method == "dim")
     if method == "numel":  # of shapes too
         return "shape" not in file.segment(call.func.value) and not file.inference.is_shape(call.func.value)
     if method == "repeat":
-        return len(given) > (1 if alone else 2) or any(isinstance(one, ast.Starred) for one in given)
+        return len(arguments) > (1 if is_only_torch else 2) or any(
+            isinstance(argument, ast.Starred) for argument in arguments
+        )
     if method == "transpose":
-        return len(given) == 2 and all(map(is_number, given)) and alone
+        return len(arguments) == 2 and all(map(is_number, arguments)) and is_only_torch
     return method in OF_TORCH and method not in ("softmax", "tile")
 
 
 def _roots(file: SourceFile) -> frozenset[str]:
     """Returns the packages that the imports of a file are from."""
-    bound = (one.origin for some in file.names.root.bindings.values() for one in some)
+    bound = (binding.origin for name_bindings in file.names.root.bindings.values() for binding in name_bindings)
     return frozenset(f"{origin}".partition(".")[0] for origin in bound)

@@ -56,24 +56,24 @@ class PrecisionCast(Rule):
                 yield from self._cast(file, call, function.value, f".{function.attr}()")
             elif has_math and call.args and (file.names.origin(function) or "").startswith(("math.", "cmath.")):
                 name = (file.names.origin(function) or "").rpartition(".")[2]
-                known = [one for one in call.args if file.inference.evidence(one) is not None]
-                if known:
-                    yield from self._cast(file, call, known[0], f"math.{name}()")
+                tensor_arguments = [arg for arg in call.args if file.inference.evidence(arg) is not None]
+                if tensor_arguments:
+                    yield from self._cast(file, call, tensor_arguments[0], f"math.{name}()")
 
     def _cast(self, file: SourceFile, call: ast.Call, operand: ast.expr, cast: str) -> Iterator[Finding]:
         evidence = file.inference.evidence(operand)
         if evidence is not None:
             rank = _loops(file, call)
-            where = ", inside a loop" if rank else ""
+            loop_text = ", inside a loop" if rank else ""
             tier, reason = evidence
-            yield self.finding(file, call, tier=tier, reason=reason, fix=GUIDE, rank=rank, cast=cast, where=where)
+            yield self.finding(file, call, tier=tier, reason=reason, fix=GUIDE, rank=rank, cast=cast, where=loop_text)
 
 
 def _loops(file: SourceFile, node: ast.AST) -> int:
     """Returns the number of loops around a node within its function."""
     count = 0
-    for above in file.ancestors(node):
-        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+    for ancestor in file.ancestors(node):
+        if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             break
-        count += isinstance(above, LOOPS)
+        count += isinstance(ancestor, LOOPS)
     return count

@@ -83,18 +83,18 @@ class TensorLoop(Rule):
         for loop in file.index.nodes(ast.For, ast.AsyncFor):
             yield from self._over(file, loop.iter, "for", loop.target, [*loop.body])
         for generator in file.index.nodes(ast.comprehension):
-            above = file.parent(generator)
-            held = [above] if above is not None else []
-            yield from self._over(file, generator.iter, "comprehension", generator.target, [*held])
+            parent = file.parent(generator)
+            loop_nodes = [parent] if parent is not None else []
+            yield from self._over(file, generator.iter, "comprehension", generator.target, [*loop_nodes])
         for while_ in file.index.nodes(ast.While):
             yield from self._while(file, while_)
         for value, how in _unpacked_values(file):
             yield from self._findings_at(file, value, file.inference.evidence(value), how)
         for call in file.index.nodes(ast.Call):
             name = _iterating(file, call.func)
-            evidences = [file.inference.evidence(one) for one in call.args] if name else []
+            evidences = [file.inference.evidence(arg) for arg in call.args] if name else []
             yield from self._findings_at(
-                file, call, next((one for one in evidences if one is not None), None), f"{name}()"
+                file, call, next((evidence for evidence in evidences if evidence is not None), None), f"{name}()"
             )
 
     def _while(self, file: SourceFile, loop: ast.While) -> Iterator[Finding]:
@@ -102,9 +102,9 @@ class TensorLoop(Rule):
         test = loop.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             for index, limit in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
-                for one in lengths(file, limit):
-                    evidence = file.inference.evidence(one.tensor)
-                    if evidence is not None and isinstance(index, ast.Name) and is_read(one, index.id, [*loop.body]):
+                for length in lengths(file, limit):
+                    evidence = file.inference.evidence(length.tensor)
+                    if evidence is not None and isinstance(index, ast.Name) and is_read(length, index.id, [*loop.body]):
                         yield from self._findings_at(file, test, evidence, "while")
 
     def _over(
@@ -114,9 +114,9 @@ class TensorLoop(Rule):
             yield from self._findings_at(file, values, file.inference.evidence(values), how)
         if not isinstance(target, ast.Name):
             return
-        for one in loop_lengths(file, values):
-            evidence = file.inference.evidence(one.tensor)
-            if evidence is not None and is_read(one, target.id, body):
+        for length in loop_lengths(file, values):
+            evidence = file.inference.evidence(length.tensor)
+            if evidence is not None and is_read(length, target.id, body):
                 yield from self._findings_at(file, values, evidence, "range(len())")
                 return
 
@@ -132,15 +132,16 @@ def _holds_objects(values: ast.expr, target: ast.expr, body: list[ast.AST]) -> b
     """
     if not isinstance(target, ast.Name):
         return False
-    nodes = [one for part in body for one in ast.walk(part)]
-    used = [one for one in nodes if isinstance(one, ast.Attribute) and _is_named(one.value, target.id)]
+    nodes = [node for part in body for node in ast.walk(part)]
+    target_attributes = [node for node in nodes if isinstance(node, ast.Attribute) and _is_named(node.value, target.id)]
     if any(
-        (one.attr.startswith("_") and not one.attr.startswith("__")) or (_is_stored(one) and one.attr not in SETTABLE)
-        for one in used
+        (attribute.attr.startswith("_") and not attribute.attr.startswith("__"))
+        or (_is_stored(attribute) and attribute.attr not in SETTABLE)
+        for attribute in target_attributes
     ):
         return True
     is_flat = isinstance(values, ast.Attribute) and values.attr == "flat"
-    return is_flat and any(isinstance(one, ast.Call) and one.func in used for one in nodes)
+    return is_flat and any(isinstance(node, ast.Call) and node.func in target_attributes for node in nodes)
 
 
 def _is_named(node: ast.expr, name: str) -> bool:
@@ -157,10 +158,10 @@ def _unpacked_values(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     A call may return a tuple although the inference takes it for a tensor, as `self.lstm(x)`, so calls do not count.
     """
     nodes = file.index.nodes
-    targets = ((one.value, target) for one in nodes(ast.Assign) for target in one.targets)
+    targets = ((node.value, target) for node in nodes(ast.Assign) for target in node.targets)
     iterated = [(value, "unpacking") for value, target in targets if isinstance(target, (ast.Tuple, ast.List))]
-    iterated += [(one.value, "unpacking") for one in nodes(ast.Starred) if isinstance(one.ctx, ast.Load)]
-    iterated += [(one.value, "yield from") for one in nodes(ast.YieldFrom)]
+    iterated += [(node.value, "unpacking") for node in nodes(ast.Starred) if isinstance(node.ctx, ast.Load)]
+    iterated += [(node.value, "yield from") for node in nodes(ast.YieldFrom)]
     for value, how in iterated:
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
             yield value, how

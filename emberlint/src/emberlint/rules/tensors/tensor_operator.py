@@ -118,8 +118,8 @@ class TensorOperator(Rule):
         operands: list[ast.expr],
     ) -> Iterator[Finding]:
         evidence = file.inference.evidence(result)
-        allowed = file.settings.allow_safe_operators and isinstance(node, ast.expr) and file.inference.is_safe(node)
-        if evidence is not None and not allowed:
+        is_allowed = file.settings.allow_safe_operators and isinstance(node, ast.expr) and file.inference.is_safe(node)
+        if evidence is not None and not is_allowed:
             symbol, op, _ = OPERATORS[type(operator)]
             augmented = isinstance(node, ast.AugAssign)
             fix = Fix(

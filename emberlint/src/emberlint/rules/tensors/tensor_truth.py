@@ -71,12 +71,12 @@ def _truth_tests(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     for unary in index.nodes(ast.UnaryOp):
         if isinstance(unary.op, ast.Not):
             yield from _plain(unary.operand, "not")
-    for both in index.nodes(ast.BoolOp):
-        word = "and" if isinstance(both.op, ast.And) else "or"
-        for value in both.values[:-1]:
+    for bool_op in index.nodes(ast.BoolOp):
+        word = "and" if isinstance(bool_op.op, ast.And) else "or"
+        for value in bool_op.values[:-1]:
             yield from _plain(value, word)
-        if _is_asked(file, both):
-            yield from _plain(both.values[-1], word)
+        if _is_asked(file, bool_op):
+            yield from _plain(bool_op.values[-1], word)
 
 
 def _plain(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
@@ -87,11 +87,11 @@ def _plain(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
 
 def _is_asked(file: SourceFile, node: ast.BoolOp) -> bool:
     """Returns whether the truth value of the whole is taken, and with it that of its last operand."""
-    above, child = file.parent(node), node
-    if isinstance(above, ast.BoolOp):
-        return child is not above.values[-1] or _is_asked(file, above)
-    if isinstance(above, ast.UnaryOp):
-        return isinstance(above.op, ast.Not)
-    if isinstance(above, (ast.If, ast.IfExp, ast.While, ast.Assert)):
-        return child is above.test
-    return isinstance(above, ast.comprehension) and child in above.ifs
+    parent, child = file.parent(node), node
+    if isinstance(parent, ast.BoolOp):
+        return child is not parent.values[-1] or _is_asked(file, parent)
+    if isinstance(parent, ast.UnaryOp):
+        return isinstance(parent.op, ast.Not)
+    if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+        return child is parent.test
+    return isinstance(parent, ast.comprehension) and child in parent.ifs

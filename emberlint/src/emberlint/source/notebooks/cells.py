@@ -61,11 +61,11 @@ class _NotebookReader:
 
     def _take(self, wanted: str) -> str:
         """Moves past one of some characters, and returns it."""
-        seen = self._next()
-        if not seen or seen not in wanted:
+        character = self._next()
+        if not character or character not in wanted:
             raise json.JSONDecodeError(f"Expecting {' or '.join(map(repr, wanted))}", self.content, self.at)
         self.at += 1
-        return seen
+        return character
 
     def value(self) -> Any:
         """Returns the value here, and moves past it."""
@@ -127,7 +127,7 @@ class _NotebookReader:
             pieces.append(self._piece(number))
         else:
             pieces.extend(self._piece(number) for _ in self.items())
-        return Cell(number, "".join(one.text for one in pieces), start, self.at, tuple(pieces))
+        return Cell(number, "".join(piece.text for piece in pieces), start, self.at, tuple(pieces))
 
     def _piece(self, number: int) -> Piece:
         self._next()

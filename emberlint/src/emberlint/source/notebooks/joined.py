@@ -39,9 +39,9 @@ class Joined:
     """
 
     def __init__(self, cells: Iterable[Cell]) -> None:
-        self.cells = [one for one in cells if _is_python(one)]
+        self.cells = [cell for cell in cells if _is_python(cell)]
         self._mark = MARK
-        while any(self._mark in one.source for one in self.cells):
+        while any(self._mark in cell.source for cell in self.cells):
             self._mark += "-"
         self._magics: list[str] = []
         self._starts: list[int] = []
@@ -52,12 +52,12 @@ class Joined:
         number = 1
         for cell in self.cells:
             self._starts.append(number)
-            lines, replaced = LINE.findall(cell.source), magics(cell.source)
+            lines, plain_lines = LINE.findall(cell.source), magics(cell.source)
             yield f"{self._mark} cell {cell.number}\n"
             for index, line in enumerate(lines):
-                if index in replaced:
-                    gap = "  " if replaced[index] else ""
-                    yield f"{replaced[index]}{gap}{self._mark} line {len(self._magics)}\n"
+                if index in plain_lines:
+                    gap = "  " if plain_lines[index] else ""
+                    yield f"{plain_lines[index]}{gap}{self._mark} line {len(self._magics)}\n"
                     self._magics.append(line.rstrip("\r\n"))
                 else:
                     yield line if line.endswith(("\r", "\n")) else f"{line}\n"
@@ -74,7 +74,7 @@ class Joined:
         Raises:
             ValueError: if the cell has no Python code.
         """
-        numbers = [one.number for one in self.cells]
+        numbers = [cell.number for cell in self.cells]
         if cell not in numbers:
             raise ValueError(f"cell {cell} has no Python code; the cells {numbers} have")
         return self._starts[numbers.index(cell)] + line
@@ -94,12 +94,12 @@ class Joined:
         """
         sources: list[list[str]] = []
         seen_magics: list[int] = []
-        seen: list[int] = []
-        mark = re.compile(rf".*{re.escape(self._mark)} (cell|line) (\d+)[\r\n]*\Z")
+        seen_cells: list[int] = []
+        mark_pattern = re.compile(rf".*{re.escape(self._mark)} (cell|line) (\d+)[\r\n]*\Z")
         for line in LINE.findall(text):
-            match = mark.match(line)
+            match = mark_pattern.match(line)
             if match and match[1] == "cell":
-                seen.append(int(match[2]))
+                seen_cells.append(int(match[2]))
                 sources.append([])
             elif not sources:
                 sources.append([line])  # a line before the first cell; it is refused below
@@ -111,15 +111,15 @@ class Joined:
                 sources[-1].append(original + line[len(line.rstrip("\r\n")) :])
             else:
                 sources[-1].append(line)
-        if seen != [one.number for one in self.cells] or seen_magics != [*range(len(self._magics))]:
+        if seen_cells != [cell.number for cell in self.cells] or seen_magics != [*range(len(self._magics))]:
             raise NotebookError("the marks of the cells are lost")
-        if len(sources) != len(seen):
+        if len(sources) != len(seen_cells):
             raise NotebookError("a line would stand before the first cell")
-        joined = ["".join(one) for one in sources]
+        cell_sources = ["".join(source) for source in sources]
         # The joined text ends each cell with a line end, which the cell itself may lack.
         return [
-            new.removesuffix("\n") if not cell.source.endswith(("\r", "\n")) else new
-            for cell, new in zip(self.cells, joined, strict=True)
+            new_source.removesuffix("\n") if not cell.source.endswith(("\r", "\n")) else new_source
+            for cell, new_source in zip(self.cells, cell_sources, strict=True)
         ]
 
 

@@ -36,17 +36,17 @@ def _stand_ins(lines: list[str]) -> Iterator[str | None]:
     is_first = True
     for line in lines:
         text = line.rstrip("\r\n")
-        bare = text.strip(" \t")
+        command_text = text.strip(" \t")
         stand_in = None
         if indent is not None:
             stand_in = f"{indent}pass"
         elif state.is_start:
-            stand_in = "" if is_first and bare.startswith("%%") else _of_line(text)
+            stand_in = "" if is_first and command_text.startswith("%%") else _of_line(text)
             indent = text[: len(text) - len(text.lstrip())] if stand_in is not None else None
-        is_first = is_first and not bare
+        is_first = is_first and not command_text
         if stand_in is None:
             state.read(text)
-            if state.is_start and not state.is_comment and bare.endswith("?"):
+            if state.is_start and not state.is_comment and command_text.endswith("?"):
                 stand_in = f"{text[: len(text) - len(text.lstrip())]}pass"  # `ops.sin?`
         elif not text.endswith("\\"):
             indent = None
@@ -54,9 +54,9 @@ def _stand_ins(lines: list[str]) -> Iterator[str | None]:
 
 
 def _of_line(text: str) -> str | None:
-    bare = text.lstrip(" \t")
-    indent = text[: len(text) - len(bare)]
-    if bare.startswith(_ESCAPED):
+    command_text = text.lstrip(" \t")
+    indent = text[: len(text) - len(command_text)]
+    if command_text.startswith(_ESCAPED):
         return f"{indent}pass"
     assigned = _ASSIGNED.match(text)
     return f"{assigned[0].rstrip()} get_ipython()" if assigned else None
@@ -77,16 +77,16 @@ class _LineState:
 
     def read(self, text: str) -> None:
         """Reads a line of Python."""
-        at = 0
+        offset = 0
         self.is_continued = self.is_comment = False
-        while at < len(text):
+        while offset < len(text):
             if self.quote:
-                token = re.compile(rf"(?:[^\\]|\\.)*?{self.quote}").match(text, at)
+                token = re.compile(rf"(?:[^\\]|\\.)*?{self.quote}").match(text, offset)
                 if token is None:
                     return
                 self.quote = ""
             else:
-                token = _PART.search(text, at)
+                token = _PART.search(text, offset)
                 if token is None:
                     return
                 part = token[0]
@@ -101,4 +101,4 @@ class _LineState:
                     self.depth -= 1
                 elif part == "\\" or (part[0] in "\"'" and part.endswith("\\")):
                     self.is_continued = True
-            at = token.end()
+            offset = token.end()

@@ -49,7 +49,7 @@ class Notebook(Joined):
         if not self.cells:
             return CellPlace(0, line, line)
         place = super().place(line)
-        cell = next(one for one in self.cells if one.number == place.cell)
+        cell = next(cell for cell in self.cells if cell.number == place.cell)
         # A string of the file usually holds one line of the cell.
         piece = cell.pieces[min(place.line, len(cell.pieces)) - 1] if len(cell.pieces) > 1 else None
         return place._replace(file_line=self._file_line(cell.start if piece is None else piece.start))
@@ -79,8 +79,11 @@ class Notebook(Joined):
         ascii_only = self.content.isascii()
         if self.content[cell.start] == '"':
             return json.dumps(source, ensure_ascii=ascii_only)
-        known = {one.text: self.content[one.start : one.end] for one in cell.pieces}
-        lines = [known.get(one) or json.dumps(one, ensure_ascii=ascii_only) for one in source.splitlines(keepends=True)]
+        encoded_pieces = {piece.text: self.content[piece.start : piece.end] for piece in cell.pieces}
+        lines = [
+            encoded_pieces.get(line) or json.dumps(line, ensure_ascii=ascii_only)
+            for line in source.splitlines(keepends=True)
+        ]
         if not lines or not cell.pieces:
             return json.dumps(source.splitlines(keepends=True), ensure_ascii=ascii_only)
         first, last = cell.pieces[0], cell.pieces[-1]
