@@ -1,7 +1,12 @@
-"""Plugin of pytest: writes the names of the tests that fail, and how many ran, into the file EMBERHARMONY_FAILURES."""
+"""Plugin of pytest: writes the names of the tests that fail, and how many ran, into the file EMBERHARMONY_FAILURES.
+
+JAX compiles a program for each shape. Some thousands of them exhaust the areas of memory that Linux gives one process
+(65,530), and the process ends. So what JAX has compiled is dropped after each test.
+"""
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,12 @@ def pytest_runtest_logreport(report: Any) -> None:
         _COUNTS["skipped" if expected else report.outcome] += 1
         if report.outcome == "failed" and not expected:
             _FAILED[report.nodeid] = str(getattr(report.longrepr, "reprcrash", "")).partition("\n")[0][-200:]
+
+
+def pytest_runtest_teardown() -> None:
+    """Drops the programs of JAX."""
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
 
 
 def pytest_sessionfinish() -> None:
