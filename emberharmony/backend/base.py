@@ -276,6 +276,17 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         memory[place] = updates
         return memory
 
+    @staticmethod
+    def in_place(native: Callable[..., Any]) -> Callable[..., Any] | None:
+        """Returns the form of a native function that writes its result into its first tensor; None if there is none.
+
+        It raises before it writes. A library that may raise afterwards, as NumPy for `errstate`, offers none.
+
+        Args:
+            native: a function of the library.
+        """
+        return None
+
     def at_hand(self, tensor: Any) -> np.ndarray[Any, Any] | None:
         """Returns a tensor as an array if reading it costs next to nothing, or in checked mode; else None.
 

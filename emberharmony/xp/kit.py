@@ -10,6 +10,7 @@ import numpy as np
 
 from emberharmony.backend.base import Backend
 from emberharmony.backend.discovery import load
+from emberharmony.backend.shared.arrays.indexing import is_plain
 from emberharmony.core import op_globals, selection
 from emberharmony.core.dtypes import DType, complex64, complex128, default_complex, default_float
 from emberharmony.core.errors import BackendMismatchError, IndexOutOfBoundsError, ShapeError
@@ -141,9 +142,7 @@ class Kit:
             setattr(self.array, method, function)
         KITS.append(self)
         self.array.__doc__ = f"An array of the backend {name!r}; functions of the namespace make them."
-        register_node(
-            self.array, lambda array: ((value(array),), None), lambda _, children: self.array_of_leaf(children[0])
-        )
+        register_node(self.array, self._leaf_of, lambda _, children: self.array_of_leaf(children[0]))
 
     def _publish_names(self) -> None:
         """Publishes what the generated functions read, under names such as `numpy_xp_Array`."""
@@ -163,6 +162,7 @@ class Kit:
             "dtype": Dtype,
             "exact": exact,
             "forget": self.memory.forget,
+            "is_plain": is_plain,
             "keep": self.memory.keep,
             "join": self.backend.join_thread,
             "kinds": self.backend.kinds,
@@ -180,6 +180,7 @@ class Kit:
             "release": LOCK.release,
             "thread": threading.get_ident,
             "write": ArrayBase.__setitem__,
+            "write_into": self.backend.write_into,
         }
         op_globals.publish(**{self.name_of(name): value for name, value in values.items()})
 
@@ -347,6 +348,12 @@ class Kit:
     def lift_shared(self, result: Any) -> Any:
         """Returns the same, of tensors whose memory may be used elsewhere: the first write into an array copies it."""
         return self._lift_result(result, foreign=True)
+
+    def _leaf_of(self, array: Any) -> tuple[tuple[Any], None]:
+        """Returns the tensor of an array for a tree; what the tree is for, as `ops.vjp`, may keep it beyond a write."""
+        if self.memory.shares:
+            self.memory.keep(array)
+        return (value(array),), None
 
     def array_of_leaf(self, leaf: Any) -> Any:
         """Returns an array of a leaf of a tree: a tensor, or what a transform put in its place."""

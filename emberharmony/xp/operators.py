@@ -151,6 +151,28 @@ def __setitem__(self, key, given):
     finally: @release()
 """
 """How a tensor is written into memory that no other array has; `Memory.write` does what this leaves out, and raises."""
+_SET_ANEW = """
+def __setitem__(self, key, given):
+    (guard)
+    @acquire()
+    try:
+        a = self._v
+        c = key.__class__
+        if (
+            self._links is None and a.__class__ is @type and (c is int or c is slice or c is tuple)
+            and @is_plain(key, a.shape) and (c is not tuple or None not in key)
+        ):
+            b = given._v if given.__class__ is @Array else given
+            if (
+                b.__class__ is @exact and b.dtype == a.dtype and @may_write(a, b)
+                or b.__class__ is float and @kinds[a.dtype] == "float" and @may_write(a)
+            ):
+                try: self._v = @write_into(a, key, b); return
+                except Exception: pass
+        @write(self, key, given)
+    finally: @release()
+"""
+"""The same where a write makes a new tensor of the library, which takes the memory of the old one."""
 _READ = """
 try:
     n = a.__class__ is @type and ({})
@@ -173,8 +195,8 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
         methods |= _methods(kit, _OPERATOR, name, op)
     for name, op in _UNARY.items():
         methods |= _methods(kit, _ONE, name, op)
-    if kit.backend.shares_memory:
-        methods |= _methods(kit, _SET, "setitem", "set_item")
+    if kit.writes:
+        methods |= _methods(kit, _SET if kit.backend.shares_memory else _SET_ANEW, "setitem", "set_item")
     return methods | _methods(kit, _GET, "getitem", "get_item")
 
 
@@ -190,11 +212,12 @@ def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[...,
         "scalar": "v.__class__ is not @exact and " if wraps else "",
         "wrapped": "$wrap(v)" if wraps else "v",
     }
-    if text not in (_GET, _SET):
+    if text not in (_GET, _SET, _SET_ANEW):
         parts["one"] = native_call(kit, spec, ["a"])
         for part, number in (("arrays", False), ("number", True)):
+            first = _own_memory_lines(kit, spec, number) if text is _IN_PLACE else []
             store = _store_line(kit, spec, number) if text is _IN_PLACE else ""
-            parts[part] = native_call(kit, spec, ["a", "b"], number, store)
+            parts[part] = native_call(kit, spec, ["a", "b"], number, first, store)
     return define(kit, fill_text(text, parts))
 
 
@@ -212,13 +235,41 @@ def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
     return f"if {' and '.join(tests)}: self._v = v; return self"
 
 
-def native_call(kit: Any, spec: OpSpec, names: list[str], number: bool = False, then: str = "") -> str:
+def _own_memory_lines(kit: Any, spec: OpSpec, number: bool) -> list[str]:
+    """Returns the lines of `x += y` that write into memory of the array alone, if the library has a function for it.
+
+    What that refuses, such as another shape, the lines after these compute; it raises before it writes.
+
+    Args:
+        number: whether the other operand is a number of Python.
+    """
+    function = kit.backend.in_place(fast_of(spec, kit.backend).native)
+    if function is None:
+        return []
+    op_globals.publish(**{kit.name_of(f"into_{spec.name}"): function})
+    tests = [f"not {kit.backend.recorded_test.format(name)}" for name in "ab"[: 2 - number]]
+    return [
+        f"if self._links is None and {' and '.join(tests)}:",
+        f"    try: @into_{spec.name}(a, b); return self",
+        "    except Exception: pass",
+    ]
+
+
+def native_call(
+    kit: Any,
+    spec: OpSpec,
+    names: list[str],
+    number: bool = False,
+    first: list[str] | tuple[()] = (),
+    then: str = "",
+) -> str:
     """Returns the lines that assign the result of an op to `v`, by the native function where that does the same.
 
     Args:
         names: the variables that hold the native tensors.
         number: whether the last of them holds a number of Python.
-        then: a line that follows the native function.
+        first: lines before the call of the native function.
+        then: a line that follows it.
     """
     otherwise = f"@_{spec.name}({', '.join(names)})"
     test = fast_test(kit, spec, names, number)
@@ -226,7 +277,7 @@ def native_call(kit: Any, spec: OpSpec, names: list[str], number: bool = False, 
     slow = [f"v = {otherwise}", *keep_lines(kit, arrays)]
     if test is None:
         return "\n".join(slow)
-    quick = [f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {otherwise}"]
+    quick = [*first, f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {otherwise}"]
     quick += [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, arrays), then]
     return "\n".join([f"if {test}:", *(f"    {line}" for line in quick), "else:", *(f"    {line}" for line in slow)])
 

@@ -51,6 +51,31 @@ def test_an_operator_in_place_changes_the_array_itself(name: str, xp: Any) -> No
     assert np.allclose(np.asarray(x), getattr(operator, name)(A, np.float32(2.0)))
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"])
+def test_an_operator_in_place_gives_what_the_operator_gives(name: str, xp: Any) -> None:
+    for dtype in ("bool", "int32", "uint8", "float32", "complex64"):
+        for other in (xp.asarray([[3, 1], [2, 3]], dtype=dtype), xp.asarray([1, 2], dtype=dtype), 2, 2.0):
+            x = xp.asarray([[1, 0], [5, 3]], dtype=dtype)
+            try:
+                wanted = getattr(operator, f"__{name}__")(x, other)
+            except TypeError:
+                continue
+            apply = getattr(operator, f"__i{name}__")
+            if (wanted.shape, wanted.dtype) == (x.shape, x.dtype):
+                assert apply(x, other) is x
+                assert np.array_equal(np.asarray(x), np.asarray(wanted), equal_nan=dtype == "complex64")
+
+
+def test_an_operator_in_place_leaves_the_memory_of_others(xp: Any) -> None:
+    x = xp.zeros(3)
+    before, given = x + 0.0, x.native
+    kept = xp._kit.ops.copy(given)
+    x += xp.ones(3)
+    first = x[0]
+    x += xp.ones(3)
+    assert (x.tolist(), float(first), before.tolist(), kept.tolist()) == ([2.0] * 3, 1.0, [0.0] * 3, [0.0] * 3)
+
+
 def test_an_operator_in_place_keeps_shape_and_dtype(xp: Any) -> None:
     x = xp.asarray([1.0, 2.0], dtype=xp.float32)
     x += xp.asarray([1.0, 2.0], dtype=xp.float64)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from emberharmony import ops
 from tests.sampling import PROFILE
 
 
@@ -96,6 +97,16 @@ def test_a_pullback_has_the_arguments_that_it_was_made_with(xp: Any) -> None:
     c[0] = 5.0
     assert [made.tolist() for made in pull(xp.ones(2))] == [[1.0, 1.0], [1.0, 2.0]]
     assert c.tolist() == [5.0, 1.0]
+
+
+def test_a_pullback_of_ops_keeps_the_arrays_of_a_tree(xp: Any) -> None:
+    x, y = xp.ones(2), xp.ones(2)
+    _, pull = ops.vjp(lambda tree: xp.sum(tree["x"] * tree["x"] * tree["y"]), {"x": x, "y": y})
+    x[0], y[1:] = 5.0, 7.0
+    x += 1.0
+    (cotangents,) = pull(xp.asarray(1.0))
+    assert (cotangents["x"].tolist(), cotangents["y"].tolist()) == ([2.0, 2.0], [1.0, 1.0])
+    assert (x.tolist(), y.tolist()) == ([6.0, 2.0], [1.0, 7.0])
 
 
 def test_what_was_written_into_a_traced_array_may_change_later(xp: Any, backend: str) -> None:

@@ -315,6 +315,32 @@ def test_threads_read_the_same_arrays_at_once(xp: Any) -> None:
     assert read == [[[i + 1.0] * 3 for i in range(100)]] * 4
 
 
+@pytest.mark.parametrize("key", [3, -4, (0, 2), (slice(None), -3), (0, 0, 0)], ids=str)
+def test_a_write_out_of_bounds_is_refused(key: Any, xp: Any) -> None:
+    x = xp.zeros((3, 2))
+    for given in 1.0, xp.ones(1):
+        with pytest.raises(IndexError):
+            x[key] = given
+    assert not bool(xp.any(x))
+
+
+@pytest.mark.parametrize(
+    "key", [1, -1, slice(1, None), slice(None, None, 2), (0, slice(None)), (slice(None), 1), (..., None)], ids=str
+)
+def test_a_write_has_the_shape_that_numpy_gives_it(key: Any, xp: Any) -> None:
+    for given in (2.5, np.full(1, 3.0, np.float32), np.ones((2, 3, 1), np.float32), np.ones((7, 2), np.float32)):
+        x, wanted = xp.zeros((3, 2), dtype=xp.float32), np.zeros((3, 2), np.float32)
+        new = given if isinstance(given, float) else xp.asarray(given)
+        try:
+            wanted[key] = given
+        except ValueError:
+            with pytest.raises(ValueError):
+                x[key] = new
+        else:
+            x[key] = new
+        assert np.array_equal(np.asarray(x), wanted)
+
+
 def test_put_along_axis_writes_into_the_array_as_numpy_does(xp: Any) -> None:
     x = xp.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     row = x[0, :]

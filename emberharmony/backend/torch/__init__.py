@@ -1,5 +1,6 @@
 """The PyTorch backend."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,12 @@ class TorchBackend(
         if in_functional_transform() or torch.compiler.is_compiling():
             return True
         return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+    @staticmethod
+    def in_place(native: Callable[..., Any]) -> Callable[..., Any] | None:
+        """Returns the method of tensors that does in place what a function of PyTorch does, such as `add_`."""
+        name = getattr(native, "__name__", "")
+        return getattr(torch.Tensor, f"{name}_", None) if getattr(torch, name, None) is native else None
 
     def may_write(self, *tensors: torch.Tensor) -> bool:
         """Returns whether no graph, transform or compiler records what is written."""
