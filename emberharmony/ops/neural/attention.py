@@ -19,7 +19,7 @@ from emberharmony.core.types import Tensor, TensorLike, Varying
 from emberharmony.ops.algebra.products import matmul
 from emberharmony.ops.arrays.creation import arange, tri
 from emberharmony.ops.arrays.indexing import get_item, where
-from emberharmony.ops.arrays.shape import concatenate, expand_dims, repeat, reshape, stack, swapaxes, transpose
+from emberharmony.ops.arrays.shape import concatenate, expand_dims, repeat, reshape, stack, swapaxes
 from emberharmony.ops.device import get_device, to_device
 from emberharmony.ops.dtype import dtype, finfo, inexact, option, result_type, widen
 from emberharmony.ops.elementwise.elementary import cos, sin, tanh
@@ -97,7 +97,8 @@ def dot_product_attention(
         common = result_type(query, key, value)
         query, key, value = cast(query, common), cast(key, common), cast(value, common)
     factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
-    logits = multiply(matmul(swapaxes(query, 1, 2), transpose(key, (0, 2, 3, 1))), factor)
+    # torch.compile (PyTorch 2.13) would take a permutation of the keys for the exchange of their last two axes.
+    logits = multiply(matmul(swapaxes(query, 1, 2), swapaxes(swapaxes(key, 1, 2), -1, -2)), factor)
     logits = widen(logits)
     if attn_logits_soft_cap is not None:
         cap = option("attn_logits_soft_cap", attn_logits_soft_cap, logits)

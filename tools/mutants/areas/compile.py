@@ -216,4 +216,22 @@ MUTANTS = [
         tests=(f"{OPS} -k as_a_whole_and_once --ember-backend numpy",),
         why="a rule that takes the call that it makes itself never ends, and nothing with a small sum is compiled",
     ),
+    Mutant(
+        name="attention-that-ignores-the-order-of-axes",
+        module="emberharmony/backend/torch/flow/attention_fusion.py",
+        function="UnfusedAttention.__call__",
+        original="keys.target is _ATEN.permute.default",
+        replacement="False",
+        tests=("tests/backend/torch/flow/test_attention_fusion.py -k keys_keep",),
+        why="a compiled product of attention is wrong where as many positions as heads are given",
+    ),
+    Mutant(
+        name="body-of-attention-permutes-the-keys",
+        module="emberharmony/ops/neural/attention.py",
+        function="dot_product_attention",
+        original="swapaxes(swapaxes(key, 1, 2), -1, -2)",
+        replacement="swapaxes(swapaxes(key, 1, 3), 1, 2)",
+        tests=("tests/backend/torch/flow/test_attention_fusion.py -k half_precision",),
+        why="torch.compile of an attention in half precision gives wrong numbers where positions equal heads",
+    ),
 ]

@@ -16,7 +16,7 @@ import traceback
 import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -25,10 +25,15 @@ from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
 from emberharmony.core import op_globals, selection
 from emberharmony.core.cells.cell import Cell
-from emberharmony.core.deferred import import_what_ops_reach
+from emberharmony.core.deferred import Deferred, import_what_ops_reach
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.trees.nodes import OF_CLASSES
+
+if TYPE_CHECKING:
+    from emberharmony.backend.torch.flow import attention_fusion
+else:
+    attention_fusion = Deferred("emberharmony.backend.torch.flow.attention_fusion")
 
 for _function in OF_CLASSES:
     # torch.compiler.assume_constant_result does the same, but it imports torch._dynamo, which takes seconds.
@@ -180,7 +185,14 @@ def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None =
 
 def _compile_whole(entry: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an entry compiled as a whole, which looks in each call only at what can change."""
-    compiled: Callable[..., Any] = torch.compile(entry, fullgraph=True, options={"guard_filter_fn": changing})
+    options = {"guard_filter_fn": changing, **attention_fusion.OPTIONS}
+    compiled: Callable[..., Any] = torch.compile(entry, fullgraph=True, options=options)
+    return compiled
+
+
+def _compile_parts(entry: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns an entry compiled in parts, between what cannot be compiled."""
+    compiled: Callable[..., Any] = torch.compile(entry, options=dict(attention_fusion.OPTIONS))
     return compiled
 
 
@@ -217,7 +229,7 @@ class TorchFunction:
         self._fn, self._bound, self._in_transform = fn, bound, in_transform
         entry = _shared_entry(fn, bound.variant)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
-        self._whole, self._parts = _compile_whole(entry), torch.compile(_entry(fn))
+        self._whole, self._parts = _compile_whole(entry), _compile_parts(_entry(fn))
         self._way, self._is_whole, self._has_moved = _WHOLE, False, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

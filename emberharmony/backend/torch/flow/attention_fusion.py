@@ -1,0 +1,46 @@
+"""A pass of Inductor that keeps it from taking products, a softmax and products for attention.
+
+Inductor (PyTorch 2.13) looks for attention by patterns that ignore in which order the axes of the keys are. It takes
+`permute(0, 2, 3, 1)` for the exchange of the last two, so a function that computes attention of (batch, keys, heads,
+width) gave wrong numbers where the number of keys is that of the heads, and could not be compiled where it is not.
+`ops.dot_product_attention` calls the fused kernel itself.
+"""
+
+from typing import Any
+
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
+
+_ATEN = torch.ops.aten
+_VIEWS = (_ATEN.view.default, _ATEN.expand.default, _ATEN.clone.default)
+
+
+class UnfusedAttention(CustomGraphPass):
+    """Puts an `expand` to its own shape behind each permutation whose result is multiplied.
+
+    No pattern of attention has one, and Inductor makes no code for it.
+    """
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        """Changes the graph."""
+        for product in graph.find_nodes(op="call_function", target=_ATEN.bmm.default):
+            keys = product.args[1]
+            while keys.target in _VIEWS:
+                keys = keys.args[0]
+            if keys.target is _ATEN.permute.default:
+                _expand(graph, keys)
+
+    def uuid(self) -> bytes:
+        """Returns what stands for this pass in the keys of Inductor's cache."""
+        return get_hash_for_files((__file__,))
+
+
+def _expand(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    with graph.inserting_after(node):
+        same = graph.call_function(_ATEN.expand.default, (node, [-1] * node.meta["val"].ndim))
+    same.meta.update(node.meta)
+    node.replace_all_uses_with(same, lambda user: user is not same)
+
+
+OPTIONS: dict[str, Any] = {"joint_custom_pre_pass": UnfusedAttention()}
+"""The options of `torch.compile` that add the pass."""
