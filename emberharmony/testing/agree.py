@@ -120,19 +120,19 @@ def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: flo
     if got.shape != want.shape:
         return f"got shape {got.shape}, but NumPy in float64 gives {want.shape}"
     name = {"complex64": "float32", "complex128": "float64"}.get(got.dtype.name, got.dtype.name)
-    usual = TOLERANCES.get(name, 0.0)
-    rtol, atol = usual if rtol is None else rtol, usual if atol is None else atol
+    usual_tolerance = TOLERANCES.get(name, 0.0)
+    rtol, atol = usual_tolerance if rtol is None else rtol, usual_tolerance if atol is None else atol
     if want.dtype.kind not in "fc" or got.dtype.kind not in "fcV":
         is_unequal = np.asarray(got != want)
         return f"{_example(got, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
-    wide_x = got.astype(want.dtype)
+    wide_result = got.astype(want.dtype)
     with np.errstate(all="ignore"):
-        same = (wide_x == want) | (np.isnan(wide_x) & np.isnan(want))
-        error = np.where(same, 0.0, np.abs(wide_x - want))
-        over = np.where(same, 0.0, np.nan_to_num(error - (atol + rtol * np.abs(want)), nan=np.inf))
-    if not over.size or over.max() <= 0:
+        is_equal = (wide_result == want) | (np.isnan(wide_result) & np.isnan(want))
+        error = np.where(is_equal, 0.0, np.abs(wide_result - want))
+        excess = np.where(is_equal, 0.0, np.nan_to_num(error - (atol + rtol * np.abs(want)), nan=np.inf))
+    if not excess.size or excess.max() <= 0:
         return ""
-    worst = int(np.argmax(over))
+    worst = int(np.argmax(excess))
     return f"{_example(got, want, worst)}, off by {error.reshape(-1)[worst]:.3g} (rtol {rtol:g}, atol {atol:g})"
 
 

@@ -133,17 +133,17 @@ class Call:
 
     def program(self, sample: Sample) -> str:
         """Returns the source of a program that makes the call and compares the result."""
-        written = f"{spell_op(sample.op)}({self.arguments(sample)})"
+        call_text = f"{spell_op(sample.op)}({self.arguments(sample)})"
         if self.raises is not None:
-            return _ERROR.format(call=written, error=self.raises.__name__)
+            return _ERROR.format(call=call_text, error=self.raises.__name__)
         try:
             expected = "" if sample.reference else source(self.oracle_result(sample))
         except Exception as error:  # noqa: BLE001  (the oracle may raise anything; the program says what failed)
-            expected, written = "", f"{written}  # the oracle raises {error!r}"
+            expected, call_text = "", f"{call_text}  # the oracle raises {error!r}"
         if not expected:
-            return f"got = {written}\nprint(got)\n"
+            return f"got = {call_text}\nprint(got)\n"
         return _VALUE.format(
-            call=written,
+            call=call_text,
             expected=expected,
             dtype=self.result,
             tolerance=self.tolerance,
@@ -153,12 +153,12 @@ class Call:
     def arguments(self, sample: Sample) -> str:
         """Returns the source of the arguments."""
         row = f"all_samples()[{sample.op!r}].cases[{self.case}]"
-        written = [_source_or_place(value, f"{row}.args[{i}]") for i, value in enumerate(self.args)]
-        written += [
+        argument_texts = [_source_or_place(value, f"{row}.args[{i}]") for i, value in enumerate(self.args)]
+        argument_texts += [
             f"{name}={_source_or_place(value, f'{row}.kwargs[{name!r}]')}" for name, value in self.kwargs.items()
         ]
-        written += [f"{name}={source(value)}" for name, value in self.options.items()]
-        return ", ".join(written)
+        argument_texts += [f"{name}={source(value)}" for name, value in self.options.items()]
+        return ", ".join(argument_texts)
 
 
 def _part(value: Any, part: slice) -> Any:

@@ -46,7 +46,7 @@ def non_contiguous(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
             call = call_of(sample, "non-contiguous", dtype, f"case {index}", item, index)
-            args = tuple(_as_strided(value) if at in roles else value for at, value in enumerate(call.args))
+            args = tuple(_as_strided(value) if position in roles else value for position, value in enumerate(call.args))
             if any(holds_view(value) for value in args):
                 yield Call(**{**vars(call), "args": args})
 
@@ -82,14 +82,14 @@ def promotion(sample: Sample) -> Iterator[Call]:
     for pair in _MIXED:
         if set(pair) - {"bool"} <= set(dtypes_of(sample)):
             for names in (pair, pair[::-1]):
-                common = promote(*map(as_dtype, names)).name
-                mixed = tuple(_cast_input(value, name) for value, name in zip(args, names, strict=True))
-                yield _promotion_call(sample, common, " and ".join(names), mixed)
+                common_dtype = promote(*map(as_dtype, names)).name
+                mixed_args = tuple(_cast_input(value, name) for value, name in zip(args, names, strict=True))
+                yield _promotion_call(sample, common_dtype, " and ".join(names), mixed_args)
     for name, kind in _NUMBERS:
         if name in dtypes_of(sample):
             number = kind(round(float(args[1][1]) * 4) / 4)
-            common = promote_weak(as_dtype(name), kind).name
-            yield _promotion_call(sample, common, f"{name} and a number", (_cast_input(args[0], name), number))
+            common_dtype = promote_weak(as_dtype(name), kind).name
+            yield _promotion_call(sample, common_dtype, f"{name} and a number", (_cast_input(args[0], name), number))
 
 
 def _promotion_call(sample: Sample, common: str, label: str, args: tuple[Any, ...]) -> Call:
@@ -110,7 +110,9 @@ def errors(sample: Sample) -> Iterator[Call]:
     if not sample.cases:
         return
     first, roles = sample.cases[0], tensor_roles(sample)
-    position = next((at for at, role in roles.items() if role != "Tensors" and at < len(first.args)), None)
+    position = next(
+        (position for position, role in roles.items() if role != "Tensors" and position < len(first.args)), None
+    )
     if position is not None:
         yield _error_call(
             sample, BackendMismatchError, "a foreign tensor", _replace_argument(first, position, Stranger())
@@ -122,10 +124,10 @@ def errors(sample: Sample) -> Iterator[Call]:
         if "uint8" in sample.integers and sample.result == "promoted":
             yield _error_call(sample, RangeError, "a number that does not fit", Case((np.ones(3, np.uint8), 300)))
     facts = OPS[sample.op].facts
-    refused = facts.refuses
+    refused_kinds = facts.refuses
     if not facts.takes and sample.elementwise and "complex refusals" not in sample.left_out:
-        refused = () if any(as_dtype(dtype).is_complex for dtype in sample.dtypes) else ("complex",)
-    for word in refused:
+        refused_kinds = () if any(as_dtype(dtype).is_complex for dtype in sample.dtypes) else ("complex",)
+    for word in refused_kinds:
         dtype = {"bool": "bool", "float": "float32", "complex": "complex64"}[word]
         wrong_args = tuple(
             np.asarray(value * 1j if word == "complex" else value, dtype) if isinstance(value, np.ndarray) else value

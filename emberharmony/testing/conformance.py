@@ -65,8 +65,8 @@ def with_device_tolerance(sample: Sample, call: Call) -> Call:
     That counts for results of float32 and complex64 of ops that multiply tensors, by themselves or in their bodies, and
     on a CPU in a block of `ops.precision` only: there a product that is off is wrong.
     """
-    narrow = {"float32", "complex64"} & set(call.result if isinstance(call.result, tuple) else (call.result,))
-    if not narrow or not call.tolerance or call.raises is not None:
+    narrow_dtypes = {"float32", "complex64"} & set(call.result if isinstance(call.result, tuple) else (call.result,))
+    if not narrow_dtypes or not call.tolerance or call.raises is not None:
         return call
     if not PrecisionBlock.is_open() and ops.get_default_device() == "cpu":
         return call
@@ -100,8 +100,8 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
         unsupported = str(refusal)
     except Exception as other:  # noqa: BLE001  (an untyped error is a failure, and the other checks must still run)
         failure = f"raises {type(other).__name__}: {other}"
-    written = snippet(sample, backend, call, failure) if failure else ""
-    return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, unsupported, written)
+    reproduction = snippet(sample, backend, call, failure) if failure else ""
+    return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, unsupported, reproduction)
 
 
 def _first_wrong(sample: Sample, call: Call, failure: str) -> tuple[Call, str]:

@@ -122,8 +122,8 @@ class Problem:
         self.places = [i for i, leaf in enumerate(self.leaves) if is_differentiable(leaf)]
         self.points = [_to_double(self.leaves[i]) for i in self.places]
         # MLX has no complex128, and an op of float64 and complex64 tensors computes in single precision.
-        single = not _has_dtype("complex128") and any(x.dtype.kind == "c" for x in self.points)
-        self.kinds = [_kind(x, "float32" if single and dtype == "float64" else dtype) for x in self.points]
+        is_single = not _has_dtype("complex128") and any(x.dtype.kind == "c" for x in self.points)
+        self.kinds = [_kind(x, "float32" if is_single and dtype == "float64" else dtype) for x in self.points]
         rng = np.random.default_rng(seed)
         self.u, self.w = ([_direction(rng, x) for x in self.points] for _ in range(2))
         outputs = self.flat(*self._primals(self.points))
@@ -131,7 +131,7 @@ class Problem:
         self.narrow = any(name not in ("float64", "complex128") for name in self.results)
         results = [_to_double(y) for y in outputs]
         self.finite = [np.isfinite(y) for y in results]
-        self.v = [np.where(known, _draw(rng, y), 0) for y, known in zip(results, self.finite, strict=True)]
+        self.v = [np.where(is_finite, _draw(rng, y), 0) for y, is_finite in zip(results, self.finite, strict=True)]
 
     def flat(self, *primals: Any) -> list[Any]:
         """Returns the differentiable results as a list, given the differentiable arguments."""
@@ -147,15 +147,15 @@ class Problem:
 
     def checks(self, order: int, mixed: bool = True) -> Iterator[Check]:
         """Yields the comparisons; none if no argument is differentiable or no result is finite."""
-        if not any(known.any() for known in self.finite) or not any(np.any(u) for u in self.u):
+        if not any(is_finite.any() for is_finite in self.finite) or not any(np.any(u) for u in self.u):
             return
         gradient, tangents = self.gradient(self.points), self._forward()
         first, scale = _dot(gradient, self.u), _size(gradient, self.u)
         with self._reference():
-            least = 1e-6 * _size(self.v, self._values(self.points)) + _LEAST
+            smallest_step = 1e-6 * _size(self.v, self._values(self.points)) + _LEAST
             numeric = self._difference(lambda x: _dot(self.v, self._values(x)), self.u)
-        yield Check(FIRST, first, numeric, scale + abs(numeric) + least)
-        yield Check("forward against reverse mode", _dot(self.v, tangents), first, scale + least)
+        yield Check(FIRST, first, numeric, scale + abs(numeric) + smallest_step)
+        yield Check("forward against reverse mode", _dot(self.v, tangents), first, scale + smallest_step)
         if order > 1:
             second = self._second()
             if self.narrow:
@@ -163,7 +163,7 @@ class Problem:
                     numeric = self._mixed_difference()
             else:
                 numeric = self._difference(lambda x: _dot(self.gradient(x), self.w), self.u)
-            scale = _size(second, self.u) + abs(numeric) + 1e-5 * _size(gradient, self.w) + least
+            scale = _size(second, self.u) + abs(numeric) + 1e-5 * _size(gradient, self.w) + smallest_step
             yield Check("the second order", _dot(second, self.u), numeric, scale)
             if mixed:
                 yield Check(
@@ -230,7 +230,7 @@ class Problem:
 
     def _finite_results(self, results: Sequence[Any]) -> Arrays:
         """Returns results as host arrays, with zeros where the results at the unchanged point are not finite."""
-        return [np.where(known, y, 0) for y, known in zip(_host(results), self.finite, strict=True)]
+        return [np.where(is_finite, y, 0) for y, is_finite in zip(_host(results), self.finite, strict=True)]
 
     def _primals(self, arrays: Arrays) -> list[Any]:
         return _tensors(arrays, self.kinds)
@@ -238,21 +238,21 @@ class Problem:
     def _difference(self, value: Callable[[Arrays], float], direction: Arrays) -> float:
         """Returns the derivative of `value` along a direction, by central differences of fourth order."""
 
-        def at(t: float) -> float:
+        def function_at(t: float) -> float:
             return value([x + t * d for x, d in zip(self.points, direction, strict=True)])
 
         h = _STEP
-        return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+        return (8 * (function_at(h) - function_at(-h)) - (function_at(2 * h) - function_at(-2 * h))) / (12 * h)
 
     def _mixed_difference(self) -> float:
         """Returns the second derivative along `u` and `w` from function values; it is accurate to single precision."""
 
-        def at(s: float, t: float) -> float:
+        def function_at(s: float, t: float) -> float:
             points = [x + s * d + t * e for x, d, e in zip(self.points, self.u, self.w, strict=True)]
             return _dot(self.v, self._values(points))
 
         h = 10 * _STEP  # a larger step, because rounding errors are divided by its square
-        return (at(h, h) - at(h, -h) - at(-h, h) + at(-h, -h)) / (4 * h * h)
+        return (function_at(h, h) - function_at(h, -h) - function_at(-h, h) + function_at(-h, -h)) / (4 * h * h)
 
     @contextlib.contextmanager
     def _reference(self) -> Iterator[None]:
@@ -291,7 +291,7 @@ def _require_dtypes(tensors: Sequence[Any], wanted: Sequence[str], what: str) ->
 
 
 def _has_dtype(dtype: str) -> bool:
-    return any(known.name == dtype for known in current().dtypes.available)
+    return any(available_dtype.name == dtype for available_dtype in current().dtypes.available)
 
 
 def _to_double(x: Any) -> Array:
@@ -302,8 +302,8 @@ def _to_double(x: Any) -> Array:
 def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
     def tensor(array: Array, name: str) -> Any:
         # NumPy has no bfloat16 of its own, so the backend makes it.
-        converted = ops.convert_to_tensor(array.astype("float32" if name == "bfloat16" else name))
-        return ops.cast(converted, "bfloat16") if name == "bfloat16" else converted
+        tensor = ops.convert_to_tensor(array.astype("float32" if name == "bfloat16" else name))
+        return ops.cast(tensor, "bfloat16") if name == "bfloat16" else tensor
 
     return list(map(tensor, arrays, dtypes))
 

@@ -53,13 +53,13 @@ class GradientCall(Call):
 
     def _compare(self, function: Callable[..., Any]) -> float:
         problem = Problem(lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype)
-        admitted, worst = problem.allowed_error(), 0.0
+        admitted, largest_error = problem.allowed_error(), 0.0
         for check in problem.checks(self.order, self.mixed):
-            worst = max(worst, check.error / admitted)
+            largest_error = max(largest_error, check.error / admitted)
             if not check.error <= admitted:
                 message = f"{check.name}: {check} (tolerance {admitted:.2g})"
                 raise DisagreementError(message, check.error / admitted)
-        return worst
+        return largest_error
 
     def program(self, sample: Sample) -> str:
         """Returns the Python program of this check."""
@@ -91,6 +91,6 @@ def gradients(sample: Sample) -> Iterator[Call]:
     for i, item in enumerate(row.cases or sample.cases):
         if i not in row.skipped:
             order = 1 if i in row.once else 2
-            args = tuple(np.asarray(x).tolist() if at in row.host else x for at, x in enumerate(item.args))
-            mixed = current().name not in row.unmixed
-            yield GradientCall("gradient", dtype, f"case {i}", args, item.kwargs, case=i, order=order, mixed=mixed)
+            args = tuple(np.asarray(x).tolist() if position in row.host else x for position, x in enumerate(item.args))
+            is_mixed = current().name not in row.unmixed
+            yield GradientCall("gradient", dtype, f"case {i}", args, item.kwargs, case=i, order=order, mixed=is_mixed)

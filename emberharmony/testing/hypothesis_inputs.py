@@ -73,14 +73,14 @@ def _calls(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
     dtype = draw(st.sampled_from((*sample.dtypes, *sample.integers)))
     index = draw(st.sampled_from(_cases(sample)))
     item = sample.cases[index]
-    narrow = as_dtype(dtype).bits == 16
+    is_narrow = as_dtype(dtype).bits == 16
     shapes = [value.shape if _is_redrawn(value) else () for value in item.args]
     if sample.elementwise:
         shapes = list(
             draw(hnp.mutually_broadcastable_shapes(num_shapes=len(item.args), max_dims=3, min_side=0, max_side=4))[0]
         )
     args = [
-        draw(_arrays_like(value, shape, narrow)) if _is_redrawn(value) else value
+        draw(_arrays_like(value, shape, is_narrow)) if _is_redrawn(value) else value
         for value, shape in zip(item.args, shapes, strict=True)
     ]
     return dtype, index, Case(tuple(args), item.kwargs)

@@ -24,15 +24,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declares the marks, so that `--strict-markers` accepts them."""
-    for mark, does in (("ember_skip", "skip"), ("ember_xfail", "expect the failure of")):
-        config.addinivalue_line("markers", f"{mark}(backend, reason): {does} a test with ember_backend on this backend")
+    for marker, does in (("ember_skip", "skip"), ("ember_xfail", "expect the failure of")):
+        config.addinivalue_line(
+            "markers", f"{marker}(backend, reason): {does} a test with ember_backend on this backend"
+        )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrizes tests that use `ember_backend`, with a skip or an expected failure where a mark asks for it."""
     if "ember_backend" not in metafunc.fixturenames:
         return
-    skipped = _reasons(metafunc.definition, "ember_skip")
+    skip_reasons = _reasons(metafunc.definition, "ember_skip")
     failing = _reasons(metafunc.definition, "ember_xfail")
     metafunc.parametrize(
         "ember_backend",
@@ -40,7 +42,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param(
                 name,
                 marks=[
-                    *(pytest.mark.skip(reason=reason) for reason in skipped.get(name, ())),
+                    *(pytest.mark.skip(reason=reason) for reason in skip_reasons.get(name, ())),
                     *(pytest.mark.xfail(reason=reason) for reason in failing.get(name, ())),
                 ],
             )
@@ -111,11 +113,11 @@ def ember_backend(request: pytest.FixtureRequest) -> Iterator[str]:
     from emberharmony import ops
 
     stash = request.config.stash
-    former = stash.get(FORMER, "") or ops.get_backend()
+    former_backend = stash.get(FORMER, "") or ops.get_backend()
     stash[FORMER] = ""
     _activate(request.param)
     yield request.param
-    stash[FORMER] = former
+    stash[FORMER] = former_backend
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -138,10 +140,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _restore(config: pytest.Config) -> None:
-    former = config.stash.get(FORMER, "")
-    if former:
+    former_backend = config.stash.get(FORMER, "")
+    if former_backend:
         config.stash[FORMER] = ""
-        _activate(former)
+        _activate(former_backend)
 
 
 def _activate(name: str) -> None:

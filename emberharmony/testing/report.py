@@ -43,7 +43,9 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
         "quick": quick,
         "backends": {name: load(name).version for name in backends},
         "precision": {name: load(name).product_precision() for name in backends},
-        "ops": [_entry(samples[op], load(name), mine) for (op, name), mine in by_op_and_backend.items()],
+        "ops": [
+            _entry(samples[op], load(name), own_outcomes) for (op, name), own_outcomes in by_op_and_backend.items()
+        ],
     }
 
 
@@ -58,7 +60,7 @@ def _entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[s
         entry["calls"] += 1
         entry["failures"] += bool(outcome.failure)
         entry["unsupported"] += bool(outcome.unsupported)
-    worst = max((outcome.error for outcome in outcomes if outcome.check != "gradient"), default=0.0)
+    largest_error = max((outcome.error for outcome in outcomes if outcome.check != "gradient"), default=0.0)
     return {
         "op": row.op,
         "category": OPS[row.op].category,
@@ -68,7 +70,7 @@ def _entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[s
         "values": "by tests" if row.reference else "by oracle",
         "dtypes": list(dict.fromkeys(o.dtype for o in outcomes if not o.unsupported and o.check != "error")),
         "tolerance": row.tolerance,
-        "worst": float(f"{worst:.3g}") if math.isfinite(worst) else None,
+        "worst": float(f"{largest_error:.3g}") if math.isfinite(largest_error) else None,
         "checks": checks,
         "refused": [] if kind == "unsupported" else reasons,
         "failures": [
@@ -81,11 +83,11 @@ def _entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[s
 
 def totals(report: Report, backend: str) -> dict[str, int]:
     """Returns a backend's number of ops by status, of all ops, of calls and of failures."""
-    mine = [entry for entry in report["ops"] if entry["backend"] == backend]
-    counts = {kind: sum(entry["status"] == kind for entry in mine) for kind in KINDS}
-    counts["ops"] = len(mine)
-    counts["calls"] = sum(check["calls"] for entry in mine for check in entry["checks"].values())
-    counts["failures"] = sum(len(entry["failures"]) for entry in mine)
+    backend_entries = [entry for entry in report["ops"] if entry["backend"] == backend]
+    counts = {kind: sum(entry["status"] == kind for entry in backend_entries) for kind in KINDS}
+    counts["ops"] = len(backend_entries)
+    counts["calls"] = sum(check["calls"] for entry in backend_entries for check in entry["checks"].values())
+    counts["failures"] = sum(len(entry["failures"]) for entry in backend_entries)
     return counts
 
 
@@ -93,14 +95,14 @@ def condense(report: Report) -> dict[str, Any]:
     """Returns the totals of each backend, its unsupported ops and its failures, without programs that show them."""
     summaries = {}
     for name in report["backends"]:
-        mine = [entry for entry in report["ops"] if entry["backend"] == name]
+        backend_entries = [entry for entry in report["ops"] if entry["backend"] == name]
         failures = [
             {"op": entry["op"], **{key: failure[key] for key in ("check", "dtype", "label", "failure")}}
-            for entry in mine
+            for entry in backend_entries
             for failure in entry["failures"]
         ]
-        lacking = [entry["op"] for entry in mine if entry["status"] == "unsupported"]
-        summaries[name] = {**totals(report, name), "lacking": lacking, "failing": failures}
+        unsupported_ops = [entry["op"] for entry in backend_entries if entry["status"] == "unsupported"]
+        summaries[name] = {**totals(report, name), "lacking": unsupported_ops, "failing": failures}
     return {"quick": report["quick"], "precision": report["precision"], "backends": summaries}
 
 
@@ -153,16 +155,18 @@ def as_html(report: Report) -> str:
     by_op: dict[str, dict[str, Any]] = {}
     for entry in report["ops"]:
         by_op.setdefault(entry["op"], {})[entry["backend"]] = entry
-    counted = {name: totals(report, name) for name in names}
+    totals_by_backend = {name: totals(report, name) for name in names}
     failures = "".join(_failure_rows(entry) for entry in report["ops"] if entry["failures"])
     return _PAGE.format(
         backends=html.escape(", ".join(f"{name} {version}" for name, version in report["backends"].items())),
         version=report["emberharmony"],
         quick=", quick run" if report["quick"] else "",
-        totals="\n".join(f"<tr><td>{n}{''.join(f'<td>{c}' for c in counted[n].values())}</tr>" for n in names),
+        totals="\n".join(
+            f"<tr><td>{n}{''.join(f'<td>{c}' for c in totals_by_backend[n].values())}</tr>" for n in names
+        ),
         failures=failures or "<p>None.</p>",
         heads="".join(f"<th>{name}<th>gradient" for name in names),
-        rows="\n".join(f"<tr><td><code>{op}</code>{_cells(of, names)}</tr>" for op, of in by_op.items()),
+        rows="\n".join(f"<tr><td><code>{op}</code>{_cells(outcomes, names)}</tr>" for op, outcomes in by_op.items()),
     )
 
 

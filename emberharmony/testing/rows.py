@@ -47,8 +47,8 @@ def call_of(sample: Sample, check: str, dtype: str, label: str, item: Case, inde
     casts_floats = not sample.fixed
     args = in_dtype(item.args, dtype, casts_floats)
     kwargs = {name: in_dtype(value, dtype, casts_floats) for name, value in item.kwargs.items()}
-    single = sample.narrows and "complex128" not in current().dtypes.available
-    result = result_dtype(sample, "float32" if single and dtype == "float64" else dtype)
+    is_single = sample.narrows and "complex128" not in current().dtypes.available
+    result = result_dtype(sample, "float32" if is_single and dtype == "float64" else dtype)
     options = {"dtype": dtype} if sample.named else {}
     return Call(
         check, dtype, label, args, kwargs, result, sample.tolerance, error_of_missing_dtype(result), index, options

@@ -110,8 +110,8 @@ class Sample:
             ValueError: if `left_out` has an unknown one.
         """
         if self.elementwise is None:
-            called = bool(self.cases and (self.dtypes or self.integers))
-            object.__setattr__(self, "elementwise", called and self.op in OPS and OPS[self.op].facts.elementwise)
+            has_calls = bool(self.cases and (self.dtypes or self.integers))
+            object.__setattr__(self, "elementwise", has_calls and self.op in OPS and OPS[self.op].facts.elementwise)
         if not self.result:
             object.__setattr__(self, "result", (OPS[self.op].facts.gives if self.op in OPS else "") or "promoted")
         if unknown := set(self.left_out) - set(LEFT_OUT):
@@ -241,22 +241,22 @@ def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> floa
     if dtype not in EPSILON:
         return 0.0 if np.array_equal(actual, wanted) else float("inf")
     wide_dtype = np.complex128 if actual.dtype.kind == "c" or wanted.dtype.kind == "c" else np.float64
-    got, wanted = actual.astype(wide_dtype), wanted.astype(wide_dtype)
+    wide_actual, wanted = actual.astype(wide_dtype), wanted.astype(wide_dtype)
     with np.errstate(all="ignore"):
-        if not np.array_equal(np.isnan(got), np.isnan(wanted)):
+        if not np.array_equal(np.isnan(wide_actual), np.isnan(wanted)):
             return float("inf")
         infinite = ~np.isfinite(wanted) & ~np.isnan(wanted)
         if infinite.any() and wide_dtype is np.complex128:  # compare the parts: one may be finite, and has an error
-            ends, other = (np.stack([z[infinite].real, z[infinite].imag]) for z in (got, wanted))
+            ends, other = (np.stack([z[infinite].real, z[infinite].imag]) for z in (wide_actual, wanted))
             return max(
                 error_in_eps(ends.astype(actual.real.dtype), other, actual.real.dtype.name, floor),
                 error_in_eps(actual[~infinite], wanted[~infinite], dtype, floor),
             )
         finite = np.isfinite(wanted)
-        if not np.array_equal(got[infinite], wanted[infinite]):
+        if not np.array_equal(wide_actual[infinite], wanted[infinite]):
             return float("inf")
         scale = EPSILON[dtype] * np.maximum(np.abs(wanted[finite]), max(floor, TINY.get(dtype, 2.0**-1022)))
         # A difference of 0 counts as no error even if the scale is 0.
-        deviation = np.abs(got[finite] - wanted[finite])
+        deviation = np.abs(wide_actual[finite] - wanted[finite])
         errors = np.where(deviation == 0, 0.0, deviation / scale)
     return float(errors.max()) if errors.size else 0.0

@@ -34,8 +34,8 @@ IMPORTS = {
 
 def imports(program: str, known: Mapping[str, str] = IMPORTS) -> str:
     """Returns the import lines that a program needs."""
-    used = [line for mark, line in known.items() if re.search(rf"(?<![\w.]){re.escape(mark)}", program)]
-    return ALWAYS + "".join(f"{line}\n" for line in used)
+    import_lines = [line for pattern, line in known.items() if re.search(rf"(?<![\w.]){re.escape(pattern)}", program)]
+    return ALWAYS + "".join(f"{line}\n" for line in import_lines)
 
 
 def snippet(sample: Sample, backend: str, call: Call, failure: str) -> str:

@@ -49,8 +49,8 @@ def empty_axes(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample)[:1]:
         for index, item in enumerate(sample.cases):
             for length in sorted(_lengths(item.args)):
-                cut = Case(_empty_axes(item.args, length), item.kwargs)
-                call = call_of(sample, "empty", dtype, f"case {index} without {length}", cut, index)
+                empty_case = Case(_empty_axes(item.args, length), item.kwargs)
+                call = call_of(sample, "empty", dtype, f"case {index} without {length}", empty_case, index)
                 if _has_answer(call, sample):
                     refusal = _REFUSAL if "results of empty axes" in sample.left_out else ()
                     yield dataclasses.replace(call, may_refuse=refusal)
@@ -114,8 +114,8 @@ def read_as(sample: Sample) -> Iterator[Call]:
         for index, item in enumerate(sample.cases):
             if item.args and _is_floating(item.args[0]) and "dtype" not in item.kwargs:
                 first = np.resize(np.array(numbers), item.args[0].shape)
-                varied = Case((first, *item.args[1:]), item.kwargs)
-                call = call_of(sample, "dtype", source_dtype, f"case {index} as {wanted}", varied, index)
+                varied_case = Case((first, *item.args[1:]), item.kwargs)
+                call = call_of(sample, "dtype", source_dtype, f"case {index} as {wanted}", varied_case, index)
                 if len(item.args) <= list(parameters).index("dtype"):
                     yield dataclasses.replace(
                         call,

@@ -56,8 +56,8 @@ def allowance(op: str) -> Allowed:
     """Returns the error that is allowed for an op."""
     row = rows().get(op)
     if row is None or row.reference:
-        whole = op in OPS and OPS[op].category in ("comparison", "sorting", "bitwise")
-        return Allowed(MARGIN * _USUAL, 1.0, False, whole)
+        is_exact_category = op in OPS and OPS[op].category in ("comparison", "sorting", "bitwise")
+        return Allowed(MARGIN * _USUAL, 1.0, False, is_exact_category)
     if not row.tolerance:
         return Allowed(1.0, 0.0, True, op not in EDGES)
     return Allowed(MARGIN * row.tolerance, row.floor, _is_elementwise(op), False)
@@ -79,17 +79,17 @@ def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
         parts = [part(x) if isinstance(x, np.ndarray) else x for x in args]
         return row.oracle(*parts, **kwargs)
 
-    def some(x: Array) -> Array:
+    def part_of(x: Array) -> Array:
         return x.reshape(-1)[::-2][1:].copy()
 
     try:
         with np.errstate(all="ignore"):
-            whole, part = call(lambda x: x), call(some)
+            whole_result, part = call(lambda x: x), call(part_of)
     except Exception:  # noqa: BLE001  (an oracle may raise anything for a vector)
         return False
-    if isinstance(whole, (tuple, list)) or np.shape(whole) != arrays[0].shape:
+    if isinstance(whole_result, (tuple, list)) or np.shape(whole_result) != arrays[0].shape:
         return False
-    wanted = some(np.asarray(whole))
+    wanted = part_of(np.asarray(whole_result))
     return np.shape(part) == wanted.shape and np.allclose(part, wanted, 1e-12, 0.0, equal_nan=True)
 
 
@@ -111,19 +111,19 @@ def reach(record: Record) -> float:
     row = rows().get(record.op)
     if row is None or not row.floor or not row.tolerance or not _is_elementwise(record.op):
         return 0.0
-    most = 0.0
+    largest_reach = 0.0
     with np.errstate(all="ignore"):
         for host in record.given():
             for part in host.parts(PART) if host.dtype in EPSILON else ():
-                most = max(most, _most(part))
-    return most
+                largest_reach = max(largest_reach, _most(part))
+    return largest_reach
 
 
 def _most(part: Array) -> float:
     """Returns the largest magnitude of a finite number in a vector; 0 if there is none."""
     size = np.abs(part)
-    most = float(size.max())
-    return most if math.isfinite(most) else float(np.max(size[np.isfinite(size)], initial=0.0))
+    largest = float(size.max())
+    return largest if math.isfinite(largest) else float(np.max(size[np.isfinite(size)], initial=0.0))
 
 
 class Bounds:
@@ -173,31 +173,33 @@ class Bounds:
         if got.dtype not in EPSILON:
             if op in EDGES and got.shape == want.shape and np.any(spare):
                 return 0.0
-            same = got.shape == want.shape and all(
+            is_same_shape = got.shape == want.shape and all(
                 np.array_equal(x, y) for x, y in zip(got.parts(PART), want.parts(PART), strict=True)
             )
-            return 0.0 if same else math.inf
+            return 0.0 if is_same_shape else math.inf
         if not got.size:
             return 0.0
         with np.errstate(all="ignore"):
-            most = max(_most(part) for part in want.parts(PART))
+            largest_size = max(_most(part) for part in want.parts(PART))
             if not bound.exact:
                 spare = _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
             else:
                 spare = 0.0
-            low = min(bound.floor, max(most, reached))
+            low = min(bound.floor, max(largest_size, reached))
             unit = self._share * bound.eps * (1.0 if bound.each else of) * EPSILON[got.dtype]
             tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest(got.dtype)
-            worst, start = 0.0, 0
+            worst_units, start = 0.0, 0
             spare = spare.reshape(-1) if np.ndim(spare) else spare
             for values, wanted in zip(got.parts(PART), want.parts(PART), strict=True):
-                more = spare[start : start + PART] if np.ndim(spare) else spare
+                spare_part = spare[start : start + PART] if np.ndim(spare) else spare
                 start += PART
-                units = _units(values, wanted, bound.each, most, low, unit, tiny + more)
-                if not math.isfinite(units) or most > limit:
-                    units = _error_with_nonfinite(values, wanted, bound.each, most, low, unit, tiny + more, limit)
-                worst = max(worst, units)
-        return worst
+                units = _units(values, wanted, bound.each, largest_size, low, unit, tiny + spare_part)
+                if not math.isfinite(units) or largest_size > limit:
+                    units = _error_with_nonfinite(
+                        values, wanted, bound.each, largest_size, low, unit, tiny + spare_part, limit
+                    )
+                worst_units = max(worst_units, units)
+        return worst_units
 
 
 def _units(values: Array, wanted: Array, each: bool, most: float, low: float, unit: float, spare: Any) -> float:
@@ -216,14 +218,16 @@ def _error_with_nonfinite(
     if values.dtype.kind in "fc":
         kind = np.complex128 if values.dtype.kind == "c" else np.float64
         values = values.astype(kind)
-    same = (values == wanted) | (np.isnan(values) & np.isnan(wanted))
-    if same.all():
+    is_equal = (values == wanted) | (np.isnan(values) & np.isnan(wanted))
+    if is_equal.all():
         return 0.0
-    deviation = np.where(same, 0.0, np.abs(values - wanted))
-    over = (np.abs(wanted) > limit) & ~np.isfinite(values)  # the result is too large for the dtype on every side
+    deviation = np.where(is_equal, 0.0, np.abs(values - wanted))
+    is_too_large = (np.abs(wanted) > limit) & ~np.isfinite(
+        values
+    )  # the result is too large for the dtype on every side
     if wanted.dtype.kind == values.dtype.kind == "f":
-        over &= np.signbit(wanted) == np.signbit(values)
-    deviation = np.where(over & ~np.isnan(values) & ~np.isnan(wanted), 0.0, deviation)
+        is_too_large &= np.signbit(wanted) == np.signbit(values)
+    deviation = np.where(is_too_large & ~np.isnan(values) & ~np.isnan(wanted), 0.0, deviation)
     size = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
     units = deviation / (unit * np.maximum(size if each else most, low) + spare)
     return float(np.where(np.isnan(deviation) | np.isinf(deviation), math.inf, units).max())

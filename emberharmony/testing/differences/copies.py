@@ -66,9 +66,9 @@ class Copies:
         copied.__qualname__, copied.__module__ = fn.__qualname__, fn.__module__
         copied.__defaults__ = None if fn.__defaults__ is None else tuple(map(self.of, fn.__defaults__))
         copied.__kwdefaults__ = None if fn.__kwdefaults__ is None else self.of(fn.__kwdefaults__)
-        for cell, old in zip(cells, fn.__closure__ or (), strict=True):
-            if _is_set(old):
-                cell.cell_contents = self.of(old.cell_contents)
+        for cell, old_cell in zip(cells, fn.__closure__ or (), strict=True):
+            if _is_set(old_cell):
+                cell.cell_contents = self.of(old_cell.cell_contents)
         for name in names:
             value = fn.__globals__[name]
             if not isinstance(value, FunctionType) or value.__globals__ is fn.__globals__:

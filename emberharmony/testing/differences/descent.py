@@ -58,14 +58,14 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
     if not spec.composite:
         return None
     calls: list[tuple[str, float]] = []
-    wrong: list[Record] = []
+    wrong_records: list[Record] = []
 
     def tell(inner: Record) -> None:
         with contextlib.suppress(NotJudgedError):
             error = judge.judge(inner).error
             calls.append((inner.op, error))
             if not error <= 1:
-                wrong.append(inner)
+                wrong_records.append(inner)
                 raise Stopped
         if len(calls) >= _MOST:
             raise Stopped
@@ -78,8 +78,8 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
         watch = _Inner(tell)
         with contextlib.suppress(Stopped, LookupError):
             made_again(record, backend, function if function is spec.function else _as_call(watch, function), watch)
-        if wrong:
-            return Inside(calls, wrong[0], watch.around.get(id(wrong[0]), ()))
+        if wrong_records:
+            return Inside(calls, wrong_records[0], watch.around.get(id(wrong_records[0]), ()))
         if calls:
             break
     return Inside(calls, None, ()) if calls else None

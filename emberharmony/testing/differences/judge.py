@@ -146,35 +146,37 @@ class Judge:
             return _EQUAL
         first, second = one.results(), other.results()
         # Most calls return one tensor, which the same object stands for.
-        same = one.result is other.result or one.numbers() == other.numbers()
-        why = describe_mismatch(first, second) or ("" if same else "the numbers returned differ")
+        is_same_result = one.result is other.result or one.numbers() == other.numbers()
+        why = describe_mismatch(first, second) or ("" if is_same_result else "the numbers returned differ")
         if why:
             return Difference(math.inf, math.inf, why)
         bounds, bound = self._bounds, allowance(one.op)
-        worst = most = of = 0.0
+        worst_error = largest_gap = unit_size = 0.0
         looked_into = []
         for a, b in zip(first, second, strict=True):
             x = distance(a, b, bound.each, _distance_moved(one, other, a))
             if not x.share:
                 continue
-            most = max(most, x.share)
-            of = of or (1.0 if bound.each else length(one))
+            largest_gap = max(largest_gap, x.share)
+            unit_size = unit_size or (1.0 if bound.each else length(one))
             if a.dtype not in EPSILON or not math.isfinite(x.share):
                 looked_into.append((a, b))
             elif not bound.each:
-                worst = max(worst, x.share / bounds.relative(one.op, a.dtype, of))
+                worst_error = max(worst_error, x.share / bounds.relative(one.op, a.dtype, unit_size))
             elif not bounds.covers(one.op, a.dtype, x.most, x.most / x.share) and x.relative(a, b) > bounds.relative(
-                one.op, a.dtype, of
+                one.op, a.dtype, unit_size
             ):
                 looked_into.append((a, b))
-        if not most:
+        if not largest_gap:
             return _EQUAL
-        if (worst > 1 or looked_into) and explain and explains(one, other, most):
-            return Difference(math.inf, most, explained=True)
+        if (worst_error > 1 or looked_into) and explain and explains(one, other, largest_gap):
+            return Difference(math.inf, largest_gap, explained=True)
         if looked_into:
-            reached = reach(one)
-            worst = max(worst, *(bounds.units(one.op, a, b, of, reached) for a, b in looked_into))
-        return Difference(worst, most)
+            rounding_reach = reach(one)
+            worst_error = max(
+                worst_error, *(bounds.units(one.op, a, b, unit_size, rounding_reach) for a, b in looked_into)
+            )
+        return Difference(worst_error, largest_gap)
 
     def judge(self, record: Record, kinds: bool = True) -> Judged:
         """Returns the error of a call in units of the allowed one.
@@ -207,7 +209,7 @@ class Judge:
         unlikely = self._kinds(record) if kinds else ""
         if unlikely:
             return Judged(math.inf, "NumPy", unlikely)
-        by = "NumPy in float64"
+        reference_name = "NumPy in float64"
         if deviations:
             error = min(error, self._beyond_rounding(record, wanted))
         if not error <= 1:
@@ -216,7 +218,7 @@ class Judge:
                 self.fallbacks.add(record.op)
             else:
                 return Judged(min(oracle, error) if oracle <= 1 else error, ORACLE)
-        return Judged(error, by, why)
+        return Judged(error, reference_name, why)
 
     def _units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
         wanted = Host(want, want.dtype.name)
@@ -230,18 +232,18 @@ class Judge:
             change: by which share of themselves the floating inputs are changed.
             seed: draws the signs of the changes.
         """
-        wide = record.op not in _AS_GIVEN and not draws(OPS[record.op])
+        is_wide = record.op not in _AS_GIVEN and not draws(OPS[record.op])
         noise = np.random.default_rng(seed)
 
         def tensor(place: int) -> Any:
             host = record.tensors[place]
-            values = host.wide() if wide else host.exact()
+            values = host.wide() if is_wide else host.exact()
             if change and values.dtype.kind in "fc":
                 values = values * (1.0 + change * np.where(noise.random(values.shape) < 0.5, -1.0, 1.0))
             return np.asarray(values)
 
         def dtype(name: str) -> Any:
-            return as_dtype(_WIDE.get(name, name) if wide else name)
+            return as_dtype(_WIDE.get(name, name) if is_wide else name)
 
         return [np.asarray(x) for x in self._results_of(record, tensor, dtype)]
 
@@ -286,10 +288,10 @@ class Judge:
         spares: list[Any] = [0.0] * len(wanted)
         for seed in range(_CHANGES):
             try:
-                moved = self.reference(record, change, seed)
+                moved_results = self.reference(record, change, seed)
             except NotJudgedError:
                 return math.inf
-            for place, (want, other) in enumerate(zip(wanted, moved, strict=True)):
+            for place, (want, other) in enumerate(zip(wanted, moved_results, strict=True)):
                 with np.errstate(all="ignore"):
                     deviation: Any = np.abs(
                         np.subtract(want, other, dtype=None if want.dtype.kind == "c" else np.float64)
@@ -312,11 +314,11 @@ class Judge:
     def condition(self, record: Record) -> float:
         """Returns how much the op enlarges relative errors of its inputs, by one change of them; NaN if unknown."""
         try:
-            wanted, moved = self.reference(record), self.reference(record, 2.0**-26)
+            wanted, moved_results = self.reference(record), self.reference(record, 2.0**-26)
         except NotJudgedError:
             return math.nan
-        grown = [share(a, b) / 2.0**-26 for a, b in zip(wanted, moved, strict=True) if a.dtype.kind in "fc"]
-        return max(grown, default=math.nan)
+        growths = [share(a, b) / 2.0**-26 for a, b in zip(wanted, moved_results, strict=True) if a.dtype.kind in "fc"]
+        return max(growths, default=math.nan)
 
     def _by_oracle(self, record: Record) -> float | None:
         """Returns the error against the oracle of the op's row; None if there is none that takes these arguments."""
@@ -326,9 +328,9 @@ class Judge:
         try:
             args = decode(record.args, lambda place: record.tensors[place].wide())
             kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide())
-            oracle_args, named = _without_defaults(OPS[record.op], args, kwargs)
+            oracle_args, keyword_args = _without_defaults(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
-                wanted = [np.asarray(x) for x in _leaves(row.oracle(*oracle_args, **named))]
+                wanted = [np.asarray(x) for x in _leaves(row.oracle(*oracle_args, **keyword_args))]
             results = record.results()
             if [x.shape for x in wanted] != [host.shape for host in results]:
                 return None
@@ -364,8 +366,8 @@ def _to_host(args: Sequence[Any], spec: OpSpec) -> list[Any]:
     """Returns arguments without devices, which NumPy lacks."""
     names = [p for p in spec.parameters if not p.keyword_only]
     return [
-        None if at < len(names) and "Device" in names[at].annotation and isinstance(arg, str) else arg
-        for at, arg in enumerate(args)
+        None if position < len(names) and "Device" in names[position].annotation and isinstance(arg, str) else arg
+        for position, arg in enumerate(args)
     ]
 
 
@@ -373,19 +375,19 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
     """Returns arguments without those that have their default, because oracles take few options."""
     if any(p.variadic for p in spec.parameters):
         return list(args), kwargs
-    named: dict[str, Any] = {}
+    keyword_args: dict[str, Any] = {}
     spared: list[Any] = []
     by_name = {p.name: p for p in spec.parameters}
-    skipped = False
+    has_skipped = False
     for parameter, value in zip(spec.parameters, args, strict=False):
         if parameter.default is not EMPTY and _is_default(value, parameter.default):
-            skipped = True
-        elif skipped:
-            named[parameter.name] = value
+            has_skipped = True
+        elif has_skipped:
+            keyword_args[parameter.name] = value
         else:
             spared.append(value)
-    named |= {n: v for n, v in kwargs.items() if n not in by_name or not _is_default(v, by_name[n].default)}
-    return spared, named
+    keyword_args |= {n: v for n, v in kwargs.items() if n not in by_name or not _is_default(v, by_name[n].default)}
+    return spared, keyword_args
 
 
 def _is_default(value: Any, default: Any) -> bool:

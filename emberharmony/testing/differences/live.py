@@ -98,18 +98,18 @@ class Live(Record):
         self._made = results
 
     def _read(self) -> None:
-        results, arguments, seen = self.results(), list[Host](), list[int]()
+        results, arguments, seen_calls = self.results(), list[Host](), list[int]()
 
         def add(tensor: Any) -> int:
             host, last = self._watch.host_of(tensor, self._call.backend, self.number)
             arguments.append(host)
-            seen.append(last)
+            seen_calls.append(last)
             return len(results) + len(arguments) - 1
 
         self.args = encode(self._call.args, self._call.backend, add)
         kwargs = self._call.kwargs
         self.kwargs = encode(kwargs, self._call.backend, add) if kwargs else NO_OPTIONS
-        self._given, self.seen = arguments, seen
+        self._given, self.seen = arguments, seen_calls
         self.tensors = [*results, *arguments]
 
     def refresh(self, one: Record) -> None:
@@ -124,8 +124,8 @@ class Live(Record):
 
     def keep(self, writer: Writer) -> Record:
         """Returns the call with its tensors in a file."""
-        near: Any = self.tensors
-        return self.made_of([writer.keep(host.native, host, self.number)[0] for host in near])
+        near_tensors: Any = self.tensors
+        return self.made_of([writer.keep(host.native, host, self.number)[0] for host in near_tensors])
 
 
 class Following(Watch):
@@ -169,23 +169,23 @@ class Following(Watch):
             self._read.clear()
             seen_tensors = self._known.seen
             for value in call.args:
-                seen = seen_tensors.get(id(value))
-                if seen is not None:
-                    seen.call = number
+                seen_tensor = seen_tensors.get(id(value))
+                if seen_tensor is not None:
+                    seen_tensor.call = number
 
     def new(self, tensor: Any, backend: Any, number: int) -> Near:
         """Returns a tensor that no call had before, and remembers it."""
-        host = Near(tensor, backend)
-        self._read.add(host)
-        self._known.add(tensor, host, number)
-        return host
+        near_host = Near(tensor, backend)
+        self._read.add(near_host)
+        self._known.add(tensor, near_host, number)
+        return near_host
 
     def host_of(self, tensor: Any, backend: Any, number: int) -> tuple[Host, int]:
         """Returns a tensor that a call is given, and the number of the call that had it last; -1 if none had."""
         near_tensor = self._known.of(tensor)
         if near_tensor is None or near_tensor.host.shape != tuple(tensor.shape):
             return self.new(tensor, backend, number), -1
-        near: Near = near_tensor.host
-        near.point(tensor)
-        self._read.add(near)
-        return near, near_tensor.call
+        near_host: Near = near_tensor.host
+        near_host.point(tensor)
+        self._read.add(near_host)
+        return near_host, near_tensor.call

@@ -112,17 +112,17 @@ class Lockstep:
 
     def _part(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
         """Notes that the runs call other ops from here on, and which comparison differed last."""
-        here = [keys[0][1] if keys else None for keys in (first, second)]
+        first_keys = [keys[0][1] if keys else None for keys in (first, second)]
         text = [
             f"{key[0]}() on {side}" if key else f"the end on {side}"
-            for key, side in zip(here, self._report.sides, strict=True)
+            for key, side in zip(first_keys, self._report.sides, strict=True)
         ]
         why = self._last or "no result before it differs by more than rounding"
-        ended = "".join(f"; {side} raised {e}" for side, e in zip(self._report.sides, errors, strict=True) if e)
-        message = f"control flow parts at call {self._count}: {text[0]}, {text[1]}; {why}{ended}"
-        op, path, of = here[0] or here[1] or ("", "", "")
+        error_text = "".join(f"; {side} raised {e}" for side, e in zip(self._report.sides, errors, strict=True) if e)
+        message = f"control flow parts at call {self._count}: {text[0]}, {text[1]}; {why}{error_text}"
+        op, path, gradient_of = first_keys[0] or first_keys[1] or ("", "", "")
         self._report.divergences.append(
-            Divergence(op, path, self._count, "control flow", gradient_of=of, message=message)
+            Divergence(op, path, self._count, "control flow", gradient_of=gradient_of, message=message)
         )
         if self._stop == "first":
             raise Stopped
@@ -153,11 +153,11 @@ class Lockstep:
             # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
             judged = [self._judge.by_oracle(r) or v for r, v in zip((one, other), judged, strict=True)]
         errors = tuple(None if each is None else each.error for each in judged)
-        wrong = [i for i in (0, 1) if (verdict := judged[i]) is not None and not verdict.error <= 1]
-        if failed and not wrong:  # NumPy raises as well, so the side that returns is wrong
-            wrong = [1 if one.error else 0]
-        if wrong:
-            self._wrong(call, (one, other), wrong, judged, difference.share)
+        wrong_sides = [i for i in (0, 1) if (verdict := judged[i]) is not None and not verdict.error <= 1]
+        if failed and not wrong_sides:  # NumPy raises as well, so the side that returns is wrong
+            wrong_sides = [1 if one.error else 0]
+        if wrong_sides:
+            self._wrong(call, (one, other), wrong_sides, judged, difference.share)
         elif judged[0] is None and judged[1] is None and not _differ(one, other):
             self._add_unknown(call, one, difference.share)
         else:
@@ -171,10 +171,10 @@ class Lockstep:
     def _note_options(self, one: Record, other: Record) -> None:
         """Notes that the program gives a call other options on the two sides, once for each line."""
         names = [parameter.name for parameter in OPS[one.op].parameters]
-        given = one.options(names), other.options(names)
+        both_options = one.options(names), other.options(names)
         first, second = self._report.sides
-        for name in sorted(given[0].keys() & given[1].keys() - {"device"}):
-            a, b = given[0][name], given[1][name]
+        for name in sorted(both_options[0].keys() & both_options[1].keys() - {"device"}):
+            a, b = both_options[0][name], both_options[1][name]
             if a != b:
                 text = f"the program calls {one.op}() with {name}={a!r} on {first} and {b!r} on {second}"
                 note = f"{text} ({one.line})" if one.line else text
@@ -265,7 +265,7 @@ class Lockstep:
                 divergence = self._divergence(call, one, "outside", share)
                 first, second = self._report.sides
                 side = f" on {first}" if b >= 0 else f" on {second}" if a >= 0 else ""
-                last = max(-2 - seen for seen in (a, b) if seen < 0)
+                last = max(-2 - call_number for call_number in (a, b) if call_number < 0)
                 place = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
                 divergence.message = (
                     f"values of an argument of {one.op}() come from outside of ops{side}, {place}{_where(divergence)}, "
@@ -294,16 +294,16 @@ class Lockstep:
 
 
 def _message(divergence: Divergence, verdict: Judged | None) -> str:
-    inside = f" inside of {' > '.join(f'{name}()' for name in divergence.outer)}" if divergence.outer else ""
+    inner_text = f" inside of {' > '.join(f'{name}()' for name in divergence.outer)}" if divergence.outer else ""
     if verdict is not None and verdict.why:
-        what = f": {verdict.why}"
+        reason_text = f": {verdict.why}"
     elif verdict is not None:
-        what = f": its error is {verdict.error:.3g} times the allowed one"
+        reason_text = f": its error is {verdict.error:.3g} times the allowed one"
     else:
-        what = ": it returns where NumPy raises an error"
-    of = f" in the gradient of {divergence.gradient_of}()" if divergence.gradient_of else ""
-    place = f"at call {divergence.call}{of}{_where(divergence)}"
-    return f"{divergence.op}(){inside} is wrong on {divergence.wrong} {place}{what}"
+        reason_text = ": it returns where NumPy raises an error"
+    gradient_text = f" in the gradient of {divergence.gradient_of}()" if divergence.gradient_of else ""
+    place = f"at call {divergence.call}{gradient_text}{_where(divergence)}"
+    return f"{divergence.op}(){inner_text} is wrong on {divergence.wrong} {place}{reason_text}"
 
 
 def _where(divergence: Divergence) -> str:

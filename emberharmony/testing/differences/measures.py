@@ -79,7 +79,7 @@ def share(x: Array, y: Array) -> float:
 
 def _measure_distance(a: Host, b: Host, each: bool) -> Distance:
     """Measures how far apart two tensors of one shape are."""
-    most = largest_gap = relative = 0.0
+    largest = largest_gap = relative = 0.0
     unequal = 0
     for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
         kind = x.dtype.kind
@@ -98,15 +98,15 @@ def _measure_distance(a: Host, b: Host, each: bool) -> Distance:
                 return Distance(math.inf, math.inf, math.inf)
         if gap > largest_gap:
             largest_gap = gap
-        if size > most:
-            most = size
+        if size > largest:
+            largest = size
         if each and gap:
             relative = max(relative, _largest_relative_difference(x, y, deviation))
     if unequal:
         return Distance(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
         return Distance(0.0, 0.0, 0.0)
-    return Distance(largest_gap / most if most else math.inf, largest_gap, relative if each else None)
+    return Distance(largest_gap / largest if largest else math.inf, largest_gap, relative if each else None)
 
 
 def _largest_gap(a: Host, b: Host) -> float:
@@ -125,12 +125,12 @@ def _difference_with_nonfinite(x: Array, y: Array) -> tuple[float, float, Array]
     """Returns the largest difference, the largest magnitude and the differences of vectors of any numbers."""
     deviation = x - y
     size = np.abs(x)
-    gap, most = float(np.abs(deviation).max()), float(size.max())
-    if not (gap < math.inf and most < math.inf):  # or NaN
-        same = (x == y) | (np.isnan(x) & np.isnan(y))
-        gap = float(np.where(same, 0.0, np.abs(deviation)).max())
-        most = float(np.where(np.isfinite(x), size, 0.0).max())
-    return gap, most, deviation
+    gap, largest = float(np.abs(deviation).max()), float(size.max())
+    if not (gap < math.inf and largest < math.inf):  # or NaN
+        is_equal = (x == y) | (np.isnan(x) & np.isnan(y))
+        gap = float(np.where(is_equal, 0.0, np.abs(deviation)).max())
+        largest = float(np.where(np.isfinite(x), size, 0.0).max())
+    return gap, largest, deviation
 
 
 def _magnitude(x: Array) -> float:

@@ -85,8 +85,8 @@ def page(report: "Report") -> str:
         words = [numbers.setdefault(word, len(numbers)) for word in (row.op, row.path, row.line)]
         shapes = " ".join(map(str, row.shapes[:4])) + (" ..." if len(row.shapes) > 4 else "")
         errors = [_number(error) for error in row.errors]
-        of = numbers.setdefault(row.gradient_of, len(numbers)) if row.gradient_of else -1
-        rows.append([row.call, *words, shapes, _number(row.carried), errors, row.verdict, of])
+        gradient_number = numbers.setdefault(row.gradient_of, len(numbers)) if row.gradient_of else -1
+        rows.append([row.call, *words, shapes, _number(row.carried), errors, row.verdict, gradient_number])
     heads = [
         "call",
         "op",

@@ -174,8 +174,8 @@ class Record:
             names: those of the parameters of the op.
         """
         (positional,) = self.args.values()
-        given = [*zip(names, positional, strict=False), *self.kwargs["d"]]
-        return {name: value for name, value in given if value.__class__ in PLAIN}
+        given_options = [*zip(names, positional, strict=False), *self.kwargs["d"]]
+        return {name: value for name, value in given_options if value.__class__ in PLAIN}
 
     def made_of(self, tensors: list[Host], **other: Any) -> "Record":
         """Returns the call with other tensors, and with other values of the attributes that are named."""
@@ -208,10 +208,10 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     if kind is tuple or kind is list:
         tensor_type, items = backend.tensor_type, []
         for item in value:  # without a call for most items
-            of = item.__class__
-            if of in PLAIN:
+            item_class = item.__class__
+            if item_class in PLAIN:
                 items.append(item)
-            elif of is tensor_type and tensor_type is not TensorProxy:
+            elif item_class is tensor_type and tensor_type is not TensorProxy:
                 items.append(reference(add(item)))
             else:
                 items.append(encode(item, backend, add))

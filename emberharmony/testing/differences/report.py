@@ -109,9 +109,9 @@ class Report:
     @property
     def first(self) -> Divergence | None:
         """The first call that is wrong; if none is, the first where the runs part; else None."""
-        wrong = [divergence for divergence in self.divergences if divergence.is_wrong]
-        parted = [divergence for divergence in self.divergences if divergence.cause == "control flow"]
-        return next(iter([*wrong, *parted]), None)
+        wrong_divergences = [divergence for divergence in self.divergences if divergence.is_wrong]
+        flow_divergences = [divergence for divergence in self.divergences if divergence.cause == "control flow"]
+        return next(iter([*wrong_divergences, *flow_divergences]), None)
 
     @property
     def ok(self) -> bool:
@@ -127,8 +127,8 @@ class Report:
 
         rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
         left_out = len(self.divergences) - len(rows)
-        more = [f"and {left_out} more; html(path) writes all"] if left_out else []
-        notes = "\n".join([*more, *(f"note: {note}" for note in self.notes)])
+        omission_text = [f"and {left_out} more; html(path) writes all"] if left_out else []
+        notes = "\n".join([*omission_text, *(f"note: {note}" for note in self.notes)])
         return table(self.summary(), self._header(), rows, left=5, notes=notes)
 
     def summary(self) -> str:
@@ -136,10 +136,10 @@ class Report:
         first = self.first
         if first is not None:
             return first.message
-        differing = sum(row.verdict not in ("equal", "rounding", "not compared") for row in self.rows)
-        inherited = f"; {differing} differ by more than rounding, as their inputs do" if differing else ""
-        outside = [divergence for divergence in self.divergences if divergence.cause == "outside"]
-        also = f"; {outside[0].message}" if outside else ""
+        differing_count = sum(row.verdict not in ("equal", "rounding", "not compared") for row in self.rows)
+        inherited = f"; {differing_count} differ by more than rounding, as their inputs do" if differing_count else ""
+        outside_divergences = [divergence for divergence in self.divergences if divergence.cause == "outside"]
+        also = f"; {outside_divergences[0].message}" if outside_divergences else ""
         return f"no op of {len(self.rows)} calls is wrong{inherited}{also}"
 
     def table(self) -> str:

@@ -74,9 +74,9 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         raise ArgumentError(
             f"{record.op}() cannot be written as a program: outside of a comparison each backend draws other numbers"
         )
-    used = [*places(record.args), *places(record.kwargs)]
-    hosts = [record.tensors[i] for i in used]
-    numbers = {place: i for i, place in enumerate(used)}
+    used_places = [*places(record.args), *places(record.kwargs)]
+    hosts = [record.tensors[i] for i in used_places]
+    numbers = {place: i for i, place in enumerate(used_places)}
 
     class Name(str):
         """The source of an argument."""
@@ -96,8 +96,8 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
     except (LookupError, TypeError) as error:
         raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
     results = record.results()
-    several = len(results) != 1
-    wide = any(host.dtype in EPSILON for host in hosts)
+    has_several_results = len(results) != 1
+    has_floats = any(host.dtype in EPSILON for host in hosts)
     kind = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *results)) else "float64"
     call = f"{spell_op(record.op)}({', '.join(words)})"
     call = call if call.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(words)})"
@@ -112,8 +112,8 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         call=call,
         backend=record.backend,
         cast='ops.cast(y, "float32")' if any(host.dtype == "bfloat16" for host in results) else "y",
-        results="call(False)" if several else "[call(False)]",
-        wanted=f"call({wide})" if several else f"[call({wide})]",
+        results="call(False)" if has_several_results else "[call(False)]",
+        wanted=f"call({has_floats})" if has_several_results else f"[call({has_floats})]",
         kind=kind,
         bound=_bound(record, judge),
     )
@@ -157,19 +157,19 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
 
 
 def _cuts(record: Record) -> Iterator[list[Host]]:
-    used = {*places(record.args), *places(record.kwargs)}
-    tensors = [record.tensors[i] for i in sorted(used)]
+    used_places = {*places(record.args), *places(record.kwargs)}
+    tensors = [record.tensors[i] for i in sorted(used_places)]
     lengths = sorted({n for host in tensors for n in host.shape if n > 1}, reverse=True)
     axes = sorted({i for host in tensors for i in range(len(host.shape))})
     choices: list[tuple[int, int | None]] = [(n, None) for n in lengths] + [(n, axis) for n in lengths for axis in axes]
     for length, axis in choices:
         for part in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
-            cut = [
-                host if i not in used else Host(_cut(host.bits, length, axis, part), host.dtype)
+            cut_tensors = [
+                host if i not in used_places else Host(_cut(host.bits, length, axis, part), host.dtype)
                 for i, host in enumerate(record.tensors)
             ]
-            if any(a.shape != b.shape for a, b in zip(cut, record.tensors, strict=True)):
-                yield cut
+            if any(a.shape != b.shape for a, b in zip(cut_tensors, record.tensors, strict=True)):
+                yield cut_tensors
 
 
 def _cut(bits: Any, length: int, axis: int | None, part: slice) -> Any:

@@ -117,7 +117,7 @@ class Watch(Watcher):
         """Takes the arguments, before the op runs."""
         if self._is_hidden(call):
             return
-        backend, tensors, seen = call.backend, list[Host](), list[int]()
+        backend, tensors, seen_calls = call.backend, list[Host](), list[int]()
         number = self._count
         self._count += 1
         writer = self._writer
@@ -128,9 +128,9 @@ class Watch(Watcher):
             if writer is None:
                 tensors.append(host_array.in_memory())
             else:
-                stored, last = writer.keep(tensor, host_array, number)
-                tensors.append(stored)
-                seen.append(last)
+                stored_tensor, last = writer.keep(tensor, host_array, number)
+                tensors.append(stored_tensor)
+                seen_calls.append(last)
             return len(tensors) - 1
 
         args = encode(call.args, backend, add)
@@ -139,7 +139,7 @@ class Watch(Watcher):
         file, line = line_of(name)
         location = f"{file}:{line}" if file else ""
         path = path_of(call, sys._getframe(2), file)
-        record = Record(name, path, location, call.gradient_of, backend.name, args, kwargs, tensors, seen, number)
+        record = Record(name, path, location, call.gradient_of, backend.name, args, kwargs, tensors, seen_calls, number)
         record._given, record.streams = tensors, states(call)
         call.kept[self] = record
 

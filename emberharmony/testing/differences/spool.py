@@ -65,12 +65,12 @@ class _File:
         """Writes bytes at the end and returns their place."""
         place, file = self.size, self.raw
         file.seek(place)
-        done = file.write(data)
-        if done != len(data):  # a large write may stop early
-            rest = memoryview(data)
-            while done < len(rest):
-                done += file.write(rest[done:])
-        self.size += done
+        written_count = file.write(data)
+        if written_count != len(data):  # a large write may stop early
+            unwritten = memoryview(data)
+            while written_count < len(unwritten):
+                written_count += file.write(unwritten[written_count:])
+        self.size += written_count
         return place
 
     def read(self, place: int, into: Any) -> None:
@@ -80,12 +80,12 @@ class _File:
             ArgumentError: if the file ends before.
         """
         self.raw.seek(place)
-        done: int = self.raw.readinto(into)
-        while done < len(into):
-            more = self.raw.readinto(into[done:])
-            if not more:
+        read_count: int = self.raw.readinto(into)
+        while read_count < len(into):
+            further_count = self.raw.readinto(into[read_count:])
+            if not further_count:
                 raise self.cut()
-            done += more
+            read_count += further_count
 
     def array(self, place: int, count: int, kind: Any) -> Array:
         """Returns so many numbers from a place."""
@@ -125,8 +125,8 @@ class Stored(Host):
         array = self._held
         if array is None or self.dtype in _HALVES:
             return super().vector()
-        whole: Array = array.view(self._kind)
-        return whole
+        typed_array: Array = array.view(self._kind)
+        return typed_array
 
     def _cut(self, most: int) -> Iterator[Array]:
         if self._held is not None:
@@ -160,24 +160,24 @@ class Tensors:
     """
 
     def __init__(self) -> None:
-        seen: dict[int, Seen] = {}
+        seen_by_id: dict[int, Seen] = {}
 
-        def forget(tensor: Seen) -> None:
-            seen.pop(tensor.key, None)
+        def forget_tensor(tensor: Seen) -> None:
+            seen_by_id.pop(tensor.key, None)
 
-        self.seen, self._forget = seen, forget
+        self.seen, self._forget = seen_by_id, forget_tensor
 
     def of(self, tensor: Any) -> Seen | None:
         """Returns what is known of a tensor, or None."""
-        seen = self.seen.get(id(tensor))
-        return seen if seen is not None and seen() is tensor else None
+        seen_tensor = self.seen.get(id(tensor))
+        return seen_tensor if seen_tensor is not None and seen_tensor() is tensor else None
 
     def add(self, tensor: Any, host: Host, call: int) -> None:
         """Adds a tensor of a call."""
         with contextlib.suppress(TypeError):  # scalars of NumPy have no references
-            seen = Seen(tensor, self._forget)
-            seen.host, seen.call, seen.key = host, call, id(tensor)
-            self.seen[seen.key] = seen
+            seen_tensor = Seen(tensor, self._forget)
+            seen_tensor.host, seen_tensor.call, seen_tensor.key = host, call, id(tensor)
+            self.seen[seen_tensor.key] = seen_tensor
 
 
 class Writer:
@@ -212,15 +212,15 @@ class Writer:
         flat = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
         kept_tensor = self._known.of(tensor)
         if kept_tensor is None:
-            stored = self._store(host, flat)
-            self._known.add(tensor, stored, call)
-            return stored, -1
-        stored, seen = kept_tensor.host, kept_tensor.call
+            stored_tensor = self._store(host, flat)
+            self._known.add(tensor, stored_tensor, call)
+            return stored_tensor, -1
+        stored_tensor, stored_call = kept_tensor.host, kept_tensor.call
         kept_tensor.call = call
-        if stored.shape == host.shape and stored.dtype == host.dtype and self._holds(stored, flat):
-            return stored, seen
-        kept_tensor.host = stored = self._store(host, flat)
-        return stored, -2 - seen
+        if stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype and self._holds(stored_tensor, flat):
+            return stored_tensor, stored_call
+        kept_tensor.host = stored_tensor = self._store(host, flat)
+        return stored_tensor, -2 - stored_call
 
     def _holds(self, stored: Stored, flat: Array) -> bool:
         """Returns whether a tensor that was written has these bytes."""
@@ -229,8 +229,8 @@ class Writer:
             if not len(flat):
                 return True
             kind = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
-            same = stored_part.view(kind) == flat.view(kind)
-            return bool(same[same.argmin()])  # `all` begins later
+            is_equal = stored_part.view(kind) == flat.view(kind)
+            return bool(is_equal[is_equal.argmin()])  # `all` begins later
         place = stored._place
         for start in range(0, len(flat), _BLOCK):
             part = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat
@@ -363,12 +363,12 @@ class Reader:
         tensors: list[Host] = []
         try:
             for name, kind, shape, place in head.pop("tensors"):
-                of, size = np.dtype(kind), 1
+                itemtype, size = np.dtype(kind), 1
                 for length in shape:
                     size *= length
-                if not 0 <= place <= self._file.size - size * of.itemsize:
+                if not 0 <= place <= self._file.size - size * itemtype.itemsize:
                     raise self._file.cut()
-                tensors.append(Stored(self._file, place, name, of, tuple(shape), size))
+                tensors.append(Stored(self._file, place, name, itemtype, tuple(shape), size))
             return Record(**head, tensors=tensors)
         except (KeyError, TypeError, ValueError) as error:
             raise error if isinstance(error, ArgumentError) else self._file.cut() from error

@@ -69,15 +69,15 @@ def run_check(backend: Any, name: str) -> Finding:
 
 def _precision(backend: Any, kind: str, error: float) -> Result:
     """Returns the result for a measured error of float32; it is wrong on a processor that was not told to round."""
-    found = state_of(error)
+    precision_state = state_of(error)
     assert error < _WRONG, f"{kind} of float32 are off by {error:.2g}, and float32 is by 5e-7"
-    detail = f"{found}, off by {error:.1e}"
+    detail = f"{precision_state}, off by {error:.1e}"
     device_name = ops.get_default_device()
     is_reduced = any(word in str(backend.precision_key()) for word in ("tf32", "tensorfloat32", "bf16", "bfloat16"))
-    assert found == STATES[0] or device_name != "cpu" or is_reduced, (
+    assert precision_state == STATES[0] or device_name != "cpu" or is_reduced, (
         f"{kind} of float32 are off by {error:.2g} on a processor, and no setting asks for it: is another BLAS loaded?"
     )
-    return Result(detail, "" if found == STATES[0] else ROWS["precision"], {"relative error": error})
+    return Result(detail, "" if precision_state == STATES[0] else ROWS["precision"], {"relative error": error})
 
 
 @check(
@@ -132,8 +132,8 @@ def integer_overflow(backend: Any) -> Result:
         (ops.int32, 2**31 - 1, -(2**31)),
         (ops.int64, 2**63 - 1, -(2**63)),
     ):
-        found = _values(ops.add(ops.array([largest], dtype=dtype), ops.array([1], dtype=dtype)))[0]
-        assert found == wrapped, f"{dtype.name} {largest} + 1 is {found}, and {wrapped} on other machines"
+        wrapped_sum = _values(ops.add(ops.array([largest], dtype=dtype), ops.array([1], dtype=dtype)))[0]
+        assert wrapped_sum == wrapped, f"{dtype.name} {largest} + 1 is {wrapped_sum}, and {wrapped} on other machines"
     return Result("wraps")
 
 
@@ -146,13 +146,13 @@ def nan_in_max(backend: Any) -> Result:
     """Looks for NaN in maxima and minima, which propagate it."""
     x = ops.array([1.0, math.nan, 3.0])
     for name in ("max", "min"):
-        found = float(getattr(ops, name)(x))
-        assert math.isnan(found), f"ops.{name} of [1, nan, 3] is {found}"
+        maximum = float(getattr(ops, name)(x))
+        assert math.isnan(maximum), f"ops.{name} of [1, nan, 3] is {maximum}"
         place = int(getattr(ops, f"arg{name}")(x))
         assert place == 1, f"ops.arg{name} of [1, nan, 3] is {place}"
-    both = _values(ops.maximum(x, ops.array([2.0, 2.0, math.nan])))
-    assert both[0] == 2.0, f"the maximum of 1 and 2 is {both[0]}"
-    assert all(map(math.isnan, both[1:])), f"ops.maximum with NaN gives {both}"
+    elementwise_maximum = _values(ops.maximum(x, ops.array([2.0, 2.0, math.nan])))
+    assert elementwise_maximum[0] == 2.0, f"the maximum of 1 and 2 is {elementwise_maximum[0]}"
+    assert all(map(math.isnan, elementwise_maximum[1:])), f"ops.maximum with NaN gives {elementwise_maximum}"
     return Result("propagates")
 
 
@@ -164,8 +164,8 @@ def nan_in_max(backend: Any) -> Result:
 def nan_in_sort(backend: Any) -> Result:
     """Sorts NaN, which comes last."""
     x = ops.array([3.0, math.nan, 1.0, -math.inf])
-    found = _values(ops.sort(x))
-    assert str(found) == "[-inf, 1.0, 3.0, nan]", f"ops.sort puts NaN elsewhere: {found}"
+    sorted_values = _values(ops.sort(x))
+    assert str(sorted_values) == "[-inf, 1.0, 3.0, nan]", f"ops.sort puts NaN elsewhere: {sorted_values}"
     order = _values(ops.argsort(x))
     assert order == [3, 2, 0, 1], f"ops.argsort gives {order}"
     return Result("last")
@@ -224,8 +224,8 @@ def threads(backend: Any) -> Result:
         x = ops.full((64, 64), float(i))
         return float(ops.sum(ops.matmul(x, ops.ones((64, 64))) / 64.0))
 
-    found = _in_threads(compute, 8)
-    assert found == [4096.0 * i for i in range(8)], f"eight threads give {found}"
+    thread_results = _in_threads(compute, 8)
+    assert thread_results == [4096.0 * i for i in range(8)], f"eight threads give {thread_results}"
     return Result("compute the same")
 
 
@@ -241,12 +241,12 @@ def lazy_tensors(backend: Any) -> Result:
     if isinstance(tensor, Exception):
         raise tensor
     try:
-        found = _values(tensor)
+        values = _values(tensor)
     except (EmberError, RuntimeError) as error:
         evaluated = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
         assert _values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
-    assert found == [2.0] * 3, f"a tensor of another thread is {found}"
+    assert values == [2.0] * 3, f"a tensor of another thread is {values}"
     return Result("can be read")
 
 
@@ -264,11 +264,11 @@ def float64(backend: Any) -> Result:
     """Divides and multiplies in float64."""
     try:
         x = ops.array([[1.0, 2.0], [3.0, 4.0]], dtype="float64")
-        third = _values(ops.divide(x, 3.0))[0][0]
+        one_third = _values(ops.divide(x, 3.0))[0][0]
         product = _values(ops.matmul(x, ops.divide(x, 3.0)))[0][0]
     except DTypeError as error:
         return Result(f"none here: {error}", ROWS["remaining"])
-    assert third == 1.0 / 3.0, f"1/3 in float64 is {third!r}"
+    assert one_third == 1.0 / 3.0, f"1/3 in float64 is {one_third!r}"
     assert abs(product - 7.0 / 3.0) < 1e-14, f"a product of float64 is off by {abs(product - 7.0 / 3.0):.1g}"
     return Result("16 digits")
 
@@ -282,10 +282,10 @@ def bfloat16(backend: Any) -> Result:
     """Rounds to bfloat16, halves to the even neighbour."""
     try:
         x = ops.cast(ops.array([1.00390625, 1.01171875]), "bfloat16")
-        found = _values(ops.cast(ops.multiply(x, x), "float32"))
+        square = _values(ops.cast(ops.multiply(x, x), "float32"))
     except DTypeError as error:
         return Result(f"none here: {error}", ROWS["remaining"])
-    assert found == [1.0, 1.03125], f"1.00390625 and 1.01171875 rounded to bfloat16 and squared are {found}"
+    assert square == [1.0, 1.03125], f"1.00390625 and 1.01171875 rounded to bfloat16 and squared are {square}"
     return Result("rounds to even")
 
 
@@ -297,8 +297,8 @@ def bfloat16(backend: Any) -> Result:
 def random_numbers(backend: Any) -> Result:
     """Draws from a generator, which gives the same numbers on every machine."""
     generator = ops.random.Generator(20)
-    found = [generator.integers((4,), 0, 1000).tolist(), _values(ops.random.uniform((2,), generator=generator))]
-    assert found == RANDOM, f"generator 20 draws {found}, and {RANDOM} on other machines"
+    draws = [generator.integers((4,), 0, 1000).tolist(), _values(ops.random.uniform((2,), generator=generator))]
+    assert draws == RANDOM, f"generator 20 draws {draws}, and {RANDOM} on other machines"
     return Result("the same bits")
 
 
@@ -308,14 +308,14 @@ RANDOM = [[626, 433, 457, 497], [0.3657785654067993, 0.5764438509941101]]
 
 def _least_seconds(function: Callable[[], Any], seconds: float = 0.4) -> float:
     """Returns the least seconds that a call takes, its evaluation included."""
-    best, end = math.inf, time.perf_counter() + seconds
+    least_time, end = math.inf, time.perf_counter() + seconds
     while True:
-        started = time.perf_counter()
+        start = time.perf_counter()
         ops.eval(function())
         ops.synchronize()
-        best = min(best, time.perf_counter() - started)
+        least_time = min(least_time, time.perf_counter() - start)
         if time.perf_counter() > end:
-            return best
+            return least_time
 
 
 @check(
@@ -332,19 +332,19 @@ def speed(backend: Any) -> Result:
     # Each byte is read once and written once.
     copy = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large, 2.0)) / 1e9
     detail = f"{product:.3g} GFLOP/s in a product of 512 x 512, {copy:.3g} GB/s in a copy of 32 MiB"
-    host = 2 * 512**3 / _host_product() / 1e9
-    slow = product < host / 10
+    host_speed = 2 * 512**3 / _host_product() / 1e9
+    slow = product < host_speed / 10
     figures = {"product GFLOP/s": product, "copy GB/s": copy}
     return Result(
-        f"{detail}; NumPy multiplies at {host:.3g}" if slow else detail, ROWS["speed"] if slow else "", figures
+        f"{detail}; NumPy multiplies at {host_speed:.3g}" if slow else detail, ROWS["speed"] if slow else "", figures
     )
 
 
 def _host_product() -> float:
     a = np.full((512, 512), 1.5, np.float32)
-    best = math.inf
+    least_time = math.inf
     for _ in range(3):
-        started = time.perf_counter()
+        start = time.perf_counter()
         a @ a
-        best = min(best, time.perf_counter() - started)
-    return best
+        least_time = min(least_time, time.perf_counter() - start)
+    return least_time

@@ -118,8 +118,8 @@ def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
 
 def chosen_backend(environ: Mapping[str, str]) -> str:
     """Returns which backend a program starts with, and what says so, without the import of its library."""
-    if named := environ.get(BACKEND):
-        return f"{named}, from {BACKEND}"
+    if backend_name := environ.get(BACKEND):
+        return f"{backend_name}, from {BACKEND}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `findings` tells of a file that cannot be read
         persisted = settings.read("backend")
@@ -130,23 +130,23 @@ def chosen_backend(environ: Mapping[str, str]) -> str:
 
 def without_home(text: str) -> str:
     """Returns a text in which the user's folder is "~"."""
-    home = os.path.expanduser("~")
-    return text.replace(home, "~") if len(home) > 1 else text
+    home_folder = os.path.expanduser("~")
+    return text.replace(home_folder, "~") if len(home_folder) > 1 else text
 
 
 def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields what is odd about the installed versions and the settings, or that nothing is."""
     for subject, source in (("versions", _versions()), ("settings", _settings(environ))):
-        odd = list(source)
-        yield from odd
-        if not any(finding.verdict != OK for finding in odd):
+        odd_findings = list(source)
+        yield from odd_findings
+        if not any(finding.verdict != OK for finding in odd_findings):
             yield Finding(subject, subject, OK, "as they should be")
 
 
 def _is_older(version: str, floor: str) -> bool:
     """Returns whether a version is below another one, by their numbers."""
-    mine, least = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, floor))
-    return mine < least
+    own_numbers, floor_numbers = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, floor))
+    return own_numbers < floor_numbers
 
 
 def _versions() -> Iterator[Finding]:
@@ -184,9 +184,9 @@ def _own_settings(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(
                 "settings", name, DIFFERS, f"there is no setting {name}{suggest(name, _OWN)}", ROWS["settings"]
             )
-    named = environ.get(BACKEND)
-    if named:
-        yield from _backend_named(BACKEND, named)
+    backend_name = environ.get(BACKEND)
+    if backend_name:
+        yield from _backend_named(BACKEND, backend_name)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         persisted = settings.read("backend")

@@ -37,17 +37,17 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
         seconds: how long a check may take.
     """
     command = [sys.executable, "-W", "ignore", "-m", __name__, name, *([] if device is None else [device])]
-    whole = {**os.environ, "EMBERHARMONY_TRACEBACK": "full"}  # whose last line is the error
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=whole)
-    current = "import"
-    ended = False
+    environ = {**os.environ, "EMBERHARMONY_TRACEBACK": "full"}  # whose last line is the error
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ)
+    check_name = "import"
+    has_ended = False
     try:
         for line in _lines(process, seconds):
             finding = json.loads(line)
             if "begins" in finding:
-                current = finding["begins"]
+                check_name = finding["begins"]
             elif "ends" in finding:
-                ended = True
+                has_ended = True
             elif "facts" in finding:
                 yield finding["facts"]
             elif "lacks" in finding:
@@ -55,15 +55,15 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
             else:
                 yield Finding(**finding)
     except TimeoutError:
-        yield Finding(name, current, BROKEN, f"has not ended after {seconds:g} s", repro=repro_of(name, current))
-        ended = True
+        yield Finding(name, check_name, BROKEN, f"has not ended after {seconds:g} s", repro=repro_of(name, check_name))
+        has_ended = True
     finally:
         process.kill()
         errors = process.communicate()[1].strip().splitlines()
-    if not ended:
+    if not has_ended:
         last = errors[-1] if errors else "without a word"
         fault = f"the process ended by {_exit_text(process.returncode)}: {last}"
-        yield Finding(name, current, BROKEN, fault, repro=repro_of(name, current))
+        yield Finding(name, check_name, BROKEN, fault, repro=repro_of(name, check_name))
 
 
 def _lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
@@ -84,8 +84,8 @@ def _lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
             if not read:
                 return
             last = time.monotonic()
-            *whole, buffer = (buffer + read).split(b"\n")
-            yield from (line.decode() for line in whole if line.startswith(b"{"))
+            *complete_lines, buffer = (buffer + read).split(b"\n")
+            yield from (line.decode() for line in complete_lines if line.startswith(b"{"))
 
 
 def _exit_text(status: int | None) -> str:
@@ -123,8 +123,8 @@ def fork(name: str) -> Finding:
         os._exit(status)
     end = time.monotonic() + _FORK_SECONDS
     while time.monotonic() < end:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended:
+        ended_child, status = os.waitpid(child, os.WNOHANG)
+        if ended_child:
             code = os.waitstatus_to_exitcode(status)
             if code == 0:
                 return Finding(name, "fork", OK, "a child computes")

@@ -55,38 +55,38 @@ class Arrays:
         if flat and self.rng.random() < 0.1:
             flat[self.rng.randrange(len(flat))] = self.rng.choice(odd.OUTSIDE)
         dtypes = ("int64", "int64", "int64", "int32") if all(abs(n) < 2**31 for n in flat) else ("int64",)
-        written = f"np.array({flat}, {self.rng.choice(dtypes)!r}).reshape({shape})"
-        return self.rng.choice((written, f"{written}.tolist()") if self.hosted else (f"tensor({written})",))
+        source = f"np.array({flat}, {self.rng.choice(dtypes)!r}).reshape({shape})"
+        return self.rng.choice((source, f"{source}.tolist()") if self.hosted else (f"tensor({source})",))
 
     def _shape_near(self) -> tuple[int, ...]:
         """Returns the shape of this call, one that broadcasts with it, or another."""
-        chance = self.rng.random()
-        if chance < 0.65:
+        random_share = self.rng.random()
+        if random_share < 0.65:
             return self.shape
-        if chance < 0.85:
+        if random_share < 0.85:
             start = self.rng.randint(0, len(self.shape))
             return tuple(1 if self.rng.random() < 0.3 else length for length in self.shape[start:])
-        return self.rng.choice(odd.RARE) if chance < 0.86 and not self.short else self.rng.choice(odd.SHAPES)
+        return self.rng.choice(odd.RARE) if random_share < 0.86 and not self.short else self.rng.choice(odd.SHAPES)
 
     def _host(self, shape: tuple[int, ...], dtype: str) -> str:
         size, name = math.prod(shape), spelled_dtype(dtype)
         if size > _WRITTEN_OUT or not size or self.rng.random() < 0.2:
-            written = f"counting_array({shape}, {name})"
+            source = f"counting_array({shape}, {name})"
         else:
-            written = f"np.array([{', '.join(self._element(dtype) for _ in range(size))}], {name})"
-            written += "" if len(shape) == 1 else f".reshape({shape})"
-        return self.with_odd_element(written) if self.rng.random() < 0.1 else written
+            source = f"np.array([{', '.join(self._element(dtype) for _ in range(size))}], {name})"
+            source += "" if len(shape) == 1 else f".reshape({shape})"
+        return self.with_odd_element(source) if self.rng.random() < 0.1 else source
 
     def _element(self, dtype: str) -> str:
-        chance = self.rng.random()
+        random_share = self.rng.random()
         if dtype == "bool":
-            return str(chance < 0.5)
+            return str(random_share < 0.5)
         if dtype.startswith(("int", "uint")):
             limits = np.iinfo(dtype)
-            if chance < 0.03:
+            if random_share < 0.03:
                 return str(self.rng.choice((limits.min, limits.max)))
             return str(self.rng.randint(max(limits.min, -3), 5))
-        if chance < 0.03:
+        if random_share < 0.03:
             return self.rng.choice(odd.NOT_FINITE)
         number = str(self.rng.randint(-24, 24) / 8)
         return f"complex({number}, {self.rng.randint(-9, 9) / 4})" if dtype.startswith("complex") else number

@@ -60,9 +60,13 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
     else:
         bound = _draw_arguments(values, spec)
     arguments, keywords = _spread(rng, spec, bound)
-    then = tuple(values.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
-    checked = any("tensor(" in written or "ops." in written for name in _INDICES for written in bound.get(name, ()))
-    return FuzzCase(number, spec.name, arguments, keywords, then, checked)
+    later_args = tuple(values.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
+    is_checked = any(
+        "tensor(" in argument_source or "ops." in argument_source
+        for name in _INDICES
+        for argument_source in bound.get(name, ())
+    )
+    return FuzzCase(number, spec.name, arguments, keywords, later_args, is_checked)
 
 
 @functools.cache
@@ -71,8 +75,8 @@ def pool() -> dict[str, list[str]]:
     sources_by_name: dict[str, dict[str, None]] = {}
     for row in all_samples().values():
         for item in row.cases:
-            for name, written in _bind(OPS[row.op], item.args, item.kwargs).items():
-                for value in written:
+            for name, argument_source in _bind(OPS[row.op], item.args, item.kwargs).items():
+                for value in argument_source:
                     if not isinstance(value, np.ndarray) and not _holds_arrays(value):
                         try:
                             sources_by_name.setdefault(name, {})[source(value)] = None
@@ -108,13 +112,13 @@ def _is_short(value: Any) -> bool:
 def _bind(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
     """Returns the arguments by the name of the parameter that takes them."""
     bound: dict[str, list[Any]] = {}
-    rest = list(args)
+    remaining_args = list(args)
     for parameter in spec.parameters:
         if parameter.keyword_only:
             continue
-        count = len(rest) if parameter.variadic else 1
-        if rest:
-            bound[parameter.name], rest = rest[:count], rest[count:]
+        count = len(remaining_args) if parameter.variadic else 1
+        if remaining_args:
+            bound[parameter.name], remaining_args = remaining_args[:count], remaining_args[count:]
     return bound | {name: [value] for name, value in kwargs.items()}
 
 

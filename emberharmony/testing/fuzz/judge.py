@@ -53,15 +53,15 @@ def _raised_in(error: BaseException) -> str:
 def digest(values: Iterable[Any]) -> list[str]:
     """Returns texts that describe arguments, tensors by a checksum: a call that changes no argument keeps them."""
     texts: list[str] = []
-    waiting = list(values)
-    while waiting:
-        value = waiting.pop()
+    pending_values = list(values)
+    while pending_values:
+        value = pending_values.pop()
         if isinstance(value, (list, tuple)):
             texts.append(f"{type(value).__name__} of {len(value)}")
-            waiting += value
+            pending_values += value
         elif isinstance(value, dict):
             texts.append(f"dict of {list(value)!r:.200}")
-            waiting += value.values()
+            pending_values += value.values()
         elif isinstance(value, np.ndarray):
             texts.append(_of_array(value))
         elif current().is_tensor(value):

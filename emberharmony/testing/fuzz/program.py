@@ -35,7 +35,7 @@ def arguments(case: FuzzCase) -> str:
 
 
 def _tuple(sources: tuple[str, ...]) -> str:
-    return f"({''.join(f'{written}, ' for written in sources)})"
+    return f"({''.join(f'{source}, ' for source in sources)})"
 
 
 def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool = False, checked: bool = False) -> str:
@@ -46,15 +46,15 @@ def program(case: FuzzCase, seed: int, backend: str, finding: str, watched: bool
         checked: whether the program must make the call in checked mode.
     """
     argument_text = ", ".join((*case.arguments, *(f"{name}={value}" for name, value in case.keywords.items())))
-    then = case.then
+    later_args = case.then
     if watched:
         start = [f"args, kwargs, then = {arguments(case)}", "before = digest((args, kwargs, then))"]
-        argument_text, then = "*args, **kwargs", then and ("*then",)
+        argument_text, later_args = "*args, **kwargs", later_args and ("*then",)
     else:
         start = []
     lines = [f"result = {spell_op(case.op)}({argument_text})"]
-    if then:
-        lines.append(f"result = result({', '.join(then)}) if callable(result) else result")
+    if later_args:
+        lines.append(f"result = result({', '.join(later_args)}) if callable(result) else result")
     lines.append("ops.eval(result)")
     if case.checked or checked:
         lines = ["with ops.checked():", *(f"    {line}" for line in lines)]

@@ -88,21 +88,23 @@ def run(
     task = Task(tally.backend, seed, first, min(first + BATCH, stop), tuple(names), (), timeout)
     while task.first < stop:
         fatal = _batch(task, tally, advance)
-        reached = task.stop
+        next_number = task.stop
         if fatal is not None:
             number, kind, detail = fatal
-            reached = number + 1
+            next_number = number + 1
             op = case_of(seed, number, names).op
-            again = _batch(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
-            if kind != "hang" or again is not None:
-                _add_finding(tally, task, number, kind, detail, again is not None)
+            failed_outcome = _batch(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
+            if kind != "hang" or failed_outcome is not None:
+                _add_finding(tally, task, number, kind, detail, failed_outcome is not None)
             else:
                 tally.counts["slow once"] += 1  # not a finding: other processes may have slowed the machine down
             deaths[op] += 1
             if deaths[op] == DEATHS:
                 tally.skipped.append(op)
             advance(1)
-        task = dataclasses.replace(task, first=reached, stop=min(reached + BATCH, stop), skipped=tuple(tally.skipped))
+        task = dataclasses.replace(
+            task, first=next_number, stop=min(next_number + BATCH, stop), skipped=tuple(tally.skipped)
+        )
 
 
 def _batch(
@@ -113,16 +115,16 @@ def _batch(
     Raises:
         RuntimeError: if the worker ended with an error outside of a call.
     """
-    begun, ended = None, task.first - 1
+    begun_case, ended_case = None, task.first - 1
     status: list[int] = []
     with tempfile.TemporaryFile() as output:
         for message in _messages(task, output, status):
             if message[0] == "begin":
-                begun = message[1]
+                begun_case = message[1]
                 continue
             _, number, kind, detail = message
-            advance(number - ended)
-            ended = number
+            advance(number - ended_case)
+            ended_case = number
             if kind in FINDINGS:
                 _add_finding(tally, task, number, kind, detail, None)
                 continue
@@ -134,17 +136,17 @@ def _batch(
     words = printed[-300:].strip()
     code = status[0]
     if code == 0:
-        advance(task.stop - 1 - ended)
+        advance(task.stop - 1 - ended_case)
         return None
-    if begun is None or (code > 0 and begun == ended):
+    if begun_case is None or (code > 0 and begun_case == ended_case):
         raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {code}: {words}")
     if -code in ALARMS or (not ALARMS and "Timeout (" in printed):
         waited = ALARMS and -code == ALARMS[1]
-        return begun, "hang", f"takes more than {task.timeout:g} s" + (" and computes nothing" if waited else "")
-    later = " after it has returned" * (begun == ended)
+        return begun_case, "hang", f"takes more than {task.timeout:g} s" + (" and computes nothing" if waited else "")
+    timing_text = " after it has returned" * (begun_case == ended_case)
     if code < 0:
-        return begun, "signal", f"is killed by {signal.Signals(-code).name}{later}: {words}".rstrip(": ")
-    return begun, "exit", f"ends the process with status {code}: {words}".rstrip(": ")
+        return begun_case, "signal", f"is killed by {signal.Signals(-code).name}{timing_text}: {words}".rstrip(": ")
+    return begun_case, "exit", f"ends the process with status {code}: {words}".rstrip(": ")
 
 
 def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
@@ -178,6 +180,6 @@ def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[A
 def _add_finding(tally: Tally, task: Task, number: int, kind: str, detail: str, alone: bool | None) -> None:
     case = case_of(task.seed, number, task.names)
     text = f"{FINDINGS[kind]}: {detail}" if kind in FINDINGS else detail
-    written = program(case, task.seed, task.backend, text, watched=kind == "changed", checked=kind == "outside")
+    program_text = program(case, task.seed, task.backend, text, watched=kind == "changed", checked=kind == "outside")
     tally.counts[kind] += 1
-    tally.findings.append(Finding(task.backend, case.op, number, kind, text, written, alone))
+    tally.findings.append(Finding(task.backend, case.op, number, kind, text, program_text, alone))

@@ -90,49 +90,51 @@ class Values(Arrays):
                 lambda: repr(self.rng.choice(_LITERAL.findall(annotation))),
                 functools.partial(self.rng.choice, odd.STRINGS),
             ]
-        draws = [draw for mark, draw in self._draws if re.search(mark, annotation)]
-        draws += [functools.partial(self.rng.choice, table) for mark, table in _TABLES if re.search(mark, annotation)]
+        draws = [draw for pattern, draw in self._draws if re.search(pattern, annotation)]
+        draws += [
+            functools.partial(self.rng.choice, table) for pattern, table in _TABLES if re.search(pattern, annotation)
+        ]
         return draws or [self._anything]
 
     def _integer(self) -> str:
-        chance = self.rng.random()
-        if chance < 0.7:
+        random_share = self.rng.random()
+        if random_share < 0.7:
             return str(self.rng.randint(-3, 6))
-        if chance < 0.8:
+        if random_share < 0.8:
             return str(self.rng.choice(odd.MIDDLE))
-        return self.rng.choice(odd.HUGE if chance < 0.95 else odd.INTEGERS)
+        return self.rng.choice(odd.HUGE if random_share < 0.95 else odd.INTEGERS)
 
     def _integer_sequence(self) -> str:
         """Returns the source of a list, a tuple or a tensor of integers."""
         ndim = len(self.shape)
         inner = ", ".join(self._integer() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
-        chance = self.rng.random()
-        if chance < 0.45:
+        random_share = self.rng.random()
+        if random_share < 0.45:
             return f"[{inner}]"
-        return f"ops.array([{inner}])" if chance > 0.95 else f"({inner},)" if inner else "()"
+        return f"ops.array([{inner}])" if random_share > 0.95 else f"({inner},)" if inner else "()"
 
     def _lengths(self) -> str:
         """Returns the source of a shape."""
-        chance = self.rng.random()
-        if chance < 0.55:
-            return repr(self.shape if chance < 0.35 else self.rng.choice(odd.SHAPES))
-        return self._integer() if chance < 0.7 else self.rng.choice(odd.LENGTHS)
+        random_share = self.rng.random()
+        if random_share < 0.55:
+            return repr(self.shape if random_share < 0.35 else self.rng.choice(odd.SHAPES))
+        return self._integer() if random_share < 0.7 else self.rng.choice(odd.LENGTHS)
 
     def _axis(self) -> str:
         """Returns the source of an axis, or of several."""
-        chance, ndim = self.rng.random(), max(len(self.shape), 1)
-        if chance < 0.5:
+        random_share, ndim = self.rng.random(), max(len(self.shape), 1)
+        if random_share < 0.5:
             return str(self.rng.randint(-ndim, ndim - 1))
-        if chance < 0.65:
+        if random_share < 0.65:
             return self._axes()
-        return "None" if chance < 0.75 else self._integer()
+        return "None" if random_share < 0.75 else self._integer()
 
     def _axes(self) -> str:
         """Returns the source of axes, most often of those that the call's shape has."""
-        chance, ndim = self.rng.random(), len(self.shape)
-        if chance < 0.5:
+        random_share, ndim = self.rng.random(), len(self.shape)
+        if random_share < 0.5:
             return repr(tuple(self.rng.sample(range(-ndim, 0), self.rng.randint(0, ndim))))
-        if chance < 0.8:
+        if random_share < 0.8:
             return repr(tuple(self.rng.randint(-4, 4) for _ in range(self.rng.randint(0, 4))))
         return self._integer_sequence()
 

@@ -87,8 +87,8 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     """
     _set_alarm(timeout)
     try:
-        args, kwargs, then = eval(compile(arguments(case), PROGRAM, "eval"), scope)
-        before = digest((args, kwargs, then))
+        args, kwargs, later_args = eval(compile(arguments(case), PROGRAM, "eval"), scope)
+        before = digest((args, kwargs, later_args))
     except Exception as error:  # noqa: BLE001  (the source of an argument may raise anything)
         _set_alarm(0.0)
         return "unmade", f"{type(error).__name__}: {error!s:.300}"
@@ -98,13 +98,13 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     def call(checked: bool) -> None:
         with ops.checked(checked):
             result = OPS[case.op].function(*args, **kwargs)
-            ops.eval(result(*then) if case.then and callable(result) else result)
+            ops.eval(result(*later_args) if case.then and callable(result) else result)
 
     try:
         call(case.checked)
         _set_alarm(timeout)
-        if not case.checked and (outside := _reads_outside(call)):
-            kind, detail = "outside", outside
+        if not case.checked and (outside_reads := _reads_outside(call)):
+            kind, detail = "outside", outside_reads
     except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
         kind = verdict(error)
         if kind == "untyped" and OPS[case.op].takes_callable and _has_class(args, kwargs):
@@ -115,7 +115,7 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     if case.op == "set_default_device":  # the calls that follow must not depend on this one
         ops.set_default_device(None)
     try:
-        after = digest((args, kwargs, then))
+        after = digest((args, kwargs, later_args))
     finally:
         _set_alarm(0.0)
     if after != before and kind != "untyped":

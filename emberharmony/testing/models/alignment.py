@@ -45,16 +45,16 @@ class Side:
     @cached_property
     def parents(self) -> dict[str, str]:
         """The innermost module around each, containers left out."""
-        around: dict[str, str] = {}
+        parents_by_path: dict[str, str] = {}
         for path in self.modules:
-            above = path
-            while above:
-                above = above.rpartition(".")[0]
-                if not above or (above in self.modules and not self.holds(above)):
+            outer_path = path
+            while outer_path:
+                outer_path = outer_path.rpartition(".")[0]
+                if not outer_path or (outer_path in self.modules and not self.holds(outer_path)):
                     break
             if path:
-                around[path] = above
-        return around
+                parents_by_path[path] = outer_path
+        return parents_by_path
 
     def holds(self, path: str) -> bool:
         """Returns whether a module only holds others: it is a container, or not called although modules in it are."""
@@ -65,7 +65,7 @@ class Side:
 
     def children(self, path: str) -> list[str]:
         """Returns the modules in another one in the order of their calls, those of containers included."""
-        inner = [name for name, above in self.parents.items() if above == path and not self.holds(name)]
+        inner = [name for name, parent in self.parents.items() if parent == path and not self.holds(name)]
         return sorted(inner, key=lambda name: self.order.get(name, math.inf))
 
     def kind(self, path: str) -> str:
@@ -79,8 +79,8 @@ class Side:
 
     def tensors(self, path: str) -> tuple[Tensors, set[str]]:
         """Returns the tensors of a module in PyTorch's layout, and the names of the modules in it that hold some."""
-        results, used = tensors_of(self.adapter, self.modules[path], self.below(path))
-        return results, {f"{path}.{name}" if path else name for name in used}
+        results, used_names = tensors_of(self.adapter, self.modules[path], self.below(path))
+        return results, {f"{path}.{name}" if path else name for name in used_names}
 
     def sizes(self, path: str) -> Counter[int]:
         """Returns how many tensors of each size a module and those in it have; those of integers are no weights."""
@@ -138,9 +138,9 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
                     f"match: the model of {side.adapter.name} has no module {name!r}{suggest(name, list(side.modules))}"
                 )
     names: dict[str, str] = {"": ""} | dict(match)
-    waiting = [("", ""), *match.items()]
-    while waiting:
-        one, other = waiting.pop(0)
+    pending_pairs = [("", ""), *match.items()]
+    while pending_pairs:
+        one, other = pending_pairs.pop(0)
         taken_names = set(names), set(names.values())
         pairs = _children(
             first,
@@ -149,10 +149,10 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
             [n for n in second.children(other) if n not in taken_names[1]],
         )
         names |= pairs
-        waiting += pairs.items()
+        pending_pairs += pairs.items()
     left = tuple(
-        [path for path in side.modules if path not in known and not side.holds(path)]
-        for side, known in ((first, set(names)), (second, set(names.values())))
+        [path for path in side.modules if path not in known_paths and not side.holds(path)]
+        for side, known_paths in ((first, set(names)), (second, set(names.values())))
     )
     return Alignment(names, left)  # type: ignore[arg-type]
 
@@ -205,22 +205,22 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
     """
     ends = [Counter(map(_last_name, names)) for names in (ones, others)]
     by_end = {_last_name(name): name for name in others}
-    named = {
+    pairs_by_name = {
         name: by_end[end]
         for name in ones
         if (end := _last_name(name)) in by_end
         if ends[0][end] == ends[1][end] == 1 and _likeness(first, second, name, by_end[end]) >= _ALIKE
         if not _wraps(first, second, name, by_end[end])
     }
-    if len(named) == min(len(ones), len(others)):
-        return named
-    return {one: other for one, other in named.items() if _equality(first, second, one, other) == 1.0}
+    if len(pairs_by_name) == min(len(ones), len(others)):
+        return pairs_by_name
+    return {one: other for one, other in pairs_by_name.items() if _equality(first, second, one, other) == 1.0}
 
 
 def _wraps(first: Side, second: Side, one: str, other: str) -> bool:
     """Returns whether one of two modules has a layer in it that is the other one, and code around it."""
-    for outer, around, inner, layer in ((first, one, second, other), (second, other, first, one)):
-        parts = outer.children(around)
+    for outer, outer_side, inner, layer in ((first, one, second, other), (second, other, first, one)):
+        parts = outer.children(outer_side)
         if parts and not inner.children(layer):
             sizes, kind = inner.sizes(layer), inner.kind(layer)
             if sizes and any(outer.kind(part) == kind and outer.sizes(part) == sizes for part in parts):
@@ -247,9 +247,11 @@ def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequ
 def _equality(first: Side, second: Side, one: str, other: str) -> float:
     """Returns the share of the elements of two modules that are in tensors of equal values; 0 if they have none."""
     a, b = first.totals(one), second.totals(other)
-    whole = max(sum(a.values()), sum(b.values()))
-    equal = sum(n for total, n in a.items() if any(math.isclose(total, each, rel_tol=_SAME) for each in b))
-    return equal / whole if whole else 0.0
+    larger_count = max(sum(a.values()), sum(b.values()))
+    equal = sum(
+        n for total, n in a.items() if any(math.isclose(total, other_total, rel_tol=_SAME) for other_total in b)
+    )
+    return equal / larger_count if larger_count else 0.0
 
 
 def _last_name(path: str) -> str:
@@ -263,46 +265,48 @@ def _likeness(first: Side, second: Side, one: str, other: str) -> float:
     Modules of nearly as many elements are alike too: one may have tensors joined that are apart in the other.
     """
     a, b = first.sizes(one), second.sizes(other)
-    whole = sum((a | b).elements())
-    if not whole:
+    union_size = sum((a | b).elements())
+    if not union_size:
         return 1.0
-    few, many = sorted((sum(a.elements()), sum(b.elements())))
-    return max(sum((a & b).elements()) / whole, _JOINED if few >= _NEARLY * many else 0.0)
+    smaller_count, larger_count = sorted((sum(a.elements()), sum(b.elements())))
+    return max(sum((a & b).elements()) / union_size, _JOINED if smaller_count >= _NEARLY * larger_count else 0.0)
 
 
 def _score(first: Side, second: Side, one: str, other: str) -> float:
     """Returns how likely two modules correspond, from 0."""
-    like = _likeness(first, second, one, other)
-    same = first.kind(one).lower() == second.kind(other).lower()
-    if not first.sizes(one) and not second.sizes(other) and not same and _last_name(one) != _last_name(other):
+    likeness = _likeness(first, second, one, other)
+    is_same_kind = first.kind(one).lower() == second.kind(other).lower()
+    if not first.sizes(one) and not second.sizes(other) and not is_same_kind and _last_name(one) != _last_name(other):
         return 0.0
-    if like < _ALIKE or _wraps(first, second, one, other):
+    if likeness < _ALIKE or _wraps(first, second, one, other):
         return 0.0
-    if bool(first.children(one)) != bool(second.children(other)) and not same and like < 1:
+    if bool(first.children(one)) != bool(second.children(other)) and not is_same_kind and likeness < 1:
         return 0.0
     a, b = _last_name(one), _last_name(other)
     numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
     name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
     equal = _equality(first, second, one, other)
-    return 4 * like + 8 * equal + 2 * same + 2 * name + (numbers[0] == numbers[1])
+    return 4 * likeness + 8 * equal + 2 * is_same_kind + 2 * name + (numbers[0] == numbers[1])
 
 
 def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Returns the pairs in the order of the calls that have the largest sum of scores."""
     width = len(others) + 1
-    best = [[0.0] * width for _ in range(len(ones) + 1)]
+    best_scores = [[0.0] * width for _ in range(len(ones) + 1)]
     scores = [[_score(first, second, one, other) for other in others] for one in ones]
     for i, row in enumerate(scores, 1):
         for j, score in enumerate(row, 1):
-            best[i][j] = max(best[i - 1][j], best[i][j - 1], best[i - 1][j - 1] + score if score else 0.0)
+            best_scores[i][j] = max(
+                best_scores[i - 1][j], best_scores[i][j - 1], best_scores[i - 1][j - 1] + score if score else 0.0
+            )
     pairs: dict[str, str] = {}
     i, j = len(ones), len(others)
     while i and j:
         score = scores[i - 1][j - 1]
-        if score and best[i][j] == best[i - 1][j - 1] + score:
+        if score and best_scores[i][j] == best_scores[i - 1][j - 1] + score:
             pairs[ones[i - 1]] = others[j - 1]
             i, j = i - 1, j - 1
-        elif best[i][j] == best[i - 1][j]:
+        elif best_scores[i][j] == best_scores[i - 1][j]:
             i -= 1
         else:
             j -= 1

@@ -78,8 +78,8 @@ class Fit(NamedTuple):
         """Returns an array of the first model as one of the second."""
         if not self.order:
             return array.reshape(self.second)
-        back = np.argsort(self.order)
-        return array.reshape([self.second[axis] for axis in self.order]).transpose(back)
+        inverse_order = np.argsort(self.order)
+        return array.reshape([self.second[axis] for axis in self.order]).transpose(inverse_order)
 
 
 def fits(first: Sequence[int], second: Sequence[int]) -> Iterator[Fit]:
@@ -96,10 +96,10 @@ def fits(first: Sequence[int], second: Sequence[int]) -> Iterator[Fit]:
         orders += [(count - 1, *range(count - 1)), (*range(1, count), 0)]
     if count == 4:
         orders.append((0, 2, 1, 3))
-    seen: set[tuple[int, ...]] = set()
+    seen_orders: set[tuple[int, ...]] = set()
     for order in orders:
-        if tuple(second[axis] for axis in order) == first and order not in seen:
-            seen.add(order)
+        if tuple(second[axis] for axis in order) == first and order not in seen_orders:
+            seen_orders.add(order)
             yield Fit(order, first, second)
     if first != second and _joins_axes(first, second):
         yield Fit((), first, second)
@@ -138,9 +138,9 @@ def pairs_of(first: Sequence[Host], second: Sequence[Host]) -> list[Pair]:
     left = list(range(len(second)))
     for i, one in enumerate(first):
         for j in left:
-            best = best_fit(one, second[j])
-            if best is not None:
-                pairs.append(Pair(i, j, best[0], best[1]))
+            best_pair_fit = best_fit(one, second[j])
+            if best_pair_fit is not None:
+                pairs.append(Pair(i, j, best_pair_fit[0], best_pair_fit[1]))
                 left.remove(j)
                 break
     return pairs
@@ -152,14 +152,14 @@ def best_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
         return _mask_fit(one, other)
     if _is_added_mask(one) and _is_added_mask(other):
         return _mask_fit(Host(one.values() == 0, "bool"), other)
-    best: tuple[float, Fit] | None = None
+    best_share_and_fit: tuple[float, Fit] | None = None
     for fit in fits(one.shape, other.shape):
         share = distance(one, Host(fit.to_first(other.bits), other.dtype)).share
-        if best is None or share < best[0]:
-            best = share, fit
+        if best_share_and_fit is None or share < best_share_and_fit[0]:
+            best_share_and_fit = share, fit
         if share <= _CLOSE:
             break
-    return best
+    return best_share_and_fit
 
 
 def _is_added_mask(host: Host) -> bool:
@@ -174,12 +174,12 @@ def _mask_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
     """Returns the same for a mask of booleans and one that is added."""
     if "bool" not in (one.dtype, other.dtype) or one.size != other.size:
         return None
-    flags, added = (one, other) if one.dtype == "bool" else (other, one)
-    values = added.values()
+    flags, additive_mask = (one, other) if one.dtype == "bool" else (other, one)
+    values = additive_mask.values()
     if not np.all((values == 0) | (values < _MASKED)):
         return None
     for fit in fits(one.shape, other.shape):
-        keeps = flags.bits.reshape(added.shape) == (values == 0)
-        share = min(float(1 - keeps.mean()), float(keeps.mean()))
-        return share, fit._replace(mask="kept" if keeps.mean() >= 0.5 else "left out")
+        is_kept = flags.bits.reshape(additive_mask.shape) == (values == 0)
+        share = min(float(1 - is_kept.mean()), float(is_kept.mean()))
+        return share, fit._replace(mask="kept" if is_kept.mean() >= 0.5 else "left out")
     return None

@@ -71,20 +71,20 @@ class _Probing(Watching):
         name = self._names.get(event.path)
         if name is None:
             return {}
-        there, new = event._replace(path=name), {}
-        for pair in self._pairs.get(there, ()):
+        event_there, new_tensors = event._replace(path=name), {}
+        for pair in self._pairs.get(event_there, ()):
             number = pair.second if self._second else pair.first
             if number >= len(arrays) or pair.fit.mask or not self._adapter.is_floating(arrays[number]):
                 continue
-            array, place = arrays[number], (there, pair.first)
+            array, place = arrays[number], (event_there, pair.first)
             if self.given is None:
                 self.zeros[place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
             elif place in self.given:
                 probe = self.given[place]
-                new[number] = self._adapter.add(
+                new_tensors[number] = self._adapter.add(
                     self._noisy(array, tuple(probe.shape)), self._adapter.traced_as(array, probe)
                 )
-        return new
+        return new_tensors
 
     def _noisy(self, array: Any, shape: tuple[int, ...]) -> Any:
         if not self._noise:
@@ -147,10 +147,10 @@ class Backward:
             with adapter.attach(model, probing):
                 adapter.call(model, args, kwargs)
             self._zeros = probing.zeros
-            of, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
+            wanted_gradients, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
             fits = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
             by_place: dict[Place, Host] = {}
-            for place, gradient in zip(self._zeros, of, strict=True):
+            for place, gradient in zip(self._zeros, wanted_gradients, strict=True):
                 host = Host(np.zeros(0), "float64") if gradient is None else adapter.host(gradient)
                 if gradient is not None and self._second:
                     host = Host(np.ascontiguousarray(fits[place].to_first(host.bits)), host.dtype)
@@ -163,10 +163,10 @@ class Backward:
         """Returns whether a gradient is the derivative that finite differences of the loss give; None if unknown."""
         fit = next(pair.fit for pair in self._pairs[place[0]] if pair.first == place[1])
         direction: Any = np.random.default_rng(2).normal(size=gradient.shape)
-        here = fit.to_second(direction) if self._second else direction
+        own_direction = fit.to_second(direction) if self._second else direction
 
         def shift(step: float) -> dict[Place, Any]:
-            array = self._model.adapter.native(np.ascontiguousarray(here * step))
+            array = self._model.adapter.native(np.ascontiguousarray(own_direction * step))
             return {place: array}
 
         return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
@@ -234,26 +234,28 @@ def first_parting(
     margin: float,
 ) -> Parting | None:
     """Returns the last call whose gradients differ, the first of the backward pass; None if all agree."""
-    around: list[Event] = []
-    seen: set[str] = set()
+    open_events: list[Event] = []
+    seen_paths: set[str] = set()
     for event in reversed(events):
-        entered = event.place == EXIT
-        blamed = (around[-1] if around else event) if entered else event
+        is_exit = event.place == EXIT
+        blamed_event = (open_events[-1] if open_events else event) if is_exit else event
         for place in [place for place in gradients[0].of if place[0] == event and place in gradients[1].of]:
             share, limit = _relative_distance(place, gradients, noise, margin)
             if share > limit:
-                what = "its arguments" if not entered else f"the result of {event.path.rpartition('.')[2]}"
-                return Parting(blamed.path, event.call, what, share, place)
-        if entered:
-            around.append(event)
+                place_text = "its arguments" if not is_exit else f"the result of {event.path.rpartition('.')[2]}"
+                return Parting(blamed_event.path, event.call, place_text, share, place)
+        if is_exit:
+            open_events.append(event)
             continue
-        while around and around.pop().path != event.path:
+        while open_events and open_events.pop().path != event.path:
             pass
-        if event.path not in seen and event.call == 0:
-            seen.add(event.path)
-            named = _tensors(event.path, sides, names, gradients, noise, margin)
-            if named is not None:
-                return Parting(event.path, event.call, f"its {named[0]}", named[1], None, named[0])
+        if event.path not in seen_paths and event.call == 0:
+            seen_paths.add(event.path)
+            parted_tensors = _tensors(event.path, sides, names, gradients, noise, margin)
+            if parted_tensors is not None:
+                return Parting(
+                    event.path, event.call, f"its {parted_tensors[0]}", parted_tensors[1], None, parted_tensors[0]
+                )
     return None
 
 
@@ -288,7 +290,7 @@ def _tensors(
         )
     except EmberError:
         return None
-    worst: tuple[str, float] | None = None
+    worst_tensor: tuple[str, float] | None = None
     for name, host in one.items():
         if (
             name not in other
@@ -298,9 +300,9 @@ def _tensors(
             continue
         share = distance(host, other[name]).share
         limit = margin * max(HALF, distance(host, noisy[name]).share if name in noisy else 0.0)
-        if share > limit and (worst is None or share > worst[1]):
-            worst = name, share if math.isfinite(share) else 1.0
-    return worst
+        if share > limit and (worst_tensor is None or share > worst_tensor[1]):
+            worst_tensor = name, share if math.isfinite(share) else 1.0
+    return worst_tensor
 
 
 class _Overlay:

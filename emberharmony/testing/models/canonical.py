@@ -41,8 +41,8 @@ def _keys(adapter: Adapter, module: Any) -> Iterator[str]:
     title, layout = adapter.title(module), adapter.layout_of(module)
     if layout != "torch":
         for key, layouts in TABLE.items():
-            theirs = layouts.mlx_class if layout == "mlx" else layouts.keras_class
-            if title in theirs.split(", "):
+            class_of_library = layouts.mlx_class if layout == "mlx" else layouts.keras_class
+            if title in class_of_library.split(", "):
                 yield key
 
 
@@ -61,29 +61,31 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
     hosts: dict[str, Host] = {}
     pieces: dict[str, list[tuple[int, Host]]] = {}
     sums: list[Part] = []
-    used: set[str] = set()
+    used_names: set[str] = set()
     for weight in row.weights:
         holder, _, name = weight.name.rpartition(".")
         holder_tensors = own_tensors if not holder else adapter.own(below[holder]) if holder in below else {}
         if name not in holder_tensors:
             continue
-        used.add(holder)
+        used_names.add(holder)
         own_tensors = {key: array for key, array in own_tensors.items() if holder or key != name}
         host = adapter.host(holder_tensors[name])
-        joined = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer)
+        torch_array = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer)
         start = 0
         for part in weight.parts:
-            rows = len(joined) if part.stop is None else part.stop - (part.start or 0)
-            pieces.setdefault(part.source, []).append((part.start or 0, Host(joined[start : start + rows], host.dtype)))
+            rows = len(torch_array) if part.stop is None else part.stop - (part.start or 0)
+            pieces.setdefault(part.source, []).append(
+                (part.start or 0, Host(torch_array[start : start + rows], host.dtype))
+            )
             start += rows
             if part.plus:
                 sums.append(part)
     for source, parts in pieces.items():
         parts.sort(key=lambda pair: pair[0])
-        whole = parts[0][1].bits if len(parts) == 1 else np.concatenate([host.bits for _, host in parts])
-        hosts[source] = Host(whole, parts[0][1].dtype)
+        joined_bits = parts[0][1].bits if len(parts) == 1 else np.concatenate([host.bits for _, host in parts])
+        hosts[source] = Host(joined_bits, parts[0][1].dtype)
     hosts |= {name: adapter.host(array) for name, array in own_tensors.items()}
-    return Tensors(hosts, tuple(sums)), used - {""}
+    return Tensors(hosts, tuple(sums)), used_names - {""}
 
 
 def _row(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
@@ -117,13 +119,13 @@ def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer
     """Returns a tensor with the axes of PyTorch."""
     if not pattern:
         return array
-    named = dict(lengths)
+    lengths_by_name = dict(lengths)
     for name in re.findall(r"\w{2,}", pattern):
-        if name not in named:
-            named[name] = int(getattr(layer, name, 1) or 1)
-    theirs, ours = pattern.split(" -> ")[1], pattern.split(" -> ")[0]
+        if name not in lengths_by_name:
+            lengths_by_name[name] = int(getattr(layer, name, 1) or 1)
+    native_axes, our_axes = pattern.split(" -> ")[1], pattern.split(" -> ")[0]
     try:
-        steps = rearrangement(f"{theirs} -> {ours}", array.shape, named)
+        steps = rearrangement(f"{native_axes} -> {our_axes}", array.shape, lengths_by_name)
     except EmberError:
         return array
     return array.reshape(steps.apart).transpose(steps.order).reshape(steps.joined)

@@ -80,18 +80,18 @@ def evidence(
         calls: the calls in the first model that may be wrong, the likeliest first.
         between: of each model, the modules without a counterpart that may be wrong too.
     """
-    differing = {call: _differing(pair, (call.path, names[call.path])) for call in calls}
+    differing_facts = {call: _differing(pair, (call.path, names[call.path])) for call in calls}
     for call in calls:
-        odd = [
-            _odd_option(side, path, differing[call])
+        odd_paths = [
+            _odd_option(side, path, differing_facts[call])
             for side, path in zip(pair, (call.path, names[call.path]), strict=True)
         ]
         for side in (0, 1):
-            name = odd[side]
-            if name is not None and odd[1 - side] is None:
-                only = {name: differing[call][name]} if name in differing[call] else {}
+            name = odd_paths[side]
+            if name is not None and odd_paths[1 - side] is None:
+                only = {name: differing_facts[call][name]} if name in differing_facts[call] else {}
                 why = f"the other modules of its class, whose {name} is another"
-                return Evidence(call, side, why, only or differing[call])
+                return Evidence(call, side, why, only or differing_facts[call])
     for side in (0, 1):
         for path in between[side]:
             name = _odd_option(pair[side], path, {})
@@ -105,8 +105,8 @@ def evidence(
         for side in (0, 1):
             if (unlike[side], unlike[1 - side]) in _TELLING:
                 why = "the other modules of its class, which compute another formula"
-                return Evidence(call, side, why, differing[call])
-    return Evidence(calls[0], None, "", differing[calls[0]])
+                return Evidence(call, side, why, differing_facts[call])
+    return Evidence(calls[0], None, "", differing_facts[calls[0]])
 
 
 def _differing(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple[Any, Any]]:
@@ -128,8 +128,8 @@ def _options(side: Side, path: str) -> dict[str, Any]:
 
 
 def _plain_name(name: str) -> str:
-    plain = re.sub(r"[_\s]", "", name).lower()
-    return _OTHER_NAMES.get(plain, plain)
+    plain_name = re.sub(r"[_\s]", "", name).lower()
+    return _OTHER_NAMES.get(plain_name, plain_name)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -144,8 +144,8 @@ def _equal(a: Any, b: Any) -> bool:
 def _modules_of_same_class(side: Side, path: str) -> Iterator[str]:
     """Yields the other modules of the class of one that have the same modules in them."""
     kind, parts = type(side.modules[path]), side.below(path).keys()
-    same = (name for name, module in side.modules.items() if type(module) is kind and name != path)
-    yield from (name for name in same if side.below(name).keys() == parts)
+    paths_of_class = (name for name, module in side.modules.items() if type(module) is kind and name != path)
+    yield from (name for name in paths_of_class if side.below(name).keys() == parts)
 
 
 def _odd_option(side: Side, path: str, differing: Mapping[str, Any]) -> str | None:
@@ -173,7 +173,7 @@ def _is_default(module: Any, name: str, value: Any) -> bool:
         parameters = inspect.signature(type(module).__init__).parameters
     except (TypeError, ValueError):
         return False
-    defaults = {_plain_name(each): parameter.default for each, parameter in parameters.items()}
+    defaults = {_plain_name(parameter_name): parameter.default for parameter_name, parameter in parameters.items()}
     return name in defaults and _equal(defaults[name], value)
 
 
@@ -184,7 +184,7 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
     """
     tensors = _tensors(side, event.path)
     captured: Captured | None = None
-    found: list[Host] = []
+    unlike_hosts: list[Host] = []
     for others in _parts_alike(side, event.path, tensors):
         if captured is None:
             captured = Captured(side.adapter, model.wide, event._replace(place=ENTER))
@@ -198,17 +198,17 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
             continue
         if _are_equal(own_results, other):
             return "equal"
-        found.append(other)
-        if len(found) == _MATES:
+        unlike_hosts.append(other)
+        if len(unlike_hosts) == _MATES:
             break
-    if any(not _are_equal(found[0], other) for other in found):
+    if any(not _are_equal(unlike_hosts[0], other) for other in unlike_hosts):
         return ""
-    return "odd" if len(found) > 1 else "unlike" if found else ""
+    return "odd" if len(unlike_hosts) > 1 else "unlike" if unlike_hosts else ""
 
 
 def _are_equal(one: Host, other: Host) -> bool:
-    best = best_fit(one, other)
-    return best is not None and best[0] <= _UNLIKE
+    best_equal_fit = best_fit(one, other)
+    return best_equal_fit is not None and best_equal_fit[0] <= _UNLIKE
 
 
 def _tensors(side: Side, path: str) -> dict[str, dict[str, Any]]:
@@ -222,15 +222,24 @@ def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]
     of use too, if their options that are no sizes are equal.
     """
     names, shapes = _map_tensors(tensors, lambda _: ()), _map_tensors(tensors, lambda x: tuple(x.shape))
-    beside = [(name, _tensors(side, name)) for name in _modules_of_same_class(side, path)]
-    alike = [name for name, own in beside if _map_tensors(own, lambda x: tuple(x.shape)) == shapes]
-    others = [name for name, own in beside if name not in alike and _map_tensors(own, lambda _: ()) == names]
-    for name in [*alike, *(name for name in others if _plain_options(side, name) == _plain_options(side, path))]:
+    sibling_tensors = [(name, _tensors(side, name)) for name in _modules_of_same_class(side, path)]
+    similar_names = [
+        name for name, tensors in sibling_tensors if _map_tensors(tensors, lambda x: tuple(x.shape)) == shapes
+    ]
+    others = [
+        name
+        for name, tensors in sibling_tensors
+        if name not in similar_names and _map_tensors(tensors, lambda _: ()) == names
+    ]
+    for name in [
+        *similar_names,
+        *(name for name in others if _plain_options(side, name) == _plain_options(side, path)),
+    ]:
         yield {"": side.modules[name], **side.below(name)}
 
 
 def _map_tensors(tensors: Mapping[str, Mapping[str, Any]], form: Callable[[Any], Any]) -> dict[str, dict[str, Any]]:
-    return {name: {key: form(x) for key, x in own.items()} for name, own in tensors.items()}
+    return {name: {key: form(x) for key, x in module_tensors.items()} for name, module_tensors in tensors.items()}
 
 
 def _plain_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
@@ -249,15 +258,15 @@ def _results(
     adapter = model.adapter
     args, kwargs = arguments
     before = {name: adapter.own(part) for name, part in parts.items()}
-    around = adapter.wide(model.model) if model.wide else contextlib.nullcontext()
-    with adapter.keep_state(model.model), around:
+    wide_context = adapter.wide(model.model) if model.wide else contextlib.nullcontext()
+    with adapter.keep_state(model.model), wide_context:
         one = adapter.call(module, args, kwargs)
         hosts = [adapter.host(next(arrays_in(one, adapter.is_array)))]
         try:
             for name, part in parts.items():
                 adapter.put(part, tensors[name])
-            two = adapter.call(parts[""], args, kwargs)
-            hosts.append(adapter.host(next(arrays_in(two, adapter.is_array))))
+            other_result = adapter.call(parts[""], args, kwargs)
+            hosts.append(adapter.host(next(arrays_in(other_result, adapter.is_array))))
         finally:
             for name, part in parts.items():
                 adapter.put(part, before[name])

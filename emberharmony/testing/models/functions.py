@@ -39,10 +39,15 @@ def adapter_of_function(fn: Callable[..., Any]) -> Adapter | None:
 
 def models_in(fn: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """Yields the models that a function refers to, with their names there."""
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     for name, value in _names_in(fn):
-        if not isinstance(value, type) and package_of(value) is not None and callable(value) and id(value) not in seen:
-            seen.add(id(value))
+        if (
+            not isinstance(value, type)
+            and package_of(value) is not None
+            and callable(value)
+            and id(value) not in seen_ids
+        ):
+            seen_ids.add(id(value))
             yield name, value
 
 
@@ -104,10 +109,12 @@ class Functions(Adapter):
 
     def modules(self, model: Any) -> dict[str, Any]:
         """Returns the function, and the modules of the models that it refers to."""
-        named = {"": model}
+        modules_by_path = {"": model}
         for name, inner in _models(model):
-            named |= {f"{name}.{path}" if path else name: each for path, each in self._adapter.modules(inner).items()}
-        return named
+            modules_by_path |= {
+                f"{name}.{path}" if path else name: module for path, module in self._adapter.modules(inner).items()
+            }
+        return modules_by_path
 
     def own(self, module: Any) -> dict[str, Any]:
         """Returns the tensors of a module; a function has none."""

@@ -54,24 +54,26 @@ class Judge:
 
     def _weights(self) -> None:
         """Puts the tensors that differ before the calls, but not those with which modules give equal results."""
-        found: list[Divergence] = []
-        right = {self._form(each) for each in self._tensors if self._is_right(each)}
-        for each in sorted(self._tensors, key=lambda each: each.may_be_right):
-            if each.may_be_right and self._form(each) in right:
-                name = ".".join(filter(None, (each.path, each.name)))
-                self._report.notes.append(f"{name} is {each.what} in the other model, and the results are equal")
+        weight_divergences: list[Divergence] = []
+        right = {self._form(tensor) for tensor in self._tensors if self._is_right(tensor)}
+        for tensor in sorted(self._tensors, key=lambda each: each.may_be_right):
+            if tensor.may_be_right and self._form(tensor) in right:
+                name = ".".join(filter(None, (tensor.path, tensor.name)))
+                self._report.notes.append(f"{name} is {tensor.what} in the other model, and the results are equal")
                 continue
-            side, why = each.wrong, "the values of the tensor"
+            side, why = tensor.wrong, "the values of the tensor"
             if side is None:
                 side, why = self._port(), self._reason()
-            divergence = self._divergence(each.path, -1, "weights", side, why, each.other)
-            divergence.carried = each.share
-            name = f"{self._full(0, each.path)}.{each.name}"
-            what = f"is {each.what}" if each.what != "other values" else "has other values"
-            blamed = self._report.sides[side] if side is not None else self._report.sides[1]
-            divergence.message = f"the tensor {name} {what} on {blamed}" + self._verdict(divergence, why)
-            found.append(divergence)
-        self._report.divergences[:0] = found
+            divergence = self._divergence(tensor.path, -1, "weights", side, why, tensor.other)
+            divergence.carried = tensor.share
+            name = f"{self._full(0, tensor.path)}.{tensor.name}"
+            difference_text = f"is {tensor.what}" if tensor.what != "other values" else "has other values"
+            blamed_side = self._report.sides[side] if side is not None else self._report.sides[1]
+            divergence.message = f"the tensor {name} {difference_text} on {blamed_side}" + self._verdict(
+                divergence, why
+            )
+            weight_divergences.append(divergence)
+        self._report.divergences[:0] = weight_divergences
 
     def _is_right(self, each: Unequal) -> bool:
         """Returns whether modules give equal results although a tensor differs."""
@@ -87,9 +89,9 @@ class Judge:
         """Judges the calls in the order of the first model, and adds a row for each."""
         spans = Spans()
         shapes: dict[tuple[str, int], Any] = {}
-        for event, stored in runs.events.items():
+        for event, stored_hosts in runs.events.items():
             if event.place == ENTER:
-                shapes[event.path, event.call] = tuple(host.shape for host in stored)
+                shapes[event.path, event.call] = tuple(host.shape for host in stored_hosts)
             spans.step(event)
             ends = stop == "first" and bool(self._wrong)
             verdict = self._judge(event, spans, runs, ends)
@@ -119,7 +121,7 @@ class Judge:
         limit = max(_EXACT, self._margin * noise) if in_float64 else max(16 * HALF, _PRECISION * noise)
         deviations = [self._units(event, runs, side) for side in (0, 1)]
         calls, events = spans.suspects(event)
-        wrong = [side for side in (0, 1) if deviations[side] > 1]
+        wrong_sides = [side for side in (0, 1) if deviations[side] > 1]
         if distance <= limit and event in runs.apart.shares:
             spans.agree(event)
             self._agreed.update([event.path] if event.place == EXIT else [])
@@ -127,13 +129,13 @@ class Judge:
             return ""
         if distance > limit:
             self._wrong.update(call.path for call in calls)
-            tensors = {each.within or each.path for each in self._tensors}
+            tensors = {tensor.within or tensor.path for tensor in self._tensors}
             if not ends and not any(call.path in tensors for call in calls):
                 self._formula(events, calls, runs, distance, deviations)
             return "wrong"
-        if wrong and exact and not ends:
+        if wrong_sides and exact and not ends:
             self._wrong.add(calls[0].path)
-            self._precision(event, calls[0], wrong, deviations)
+            self._precision(event, calls[0], wrong_sides, deviations)
             return "wrong"
         return ""
 
@@ -142,33 +144,35 @@ class Judge:
         own_errors = runs.own[side]
         kinds = [EPSILON[kind] for kind in own_errors.dtypes.get(event, []) if kind in EPSILON]
         scale = max(kinds, default=2 * HALF) / (2 * HALF)
-        allowed = _PRECISION * max(runs.noise.most(event), HALF) * scale
-        return own_errors.most(event) / allowed
+        allowed_units = _PRECISION * max(runs.noise.most(event), HALF) * scale
+        return own_errors.most(event) / allowed_units
 
     def _formula(
         self, events: Sequence[Event], calls: Sequence[Event], runs: Runs, apart: float, off: Sequence[float]
     ) -> None:
         event = events[-1]
-        between = [[path for each in events for path in of.get(each, ())] for of in runs.between]
-        seen = evidence(self._pair, self._models, self._names, calls, between)
-        blamed, side, why = seen.blamed, seen.side, seen.why
+        calls_between = [
+            [path for event in events for path in paths_by_event.get(event, ())] for paths_by_event in runs.between
+        ]
+        found_evidence = evidence(self._pair, self._models, self._names, calls, calls_between)
+        blamed_path, side, why = found_evidence.blamed, found_evidence.side, found_evidence.why
         if side is None:
             side, why = self._port(), self._reason()
-        divergence = self._divergence(blamed.path, event.call, "formula", side, why)
+        divergence = self._divergence(blamed_path.path, event.call, "formula", side, why)
         divergence.carried = apart
         divergence.error = dict(zip(self._report.sides, off, strict=True))
-        divergence.options = seen.options
-        place = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed.path else ""
-        inner = seen.inner or (runs.inside[side].get(event, "") if place and side is not None else "")
+        divergence.options = found_evidence.options
+        place = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed_path.path else ""
+        inner = found_evidence.inner or (runs.inside[side].get(event, "") if place and side is not None else "")
         if inner and side is not None:
             self._blame_stranger(divergence, side, inner)
-            place = f", before {self._full(0, blamed.path)}" if seen.inner else place
-        on = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
+            place = f", before {self._full(0, blamed_path.path)}" if found_evidence.inner else place
+        side_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         text = f"in float64 it differs by {apart:.2g} of the largest element for equal inputs"
         divergence.message = (
-            f"{divergence.op}{on} in {divergence.other if inner and side else divergence.path}{place}: "
+            f"{divergence.op}{side_text} in {divergence.other if inner and side else divergence.path}{place}: "
             f"{text if apart < math.inf else 'its result has another form'}"
-            f"{_options(seen, self._report.sides)}{self._verdict(divergence, why)}"
+            f"{_options(found_evidence, self._report.sides)}{self._verdict(divergence, why)}"
         )
         self._report.divergences.append(divergence)
 
@@ -192,17 +196,17 @@ class Judge:
 
     def backward(self, runs: Runs) -> None:
         """Judges the gradients of the models, against the order of the calls, up to the first that is wrong."""
-        seen = runs.apart
+        apart = runs.apart
         # A value that is given once for two arguments has the sum of their gradients, so it cannot be compared.
-        pairs = {at: each for at, each in seen.pairs.items() if at.place == EXIT or seen.whole[at]}
-        back = {other: path for path, other in self._names.items()}
-        names = {path: path for path in self._names}, back
-        both = [
-            Backward(model, side, pairs, mapped, second)
-            for model, side, mapped, second in zip(self._models, self._pair, names, (False, True), strict=True)
+        pairs = {event: pair for event, pair in apart.pairs.items() if event.place == EXIT or apart.whole[event]}
+        first_paths = {other: path for path, other in self._names.items()}
+        names = {path: path for path in self._names}, first_paths
+        paths_and_noise = [
+            Backward(model, side, pairs, mapped_names, second)
+            for model, side, mapped_names, second in zip(self._models, self._pair, names, (False, True), strict=True)
         ]
-        gradients = both[0].gradients(), both[1].gradients()
-        noise = both[0].gradients(HALF)
+        gradients = paths_and_noise[0].gradients(), paths_and_noise[1].gradients()
+        noise = paths_and_noise[0].gradients(HALF)
         part = first_parting(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
         if part is None:
             return
@@ -212,15 +216,15 @@ class Judge:
             one.is_true_of(path, part.name, grads)
             if part.place is None
             else one.is_true(part.place, grads.of[part.place])
-            for one, path, grads in zip(both, paths, gradients, strict=True)
+            for one, path, grads in zip(paths_and_noise, paths, gradients, strict=True)
         ]
         if false := [i for i in (0, 1) if true[i] is False and true[1 - i]]:
             side, why = false[0], "finite differences of its loss"
         divergence = self._divergence(part.path, part.call, "gradient", side, why)
         divergence.gradient_of, divergence.carried = divergence.op, part.share
-        on = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
+        verb = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         divergence.message = (
-            f"the gradient of {divergence.op} with respect to {part.what}{on} in {divergence.path}: in float64 it "
+            f"the gradient of {divergence.op} with respect to {part.what}{verb} in {divergence.path}: in float64 it "
             f"differs by {part.share:.2g} of the largest element{self._verdict(divergence, why)}"
         )
         self._report.divergences.append(divergence)
@@ -238,14 +242,14 @@ class Judge:
             text = f"{type(model.error).__name__}: {model.error}"
             self._report.notes.append(f"the model of {name} raises an error: {text}")
             if not self._report.divergences:
-                back = {other: path for path, other in self._names.items()}
+                first_paths = {other: path for path, other in self._names.items()}
                 path = model.failed
-                while path and side and path not in back:
+                while path and side and path not in first_paths:
                     path = path.rpartition(".")[0]
-                blamed = calls[0].path if calls else back.get(path, "") if side else path
-                divergence = self._divergence(blamed, 0, "error", side, "the error")
-                how = "gives values of another form, so that the model of" if calls else "raises an error on"
-                divergence.message = f"{divergence.op} in {divergence.path} {how} {name} " + (
+                blamed_path = calls[0].path if calls else first_paths.get(path, "") if side else path
+                divergence = self._divergence(blamed_path, 0, "error", side, "the error")
+                error_text = "gives values of another form, so that the model of" if calls else "raises an error on"
+                divergence.message = f"{divergence.op} in {divergence.path} {error_text} {name} " + (
                     f"raises an error: {text}" if calls else f"alone: {text}"
                 )
                 self._report.divergences.append(divergence)
@@ -261,13 +265,13 @@ class Judge:
     def _divergence(
         self, path: str, call: int, cause: str, side: int | None, why: str, other: str | None = None
     ) -> Divergence:
-        wrong = "" if side is None else self._report.sides[side]
+        wrong_side = "" if side is None else self._report.sides[side]
         return Divergence(
             self._pair[0].kind(path),
             self._full(0, path),
             max(call, 0),
             cause,
-            wrong=wrong,
+            wrong=wrong_side,
             judge=why,
             other=self._full(1, self._names[path] if other is None else other),
         )
@@ -287,5 +291,5 @@ class Judge:
 
 
 def _options(seen: Evidence, names: Sequence[str]) -> str:
-    listed = [f"{name} is {a!r} on {names[0]} and {b!r} on {names[1]}" for name, (a, b) in seen.options.items()]
-    return f"; {', '.join(listed[:4])}" if listed else ""
+    option_texts = [f"{name} is {a!r} on {names[0]} and {b!r} on {names[1]}" for name, (a, b) in seen.options.items()]
+    return f"; {', '.join(option_texts[:4])}" if option_texts else ""

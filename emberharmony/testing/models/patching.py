@@ -18,10 +18,10 @@ def hook_classes(modules: Mapping[str, Any], hook: Hook, method: str = "__call__
         method: the method that makes a call.
     """
     paths = {id(module): path for path, module in reversed(list(modules.items()))}
-    running: list[int] = []  # a method that calls that of its base class is one call
+    running_calls: list[int] = []  # a method that calls that of its base class is one call
     with contextlib.ExitStack() as stack:
         for kind in {owner for module in modules.values() if (owner := _owner(type(module), method))}:
-            stack.enter_context(_wrap(kind, method, paths, running, hook))
+            stack.enter_context(_wrap(kind, method, paths, running_calls, hook))
         yield
 
 

@@ -40,8 +40,8 @@ class Model:
     def run(self, hook: Watching, wide: bool = False) -> Any:
         """Runs the model and returns its result."""
         adapter, model = self.adapter, self.model
-        around = adapter.wide(model) if wide else contextlib.nullcontext()
-        with adapter.keep_state(model), around:
+        wide_context = adapter.wide(model) if wide else contextlib.nullcontext()
+        with adapter.keep_state(model), wide_context:
             args, kwargs = self.inputs(wide)
             with adapter.attach(model, hook):
                 return adapter.call(model, args, kwargs)
@@ -137,20 +137,22 @@ class Runs:
     """
 
     def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
-        same = {path: path for path in names}
-        back = {other: path for path, other in names.items()}
-        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, same, writer))
+        same_names = {path: path for path in names}
+        first_names = {other: path for path, other in names.items()}
+        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, same_names, writer))
         self.events: dict[Event, list[Stored]] = spooling.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
-        following = second.attempt(lambda wide: Following(second.adapter, wide, self.events, back, self.apart.see))
-        self.between = spooling.between, following.between
-        self.inside = spooling.inside, following.inside
+        following_run = second.attempt(
+            lambda wide: Following(second.adapter, wide, self.events, first_names, self.apart.see)
+        )
+        self.between = spooling.between, following_run.between
+        self.inside = spooling.inside, following_run.inside
         if first.error is None:
-            noisy = Following(first.adapter, first.wide, self.events, same, self.noise.see, HALF)
+            noisy = Following(first.adapter, first.wide, self.events, same_names, self.noise.see, HALF)
             first.run(noisy, first.wide)
-        for model, mapped, seen in ((first, same, self.own[0]), (second, back, self.own[1])):
+        for model, mapped_names, own_run in ((first, same_names, self.own[0]), (second, first_names, self.own[1])):
             if model.error is None:
-                model.run(Following(model.adapter, False, self.events, mapped, seen.see))
+                model.run(Following(model.adapter, False, self.events, mapped_names, own_run.see))
 
     def narrows(self, event: Event) -> bool:
         """Returns whether a run in float64 met an array in a narrower floating dtype.

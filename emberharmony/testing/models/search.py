@@ -43,31 +43,31 @@ def compare_models(
         raise ArgumentError(f"compare(): original must be 'first', 'second' or 'neither', not {original!r}")
     adapters = adapter_of(first), adapter_of(second)
     args, kwargs = _arguments(inputs)
-    one, two = Model(adapters[0], first, args, kwargs), Model(adapters[1], second, args, kwargs)
+    one, second_model = Model(adapters[0], first, args, kwargs), Model(adapters[1], second, args, kwargs)
     report = Report(_names(adapters), _environment(adapters))
     report._tolerance = tolerance
-    moved = _moved_inputs((one, two), args, kwargs)
-    if moved is not None and _takes(adapters[1], second, moved, (args, kwargs)):
-        two = Model(adapters[1], second, *moved)
+    moved_inputs = _moved_inputs((one, second_model), args, kwargs)
+    if moved_inputs is not None and _takes(adapters[1], second, moved_inputs, (args, kwargs)):
+        second_model = Model(adapters[1], second, *moved_inputs)
         place = "last" if adapters[1].channels_last(second) else "second"
         report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {place} axis")
-    pair = sides(one, two)
-    if one.error is not None and two.error is not None:
+    pair = sides(one, second_model)
+    if one.error is not None and second_model.error is not None:
         raise one.error
     alignment = align(*pair, match or {})
     tensors, parts = unequal_tensors(*pair, alignment)
     left = tuple(
         [path for path in paths if path not in inner] for paths, inner in zip(alignment.left, parts, strict=True)
     )
-    judge = Judge(report, pair, (one, two), alignment, tensors, original, tolerance)
+    judge = Judge(report, pair, (one, second_model), alignment, tensors, original, tolerance)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writer = Writer(os.path.join(folder, "first"), _MEMORY)
         stack.callback(writer.close)
-        runs = Runs(one, two, alignment.names, writer)
+        runs = Runs(one, second_model, alignment.names, writer)
         judge.calls(runs, stop)
-        if gradients and not any(each.cause in ("formula", "error") for each in report.divergences):
+        if gradients and not any(divergence.cause in ("formula", "error") for divergence in report.divergences):
             judge.backward(runs)
-    _note_results(report, pair, (one, two), left)
+    _note_results(report, pair, (one, second_model), left)
     return report
 
 
@@ -140,16 +140,18 @@ def _note_results(
     for side, left, name in zip(pair, lefts, report.sides, strict=True):
         tensors = [path for path in left if side.adapter.own(side.modules[path])]
         others = [path for path in left if path not in tensors and path in side.order]
-        for paths, what in ((tensors, "tensors"), (others, "no tensors")):
+        for paths, paths_kind in ((tensors, "tensors"), (others, "no tensors")):
             if paths:
-                listed = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
-                report.notes.append(f"modules of {name} with {what} that correspond to none of the other: {listed}")
+                paths_text = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
+                report.notes.append(
+                    f"modules of {name} with {paths_kind} that correspond to none of the other: {paths_text}"
+                )
     for model, name in zip(models, report.sides, strict=True):
         if not model.wide:
             report.notes.append(f"{name} does not compute this model in float64: {model.error_of_wide}")
     results = [list(arrays_in(model.result, model.adapter.is_array)) for model in models]
     if all(results):
         hosts = [model.adapter.host(arrays[0]) for model, arrays in zip(models, results, strict=True)]
-        best = best_fit(*hosts)
-        if best is not None:
-            report.notes.append(f"the results as they are differ by {best[0]:.2g} of the largest element")
+        best_match = best_fit(*hosts)
+        if best_match is not None:
+            report.notes.append(f"the results as they are differ by {best_match[0]:.2g} of the largest element")

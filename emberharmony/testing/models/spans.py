@@ -53,11 +53,11 @@ class Spans:
         A call in it whose result has another form is likelier than the code around that, and this is likelier than
         the code before the call, whose arguments have another form.
         """
-        inside = [each for each in self._alone if each.within.path == self._blamed.path]
-        results = [each.culprit for each in inside if each.event.place == EXIT]
-        before = [each.culprit for each in inside if each.event.place == ENTER]
+        inner_spans = [each for each in self._alone if each.within.path == self._blamed.path]
+        results = [span.culprit for span in inner_spans if span.event.place == EXIT]
+        before = [span.culprit for span in inner_spans if span.event.place == ENTER]
         calls = dict.fromkeys([*results, self._blamed, *before])
-        return list(calls), [*(each.event for each in inside), event]
+        return list(calls), [*(span.event for span in inner_spans), event]
 
     def rest(self, entered: bool) -> tuple[list[Event], list[Event]]:
         """Returns the same at the end of a run for what could not be compared: results, or else arguments if asked."""

@@ -57,12 +57,12 @@ class Watching:
 
     def _at(self, event: Event, value: Any) -> Any:
         arrays = list(arrays_in(value, self._adapter.is_array))
-        new = self.take_event(event, arrays)
+        new_tensors = self.take_event(event, arrays)
         if self._wide:
             for number, array in enumerate(arrays):
-                if number not in new and (wide_x := self._adapter.to_float64(array)) is not array:
-                    new[number] = wide_x
-        return replace_arrays(value, self._adapter.is_array, new, [0]) if new else value
+                if number not in new_tensors and (wide_array := self._adapter.to_float64(array)) is not array:
+                    new_tensors[number] = wide_array
+        return replace_arrays(value, self._adapter.is_array, new_tensors, [0]) if new_tensors else value
 
     def take_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
@@ -87,8 +87,8 @@ class Order(Watching):
 
     def first_calls(self) -> dict[str, int]:
         """Returns the place of the first call of each module in the order of the calls."""
-        entered = [event.path for event in self.events if event.place == ENTER]
-        return {path: at for at, path in reversed(list(enumerate(entered)))}
+        entered_paths = [event.path for event in self.events if event.place == ENTER]
+        return {path: index for index, path in reversed(list(enumerate(entered_paths)))}
 
 
 class Comparing(Watching):
@@ -121,19 +121,19 @@ class Comparing(Watching):
         name = self._names.get(event.path)
         if name is None:
             return self._pass(event, arrays)
-        there = event._replace(path=name)
+        event_there = event._replace(path=name)
         if self._strangers:
-            self.between[there], self._strangers = self._strangers, []
-        running = [call for call in self.open if call != event]
-        inner = running[-1] if running else None
+            self.between[event_there], self._strangers = self._strangers, []
+        outer_calls = [call for call in self.open if call != event]
+        inner = outer_calls[-1] if outer_calls else None
         if inner is not None and inner.path not in self._names and inner in self._running:
-            self.inside[there] = inner.path
+            self.inside[event_there] = inner.path
         elif self._whole and arrays and not distance(self._whole[1], self._adapter.host(arrays[0])).share:
-            self.inside[there] = self._whole[0]
-        new = self.compare_event(there, arrays)
+            self.inside[event_there] = self._whole[0]
+        new_tensors = self.compare_event(event_there, arrays)
         self._running, self._whole = list(self.open), None
-        self._latest = self._adapter.host(new.get(0, arrays[0])) if arrays else None
-        return new
+        self._latest = self._adapter.host(new_tensors.get(0, arrays[0])) if arrays else None
+        return new_tensors
 
     def _pass(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes an event of a module without a counterpart."""
@@ -143,10 +143,10 @@ class Comparing(Watching):
             arguments = self._given.pop(call, None)
             if host is None or arguments is None or distance(arguments, host).share:
                 self._strangers.append(event.path)
-                whole = call in self._running or (
+                is_whole = call in self._running or (
                     arguments and self._latest and not distance(arguments, self._latest).share
                 )
-                self._whole = (event.path, host) if whole and host else None
+                self._whole = (event.path, host) if is_whole and host else None
         elif host is not None:
             self._given[event] = host
         return {}
@@ -204,15 +204,15 @@ class Following(Comparing):
 
     def compare_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Compares an event."""
-        stored = self._events.get(event)
-        if stored is None:
+        stored_hosts = self._events.get(event)
+        if stored_hosts is None:
             return {}
         hosts = [self._adapter.host(array) for array in arrays]
-        pairs = pairs_of(stored, hosts)
-        self._see(event, stored, hosts, pairs)
-        new: dict[int, Any] = {}
+        pairs = pairs_of(stored_hosts, hosts)
+        self._see(event, stored_hosts, hosts, pairs)
+        new_tensors: dict[int, Any] = {}
         for pair in pairs:
-            host = stored[pair.first]
+            host = stored_hosts[pair.first]
             if pair.fit.mask or hosts[pair.second].dtype == "bool" or host.values().dtype.kind != "f":
                 continue
             values = pair.fit.to_second(host.values())
@@ -221,8 +221,8 @@ class Following(Comparing):
                 values = values * (1.0 + self._noise * (2.0 * signs - 1.0))
             elif pair.share == 0.0:
                 continue
-            new[pair.second] = self._adapter.native(values, arrays[pair.second])
-        return new
+            new_tensors[pair.second] = self._adapter.native(values, arrays[pair.second])
+        return new_tensors
 
 
 class Captured(Watching):

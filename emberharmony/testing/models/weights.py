@@ -78,7 +78,7 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
 
     The second value has the modules of each model whose tensors were compared with those of a module around them.
     """
-    differing: list[Unequal] = []
+    unequal_rows: list[Unequal] = []
     claimed: tuple[set[str], set[str]] = (set(), set())
     left = tuple(
         [path for path in paths if side.adapter.own(side.modules[path])]
@@ -88,32 +88,37 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
     for path, other in ordered:
         if path in claimed[0] or other in claimed[1]:
             continue
-        (one, inner), (two, inside) = first.tensors(path), second.tensors(other)
-        if inner or inside:  # a layer is in parts, which the other side may have in other parts, or as a whole
-            claimed[0].update(inner | _add_parts(first, path, one.hosts, two.hosts))
-            claimed[1].update(inside | _add_parts(second, other, two.hosts, one.hosts))
-        hosts = add_parts(one, two.sums), add_parts(two, one.sums)
-        for here, there, side, free in ((hosts[0], hosts[1], second, left[1]), (hosts[1], hosts[0], first, left[0])):
-            _add_elsewhere(here, there, side, free)
-        each = list(_of_module(path, other, *hosts))
-        for i, (side, name, tensors, sums) in enumerate(((first, path, one, two.sums), (second, other, two, one.sums))):
-            each = [_name_idle(side, name, tensors, sums, unequal, i) for unequal in each]
-        differing += each
-    differing = _name_swaps(first, second, differing)
-    differing += _of_joined(first, second, alignment, left, claimed)
-    return sorted(differing, key=lambda each: first.order.get(each.path, len(first.order))), claimed
+        (one, inner), (second_tensors, other_inner) = first.tensors(path), second.tensors(other)
+        if inner or other_inner:  # a layer is in parts, which the other side may have in other parts, or as a whole
+            claimed[0].update(inner | _add_parts(first, path, one.hosts, second_tensors.hosts))
+            claimed[1].update(other_inner | _add_parts(second, other, second_tensors.hosts, one.hosts))
+        hosts = add_parts(one, second_tensors.sums), add_parts(second_tensors, one.sums)
+        for own_hosts, other_hosts, side, unclaimed in (
+            (hosts[0], hosts[1], second, left[1]),
+            (hosts[1], hosts[0], first, left[0]),
+        ):
+            _add_elsewhere(own_hosts, other_hosts, side, unclaimed)
+        module_differences = list(_of_module(path, other, *hosts))
+        for i, (side, name, tensors, sums) in enumerate(
+            ((first, path, one, second_tensors.sums), (second, other, second_tensors, one.sums))
+        ):
+            module_differences = [_name_idle(side, name, tensors, sums, unequal, i) for unequal in module_differences]
+        unequal_rows += module_differences
+    unequal_rows = _name_swaps(first, second, unequal_rows)
+    unequal_rows += _of_joined(first, second, alignment, left, claimed)
+    return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed
 
 
 def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[str, Host]) -> set[str]:
     """Adds the tensors of modules in a module to its own, where the other model has them there; returns these."""
-    used: set[str] = set()
+    used_keys: set[str] = set()
     for name in side.below(path):
         inner = f"{path}.{name}" if path else name
         for key, host in side.tensors(inner)[0].hosts.items():
             if f"{name}.{key}" in others and f"{name}.{key}" not in hosts:
                 hosts[f"{name}.{key}"] = host
-                used.add(inner)
-    return used
+                used_keys.add(inner)
+    return used_keys
 
 
 def _add_elsewhere(here: Mapping[str, Host], there: dict[str, Host], side: Side, paths: Sequence[str]) -> None:
@@ -142,31 +147,31 @@ def _of_joined(
     """Yields the differences of layers that one model has as one, and the other one as several: their rows joined."""
     for path, other in alignment.names.items():
         inner = [
-            [each for each in side.children(name) if each in rest and each not in taken]
-            for side, name, rest, taken in zip((first, second), (path, other), left, claimed, strict=True)
+            [child for child in side.children(name) if child in unmatched and child not in claimed_names]
+            for side, name, unmatched, claimed_names in zip((first, second), (path, other), left, claimed, strict=True)
         ]
-        whole = next((i for i in (0, 1) if len(inner[i]) == 1 < len(inner[1 - i])), None)
-        if whole is None:
+        joined_side = next((i for i in (0, 1) if len(inner[i]) == 1 < len(inner[1 - i])), None)
+        if joined_side is None:
             continue
         sides = first, second
-        (one,), parts = inner[whole], inner[1 - whole]
-        hosts = sides[whole].tensors(one)[0].hosts
-        pieces = {part: sides[1 - whole].tensors(part)[0].hosts for part in parts}
-        if any(each.keys() != hosts.keys() for each in pieces.values()):
+        (one,), parts = inner[joined_side], inner[1 - joined_side]
+        hosts = sides[joined_side].tensors(one)[0].hosts
+        pieces = {part: sides[1 - joined_side].tensors(part)[0].hosts for part in parts}
+        if any(piece.keys() != hosts.keys() for piece in pieces.values()):
             continue
-        claimed[whole].add(one)
-        claimed[1 - whole].update(parts)
+        claimed[joined_side].add(one)
+        claimed[1 - joined_side].update(parts)
         for name, host in hosts.items():
             for part, x, y in _rows(name, host, pieces):
-                pair = ((x, y), (one, part)) if whole == 0 else ((y, x), (part, one))
-                what, wrong, share = _difference(*pair[0])
-                if what:
-                    yield Unequal(*pair[1], name, what, wrong, share, path)
+                pair = ((x, y), (one, part)) if joined_side == 0 else ((y, x), (part, one))
+                kind, wrong_side, share = _difference(*pair[0])
+                if kind:
+                    yield Unequal(*pair[1], name, kind, wrong_side, share, path)
 
 
 def _rows(name: str, host: Host, pieces: Mapping[str, Mapping[str, Host]]) -> Iterator[tuple[str, Host, Host]]:
     """Yields the rows of a tensor that are those of one of several layers, with the tensor of this layer."""
-    counts = [each[name].shape[0] for each in pieces.values()]
+    counts = [piece[name].shape[0] for piece in pieces.values()]
     array = host.bits
     if array.ndim == 2 and array.shape[0] != sum(counts) == array.shape[1]:  # its inputs are on the first axis
         array = array.T
@@ -180,20 +185,20 @@ def _of_module(path: str, other: str, one: Mapping[str, Host], two: Mapping[str,
     two = _rename(one, two)
     first, second = _Source(one), _Source(two)
     names = [*one, *(name for name in two if name not in one)]
-    for each in differences(first, second, names, lambda _: None):
-        x, y = one.get(each.name), two.get(each.name)
-        if each.kind == "equal" or (each.kind == "dtype" and not each.elements):
+    for row in differences(first, second, names, lambda _: None):
+        x, y = one.get(row.name), two.get(row.name)
+        if row.kind == "equal" or (row.kind == "dtype" and not row.elements):
             continue
         if x is None or y is None:
             host = x if y is None else y
-            if host is not None and (host.dtype.startswith(("int", "uint", "bool")) or _is_neutral(each.name, host)):
+            if host is not None and (host.dtype.startswith(("int", "uint", "bool")) or _is_neutral(row.name, host)):
                 continue
             side = 0 if x is None else 1
-            yield Unequal(path, other, each.name, "missing", side, 1.0)
+            yield Unequal(path, other, row.name, "missing", side, 1.0)
             continue
-        what, wrong, share = _difference(x, y)
-        if what:
-            yield Unequal(path, other, each.name, what, wrong, share)
+        kind, wrong_side, share = _difference(x, y)
+        if kind:
+            yield Unequal(path, other, row.name, kind, wrong_side, share)
 
 
 def _name_idle(side: Side, path: str, tensors: Tensors, sums: Sequence[Part], unequal: Unequal, number: int) -> Unequal:
@@ -203,19 +208,19 @@ def _name_idle(side: Side, path: str, tensors: Tensors, sums: Sequence[Part], un
     kind = type(side.modules[path])
     others = [name for name, module in side.modules.items() if type(module) is kind and name != path]
     for name in [unequal.name, *(part.plus for part in sums if part.source == unequal.name and part.plus)]:
-        beside = [host for other in others if (host := side.tensors(other)[0].hosts.get(name)) is not None]
+        sibling_hosts = [host for other in others if (host := side.tensors(other)[0].hosts.get(name)) is not None]
         zero = sums and name in tensors.hosts and not tensors.hosts[name].values().any()
-        if zero and beside and all(host.values().any() for host in beside):
+        if zero and sibling_hosts and all(host.values().any() for host in sibling_hosts):
             return unequal._replace(name=name, what="all 0, as before weights are loaded", wrong=number)
     return unequal
 
 
 def _rename(one: Mapping[str, Host], two: Mapping[str, Host]) -> dict[str, Host]:
     """Returns tensors by the names that the other model has for tensors of their shape, where the choice is unique."""
-    free = [name for name in one if name not in two]
+    free_names = [name for name in one if name not in two]
     names: dict[str, str] = {}
     for name, host in two.items():
-        fitting = [each for each in free if sorted(one[each].shape) == sorted(host.shape)]
+        fitting = [name for name in free_names if sorted(one[name].shape) == sorted(host.shape)]
         rivals = [each for each in two if each not in one and sorted(two[each].shape) == sorted(host.shape)]
         names[name] = fitting[0] if name not in one and len(fitting) == len(rivals) == 1 else name
     return {names[name]: host for name, host in two.items()}
@@ -241,17 +246,17 @@ def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
         if np.abs(a - b).max() <= _EQUAL * np.abs(a).max():
             return "transposed" if a.ndim == 2 else f"with its axes in the order {order}", None, share
     unequal = a != b if a.shape == b.shape else np.ones((), bool)
-    for side, (narrow, exact) in enumerate(((a, b), (b, a))):
-        kind = _rounded_to(narrow, exact)
+    for side, (rounded, exact) in enumerate(((a, b), (b, a))):
+        kind = _rounded_to(rounded, exact)
         if kind:
             return f"rounded to {kind}", side, share
-        cut, whole = (narrow[unequal], exact[unequal]) if unequal.ndim else (narrow, exact)
-        if cut.size > 1 and np.ptp(cut.real) == 0 and np.ptp(whole.real) > 0:
-            part = "all" if cut.size == narrow.size else f"for {cut.size} elements"
-            return f"{part} {cut.flat[0]:g}, as before weights are loaded", side, share
-    moved = _reordering(a, b)
-    if moved:
-        return moved, None, share
+        rounded_part, exact_part = (rounded[unequal], exact[unequal]) if unequal.ndim else (rounded, exact)
+        if rounded_part.size > 1 and np.ptp(rounded_part.real) == 0 and np.ptp(exact_part.real) > 0:
+            part = "all" if rounded_part.size == rounded.size else f"for {rounded_part.size} elements"
+            return f"{part} {rounded_part.flat[0]:g}, as before weights are loaded", side, share
+    reordering = _reordering(a, b)
+    if reordering:
+        return reordering, None, share
     if a.shape != b.shape:
         return f"of shape {y.shape}, not {x.shape}", None, share
     return "other values", None, share
@@ -278,7 +283,7 @@ def _rounded_to(narrow: Array, exact: Array) -> str:
     bits = exact.astype(np.float32).view(np.uint32)
     brain = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
     cuts = (("float16", half), ("bfloat16", brain))
-    return next((kind for kind, cut in cuts if np.all((narrow == cut) | (narrow == exact))), "")
+    return next((kind for kind, rounded_values in cuts if np.all((narrow == rounded_values) | (narrow == exact))), "")
 
 
 def _reordering(a: Array, b: Array) -> str:
@@ -295,8 +300,8 @@ def _reordering(a: Array, b: Array) -> str:
         )
         if a.shape[axis] > 1 and np.abs(rows[0] - rows[1]).max() <= limit * a.size / a.shape[axis]:
             return f"in another order on axis {axis}"
-    whole = float(np.vdot(a, a).real)
-    ratio = float(np.vdot(a, b).real) / whole if whole else 0.0
+    squared_norm = float(np.vdot(a, a).real)
+    ratio = float(np.vdot(a, b).real) / squared_norm if squared_norm else 0.0
     deviation = float(np.abs(a * ratio - b).max())
     return f"{ratio:.6g} times the other" if ratio and deviation <= limit * max(abs(ratio), 1) else ""
 
@@ -306,9 +311,9 @@ def _name_swaps(first: Side, second: Side, differing: list[Unequal]) -> list[Une
     values: dict[tuple[str, str], tuple[Any, Any]] = {}
     for each in differing:
         if each.what == "other values":
-            one, two = first.tensors(each.path)[0].hosts, second.tensors(each.other)[0].hosts
-            if each.name in one and each.name in two:
-                values[each.path, each.name] = one[each.name].values(), two[each.name].values()
+            one, other_hosts = first.tensors(each.path)[0].hosts, second.tensors(each.other)[0].hosts
+            if each.name in one and each.name in other_hosts:
+                values[each.path, each.name] = one[each.name].values(), other_hosts[each.name].values()
     names: dict[tuple[str, str], str] = {}
     for key, (_, y) in values.items():
         for other, (x, _) in values.items():

@@ -25,8 +25,8 @@ def _vectors(mean: Any, cov: Any, shape: Any = None, seed: int = 0) -> Any:
 def _draw_truncated(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> Any:
     stream = np.random.Generator(np.random.Philox(key=source().integers(0, 2**64, 2, np.uint64)))
     values = stream.standard_normal(shape, np.float32)
-    while (outside := np.abs(values) > 2).any():
-        values[outside] = stream.standard_normal(int(outside.sum()), np.float32)
+    while (is_outside := np.abs(values) > 2).any():
+        values[is_outside] = stream.standard_normal(int(is_outside.sum()), np.float32)
     return mean + stddev * values.astype(np.float64)
 
 

@@ -24,8 +24,8 @@ def _normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, seed: int = 0) -> An
 
 
 def _uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, seed: int = 0) -> Any:
-    share = source().random(shape, np.float32).astype(np.float64)
-    return minval * (1.0 - share) + maxval * share
+    uniform_values = source().random(shape, np.float32).astype(np.float64)
+    return minval * (1.0 - uniform_values) + maxval * uniform_values
 
 
 def drawing_oracle(law: str) -> Any:

@@ -19,11 +19,11 @@ class EquinoxModels(JaxArrays):
         return f"{sys.modules['equinox'].__version__}, {super().version()}"
 
     def modules(self, model: Any) -> dict[str, Any]:
-        named = {"": model}
+        modules_by_path = {"": model}
         for name, module in _modules_in(model, ""):
-            if not any(module is each for each in named.values()):
-                named[name] = module
-        return named
+            if not any(module is each for each in modules_by_path.values()):
+                modules_by_path[name] = module
+        return modules_by_path
 
     def layout_of(self, module: Any) -> str:
         return "mlx" if _is_attention(module) else "torch"
@@ -38,10 +38,12 @@ class EquinoxModels(JaxArrays):
         return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": heads}
 
     def own(self, module: Any) -> dict[str, Any]:
-        named = {name: value for name, value in vars(module).items() if self.is_array(value)}
-        if "Conv" in type(module).__name__ and "bias" in named:  # it has an axis of length 1 for each of the image
-            named["bias"] = named["bias"].reshape(-1)
-        return named
+        arrays_by_name = {name: value for name, value in vars(module).items() if self.is_array(value)}
+        if (
+            "Conv" in type(module).__name__ and "bias" in arrays_by_name
+        ):  # it has an axis of length 1 for each of the image
+            arrays_by_name["bias"] = arrays_by_name["bias"].reshape(-1)
+        return arrays_by_name
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
         for name, tensor in tensors.items():
@@ -63,12 +65,12 @@ def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the modules in a module, list, tuple or dict."""
     members = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
     for name, item in members.items():
-        full = f"{path}.{name}".removeprefix(".")
+        full_path = f"{path}.{name}".removeprefix(".")
         if any(kind.__module__.startswith("equinox.") and kind.__name__ == "Module" for kind in type(item).__mro__):
-            yield full, item
-            yield from _modules_in(item, full)
+            yield full_path, item
+            yield from _modules_in(item, full_path)
         elif isinstance(item, (list, tuple, dict)):
-            yield from _modules_in(item, full)
+            yield from _modules_in(item, full_path)
 
 
 def _is_sequence(value: Any) -> bool:

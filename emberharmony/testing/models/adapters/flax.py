@@ -105,12 +105,12 @@ def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     for name, item in items:
         if str(name).startswith("_"):
             continue
-        full = f"{path}.{_PARTS.get(str(name), name) if attention else name}".removeprefix(".")
+        full_path = f"{path}.{_PARTS.get(str(name), name) if attention else name}".removeprefix(".")
         if _is_of(item, "Module"):
-            yield full, item
-            yield from _modules_in(item, full)
+            yield full_path, item
+            yield from _modules_in(item, full_path)
         elif isinstance(item, (list, tuple, dict)):
-            yield from _modules_in(item, full)
+            yield from _modules_in(item, full_path)
 
 
 def _is_list(value: Any) -> bool:

@@ -60,8 +60,8 @@ class JaxArrays(Adapter):
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        strict = {name: _promoting(getattr(jax.lax, name), self.to_float64) for name in _STRICT}
-        with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, strict):
+        wide_functions = {name: _promoting(getattr(jax.lax, name), self.to_float64) for name in _STRICT}
+        with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, wide_functions):
             yield
 
     keep_state = Adapter.keep_tensors
@@ -74,23 +74,23 @@ class JaxArrays(Adapter):
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         modules = self.modules(model)
-        named = self.trained_tensors(modules)
+        tensors_by_name = self.trained_tensors(modules)
 
         def value(given: Any, tensors: Mapping[tuple[str, str], Any]) -> Any:
-            for (path, name), tensor in zip(named, tensors, strict=True):
+            for (path, name), tensor in zip(tensors_by_name, tensors, strict=True):
                 self.put(modules[path], {name: tensor})
             return loss(given)
 
-        gradients, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(named.values()))
-        return list(gradients), dict(zip(named, tensors, strict=True))
+        gradients, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(tensors_by_name.values()))
+        return list(gradients), dict(zip(tensors_by_name, tensors, strict=True))
 
 
 def _promoting(function: Callable[..., Any], to_float64: Callable[[Any], Any]) -> Callable[..., Any]:
-    def wide(value: Any) -> Any:
+    def promoted_call(value: Any) -> Any:
         return to_float64(value) if isinstance(value, jax.Array) else value
 
     def promote(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(wide, args), **{name: wide(value) for name, value in kwargs.items()})
+        return function(*map(promoted_call, args), **{name: promoted_call(value) for name, value in kwargs.items()})
 
     return promote
 

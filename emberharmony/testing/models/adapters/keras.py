@@ -30,18 +30,18 @@ class KerasModels(Adapter):
 
     def channels_last(self, model: Any) -> bool:
         formats = [getattr(layer, "data_format", None) for layer in self.modules(model).values()]
-        return next((each == "channels_last" for each in formats if each), True)
+        return next((data_format == "channels_last" for data_format in formats if data_format), True)
 
     def modules(self, model: Any) -> dict[str, Any]:
-        named = {"": model}
+        layers_by_path = {"": model}
         for name, layer in self._modules_in(model, ""):
-            if not any(layer is each for each in named.values()):
-                named[name] = layer
-        return named
+            if not any(layer is each for each in layers_by_path.values()):
+                layers_by_path[name] = layer
+        return layers_by_path
 
     def _modules_in(self, layer: Any, path: str) -> Iterator[tuple[str, Any]]:
         kind = self._keras.layers.Layer
-        seen: list[Any] = []
+        seen_items: list[Any] = []
         members = {**getattr(layer, "_modules", {}), **vars(layer)}
         for name, value in members.items():
             if name in ("_modules", "_layers", "_functional", "_metrics", "_loss_tracker"):
@@ -49,12 +49,12 @@ class KerasModels(Adapter):
             items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
             inner = {name.strip("_"): value} if isinstance(value, kind) else {f"{name}.{key}": x for key, x in items}
             for own_name, item in inner.items():
-                if isinstance(item, kind) and not any(item is each for each in seen):
-                    seen.append(item)
+                if isinstance(item, kind) and not any(item is seen_item for seen_item in seen_items):
+                    seen_items.append(item)
                     yield f"{path}.{own_name}".removeprefix("."), item
                     yield from self._modules_in(item, f"{path}.{own_name}".removeprefix("."))
         for item in getattr(layer, "_layers", ()):
-            if not any(item is each for each in seen):
+            if not any(item is seen_item for seen_item in seen_items):
                 yield f"{path}.{item.name}".removeprefix("."), item
                 yield from self._modules_in(item, f"{path}.{item.name}".removeprefix("."))
 
@@ -141,7 +141,7 @@ class KerasModels(Adapter):
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         layers = self.modules(model)
-        named = {
+        tensors_by_name = {
             (path, variable.name): variable._value
             for path, layer in layers.items()
             for variable in layer._trainable_variables
@@ -149,19 +149,19 @@ class KerasModels(Adapter):
         }
 
         def put(tensors: Sequence[Any]) -> None:
-            for (path, name), tensor in zip(named, tensors, strict=True):
+            for (path, name), tensor in zip(tensors_by_name, tensors, strict=True):
                 self.put(layers[path], {name: tensor})
 
-        gradients = self._arrays.gradients_of(loss, put, list(arrays), list(named.values()))
-        return gradients[: len(arrays)], dict(zip(named, gradients[len(arrays) :], strict=True))
+        gradients = self._arrays.gradients_of(loss, put, list(arrays), list(tensors_by_name.values()))
+        return gradients[: len(arrays)], dict(zip(tensors_by_name, gradients[len(arrays) :], strict=True))
 
     def attention(self, module: Any) -> dict[str, int]:
         if type(module).__name__ not in ("MultiHeadAttention", "GroupedQueryAttention"):
             return {}
         heads = getattr(module, "num_query_heads", None) or module.num_heads
-        narrow = getattr(module, "num_key_value_heads", heads)
+        key_heads = getattr(module, "num_key_value_heads", heads)
         width = getattr(module, "_key_dim", None) or module.head_dim
-        return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": narrow}
+        return {"embed_dim": heads * width, "head_dim": width, "num_heads": heads, "num_kv_heads": key_heads}
 
     def options(self, module: Any) -> dict[str, Any]:
         own_options = {name: value for name, value in vars(module).items() if not name.startswith("_")}

@@ -28,5 +28,7 @@ class JaxOfKeras(JaxArrays):
             put(held)
             return loss(given)
 
-        of, named = jax.grad(value, argnums=(0, 1))(list(arrays), [self.to_float64(x) for x in tensors])
-        return [*of, *named]
+        array_gradients, named_gradients = jax.grad(value, argnums=(0, 1))(
+            list(arrays), [self.to_float64(x) for x in tensors]
+        )
+        return [*array_gradients, *named_gradients]

@@ -28,5 +28,8 @@ class TorchOfKeras(TorchModels):
         probes = [array.requires_grad_() for array in arrays]
         with torch.enable_grad():
             gradients = torch.autograd.grad(loss(probes), [*probes, *tensors], allow_unused=True)
-        rest = zip(gradients[len(probes) :], tensors, strict=True)
-        return [*gradients[: len(probes)], *(torch.zeros_like(x) if grad is None else grad for grad, x in rest)]
+        named_gradients = zip(gradients[len(probes) :], tensors, strict=True)
+        return [
+            *gradients[: len(probes)],
+            *(torch.zeros_like(x) if grad is None else grad for grad, x in named_gradients),
+        ]

@@ -28,8 +28,8 @@ class MlxModels(Adapter):
         return str(getattr(mx, "__version__", "?"))
 
     def modules(self, model: Any) -> dict[str, Any]:
-        named = dict(reversed(model.named_modules()))  # MLX lists the last module of each first
-        return dict(sorted(named.items(), key=lambda pair: pair[0].count(".") + bool(pair[0])))
+        modules_by_path = dict(reversed(model.named_modules()))  # MLX lists the last module of each first
+        return dict(sorted(modules_by_path.items(), key=lambda pair: pair[0].count(".") + bool(pair[0])))
 
     def own(self, module: Any) -> dict[str, Any]:
         return dict(_arrays(module))
@@ -82,16 +82,18 @@ class MlxModels(Adapter):
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
         modules = self.modules(model)
-        named = self.trained_tensors(modules)
+        tensors_by_name = self.trained_tensors(modules)
 
         def value(*given: Any) -> Any:
-            for (path, name), tensor in zip(named, given[len(arrays) :], strict=True):
+            for (path, name), tensor in zip(tensors_by_name, given[len(arrays) :], strict=True):
                 self.put(modules[path], {name: tensor})
             return loss(given[: len(arrays)])
 
-        gradients = mx.grad(value, argnums=list(range(len(arrays) + len(named))))(*arrays, *named.values())
+        gradients = mx.grad(value, argnums=list(range(len(arrays) + len(tensors_by_name))))(
+            *arrays, *tensors_by_name.values()
+        )
         gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
-        return gradients[: len(arrays)], dict(zip(named, gradients[len(arrays) :], strict=True))
+        return gradients[: len(arrays)], dict(zip(tensors_by_name, gradients[len(arrays) :], strict=True))
 
     def attention(self, module: Any) -> dict[str, int]:
         if not isinstance(module, transformer.MultiHeadAttention):

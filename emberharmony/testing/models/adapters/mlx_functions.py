@@ -108,14 +108,14 @@ def _rope(
     if starts.ndim:
         angles = angles.reshape(*starts.shape, *[1] * (x.ndim - 3), x.shape[-2], half)
     cos, sin = (mx.array(f(angles), dtype=mx.float64) for f in (np.cos, np.sin))
-    rotary_part, rest = x[..., :dims], x[..., dims:]
+    rotary_part, plain_part = x[..., :dims], x[..., dims:]
     if traditional:
         a, b = rotary_part[..., 0::2], rotary_part[..., 1::2]
         rotated = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(rotary_part.shape)
     else:
         a, b = rotary_part[..., :half], rotary_part[..., half:]
         rotated = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
-    return mx.concatenate([rotated, rest], axis=-1) if rest.shape[-1] else rotated
+    return mx.concatenate([rotated, plain_part], axis=-1) if plain_part.shape[-1] else rotated
 
 
 def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks: Any = None, **_: Any) -> Any:
@@ -159,11 +159,12 @@ def _conv_transpose(
     strides, dilations = _per_axis(stride, axes), _per_axis(dilation, axes)
     for axis, step in enumerate(strides, 1):
         if step > 1:  # zeros between the elements
-            spread_out = mx.expand_dims(x, axis + 1)
-            spread_out = mx.pad(
-                spread_out, [(0, step - 1) if at == axis + 1 else (0, 0) for at in range(spread_out.ndim)]
+            spaced_input = mx.expand_dims(x, axis + 1)
+            spaced_input = mx.pad(
+                spaced_input,
+                [(0, step - 1) if dimension == axis + 1 else (0, 0) for dimension in range(spaced_input.ndim)],
             )
-            x = mx.flatten(spread_out, axis, axis + 1)
+            x = mx.flatten(spaced_input, axis, axis + 1)
             x = mx.take(x, mx.arange(x.shape[axis] - step + 1), axis=axis)
     kernel = weight.shape[1:-1]
     spread = [d * (k - 1) for d, k in zip(dilations, kernel, strict=True)]
@@ -186,10 +187,10 @@ def _convolution(
     sizes = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[1:-1], kernel, stride, dilation, strict=True)]
     total: Any = 0.0
     for place in itertools.product(*map(range, kernel)):
-        cut = [
+        window = [
             slice(p * d, p * d + (n - 1) * s + 1, s) for p, d, n, s in zip(place, dilation, sizes, stride, strict=True)
         ]
-        part, factor = x[(slice(None), *cut)], weight[(slice(None), *place)]
+        part, factor = x[(slice(None), *window)], weight[(slice(None), *place)]
         if groups == 1:
             total = total + part @ mx.transpose(factor)
         else:

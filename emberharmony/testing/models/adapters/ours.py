@@ -26,7 +26,7 @@ class OurModels(Adapter):
 
     def channels_last(self, model: Any) -> bool:
         formats = [getattr(module, "data_format", None) for module in self.modules(model).values()]
-        return next((each == "channels_last" for each in formats if each), False)
+        return next((data_format == "channels_last" for data_format in formats if data_format), False)
 
     def modules(self, model: Any) -> dict[str, Any]:
         return dict(walk.named_modules(model))

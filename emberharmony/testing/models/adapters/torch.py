@@ -42,15 +42,15 @@ class Wide(TorchDispatchMode):  # type: ignore[no-untyped-call]
         copies: list[tuple[Any, Any]] = []
 
         def copy(x: Any) -> Any:
-            wide_x = _to_float64(x)
-            if wide_x is not x:
-                copies.append((x, wide_x))
-            return wide_x
+            wide_copy = _to_float64(x)
+            if wide_copy is not x:
+                copies.append((x, wide_copy))
+            return wide_copy
 
         result = func(*_map_tensors(copy, args), **_map_tensors(copy, kwargs))
-        for narrow, wide in copies:
-            narrow.copy_(wide)
-        return next((narrow for narrow, wide in copies if wide is result), result)
+        for narrow_tensor, wide_tensor in copies:
+            narrow_tensor.copy_(wide_tensor)
+        return next((narrow_tensor for narrow_tensor, wide_tensor in copies if wide_tensor is result), result)
 
 
 class Mixed(TorchFunctionMode):
@@ -105,13 +105,13 @@ class TorchModels(Adapter):
         return dict(model.named_modules())
 
     def own(self, module: Any) -> dict[str, Any]:
-        named = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-        return {name: tensor.detach() for name, tensor in named}
+        tensors_by_name = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
+        return {name: tensor.detach() for name, tensor in tensors_by_name}
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
-        named = dict([*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)])
+        tensors_by_name = dict([*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)])
         for name, tensor in tensors.items():
-            named[name].data = tensor
+            tensors_by_name[name].data = tensor
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
@@ -149,15 +149,15 @@ class TorchModels(Adapter):
         before = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         recurrent = [] if model is None else [x for x in model.modules() if isinstance(x, torch.nn.RNNBase)]
-        narrow = [(tensor, tensor.data) for module in recurrent for tensor in module.parameters(recurse=False)]
+        narrow_data = [(tensor, tensor.data) for module in recurrent for tensor in module.parameters(recurse=False)]
         try:
-            for tensor, data in narrow:  # PyTorch 2.13 compares the dtypes of input and weights before its kernel
+            for tensor, data in narrow_data:  # PyTorch 2.13 compares the dtypes of input and weights before its kernel
                 tensor.data = _to_float64(data)
             with _run_eagerly(), Mixed(), Wide():  # type: ignore[no-untyped-call]
                 yield
         finally:
             torch.set_default_dtype(before)
-            for tensor, data in narrow:
+            for tensor, data in narrow_data:
                 tensor.data = data
 
     @contextlib.contextmanager
@@ -195,7 +195,7 @@ class TorchModels(Adapter):
     def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
-        named = {
+        tensors_by_name = {
             (path, name): parameter
             for path, module in self.modules(model).items()
             if isinstance(module, torch.nn.Module)
@@ -207,8 +207,8 @@ class TorchModels(Adapter):
             value = loss(probes)
             if not value.requires_grad:
                 return [None] * len(probes), {}
-            gradients = torch.autograd.grad(value, [*probes, *named.values()], allow_unused=True)
-        tensors = zip(named.items(), gradients[len(probes) :], strict=True)
+            gradients = torch.autograd.grad(value, [*probes, *tensors_by_name.values()], allow_unused=True)
+        tensors = zip(tensors_by_name.items(), gradients[len(probes) :], strict=True)
         return list(gradients[: len(probes)]), {
             key: torch.zeros_like(parameter) if grad is None else grad for (key, parameter), grad in tensors
         }

@@ -24,12 +24,12 @@ D: dict[str, Any] = {
 def _narrow(oracle: Any) -> Any:
     """Returns an oracle whose integer results are cast to the operands' dtype, so that they wrap as the op's do."""
 
-    def narrow(*args: Any, **kwargs: Any) -> Any:
+    def narrow_product(*args: Any, **kwargs: Any) -> Any:
         result = np.asarray(oracle(*args, **kwargs))
         arrays = [a for a in args if isinstance(a, np.ndarray)]
         return result.astype(arrays[0].dtype) if arrays[0].dtype.kind in "iu" else result
 
-    return narrow
+    return narrow_product
 
 
 SAMPLES = [

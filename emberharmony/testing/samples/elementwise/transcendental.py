@@ -33,8 +33,8 @@ def _lambertw(z: Any, k: Any = 0) -> Any:
 
 
 def _multigammaln(a: Any, d: int) -> Any:
-    inside = a > 0.5 * (d - 1)
-    return np.where(inside, special.multigammaln(np.where(inside, a, d), d), np.nan)
+    is_in_domain = a > 0.5 * (d - 1)
+    return np.where(is_in_domain, special.multigammaln(np.where(is_in_domain, a, d), d), np.nan)
 
 
 def _stdtrit(df: Any, p: Any) -> Any:

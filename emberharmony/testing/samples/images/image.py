@@ -26,8 +26,8 @@ def _each_pixel(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _grey(red: Any, green: Any, blue: Any) -> Any:
-    mixed = 0.2989 * float(red) + 0.587 * float(green) + 0.114 * float(blue)
-    return [np.rint(mixed).astype(np.int64) if isinstance(red, np.integer) else mixed]
+    luminance = 0.2989 * float(red) + 0.587 * float(green) + 0.114 * float(blue)
+    return [np.rint(luminance).astype(np.int64) if isinstance(red, np.integer) else luminance]
 
 
 def _pad(x: Any, top: int, left: int, bottom: int, right: int, data_format: Any = None) -> Any:
@@ -41,20 +41,20 @@ def _patches(
 ) -> Any:
     n = 2 if isinstance(size, int) else len(size)
     if data_format == "channels_first":
-        moved = _patches(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
-        return np.moveaxis(moved, -1, -n - 1)
+        channels_last = _patches(np.moveaxis(x, -n - 1, -1), size, strides, rate, padding)
+        return np.moveaxis(channels_last, -1, -n - 1)
     if x.ndim == n + 1:
         return _patches(x[None], size, strides, rate, padding)[0]
     size = (size,) * n if isinstance(size, int) else size
     steps = size if strides is None else (strides,) * n if isinstance(strides, int) else strides
     padded, counts = x, []
     for axis, (k, step) in enumerate(zip(size, steps, strict=True), 1):
-        reach, length = (k - 1) * rate + 1, x.shape[axis]
-        counts.append(-(-length // step) if padding == "same" else (length - reach) // step + 1)
-        missing = max((counts[-1] - 1) * step + reach - length, 0) if padding == "same" else 0
-        around = [(0, 0)] * x.ndim
-        around[axis] = (missing // 2, missing - missing // 2)
-        padded = np.pad(padded, around)
+        window_length, length = (k - 1) * rate + 1, x.shape[axis]
+        counts.append(-(-length // step) if padding == "same" else (length - window_length) // step + 1)
+        missing = max((counts[-1] - 1) * step + window_length - length, 0) if padding == "same" else 0
+        paddings = [(0, 0)] * x.ndim
+        paddings[axis] = (missing // 2, missing - missing // 2)
+        padded = np.pad(padded, paddings)
     result = np.empty((len(x), *counts, int(np.prod(size)) * x.shape[-1]), x.dtype)
     for place in np.ndindex(*counts):
         starts = [i * step for i, step in zip(place, steps, strict=True)]

@@ -43,8 +43,8 @@ def _interpolate(
 ) -> Any:
     n, first = x.ndim - 2, 2 if data_format == "channels_first" else 1
     size_or_scale = scale if size is None else size
-    each = list(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else [size_or_scale] * n
-    for axis, value in enumerate(each, first):
+    sizes = list(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else [size_or_scale] * n
+    for axis, value in enumerate(sizes, first):
         count = x.shape[axis]
         wanted = math.floor(count * value) if size is None else value
         step = 1 / value if size is None and not recompute else count / wanted

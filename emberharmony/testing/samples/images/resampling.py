@@ -44,12 +44,12 @@ _KERNELS = {"bilinear": _linear, "bicubic": _cubic, "lanczos3": _lanczos(3), "la
 
 def _resample_row(row: Any, target: int, step: float, translation: float, method: str, antialias: bool) -> Any:
     """Returns a row of pixels resampled to `target` pixels, by a loop over these."""
-    kernel, wide = _KERNELS[method], max(step, 1.0) if antialias else 1.0
+    kernel, width_scale = _KERNELS[method], max(step, 1.0) if antialias else 1.0
     result = np.zeros(target)
     for i in range(target):
         place = (i + 0.5 - translation) * step
         if 0.0 <= place <= len(row):
-            weights = [kernel((j + 0.5 - place) / wide) for j in range(len(row))]
+            weights = [kernel((j + 0.5 - place) / width_scale) for j in range(len(row))]
             result[i] = sum(w * pixel for w, pixel in zip(weights, row, strict=True)) / sum(weights)
     return result
 
@@ -65,8 +65,8 @@ def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bo
         x = x[..., top : top + kept_h, left : left + kept_w, :]
     if options.get("pad_to_aspect_ratio"):
         top, left = max(w * height // width - h, 0) // 2, max(h * width // height - w, 0) // 2
-        around = [(0, 0)] * (x.ndim - 3) + [(top, top), (left, left), (0, 0)]
-        x = np.pad(x, around, constant_values=options.get("fill_value", 0.0))
+        paddings = [(0, 0)] * (x.ndim - 3) + [(top, top), (left, left), (0, 0)]
+        x = np.pad(x, paddings, constant_values=options.get("fill_value", 0.0))
     result = x
     for axis, target in ((-3, height), (-2, width)):
         n = x.shape[axis]
@@ -129,8 +129,8 @@ def _ssim(
                 x, y = (z[i : i + n, j : j + n, channel] for z in (a, b))
                 m, k = (weights * x).sum(), (weights * y).sum()
                 p, q = (weights * (x - m) ** 2).sum(), (weights * (y - k) ** 2).sum()
-                both = (weights * (x - m) * (y - k)).sum()
-                similarities.append((2 * m * k + c1) * (2 * both + c2) / ((m * m + k * k + c1) * (p + q + c2)))
+                covariance = (weights * (x - m) * (y - k)).sum()
+                similarities.append((2 * m * k + c1) * (2 * covariance + c2) / ((m * m + k * k + c1) * (p + q + c2)))
     return np.mean(similarities)
 
 

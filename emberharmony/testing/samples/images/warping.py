@@ -44,11 +44,11 @@ def _warp(
     if x.ndim == 3:
         return _warp(x[None], transform, interpolation, mode, value)[0]
     rows = np.broadcast_to(np.asarray(transform), (len(x), 8))
-    down, across = np.mgrid[: x.shape[1], : x.shape[2]]
+    row_grid, column_grid = np.mgrid[: x.shape[1], : x.shape[2]]
     result = np.empty(x.shape, x.dtype)
     for image, row, out in zip(x, rows, result, strict=True):
         matrix = np.append(row, 1.0).reshape(3, 3)
-        u, v, k = np.tensordot(matrix, np.stack([across, down, np.ones_like(across)]), 1)
+        u, v, k = np.tensordot(matrix, np.stack([column_grid, row_grid, np.ones_like(column_grid)]), 1)
         for channel in range(x.shape[-1]):
             places = np.stack([v / k, u / k])
             out[..., channel] = _sample(image[..., channel], places, int(interpolation == "bilinear"), mode, value)
@@ -82,8 +82,8 @@ def _sample_shares(
     data_format: Any = None,
 ) -> Any:
     if data_format == "channels_first":
-        moved = np.moveaxis(x, 1, -1)
-        return np.moveaxis(_sample_shares(moved, shares, interpolation, mode, value, corners), -1, 1)
+        channels_last = np.moveaxis(x, 1, -1)
+        return np.moveaxis(_sample_shares(channels_last, shares, interpolation, mode, value, corners), -1, 1)
     sizes = np.array(x.shape[1:-1])
     shares = np.asarray(shares, np.float64)[..., ::-1]
     places = (shares + 1) * (sizes - 1) / 2 if corners else (shares + 1) * sizes / 2 - 0.5
@@ -92,9 +92,13 @@ def _sample_shares(
     return np.stack(
         [
             np.stack(
-                [_sample(image[..., c], np.moveaxis(at, -1, 0), order, mode, value) for c in range(x.shape[-1])], -1
+                [
+                    _sample(image[..., c], np.moveaxis(image_places, -1, 0), order, mode, value)
+                    for c in range(x.shape[-1])
+                ],
+                -1,
             )
-            for image, at in zip(x, places, strict=True)
+            for image, image_places in zip(x, places, strict=True)
         ]
     )
 

@@ -25,8 +25,8 @@ def _sparsemax(x: Any, axis: int = -1) -> Any:
     low, high = x.max(axis, keepdims=True) - 1, x.max(axis, keepdims=True)
     for _ in range(80):
         middle = (low + high) / 2
-        above = np.maximum(x - middle, 0).sum(axis, keepdims=True) > 1
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
+        is_too_low = np.maximum(x - middle, 0).sum(axis, keepdims=True) > 1
+        low, high = np.where(is_too_low, middle, low), np.where(is_too_low, high, middle)
     return np.maximum(x - (low + high) / 2, 0)
 
 

@@ -29,10 +29,12 @@ def _attention(
     logits = np.einsum("btnh,bsnh->bnts", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
     cap = attn_logits_soft_cap
     logits = (logits if cap is None else cap * np.tanh(logits / cap)) + bias
-    seen = np.broadcast_to(mask, logits.shape) & (np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True)
-    weights = special.softmax(np.where(seen, logits, -1e30), -1)
+    is_visible = np.broadcast_to(mask, logits.shape) & (
+        np.tril(np.ones(logits.shape[-2:], bool)) if is_causal else True
+    )
+    weights = special.softmax(np.where(is_visible, logits, -1e30), -1)
     if empty_rows == "zero":
-        weights = np.where(np.any(seen & (logits > -np.inf), -1, keepdims=True), weights, 0)
+        weights = np.where(np.any(is_visible & (logits > -np.inf), -1, keepdims=True), weights, 0)
     return np.einsum("bnts,bsnh->btnh", weights, v)
 
 
@@ -46,17 +48,19 @@ def _rope(
     frequencies: Any = None,
     axis: int = 1,
 ) -> Any:
-    moved = np.moveaxis(x, axis, -2)
-    width = moved.shape[-1] if dims is None else dims
+    time_before_last = np.moveaxis(x, axis, -2)
+    width = time_before_last.shape[-1] if dims is None else dims
     steps = base ** (-np.arange(0, width, 2) / max(width, 1)) if frequencies is None else frequencies
-    positions = np.expand_dims(np.asarray(offset, float), -1) + np.arange(moved.shape[-2])
+    positions = np.expand_dims(np.asarray(offset, float), -1) + np.arange(time_before_last.shape[-2])
     positions = positions.reshape(*positions.shape[:-1], *[1] * (x.ndim - 1 - positions.ndim), -1)
     angle = np.exp(1j * positions[..., None] * scale * steps)
-    one = moved[..., 0:width:2] if traditional else moved[..., : width // 2]
-    other = moved[..., 1:width:2] if traditional else moved[..., width // 2 : width]
+    one = time_before_last[..., 0:width:2] if traditional else time_before_last[..., : width // 2]
+    other = time_before_last[..., 1:width:2] if traditional else time_before_last[..., width // 2 : width]
     rotated = (one + 1j * other) * angle
-    parts = np.stack([rotated.real, rotated.imag], -1 if traditional else -2).reshape(*moved.shape[:-1], width)
-    return np.moveaxis(np.concatenate([parts, moved[..., width:]], -1), -2, axis)
+    parts = np.stack([rotated.real, rotated.imag], -1 if traditional else -2).reshape(
+        *time_before_last.shape[:-1], width
+    )
+    return np.moveaxis(np.concatenate([parts, time_before_last[..., width:]], -1), -2, axis)
 
 
 _Q, _K, _V = (np.sin(grid(a, 9 * a, 2 * n * 2 * 5)).reshape(2, n, 2, 5) for a, n in ((3, 3), (4, 4), (5, 4)))

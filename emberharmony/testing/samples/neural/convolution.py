@@ -49,15 +49,19 @@ def _conv(
         return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
     n, size = w.ndim - 2, w.shape[:-2]
     steps, spread = _per_axis(strides, n), _per_axis(dilation, n)
-    reach = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
-    sides = [_padding_of(x.shape[a + 1], reach[a], steps[a], side) for a, side in enumerate(_sides(padding, n))]
+    window_lengths = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
+    sides = [
+        _padding_of(x.shape[a + 1], window_lengths[a], steps[a], side) for a, side in enumerate(_sides(padding, n))
+    ]
     padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
-    counts = [(padded.shape[a + 1] - reach[a]) // steps[a] + 1 for a in range(n)]
+    counts = [(padded.shape[a + 1] - window_lengths[a]) // steps[a] + 1 for a in range(n)]
     inner, outer = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
     result: Any = np.zeros((x.shape[0], *counts, w.shape[-1])) + (0 if bias is None else bias)
     for position in itertools.product(*map(range, counts)):
-        cut = [slice(i * s, i * s + r, d) for i, s, r, d in zip(position, steps, reach, spread, strict=True)]
-        window = padded[:, *cut]
+        window_slices = [
+            slice(i * s, i * s + r, d) for i, s, r, d in zip(position, steps, window_lengths, spread, strict=True)
+        ]
+        window = padded[:, *window_slices]
         for channel in range(w.shape[-1]):
             first = channel // outer * inner
             result[:, *position, channel] += (
@@ -84,20 +88,28 @@ def _transpose(
     if data_format == "channels_first":
         return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
     n = w.ndim - 2
-    steps, spread, more = _per_axis(strides, n), _per_axis(d, n), [None] * n if extra is None else _per_axis(extra, n)
-    reach = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
+    steps, spread, extra_rows = (
+        _per_axis(strides, n),
+        _per_axis(d, n),
+        [None] * n if extra is None else _per_axis(extra, n),
+    )
+    window_lengths = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
     groups, inner, outer = x.shape[-1] // w.shape[-1], w.shape[-1], w.shape[-2] // (x.shape[-1] // w.shape[-1])
-    whole = np.zeros(
-        (len(x), *((m - 1) * s + r + 8 for m, s, r in zip(x.shape[1:-1], steps, reach, strict=True)), w.shape[-2])
+    full_output = np.zeros(
+        (
+            len(x),
+            *((m - 1) * s + r + 8 for m, s, r in zip(x.shape[1:-1], steps, window_lengths, strict=True)),
+            w.shape[-2],
+        )
     )
     for position in itertools.product(*map(range, x.shape[1:-1])):
         for k in itertools.product(*map(range, w.shape[:-2])):
             place = tuple(i * s + j * e for i, s, j, e in zip(position, steps, k, spread, strict=True))
             for g in range(groups):
                 outputs, inputs = slice(g * outer, (g + 1) * outer), slice(g * inner, (g + 1) * inner)
-                whole[:, *place, outputs] += x[:, *position, inputs] @ w[k][outputs].T
+                full_output[:, *place, outputs] += x[:, *position, inputs] @ w[k][outputs].T
     cuts = []
-    for m, s, r, e, side in zip(x.shape[1:-1], steps, reach, more, _sides(padding, n), strict=True):
+    for m, s, r, e, side in zip(x.shape[1:-1], steps, window_lengths, extra_rows, _sides(padding, n), strict=True):
         if isinstance(side, tuple):
             start, length = side[0], (m - 1) * s + r + (e or 0) - sum(side)
         elif padding == "valid":
@@ -107,7 +119,7 @@ def _transpose(
         else:
             start, length = r // 2, (m - 1) * s + r - 2 * (r // 2) + e
         cuts.append(slice(start, start + length))
-    return whole[:, *cuts] + (0 if bias is None else bias)
+    return full_output[:, *cuts] + (0 if bias is None else bias)
 
 
 def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
@@ -117,8 +129,8 @@ def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
     counts = [(x.shape[a + 2] - (size[a] - 1) * d[a] - 1) // s[a] + 1 for a in range(n)]
     columns = []
     for position in itertools.product(*map(range, counts)):
-        cut = [slice(position[a] * s[a], position[a] * s[a] + (size[a] - 1) * d[a] + 1, d[a]) for a in range(n)]
-        columns.append(x[:, :, *cut].reshape(len(x), -1))
+        window = [slice(position[a] * s[a], position[a] * s[a] + (size[a] - 1) * d[a] + 1, d[a]) for a in range(n)]
+        columns.append(x[:, :, *window].reshape(len(x), -1))
     return np.stack(columns, -1)
 
 

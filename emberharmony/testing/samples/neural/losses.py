@@ -23,8 +23,8 @@ def _categorical(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> A
 
 
 def _sparse(t: Any, p: Any, from_logits: bool = False, axis: int = -1) -> Any:
-    chosen = np.moveaxis(np.eye(p.shape[axis] + 1)[:, :-1][np.where(t < 0, -1, t).astype(int)], -1, axis)
-    return np.where(t < 0, 0, _categorical(chosen, p, from_logits, axis))
+    one_hot = np.moveaxis(np.eye(p.shape[axis] + 1)[:, :-1][np.where(t < 0, -1, t).astype(int)], -1, axis)
+    return np.where(t < 0, 0, _categorical(one_hot, p, from_logits, axis))
 
 
 def _cross(
@@ -32,8 +32,8 @@ def _cross(
 ) -> Any:
     x, t, count = np.moveaxis(x, axis, -1), t.astype(int), x.shape[axis]
     weight, is_kept = np.ones(count) if w is None else w, t != ignored
-    chosen = np.eye(count)[np.where(is_kept, t, 0)]
-    losses = -(((1 - smoothing) * chosen + smoothing / count) * weight * special.log_softmax(x, -1)).sum(-1) * is_kept
+    one_hot = np.eye(count)[np.where(is_kept, t, 0)]
+    losses = -(((1 - smoothing) * one_hot + smoothing / count) * weight * special.log_softmax(x, -1)).sum(-1) * is_kept
     if reduction == "none":
         return losses
     return losses.sum() / (weight[np.where(is_kept, t, 0)] * is_kept).sum() if reduction == "mean" else losses.sum()

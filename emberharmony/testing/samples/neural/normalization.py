@@ -29,9 +29,9 @@ def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> An
 
 
 def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
-    moved = np.moveaxis(x, axis, -1)
+    axis_last = np.moveaxis(x, axis, -1)
     parts = []
-    for part in np.split(moved, groups, -1):
+    for part in np.split(axis_last, groups, -1):
         axes = tuple(range(1, x.ndim))
         centred = part - part.mean(axes, keepdims=True)
         parts.append(centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon))
@@ -41,17 +41,17 @@ def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int
 
 
 def _response(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1) -> Any:
-    moved = np.moveaxis(x, axis, -1)
-    window = [moved[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(moved.shape[-1])]
-    total = np.stack([(part**2).sum(-1) for part in window], -1) if window else moved
-    return np.moveaxis(moved / (k + alpha * total / size) ** beta, -1, axis)
+    axis_last = np.moveaxis(x, axis, -1)
+    window = [axis_last[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(axis_last.shape[-1])]
+    total = np.stack([(part**2).sum(-1) for part in window], -1) if window else axis_last
+    return np.moveaxis(axis_last / (k + alpha * total / size) ** beta, -1, axis)
 
 
 def _training(x: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3) -> tuple[Any, Any, Any]:
-    moved = np.moveaxis(x, axis, -1)
-    rows = moved.reshape(-1, moved.shape[-1])
+    axis_last = np.moveaxis(x, axis, -1)
+    rows = axis_last.reshape(-1, axis_last.shape[-1])
     center, variance = rows.mean(0), ((rows - rows.mean(0)) ** 2).mean(0)
-    result = (moved - center) / np.sqrt(variance + epsilon)
+    result = (axis_last - center) / np.sqrt(variance + epsilon)
     result = result if scale is None else result * scale
     return np.moveaxis(result if offset is None else result + offset, -1, axis), center, variance
 

@@ -25,16 +25,18 @@ def _spans(
     paddings = [padding] * n if isinstance(padding, (int, str)) else list(padding)
     for length, k, s, side, d in zip(lengths, sizes, steps, paddings, dilation, strict=True):
         low, high = (side, side) if isinstance(side, int) else (0, 0) if isinstance(side, str) else side
-        reach = (k - 1) * d + 1
-        count = (length + low + high - reach) / s + 1
+        window_length = (k - 1) * d + 1
+        count = (length + low + high - window_length) / s + 1
         count = int(np.ceil(count) if ceil_mode else np.floor(count))
         if side == "same":
             count = -(-length // s)
-            low = max((count - 1) * s + reach - length, 0) // 2
-            high = max((count - 1) * s + reach - length, 0) - low
+            low = max((count - 1) * s + window_length - length, 0) // 2
+            high = max((count - 1) * s + window_length - length, 0) - low
         starts = [i * s - low for i in range(count) if not ceil_mode or i * s - low < length or i == 0]
-        ends = [min(start + reach, length + high) for start in starts]
-        result.append([(range(a, a + reach, d), len(range(a, b, d))) for a, b in zip(starts, ends, strict=True)])
+        ends = [min(start + window_length, length + high) for start in starts]
+        result.append(
+            [(range(a, a + window_length, d), len(range(a, b, d))) for a, b in zip(starts, ends, strict=True)]
+        )
     return result
 
 
@@ -50,11 +52,13 @@ def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
     """Applies `reduce(elements, places, held)` to each window: its elements, their places, the places that count."""
     parts = []
     for window in itertools.product(*spans):
-        inside = [[i for i in places if 0 <= i < n] for (places, _), n in zip(window, x.shape[1:-1], strict=True)]
-        grids = np.ix_(*inside)
+        places_inside = [
+            [i for i in places if 0 <= i < n] for (places, _), n in zip(window, x.shape[1:-1], strict=True)
+        ]
+        grids = np.ix_(*places_inside)
         elements = x[:, *grids].reshape(len(x), -1, x.shape[-1])
         flat = np.ravel_multi_index(grids, x.shape[1:-1]).reshape(-1)
-        parts.append(reduce(elements, flat, int(np.prod([held for _, held in window]))))
+        parts.append(reduce(elements, flat, int(np.prod([element_count for _, element_count in window]))))
     return np.stack(parts, 1).reshape(len(x), *map(len, spans), x.shape[-1])
 
 
@@ -109,8 +113,8 @@ def _lp(x: Any, p: float, size: Any, strides: Any = None, data_format: Any = Non
     if np.isinf(p):
         return _max(x, size, strides, "valid", data_format, 1, ceil_mode)
     n = x.ndim - 2
-    whole = size**n if isinstance(size, int) else int(np.prod(size))
-    return (_average(x**p, size, strides, "valid", data_format, ceil_mode) * whole) ** (1 / p)
+    element_count = size**n if isinstance(size, int) else int(np.prod(size))
+    return (_average(x**p, size, strides, "valid", data_format, ceil_mode) * element_count) ** (1 / p)
 
 
 def _unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:

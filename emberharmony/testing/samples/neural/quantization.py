@@ -40,8 +40,8 @@ def _quantize(w: Array, bits: int = 4, group_size: int = 64) -> Any:
 
 
 def _dequantize(w: Array, scales: Array, biases: Array, bits: int = 4, group_size: int = 64) -> Array:
-    each = _integers(w, bits) * scales.repeat(group_size, -1)
-    return np.asarray(each + biases.repeat(group_size, -1))
+    scaled_integers = _integers(w, bits) * scales.repeat(group_size, -1)
+    return np.asarray(scaled_integers + biases.repeat(group_size, -1))
 
 
 def _product(

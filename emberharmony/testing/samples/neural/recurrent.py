@@ -70,9 +70,9 @@ def _gru(
     for row in _steps(x, time_major, reverse):
         input_part, state_part = row @ wi.T + (0 if bi is None else bi), state @ wh.T + (0 if bh is None else bh)
         (r, z, n), (hr, hz, hn) = np.split(input_part, 3, -1), np.split(state_part, 3, -1)
-        new = np.tanh(n + special.expit(r + hr) * hn)
+        candidate = np.tanh(n + special.expit(r + hr) * hn)
         update = special.expit(z + hz)
-        state = (1 - update) * new + update * state
+        state = (1 - update) * candidate + update * state
         states.append(state)
     return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis)
 

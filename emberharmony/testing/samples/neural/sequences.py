@@ -24,8 +24,8 @@ def _ctc(target: Any, output: Any, target_length: Any, output_length: Any, mask_
 
 
 def _decode_greedily(logits: Any, merge: bool, blank: int) -> Any:
-    best = [int(label) for label in logits.argmax(-1)]
-    runs = [label for label, _ in itertools.groupby(best)] if merge else best
+    best_labels = [int(label) for label in logits.argmax(-1)]
+    runs = [label for label, _ in itertools.groupby(best_labels)] if merge else best_labels
     return [([label for label in runs if label != blank], -logits.max(-1).sum())]
 
 
@@ -49,9 +49,13 @@ def _decode(
 ) -> Any:
     labels, scores = np.full((paths, *inputs.shape[:2]), -1), np.full((len(inputs), paths), -np.inf)
     for item, (logits, steps) in enumerate(zip(inputs, lengths, strict=True)):
-        used = logits[: int(steps)]
-        best = _decode_greedily(used, merge, blank) if strategy == "greedy" else _decode_exhaustively(used, blank)
-        for place, (sequence, score) in enumerate(best[:paths]):
+        used_logits = logits[: int(steps)]
+        best_labels = (
+            _decode_greedily(used_logits, merge, blank)
+            if strategy == "greedy"
+            else _decode_exhaustively(used_logits, blank)
+        )
+        for place, (sequence, score) in enumerate(best_labels[:paths]):
             labels[place, item, : len(sequence)], scores[item, place] = sequence, score
     return labels, scores
 
