@@ -162,8 +162,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
                 # Others are whole already, methods, or unsupported.
                 if isinstance(definition, Direct) or (function is not definition and not hasattr(function, "__fast__")):
                     spec = OPS[name]
-                    whole = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
-                    setattr(owner, name, staticmethod(whole))
+                    complete_op = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
+                    setattr(owner, name, staticmethod(complete_op))
             left -= owner.__dict__.keys()
 
     @property
@@ -367,11 +367,11 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
             TracedTensorError: if the tensor is traced.
         """
         tensor = self.convert(tensor)
-        neutral = self.dtype_of(tensor)
-        bits = self.bound.view(tensor, "uint16") if neutral is bfloat16 else tensor
+        neutral_dtype = self.dtype_of(tensor)
+        bits = self.bound.view(tensor, "uint16") if neutral_dtype is bfloat16 else tensor
         array = self.bound.to_numpy(bits)
         # PyTorch warns about read-only arrays while torch.compile traces.
-        return HostBits(array if array.flags.writeable else array.copy(), neutral.name)
+        return HostBits(array if array.flags.writeable else array.copy(), neutral_dtype.name)
 
     def unpack(self, packed: HostBits, device: Any = None) -> Any:
         """Returns bits on the host as a native tensor with memory of its own.
@@ -469,11 +469,11 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
             RangeError: if a Python integer does not fit the dtype.
             ShapeError: if a nested list is ragged.
         """
-        neutral = None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]
+        neutral_dtype = None if dtype is None else self.dtypes.neutral[self.dtypes[dtype]]
         if value.__class__ in HOLD_NUMBERS:
-            if self.of_numbers is not None and (made := self.of_numbers(value, neutral)) is not None:
-                return made
-            numbers = numbers_to_host(value, neutral)
+            if self.of_numbers is not None and (number_tensor := self.of_numbers(value, neutral_dtype)) is not None:
+                return number_tensor
+            numbers = numbers_to_host(value, neutral_dtype)
             if numbers is not None:
                 return self._import(numbers)
         if isinstance(value, self.tensor_type):
@@ -496,7 +496,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
                     f"tensor; if a layer returned it, take a part, as in output, state = lstm(x)"
                 )
             return self.wrap(self.stack(tensors))
-        return self._import(to_host(value, neutral))
+        return self._import(to_host(value, neutral_dtype))
 
     def shared(self, value: Any) -> Any:
         """Returns a `TensorLike` value as a native tensor that shares the memory of the value.
@@ -680,15 +680,15 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         if isinstance(error, EmberError):
             error.args = (self._message_for(op, str(error)) + diagnosis.other_library_hint(OPS[op], arguments),)
             return with_location(error)
-        typed = next(
+        error_class = next(
             (
-                typed
-                for kind, pattern, typed in self.errors
+                error_class
+                for kind, pattern, error_class in self.errors
                 if isinstance(error, kind) and re.search(pattern, str(error), re.IGNORECASE)
             ),
             None,
         )
-        return with_location(diagnosis.explain(self, op, error, arguments, typed))
+        return with_location(diagnosis.explain(self, op, error, arguments, error_class))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self.version}>"

@@ -78,9 +78,9 @@ def current() -> "TensorBackend":
 
 def choose() -> tuple[Backend, str]:
     """Returns the backend that the environment, the settings file or the machine selects, and which of these did."""
-    named = os.environ.get(ENVIRONMENT)
-    if named:
-        return _load_for(named, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
+    backend_name = os.environ.get(ENVIRONMENT)
+    if backend_name:
+        return _load_for(backend_name, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
     persisted = settings.read("backend")
     if persisted is not None:
         asker = (

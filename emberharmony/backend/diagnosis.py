@@ -92,8 +92,8 @@ def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     if spec.name == "where" and (x2 is None or arguments[-1] is None):
         return "; where takes three tensors, and ops.nonzero(condition) gives the indices of the true elements"
     shape = getattr(x2, "shape", ())
-    several = isinstance(x2, (list, tuple)) or (isinstance(shape, tuple) and len(shape) > 0)
-    if several and first.role == "Tensors" and second.name == "axis":
+    has_several = isinstance(x2, (list, tuple)) or (isinstance(shape, tuple) and len(shape) > 0)
+    if has_several and first.role == "Tensors" and second.name == "axis":
         return f"; several tensors are one argument, as in {spec.name}([x1, x2])"
     return ""
 
@@ -165,13 +165,19 @@ def _broadcasts(shapes: Iterable[tuple[int, ...]]) -> bool:
 
 def _unfit_parts(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns along which axis tensors of other lengths could be joined, else an empty string."""
-    named = {parameter.name: value for parameter, value in zip(spec.parameters, arguments, strict=False)}
-    parts = next((named[each.name] for each in spec.parameters if each.role == "Tensors"), None)
-    if "axis" not in named or not isinstance(parts, (list, tuple)) or not all(map(backend.is_tensor, parts)):
+    arguments_by_name = {parameter.name: value for parameter, value in zip(spec.parameters, arguments, strict=False)}
+    parts = next(
+        (arguments_by_name[parameter.name] for parameter in spec.parameters if parameter.role == "Tensors"), None
+    )
+    if (
+        "axis" not in arguments_by_name
+        or not isinstance(parts, (list, tuple))
+        or not all(map(backend.is_tensor, parts))
+    ):
         return ""
     shapes = [tuple(part.shape) for part in parts]
     if len({len(shape) for shape in shapes}) != 1:
-        return missing_axis(shapes, named["axis"]) if spec.name == "concatenate" else ""
+        return missing_axis(shapes, arguments_by_name["axis"]) if spec.name == "concatenate" else ""
     unequal = [axis for axis, lengths in enumerate(zip(*shapes, strict=True)) if len(set(lengths)) > 1]
     return f"; with axis={unequal[0]} they would fit" if spec.name == "concatenate" and len(unequal) == 1 else ""
 
@@ -180,12 +186,17 @@ def _unfit_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns that a new shape has another number of elements, and which one would fit; else an empty string."""
     if spec.name != "reshape" or not backend.is_tensor(arguments[0]):
         return ""
-    old = tuple(arguments[0].shape)
+    old_shape = tuple(arguments[0].shape)
     shape = arguments[1] if isinstance(arguments[1], (list, tuple)) else (arguments[1],)
-    if not old or old[0] < 1 or shape.count(-1) > 1 or not all(isinstance(n, int) and n >= -1 for n in shape):
+    if (
+        not old_shape
+        or old_shape[0] < 1
+        or shape.count(-1) > 1
+        or not all(isinstance(n, int) and n >= -1 for n in shape)
+    ):
         return ""
-    size, known = math.prod(old), math.prod(n for n in shape if n != -1)
-    rows = f"({old[0]}, -1) keeps the {old[0]} rows, with {size // old[0]} elements each"
-    if -1 in shape and known:
-        return f"; the {size} elements are no multiple of the {known} of the other axes; {rows}"
-    return f"; the new shape has {known} elements, the tensor {size}; {rows}"
+    size, known_size = math.prod(old_shape), math.prod(n for n in shape if n != -1)
+    rows = f"({old_shape[0]}, -1) keeps the {old_shape[0]} rows, with {size // old_shape[0]} elements each"
+    if -1 in shape and known_size:
+        return f"; the {size} elements are no multiple of the {known_size} of the other axes; {rows}"
+    return f"; the new shape has {known_size} elements, the tensor {size}; {rows}"

@@ -240,10 +240,10 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     numbers = numbers_to_host(value, dtype)
     if numbers is not None:
         return numbers
-    host = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+    is_host = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
     array = _as_array(value, plain_array)
-    _check_dtype(value, array, host)
-    if not host and not _holds_numpy(value):
+    _check_dtype(value, array, is_host)
+    if not is_host and not _holds_numpy(value):
         array = _in_default_dtype(value, array) if dtype is None else _read(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
@@ -340,5 +340,7 @@ def host_indices(indices: Any) -> np.ndarray:
     elif array.dtype != np.uint64 or not (array >= 2**63).any():
         return array.astype("int64")
     # A cast to int64 would wrap such an index around, perhaps to a valid one.
-    beyond = max(map(int, array.flat), key=abs, default=0)
-    raise IndexOutOfBoundsError(f"index {beyond} does not fit into 64 bits, so it is out of bounds for every axis")
+    largest_index = max(map(int, array.flat), key=abs, default=0)
+    raise IndexOutOfBoundsError(
+        f"index {largest_index} does not fit into 64 bits, so it is out of bounds for every axis"
+    )

@@ -79,12 +79,12 @@ class PrecisionBlock(Scope, contextlib.ContextDecorator):
         setting, wanted = backend.precision_setting(self._state) or (Setting(lambda: None, lambda _: ()), None)
         below = self._stack.get()
         self._stack.set((Request(self._state, setting, wanted), below, self, self._watch))
-        here = backend.product_precision()
+        current_precision = backend.product_precision()
         rank = STATES.index
-        if here["products"] != self._state or rank(here["convolutions"]) > rank(self._state):
+        if current_precision["products"] != self._state or rank(current_precision["convolutions"]) > rank(self._state):
             self._stack.set(below)
             raise UnsupportedOpError(
                 f"precision({self._state!r}) on backend {backend.name!r}, device {backend.get_default_device()!r}: "
-                f"products of float32 are computed in {here['products']} and convolutions in "
-                f"{here['convolutions']} there; {backend.no_precision(self._state)}"
+                f"products of float32 are computed in {current_precision['products']} and convolutions in "
+                f"{current_precision['convolutions']} there; {backend.no_precision(self._state)}"
             )

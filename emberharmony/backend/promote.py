@@ -36,20 +36,27 @@ class _Table(dict[Any, Any]):
     """
 
     def __init__(self, dtypes: NativeDTypes) -> None:
-        native = {neutral: known for neutral, known in dtypes.natives.items() if known is not None}
+        native = {
+            neutral_dtype: native_dtype
+            for neutral_dtype, native_dtype in dtypes.natives.items()
+            if native_dtype is not None
+        }
         pairs = ((a, b, TABLE[a, b]) for a in native for b in native)
-        super().__init__({(native[a], native[b]): native[both] for a, b, both in pairs if both in native})
+        super().__init__(
+            {(native[a], native[b]): native[common_dtype] for a, b, common_dtype in pairs if common_dtype in native}
+        )
         self._dtypes = dtypes
 
     def __missing__(self, pair: tuple[Any, Any]) -> Any:
         a, b = self._dtypes.neutral[pair[0]], self._dtypes.neutral[pair[1]]
-        both = TABLE[a, b]
-        if both not in self._dtypes.natives:
+        result = TABLE[a, b]
+        if result not in self._dtypes.natives:
             raise DTypeError(
-                f"{a.name} and {b.name} promote to {both.name}, which backend {self._dtypes.backend!r} does not have; "
-                f"cast one of them (ops.cast)"
+                f"{a.name} and {b.name} promote to {result.name}, which backend {self._dtypes.backend!r} does not "
+                "have; cast "
+                f"one of them (ops.cast)"
             )
-        self[pair] = self._dtypes[both]
+        self[pair] = self._dtypes[result]
         return self[pair]
 
 
@@ -57,7 +64,13 @@ class Kinds(dict[Any, str]):
     """A table from native dtypes to their kind ("bool", "signed", "unsigned", "float" or "complex")."""
 
     def __init__(self, dtypes: NativeDTypes) -> None:
-        super().__init__({known: neutral.kind for neutral, known in dtypes.natives.items() if known is not None})
+        super().__init__(
+            {
+                native_dtype: neutral_dtype.kind
+                for neutral_dtype, native_dtype in dtypes.natives.items()
+                if native_dtype is not None
+            }
+        )
         self._dtypes = dtypes
 
     def __missing__(self, native: Any) -> str:
@@ -175,7 +188,9 @@ class Promotion:
         if len(strong) > 2:
             # Ignore integers if any operand is floating, as `core.numeric.promotion` does, so that the order of the
             # operands does not matter.
-            strong = [own for own in strong if self.kinds[own] in ("float", "complex")] or strong
+            strong = [
+                strong_dtype for strong_dtype in strong if self.kinds[strong_dtype] in ("float", "complex")
+            ] or strong
         dtype = None
         for strong_dtype in strong:
             dtype = strong_dtype if dtype is None else self._promote(dtype, strong_dtype)
@@ -255,8 +270,8 @@ class Promotion:
             return self._to(bool(value), native)
         if number is complex and kind != "complex":
             raise DTypeError(f"the complex number {value} does not fit {self.dtypes.neutral[native].name}")
-        whole = number is float and kind in ("signed", "unsigned")
-        return self._to(int(value) if whole else value, native)
+        is_cut = number is float and kind in ("signed", "unsigned")
+        return self._to(int(value) if is_cut else value, native)
 
     def common(self, *operands: Any, inexact: bool = False) -> list[Any]:
         """Returns all operands as tensors of their common dtype; if `inexact`, the default float replaces integers.
@@ -290,9 +305,9 @@ class Promotion:
         if not isinstance(own, Direct):
             as_it_is = count == 1 and not facts.refuses and facts.gives != "float"
             return own if as_it_is or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
-        when, weak, is_plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
-        full = own.full or self.for_all(own.native, facts, count)
-        return fast(own.native, when, weak, plain=is_plain)(self._promoting(full, facts, count))
+        condition, weak, is_plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
+        full_op = own.full or self.for_all(own.native, facts, count)
+        return fast(own.native, condition, weak, plain=is_plain)(self._promoting(full_op, facts, count))
 
     def for_all(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a native function for each dtype that the op takes; those of some libraries lack kernels for some.
@@ -305,23 +320,23 @@ class Promotion:
         return native
 
     def _promoting(self, function: Native, facts: Facts, count: int) -> Native:
-        refused, inexact = facts.refuses, facts.gives == "float"
+        refused_kinds, inexact = facts.refuses, facts.gives == "float"
 
         def of_one(x: Any) -> Any:
-            if refused:
-                self.refuse(x, refused)
+            if refused_kinds:
+                self.refuse(x, refused_kinds)
             return function(self.floats(x) if inexact else x)
 
         def of_several(*operands: Any) -> Any:
             tensors = self.common(*operands, inexact=inexact)
-            if refused:
-                self.refuse(tensors[0], refused)
+            if refused_kinds:
+                self.refuse(tensors[0], refused_kinds)
             return function(*tensors)
 
         promoting: Any = of_one if count == 1 else of_several
         promoting.__promoted__ = function
-        whole: Native = promoting
-        return whole
+        promoting_op: Native = promoting
+        return promoting_op
 
     def _unary(self, own: Direct, facts: Facts) -> tuple[str, str, str]:
         """Returns when dispatch calls the native function: for a tensor, for a number, and by the published type."""
@@ -335,15 +350,15 @@ class Promotion:
         guard = own.guard
         if guard is None:
             guard = "" if inexact else self.guards.get(facts.takes, "")
-        further = " and ".join(part for part in (guard, f"({self.inexact})" if inexact else "") if part)
-        when, weak = _condition_of_both(self.same, further), self.weak_inexact if inexact else self.weak
-        sure = not guard and (not inexact or self.plain_inexact == self.plain_same)
+        conditions = " and ".join(part for part in (guard, f"({self.inexact})" if inexact else "") if part)
+        condition, weak = _condition_of_both(self.same, conditions), self.weak_inexact if inexact else self.weak
+        is_unguarded = not guard and (not inexact or self.plain_inexact == self.plain_same)
         if own.when is not None:
             return own.when, own.weak if isinstance(own.weak, str) else "", own.plain
         if isinstance(own.weak, str):
-            return when, own.weak, own.plain
+            return condition, own.weak, own.plain
         weak = f"({weak}) and {guard}" if guard and weak else weak
-        return when, weak if own.weak else "", self.plain_same if sure else ""
+        return condition, weak if own.weak else "", self.plain_same if is_unguarded else ""
 
     def refuse(self, x: Any, kinds: tuple[str, ...]) -> None:
         """Checks that the dtype of `x` is of none of these kinds ("bool", "signed", "complex", …).

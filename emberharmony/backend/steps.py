@@ -47,8 +47,8 @@ class Steps:
         """
 
         def looks(tensors: Sequence[Any]) -> list[Any]:
-            same = list(map(_LOOKS, tensors))
-            return [*same, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else same
+            all_looks = list(map(_LOOKS, tensors))
+            return [*all_looks, *map(_DEVICE, tensors)] if hasattr(tensors[0], "device") else all_looks
 
         tensors = list(itertools.chain.from_iterable(columns))
         tensor_looks = looks(tensors)

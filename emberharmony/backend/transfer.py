@@ -57,11 +57,11 @@ def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
     backend = name if isinstance(name, Backend) else load(cast("BackendLike", name))
     move = _Move(backend.home)
     try:
-        moved = move.value(obj, type(obj).__name__)
+        moved_object = move.value(obj, type(obj).__name__)
     except RecursionError as error:
         raise ArgumentError("an object is nested too deeply to be walked; move its parts one by one") from error
     commit(move.steps())
-    return cast(T, moved)
+    return cast(T, moved_object)
 
 
 class _Move:
@@ -111,7 +111,7 @@ class _Move:
             self._move_items(value, list.__setitem__, [(i, item, f"{place}[{i}]") for i, item in enumerate(value)])
         elif isinstance(value, tuple):
             items = [self.value(item, f"{place}[{i}]") for i, item in enumerate(value)]
-            if any(new is not old for new, old in zip(items, value, strict=True)):
+            if any(new_item is not old_item for new_item, old_item in zip(items, value, strict=True)):
                 return value._make(items) if hasattr(value, "_make") else tuple(items)
             return value
         return self._object(value, place) if _is_walked(value.__class__) else value
@@ -130,9 +130,9 @@ class _Move:
     def _move_items(self, holder: Any, assign: Any, items: Iterable[tuple[Any, Any, str]]) -> None:
         """Notes the steps that assign to a holder what takes the places of its items."""
         for key, item, place in items:
-            new = self.value(item, place)
-            if new is not item:
-                self._exchanges.append((assign, holder, key, new))
+            new_item = self.value(item, place)
+            if new_item is not item:
+                self._exchanges.append((assign, holder, key, new_item))
 
     def _object(self, value: Any, place: str) -> Any:
         """Moves what is in the attributes of an object; a frozen dataclass that changes is made anew."""
@@ -142,12 +142,14 @@ class _Move:
         ]
         parameters = getattr(value, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
-            changed = [(name, item, self.value(item, where)) for name, item, where in (*attributes, *slots)]
-            if all(new is item for _, item, new in changed):
+            changed = [
+                (name, item, self.value(item, attribute_place)) for name, item, attribute_place in (*attributes, *slots)
+            ]
+            if all(new_item is item for _, item, new_item in changed):
                 return value
             value = copy.copy(value)
-            for name, _, new in changed:
-                object.__setattr__(value, name, new)
+            for name, _, new_item in changed:
+                object.__setattr__(value, name, new_item)
             return value
         # Not by `setattr`: a `__setattr__` of the class could run Python code between two steps.
         if attributes:

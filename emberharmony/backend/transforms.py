@@ -110,13 +110,13 @@ class Transforms:
 
         _, transpose = self.pullback(spread, [zeros[i] for i in places])
 
-        def push(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            pushed = list(zeros)
+        def push_tangents(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+            pushed_tangents = list(zeros)
             for i, tangent in zip(places, transpose(list(tangents)), strict=True):
-                pushed[i] = tangent
-            return outputs, pushed
+                pushed_tangents[i] = tangent
+            return outputs, pushed_tangents
 
-        return push
+        return push_tangents
 
     def map_slices(
         self, fn: TensorFunction, tensors: Sequence[Any], axes: Sequence[int], same: bool = False

@@ -109,12 +109,12 @@ def missing_axis(shapes: Sequence[tuple[int, ...]], axis: Any) -> str:
         shapes: those of the tensors that are joined.
         axis: along which.
     """
-    most = max(map(len, shapes), default=0)
-    if not isinstance(axis, int) or not -most <= axis < most:
+    most_axes = max(map(len, shapes), default=0)
+    if not isinstance(axis, int) or not -most_axes <= axis < most_axes:
         return ""
-    axis %= most
-    place = next((i for i, shape in enumerate(shapes) if len(shape) == most - 1), None)
-    whole = next(shape for shape in shapes if len(shape) == most)
-    if place is None or shapes[place] != whole[:axis] + whole[axis + 1 :]:
+    axis %= most_axes
+    place = next((i for i, shape in enumerate(shapes) if len(shape) == most_axes - 1), None)
+    longest_shape = next(shape for shape in shapes if len(shape) == most_axes)
+    if place is None or shapes[place] != longest_shape[:axis] + longest_shape[axis + 1 :]:
         return ""
     return f"; ops.expand_dims(xs[{place}], {axis}) has the axis that is missing"

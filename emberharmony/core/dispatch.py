@@ -208,9 +208,9 @@ def _publish(spec: OpSpec, backend: Any) -> None:
     """Publishes what a compiled op reads, under names such as `numpy_sin` and `numpy_type`."""
     values = {"backend": backend, "type": backend.tensor_type, "dtypes": backend.dtypes, "wrap": backend.wrap}
     values |= {"float32": backend.dtypes["float32"], "float64": backend.dtypes.get("float64")}
-    quick = fast_of(spec, backend)
-    values |= {"bound": backend.bound, "tensors": backend.as_tensors, spec.name: quick.native}
-    if quick.whole:
+    fast_form = fast_of(spec, backend)
+    values |= {"bound": backend.bound, "tensors": backend.as_tensors, spec.name: fast_form.native}
+    if fast_form.whole:
         values[f"whole_{spec.name}"] = backend.implementation(spec)
     op_globals.publish(**{f"{backend.prefix}_{name}": value for name, value in values.items()})
 
@@ -239,10 +239,10 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
             raise
         if through is not None:
             raise through from through.__cause__
-        typed = backend.translate(name, error, arguments)
-        if typed is error:
+        typed_error = backend.translate(name, error, arguments)
+        if typed_error is error:
             raise
-        raise typed from error
+        raise typed_error from error
 
 
 def _current_error() -> Exception:
@@ -257,8 +257,8 @@ def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
     error = _current_error()
     if isinstance(error, EmberError) or is_callers(error, backend) or passing(error) is error:
         raise error
-    typed = backend.translate(name, error, arguments)
-    raise typed from (None if typed is error else error)
+    typed_error = backend.translate(name, error, arguments)
+    raise typed_error from (None if typed_error is error else error)
 
 
 def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -274,8 +274,8 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
     through = passing(error)
     if through is not None:
         raise through
-    met = (getattr(error, "traced", None), *arguments)
-    substitute = next((x for x in met if isinstance(x, Substitute)), None)
+    met_values = (getattr(error, "traced", None), *arguments)
+    substitute = next((x for x in met_values if isinstance(x, Substitute)), None)
     if substitute is not None:  # the fast path does not test every parameter, and does not look into lists
         return substitute.run(backend, name, arguments)
     spec = OPS[name]
@@ -290,8 +290,8 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         )
     ):
         return slow(backend, name, arguments)
-    typed = backend.translate(name, error, arguments)
-    raise typed from (None if typed is error else error)
+    typed_error = backend.translate(name, error, arguments)
+    raise typed_error from (None if typed_error is error else error)
 
 
 def convert_arguments(
@@ -302,29 +302,29 @@ def convert_arguments(
     Raises:
         EmberError: if an argument cannot be converted.
     """
-    rest = len(arguments) - len(parameters) + 1
-    if rest != 1:
-        parameters = [p for p in parameters for _ in range(rest if p.variadic else 1)]
+    variadic_count = len(arguments) - len(parameters) + 1
+    if variadic_count != 1:
+        parameters = [p for p in parameters for _ in range(variadic_count if p.variadic else 1)]
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     operands: list[int] = []
     for parameter, value in zip(parameters, arguments, strict=False):
         if parameter.role == "Operand":
             operands.append(len(positional))
-        converted = value
+        converted_value = value
         if value is not None or not parameter.optional:
             if parameter.cast:
-                names = [each.name for each in parameters]
+                names = [parameter.name for parameter in parameters]
                 dtype = dict(zip(names, arguments, strict=False)).get("dtype")
-                converted = backend.convert(value) if dtype is None else backend.convert(value, dtype)
+                converted_value = backend.convert(value) if dtype is None else backend.convert(value, dtype)
             else:
-                converted = _convert(backend, parameter, value)
+                converted_value = _convert(backend, parameter, value)
             if value is False and parameter.name == "copy" and parameter.optional:
                 backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
         if parameter.keyword_only:
-            keywords[parameter.name] = converted
+            keywords[parameter.name] = converted_value
         else:
-            positional.append(converted)
+            positional.append(converted_value)
     is_single = operands[:1] == [0] and all(isinstance(positional[i], _NUMBERS) for i in operands)
     if is_single and not any(parameter.role in ("TensorLike", "Tensors") for parameter in parameters):
         positional[0] = backend.convert(positional[0])

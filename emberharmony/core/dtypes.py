@@ -235,33 +235,33 @@ class NativeDTypes(dict[Any, Any]):
         dtypes: Mapping[DType, Any],
         on_first_use: Mapping[DType, Callable[[], Any]] = MappingProxyType({}),
     ) -> None:
-        awake = {neutral: native for neutral, native in dtypes.items() if neutral not in on_first_use}
+        awake = {neutral_dtype: native for neutral_dtype, native in dtypes.items() if neutral_dtype not in on_first_use}
         super().__init__(awake)
         self.update({native: native for native in awake.values()})
-        for neutral, native in awake.items():
+        for neutral_dtype, native in awake.items():
             if native_name(native) is None:
-                _PLUGGED[id(native)] = native, neutral.name
+                _PLUGGED[id(native)] = native, neutral_dtype.name
         self.backend, self.natives, self.available = backend, dict(dtypes), tuple(dtypes)
         self.neutral: dict[Any, DType] = _Neutral(self)
         # Filled here, because torch.compile would compile a function again after an entry is added.
-        self.neutral.update({native: neutral for neutral, native in awake.items()})
+        self.neutral.update({native: neutral_dtype for neutral_dtype, native in awake.items()})
         self._on_first_use = dict(on_first_use)
 
     def __missing__(self, dtype: object) -> Any:
-        neutral = as_dtype(dtype)
-        if neutral not in self.natives:
-            if neutral in self._on_first_use:
-                self._on_first_use[neutral]()  # raises the error with the install line
+        neutral_dtype = as_dtype(dtype)
+        if neutral_dtype not in self.natives:
+            if neutral_dtype in self._on_first_use:
+                self._on_first_use[neutral_dtype]()  # raises the error with the install line
             raise DTypeError(
-                f"backend {self.backend!r} has no dtype {neutral.name!r}; it has "
+                f"backend {self.backend!r} has no dtype {neutral_dtype.name!r}; it has "
                 f"{', '.join(self.available)}: cast to one of these"
             )
         # Removed after the call, because another thread that looks up the dtype meanwhile must not go on without it.
-        late_dtype = self._on_first_use.get(neutral, _do_nothing)()
+        late_dtype = self._on_first_use.get(neutral_dtype, _do_nothing)()
         if late_dtype is not None:
-            self.natives[neutral] = late_dtype
-        self._on_first_use.pop(neutral, None)
-        native = self.natives[neutral]
+            self.natives[neutral_dtype] = late_dtype
+        self._on_first_use.pop(neutral_dtype, None)
+        native = self.natives[neutral_dtype]
         if not isinstance(dtype, type) or dtype not in _PYTHON:
             # Do not cache a Python class, because `set_default_float` changes the dtype that it denotes.
             self[dtype] = native
@@ -292,12 +292,12 @@ class _Neutral(dict[Any, DType]):
         if name in self._dtypes.natives:
             # Trigger on_first_use for this dtype.
             self._dtypes[name]
-        for neutral, native_dtype in self._dtypes.natives.items():
+        for neutral_dtype, native_dtype in self._dtypes.natives.items():
             if native_dtype is not None and native_dtype == native:
-                self[native] = neutral
-                return neutral
-            if neutral == name and type(native_dtype) is type(native):
-                return neutral  # in the other byte order; not cached, because the backend itself does not use it
+                self[native] = neutral_dtype
+                return neutral_dtype
+            if neutral_dtype == name and type(native_dtype) is type(native):
+                return neutral_dtype  # in the other byte order; not cached, because the backend itself does not use it
         text = getattr(native, "kind", "") in ("U", "S", "T")
         advice = "np.unique(x, return_inverse=True)[1] gives class ids of text" if text else f"cast to {', '.join(ALL)}"
         raise DTypeError(f"no backend has the dtype {native}; {advice}")
@@ -338,8 +338,13 @@ def set_default_float(dtype: "DTypeLike") -> None:
     Raises:
         DTypeError: if `dtype` is not a real floating dtype.
     """
-    chosen = as_dtype(dtype)
-    if not chosen.is_floating:
-        raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype; use one of {', '.join(FLOATS)}")
+    default_dtype = as_dtype(dtype)
+    if not default_dtype.is_floating:
+        raise DTypeError(
+            f"set_default_float: {default_dtype.name!r} is not a floating dtype; use one of {', '.join(FLOATS)}"
+        )
     # In one commit, so that no thread sees the new default while dispatch still uses the flag of the old one.
-    commit([assignment(DEFAULTS, "float", chosen)], op_globals.set_flag_steps("float32_default", chosen is float32))
+    commit(
+        [assignment(DEFAULTS, "float", default_dtype)],
+        op_globals.set_flag_steps("float32_default", default_dtype is float32),
+    )

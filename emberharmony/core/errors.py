@@ -165,8 +165,8 @@ class CheckpointError(EmberError, ValueError):
         self.kind, self.path, self.reason, self.faults = kind, path, reason, self.args[3]
 
     def __str__(self) -> str:
-        listed = "".join(f"\n  {fault}" for fault in self.faults)
-        return f"{self.path}: {self.reason}{listed}"
+        fault_lines = "".join(f"\n  {fault}" for fault in self.faults)
+        return f"{self.path}: {self.reason}{fault_lines}"
 
 
 class DistributedError(EmberError, RuntimeError):
@@ -232,7 +232,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
     """Returns `"; did you mean 'x'?"` for the nearest known name, or an empty string."""
     import difflib  # imported here because it costs 2 ms and only misspelt names need it
 
-    lowered = {each.lower(): each for each in known}
+    lowered = {word.lower(): word for word in known}
     closest = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
     return f"; did you mean {lowered[closest[0]]!r}?" if closest else ""
 

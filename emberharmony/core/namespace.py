@@ -101,7 +101,7 @@ class ArrayNamespaceInfo:
         wanted = tuple(KINDS) if kind is None else kind if isinstance(kind, (tuple, list)) else (kind,)
         if not all(isinstance(name, str) and name in KINDS for name in wanted):
             raise ArgumentError(f"kind is one of {', '.join(KINDS)}, or a tuple of them, not {brief(kind)}")
-        kinds = {own for name in wanted for own in KINDS[name]}
+        kinds = {dtype_name for name in wanted for dtype_name in KINDS[name]}
         available = (dtype for dtype in self._current().dtypes.available if dtype not in (float16, bfloat16))
         return self._spell_dtypes({dtype.name: dtype for dtype in available if dtype.kind in kinds})
 

@@ -284,9 +284,9 @@ def _ellipsis_codes() -> frozenset[bytes]:
     def example() -> None:
         """Documented."""
 
-    def bare() -> None: ...
+    def bare_ellipsis() -> None: ...
 
-    return frozenset((example.__code__.co_code, bare.__code__.co_code))
+    return frozenset((example.__code__.co_code, bare_ellipsis.__code__.co_code))
 
 
 _ELLIPSIS = _ellipsis_codes()

@@ -124,9 +124,9 @@ def _choose() -> Bound:
     codes = chain(_direct(backend), if_unchanged(_PROCESS, "overridden", True, bound._made_guarded()))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(if_unchanged(_PROCESS, "bound", None, published), if_unchanged(_PROCESS, "bound", bound, codes))
-    chosen: Bound | None = _PROCESS.bound
-    assert chosen is not None
-    return chosen
+    chosen_bound: Bound | None = _PROCESS.bound
+    assert chosen_bound is not None
+    return chosen_bound
 
 
 def switch(backend: Any, source: str) -> None:
@@ -160,9 +160,9 @@ def _overridden_again(bound: Bound) -> Iterable[Step]:
     """
     if DISPATCH != SWAP:
         return ()
-    overridden, free = (assignment(_PROCESS, "overridden", value) for value in (True, False))
+    overridden, not_overridden = (assignment(_PROCESS, "overridden", value) for value in (True, False))
     guarded = [*looked_up_steps(), *bound._made_guarded()] if _any_alive() else ()
-    return chain([overridden], _unless_alive([free]), if_unchanged(_PROCESS, "overridden", True, guarded))
+    return chain([overridden], _unless_alive([not_overridden]), if_unchanged(_PROCESS, "overridden", True, guarded))
 
 
 def _direct(backend: Any) -> Iterable[Step]:
@@ -232,8 +232,8 @@ def exchange_overrides(exchanged: Callable[[Entry], Any]) -> None:
     while entry is not None:
         entries.append(entry)
         entry = entry[1]
-    for old in reversed(entries):
-        entry = exchanged(old), entry, *old[2:]
+    for old_entry in reversed(entries):
+        entry = exchanged(old_entry), entry, *old_entry[2:]
     _OVERRIDE.set(entry)
 
 
@@ -264,8 +264,8 @@ def observe_by(observers: tuple[Callable[[Any], Any], Callable[[Any], None]] | N
     Args:
         observers: one returns the ops that stand in the place of others, the other is called with the ops of a switch.
     """
-    enter = _PLAIN_ENTER if observers is None else _enter_observed
-    commit([assignment(_PROCESS, "observers", observers), assignment(Override, "__enter__", enter)])
+    enter_block = _PLAIN_ENTER if observers is None else _enter_observed
+    commit([assignment(_PROCESS, "observers", observers), assignment(Override, "__enter__", enter_block)])
 
 
 op_globals.publish(active=active, override=_OVERRIDE.get)

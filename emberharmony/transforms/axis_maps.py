@@ -22,8 +22,8 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     require_callable(op, fn)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     # Nobody can change such axes, so those of the leaves depend on the structure of the arguments alone.
-    single = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
-    fixed = single or isinstance(in_axes, _FIXED)
+    has_one_axis = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
+    fixed = has_one_axis or isinstance(in_axes, _FIXED)
     last: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
@@ -32,7 +32,7 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         result_tree = ResultTree(op)
         leaves: Sequence[Any]
         rebuilt: Callable[[list[Any]], Any]
-        if single and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
+        if has_one_axis and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
             # Each argument is a leaf, so that no tree has to be flattened and built again.
             leaves, rebuilt = args, _with_own_lists
             axes, places = in_axes, [i for i, axis in enumerate(in_axes) if axis is not None]
@@ -47,8 +47,8 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
                 last = remembered if fixed else None
             _, axes, places = remembered
             tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
-        along = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
-        require_one_length(result_tree, tensors, along)
+        result_axes = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
+        require_one_length(result_tree, tensors, result_axes)
 
         def one(*slices: Any) -> list[Any]:
             filled = list(leaves)
@@ -56,7 +56,7 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
                 filled[i] = refill(filled[i], value)
             return result_tree.tensors(fn(*rebuilt(filled), **kwargs))
 
-        stacked = result_tree.backend.map_slices(one, tensors, along)
+        stacked = result_tree.backend.map_slices(one, tensors, result_axes)
         if out_axes.__class__ is int and out_axes == 0:
             return result_tree.result(stacked)
         axes = spread(result_tree, "out_axes", out_axes, result_tree.result(stacked))
@@ -199,21 +199,21 @@ def _parse(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[s
         )
     if _SIGNATURE.fullmatch(signature.replace(" ", "")) is None:
         raise ArgumentError(f"{op}() takes a signature such as '(m,n),(n)->(m)', not {signature!r}")
-    taken, output_dimensions = (
+    taken_names, output_dimensions = (
         [tuple(name for name in group.split(",") if name) for group in re.findall(r"\(([^()]*)\)", side)]
         for side in signature.replace(" ", "").split("->")
     )
-    return taken, output_dimensions
+    return taken_names, output_dimensions
 
 
 def _leading(result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengths: dict[str, int]) -> tuple[int, ...]:
     """Returns the lengths of the leading axes, and records the lengths of the named axes, which follow them."""
     shape = tuple(tensor.shape)
-    cut = len(shape) - len(names)
-    if cut < 0:
+    leading_count = len(shape) - len(names)
+    if leading_count < 0:
         raise ShapeError(f"{result_tree.head}shape {shape} has fewer axes than {names} in the signature")
-    _note_lengths(result_tree, shape[cut:], names, lengths)
-    return shape[:cut]
+    _note_lengths(result_tree, shape[leading_count:], names, lengths)
+    return shape[:leading_count]
 
 
 def _note_lengths(

@@ -95,14 +95,14 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     pulled: Any = _pull if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull)
     nodes: dict[int, Node] = {}
     numbers: list[int] = []
-    reached: list[tuple[Any, Any, Any]] = []
+    reached_nodes: list[tuple[Any, Any, Any]] = []
     while roots:
         output, cotangent = roots.pop(0)
         if cotangent is not None and output.__class__ is TracedTensor and output.tape is tape:
-            reached.append((output.node, output.key, _conjugate(tape, cotangent)))
+            reached_nodes.append((output.node, output.key, _conjugate(tape, cotangent)))
     output = cotangent = None
     while True:
-        for node, key, gradient in reached:
+        for node, key, gradient in reached_nodes:
             earlier_gradient = gradients.get(key)
             if earlier_gradient is not None:
                 gradients[key] = active().add(earlier_gradient, gradient)
@@ -113,8 +113,8 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
                 heappush(numbers, -node[0])
         if not numbers:
             break
-        reached = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
-        reached = pulled(gradients, nodes.pop(-heappop(numbers)))
+        reached_nodes = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
+        reached_nodes = pulled(gradients, nodes.pop(-heappop(numbers)))
     cotangents = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
     for place, gradient in enumerate(cotangents):
         if gradient is None:
@@ -132,17 +132,17 @@ def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
     else:
         parts = [gradients.pop((number, i), None) for i in range(len(result))]
         cotangent = [active().zeros_like(y) if part is None else part for part, y in zip(parts, result, strict=True)]
-    single = rule.__class__ is tuple
-    gradient_list: Any = None if single else rule(cotangent, result, *arguments)
+    is_tuple_rule = rule.__class__ is tuple
+    gradient_list: Any = None if is_tuple_rule else rule(cotangent, result, *arguments)
     pulled = []
-    done = -1
+    done_place = -1
     for i, j, parent, key in parents:
-        if not single:
+        if not is_tuple_rule:
             gradient = gradient_list[i]
         else:
-            if i != done:  # several parents in one list share the result of one rule
+            if i != done_place:  # several parents in one list share the result of one rule
                 part = rule[i]
-                gradient_list, done = None if part is None else part(cotangent, result, *arguments), i
+                gradient_list, done_place = None if part is None else part(cotangent, result, *arguments), i
             gradient = gradient_list
         if gradient is None:
             continue

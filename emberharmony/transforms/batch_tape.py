@@ -173,7 +173,7 @@ class Batch(Tape):
     def _level(self, arguments: Sequence[Any]) -> list[Any] | None:
         """Returns the arguments of an elementwise op as they broadcast for all slices; None if axes must be added."""
         values: list[Any] = []
-        rank, beside = -1, 0
+        rank, unbatched_rank = -1, 0
         for argument in arguments:
             kind = argument.__class__
             if kind is TracedTensor:
@@ -185,19 +185,19 @@ class Batch(Tape):
             elif kind is float or kind is int:
                 values.append(argument)
             elif kind is self.tensor_type:
-                beside = max(beside, len(argument.shape))
+                unbatched_rank = max(unbatched_rank, len(argument.shape))
                 values.append(argument)
             else:
                 return None
-        return values if beside <= rank else None
+        return values if unbatched_rank <= rank else None
 
     def _run_general(self, backend: Any, op: str, rule: Any, arguments: Sequence[Any]) -> Any:
         """Runs an op in the general case, with tensors in lists, tuples and keys."""
         if op != "custom_vjp":
             arguments = prepare(backend, OPS[op], arguments)
-        latest = max((x.tape for x in traced_in(arguments)), key=lambda tape: tape.level, default=self)
-        if latest is not self:
-            return latest.run(backend, op, arguments)
+        latest_tape = max((x.tape for x in traced_in(arguments)), key=lambda tape: tape.level, default=self)
+        if latest_tape is not self:
+            return latest_tape.run(backend, op, arguments)
         moved_arguments = [self._rows_in(argument) for argument in arguments]
         if not any(map(has_rows, moved_arguments)):
             raise UnbatchableError(f"{op}() has a mapped tensor where it cannot be followed")
@@ -218,8 +218,8 @@ class Batch(Tape):
             return ABOUT[op](self.backend.bound, *given)
         if op == "custom_vjp":
             return self._call_custom(*given)
-        mapped = Mapped(self.backend.bound, self.size, op)
-        spec = mapped.spec
+        mapped_backend = Mapped(self.backend.bound, self.size, op)
+        spec = mapped_backend.spec
         rule = BATCHING.get(op) or (elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
         if rule is None and spec.composite:
             try:
@@ -227,14 +227,14 @@ class Batch(Tape):
             except UnbatchableError:
                 if spec.takes_callable:
                     raise
-                return self._by_slices(mapped, given)  # its body reads values
+                return self._by_slices(mapped_backend, given)  # its body reads values
         try:
-            result = NotImplemented if rule is None else rule(mapped, *given)
+            result = NotImplemented if rule is None else rule(mapped_backend, *given)
         except EmberError:
             raise
         except Exception as error:
             raise UnbatchableError(f"{op}() refuses an argument") from error
-        return self._by_slices(mapped, given) if result is NotImplemented else self._box(result)
+        return self._by_slices(mapped_backend, given) if result is NotImplemented else self._box(result)
 
     def _box(self, result: Any) -> Any:
         if result.__class__ is self.tensor_type:
@@ -273,7 +273,7 @@ class Batch(Tape):
         """Returns the outputs of a function with a derivative of its own, which is mapped too."""
         batched = [x.__class__ is Rows for x in primals]
 
-        def inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
+        def call_inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
             inner = Batch(self.backend, self.size)
             outputs = [inner.whole(x) for x in function(*(inner.box(column) for column in columns))]
             if any(x.tape is self for x in traced_in(outputs)):
@@ -281,20 +281,20 @@ class Batch(Tape):
             return outputs
 
         def first(*values: Any) -> list[Any]:
-            return inside(lambda given: forward(*given), list(zip(values, batched, strict=True)))
+            return call_inside(lambda given: forward(*given), list(zip(values, batched, strict=True)))
 
-        def again(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        def call_again(values: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
             value_pairs = list(zip(values, batched, strict=True))
-            outputs = inside(backward, value_pairs, [(cotangent, True) for cotangent in cotangents])
+            outputs = call_inside(backward, value_pairs, [(cotangent, True) for cotangent in cotangents])
             pairs = zip(outputs, batched, strict=True)
-            return [x if mapped else self.backend.bound.sum(x, axis=0) for x, mapped in pairs]
+            return [x if is_mapped else self.backend.bound.sum(x, axis=0) for x, is_mapped in pairs]
 
-        values = [x.whole if mapped else x for x, mapped in zip(primals, batched, strict=True)]
-        return [self.rows(x) for x in self.backend.bound.custom_vjp(first, again, values)]
+        values = [x.whole if is_mapped else x for x, is_mapped in zip(primals, batched, strict=True)]
+        return [self.rows(x) for x in self.backend.bound.custom_vjp(first, call_again, values)]
 
     def box(self, column: Sequence[tuple[Any, bool]]) -> list[Any]:
         """Returns tensors, those that are mapped as rows."""
-        return [self.rows(x) if mapped else x for x, mapped in column]
+        return [self.rows(x) if is_mapped else x for x, is_mapped in column]
 
     def whole(self, x: Any) -> Any:
         """Returns a result with the mapped axis in front."""

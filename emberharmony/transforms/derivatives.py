@@ -31,11 +31,11 @@ _TRAINABLE = operator.attrgetter("trainable")
 def gradient(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> Function:
     """Returns the function that computes the gradient of `fn`, and also its value if `with_value` is true."""
     require_callable(op, fn)
-    has_aux, chosen = bool(has_aux), Argnums(argnums)
+    has_aux, chosen_arguments = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
     def gradient_of(*args: Any, **kwargs: Any) -> Any:
-        flat = FlatFunction(op, fn, args, kwargs, chosen, has_aux)
+        flat = FlatFunction(op, fn, args, kwargs, chosen_arguments, has_aux)
         if flat.primals:
             outputs, gradients = flat.run(flat.backend.gradients, flat.loss, flat.primals)
         else:  # an empty tree, or no argnums
@@ -75,19 +75,19 @@ def pushed_forward(op: str, fn: Function, primals: Any, tangents: Any, has_aux: 
             )
     flat = FlatFunction(op, fn, primals, {}, Argnums(tuple(range(len(primals)))), has_aux)
     matched = flat.tangents(tangents)
-    outputs, pushed = flat.run(flat.backend.pushforward, flat, flat.primals, matched)
-    result, tangent = flat.result(outputs), flat.result(pushed)
+    outputs, output_tangents = flat.run(flat.backend.pushforward, flat, flat.primals, matched)
+    result, tangent = flat.result(outputs), flat.result(output_tangents)
     return (result, tangent, flat.aux(outputs)) if has_aux else (result, tangent)
 
 
 def jacobian(op: str, fn: Function, argnums: int | Sequence[int], has_aux: bool, forward: bool) -> Function:
     """Returns the function that computes the Jacobian of `fn`: a tree like its result, with trees like the argument."""
     require_callable(op, fn)
-    has_aux, chosen = bool(has_aux), Argnums(argnums)
+    has_aux, chosen_arguments = bool(has_aux), Argnums(argnums)
 
     @functools.wraps(fn)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        flat = FlatFunction(op, fn, args, kwargs, chosen, has_aux)
+        flat = FlatFunction(op, fn, args, kwargs, chosen_arguments, has_aux)
         outputs, rows = flat.run(_forward_rows if forward else _reverse_rows, flat)
         tree = flat.result([flat.arguments(row) for row in rows])
         return (tree, flat.aux(outputs)) if has_aux else tree
@@ -125,13 +125,13 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
     _require_real(flat, flat.primals)
     bound, primals, draws = flat.backend.bound, flat.primals, Draws()
     zeros = [bound.zeros_like(primal) for primal in primals]
-    push = flat.backend.linearize(flat, primals)
+    push_tangents = flat.backend.linearize(flat, primals)
 
     def column(place: int, tangent: Any) -> list[Any]:
         with draws.next_run():
-            outputs, pushed = push([*zeros[:place], tangent, *zeros[place + 1 :]])
+            outputs, output_tangents = push_tangents([*zeros[:place], tangent, *zeros[place + 1 :]])
         _require_real(flat, outputs[: flat.width])
-        return [*pushed[: flat.width], *outputs]
+        return [*output_tangents[: flat.width], *outputs]
 
     columns = []
     outputs: list[Any] = []
@@ -150,8 +150,8 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
 
 
 def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
-    moved = bound.moveaxis(tangent, 0, -1)
-    return bound.reshape(moved, (*moved.shape[:-1], *shape))
+    tangent_last = bound.moveaxis(tangent, 0, -1)
+    return bound.reshape(tangent_last, (*tangent_last.shape[:-1], *shape))
 
 
 def _empty(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
@@ -207,8 +207,8 @@ def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | N
 
     def forward(*leaves: Any) -> list[Any]:
         arrays = tree_map(lambda leaf: _read_only(call, leaf), call.fill(leaves))
-        returned, structure = flatten(fn(*arrays))
-        tensors = [call.made_on_host(value, device) for value in returned]
+        returned_leaves, structure = flatten(fn(*arrays))
+        tensors = [call.made_on_host(value, device) for value in returned_leaves]
         return call.tensors(tree_unflatten(structure, tensors))
 
     def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -278,9 +278,9 @@ def checkpoint(op: str, fn: Function) -> Function:
         if not cells:
             return call.run_twice(run, backward)
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
-        bound, inside = call.backend.bound, cells
+        bound, own_cells = call.backend.bound, cells
         with draws.first_run(), ReadCells() as read:
-            constants = {cell: bound.stop_gradient(cell.on(bound)) for cell in inside}
+            constants = {cell: bound.stop_gradient(cell.on(bound)) for cell in own_cells}
             read.clear()
             with Assignments(constants) as assigned:
                 before = dict(assigned)
@@ -288,7 +288,7 @@ def checkpoint(op: str, fn: Function) -> Function:
                 changed = newly_held(assigned, before)
         for cell, tensor in changed.items():
             cell.value = tensor
-        cells = [cell for cell in inside if cell in read]
+        cells = [cell for cell in own_cells if cell in read]
         call.primals += [cell.on(bound) for cell in cells]
         return call.run_twice(lambda *_: outputs, backward)
 
@@ -317,14 +317,14 @@ class _CallWithGradient(ResultTree):
             with draws.first_run():
                 return forward(*leaves)
 
-        def again(primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+        def pull_again(primals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
             if selection.current() is not self.backend:
                 with selection.Override(self.backend):
-                    return again(primals, cotangents)
+                    return pull_again(primals, cotangents)
             with draws.later_run():
                 return backward(primals, cotangents)
 
-        return self.result(self.backend.bound.custom_vjp(first, again, self.primals))
+        return self.result(self.backend.bound.custom_vjp(first, pull_again, self.primals))
 
     def made_on_host(self, value: Any, device: Any) -> Any:
         """Returns the result of a host function as a tensor that does not share its memory.
@@ -459,11 +459,12 @@ def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:
     tensor = parameter.value
     if tensor.__class__ is result_tree.backend.tensor_type and result_tree.is_inexact(tensor):
         return tensor
-    what = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
-    tensor = result_tree.tensor(tensor, what)
+    value = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
+    tensor = result_tree.tensor(tensor, value)
     if not result_tree.is_inexact(tensor):
         raise DTypeError(
-            f"{result_tree.head}{what} has dtype {result_tree.backend.dtype_of(tensor).name}, which has no derivative; "
+            f"{result_tree.head}{value} has dtype {result_tree.backend.dtype_of(tensor).name}, which has no "
+            "derivative; "
             f"cast it, or make the parameter trainable=False"
         )
     return tensor

@@ -30,14 +30,14 @@ def join_runs(
     calls: list[ProgramCall] = []
     run: list[ProgramCall] = []
     run_results: set[Register] = set()
-    common = None
+    common_shape = None
     for call, its in zip(program.calls, kinds, strict=True):
         if its is None and run_results.isdisjoint(call.operands):
             calls.append(call)
             continue
-        if its is None or its != common:
+        if its is None or its != common_shape:
             calls += _one_call(run, uses, is_scalar, runner)
-            run, run_results, common = [], set(), its
+            run, run_results, common_shape = [], set(), its
         if its is None:
             calls.append(call)
         else:

@@ -60,12 +60,12 @@ def _ops_for(bound: Any) -> Any:
 
 def _switch(bound: Any) -> None:
     """Lets the observations of this thread or task go on with another backend of the process."""
-    following = True
+    is_following = True
 
     def other_ops(entry: Entry) -> Any:
-        nonlocal following
-        following = following and len(entry) > WATCHER
-        return _observed_ops(bound, entry[0].backend.mode) if following else entry[0]
+        nonlocal is_following
+        is_following = is_following and len(entry) > WATCHER
+        return _observed_ops(bound, entry[0].backend.mode) if is_following else entry[0]
 
     selection.exchange_overrides(other_ops)
 

@@ -67,9 +67,9 @@ class Profile(Log):
         no_cost = Cost(0, 0, False)
         for event in self:  # outer events come first
             outer = event.outer
-            inside = outer is not None and by_event.get(outer, no_cost).whole
+            is_inside = outer is not None and by_event.get(outer, no_cost).whole
             cost = cost_of(event.op, event.shapes, event.dtypes, event.results, event.result_dtypes)
-            if inside:
+            if is_inside:
                 by_event[event] = Cost(0, 0, True)
             else:
                 by_event[event] = no_cost if event in with_inner and not cost.whole else cost
@@ -85,24 +85,33 @@ class Profile(Log):
         if key is None:
             raise ArgumentError(f"rows() groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
         own_seconds, costs = self.own_seconds(), self.costs()
-        best = self.rates
+        peak_rates = self.rates
         groups: dict[str, list[Event]] = {}
         for event in self:
             groups.setdefault(key(event), []).append(event)
         rows = []
         for name, events in groups.items():
-            operations, moved = (sum(costs[event][i] for event in events) for i in (0, 1))
+            operations, moved_bytes = (sum(costs[event][i] for event in events) for i in (0, 1))
             seconds = sum(event.seconds for event in events if not _is_inside(event, key))
-            mine = sum(own_seconds[event] for event in events)
+            group_seconds = sum(own_seconds[event] for event in events)
             # A cost that stands for a whole op is compared with its whole time.
             compared = [
                 event.seconds if costs[event].whole else own_seconds[event] for event in events if costs[event].bytes
             ]
-            least = [best.least_seconds(*costs[event][:2]) for event in events] if best else []
-            share = sum(least) / sum(compared) if sum(least) and sum(compared) else None
+            least_seconds = [peak_rates.least_seconds(*costs[event][:2]) for event in events] if peak_rates else []
+            roofline_share = sum(least_seconds) / sum(compared) if sum(least_seconds) and sum(compared) else None
             peaks = [event.peak for event in events if event.peak is not None]
             rows.append(
-                ProfileRow(name, len(events), seconds, mine, operations, moved, share, max(peaks) if peaks else None)
+                ProfileRow(
+                    name,
+                    len(events),
+                    seconds,
+                    group_seconds,
+                    operations,
+                    moved_bytes,
+                    roofline_share,
+                    max(peaks) if peaks else None,
+                )
             )
         return sorted(rows, key=lambda row: -row.own_seconds)
 
@@ -118,16 +127,25 @@ class Profile(Log):
         """
         header = [by, "calls", "total ms", "own ms", "own %", "GFLOP/s", "GB/s", "of best", "peak MB"]
         rows = self.rows(by)
-        whole = sum(row.own_seconds for row in rows) or 1.0
+        total_seconds = sum(row.own_seconds for row in rows) or 1.0
         cells = []
         for row in rows[:most]:
-            name, calls, seconds, mine, operations, moved, share, peak = row
+            name, calls, seconds, row_seconds, operations, moved_bytes, share, peak = row
             lasted = seconds or 1.0
             cells.append(
                 [
-                    *(name, str(calls), f"{seconds * 1e3:.3f}", f"{mine * 1e3:.3f}", f"{mine / whole:.1%}"),
+                    *(
+                        name,
+                        str(calls),
+                        f"{seconds * 1e3:.3f}",
+                        f"{row_seconds * 1e3:.3f}",
+                        f"{row_seconds / total_seconds:.1%}",
+                    ),
                     *(f"{operations / lasted / 1e9:.2f}" if operations else "-",),
-                    *(f"{moved / lasted / 1e9:.2f}" if moved else "-", "-" if share is None else f"{share:.0%}"),
+                    *(
+                        f"{moved_bytes / lasted / 1e9:.2f}" if moved_bytes else "-",
+                        "-" if share is None else f"{share:.0%}",
+                    ),
                     "-" if peak is None else f"{peak / 1e6:.2f}",
                 ]
             )
@@ -146,7 +164,7 @@ class Profile(Log):
     def report(self) -> dict[str, Any]:
         """Returns the tables as plain data, for JSON."""
         report: dict[str, Any] = {"rates": None if self.rates is None else self.rates._asdict(), "notes": self.notes}
-        return report | {by: [row._asdict() for row in self.rows(by)] for by in GROUPS}
+        return report | {group_name: [row._asdict() for row in self.rows(group_name)] for group_name in GROUPS}
 
     def save_report(self, file: str | Path) -> None:
         """Writes the tables into a file as JSON; `save` writes the events."""
@@ -209,12 +227,12 @@ class Profiler(LogWriter):
         if self._memory:
             peak = call.backend.peak_memory(restart=True)
             if peak is not None and self._open:
-                before, most = self._open.pop()
-                most = max(most, peak[1])
+                before, peak_bytes = self._open.pop()
+                peak_bytes = max(peak_bytes, peak[1])
                 if self._open:
-                    self._open[-1][1] = max(self._open[-1][1], most)
+                    self._open[-1][1] = max(self._open[-1][1], peak_bytes)
                 if event is not None:
-                    event.peak = most - before
+                    event.peak = peak_bytes - before
 
     def on_end(self) -> None:
         """Ends the count of the memory, unless the program had begun it before."""

@@ -172,11 +172,11 @@ def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[Progr
         count: the number of registers.
     """
     places = [Register(i) for i in range(count)]
-    seen: dict[Any, ProgramCall] = {}
+    seen_calls: dict[Any, ProgramCall] = {}
     kept_calls: list[ProgramCall] = []
-    for i, each in enumerate(calls):
-        call = each if len(kept_calls) == i else each.with_registers(places)
-        first_call = seen.setdefault(call.key, call)
+    for i, earlier_call in enumerate(calls):
+        call = earlier_call if len(kept_calls) == i else earlier_call.with_registers(places)
+        first_call = seen_calls.setdefault(call.key, call)
         if first_call is call:
             kept_calls.append(call)
         for result, other in zip(call.results, first_call.results, strict=True):
@@ -186,11 +186,11 @@ def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[Progr
 
 def live_calls(calls: Sequence[ProgramCall], outputs: Collection[Any]) -> list[ProgramCall]:
     """Returns the calls on which outputs depend, and all draws, which move a stream on."""
-    needed = {x for x in outputs if x.__class__ is Register}
+    needed_registers = {x for x in outputs if x.__class__ is Register}
     kept_calls = []
     for call in reversed(calls):
-        if call.draws or needed.intersection(call.results):
-            needed.update(call.operands)
+        if call.draws or needed_registers.intersection(call.results):
+            needed_registers.update(call.operands)
             kept_calls.append(call)
     return kept_calls[::-1]
 
@@ -238,23 +238,27 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
         for register in (*call.operands, *call.results):
             ends.update(dict.fromkeys(memory.roots(register), i))
     targets: dict[int, int] = {}
-    free: dict[Any, list[int]] = {}
+    free_registers: dict[Any, list[int]] = {}
     for i, call in enumerate(calls):
         operands = call.operands
         ending = {root for x in (*operands, *call.results) for root in memory.roots(x) if ends[root] == i}
         dying = [x for x in sorted(ending) if x >= inputs and x not in output_roots]
         if memory.takes(call):
             layout = memory.layout(call.results[0])
-            fit = [x for x in dying if x in operands and memory.overwrites(call) and memory.layout(x) == layout]
+            fitting_registers = [
+                x for x in dying if x in operands and memory.overwrites(call) and memory.layout(x) == layout
+            ]
             # The library would copy an operand that is another view of the memory into which it writes.
-            fit = [x for x in fit if all(y == x or x not in memory.roots(y) for y in operands)]
-            if fit:
-                targets[i] = fit[0]
-            elif free.get(layout):
-                targets[i] = free[layout].pop()
+            fitting_registers = [
+                x for x in fitting_registers if all(y == x or x not in memory.roots(y) for y in operands)
+            ]
+            if fitting_registers:
+                targets[i] = fitting_registers[0]
+            elif free_registers.get(layout):
+                targets[i] = free_registers[layout].pop()
         for root in dying:
             if root != targets.get(i):
-                free.setdefault(memory.layout(root), []).append(root)
+                free_registers.setdefault(memory.layout(root), []).append(root)
     return targets
 
 
@@ -289,7 +293,9 @@ class Program:
         """
         places = {number: i for i, number in enumerate(self.numbers, self.inputs + len(self.calls))}
         args = [tuple(places[x] if x.__class__ is Number else int(x) for x in call.args) for call in self.calls]
-        return tuple((call.function, used, call.results[0]) for call, used in zip(self.calls, args, strict=True))
+        return tuple(
+            (call.function, operands, call.results[0]) for call, operands in zip(self.calls, args, strict=True)
+        )
 
     @cached_property
     def with_fewer_calls(self) -> "Program":
@@ -302,8 +308,8 @@ class Program:
         for call in self.calls:
             fusion = self._fusion_at(call)
             if fusion is not None:
-                calls[call.results[0]], gone = fusion
-                for register in gone:
+                calls[call.results[0]], dropped_registers = fusion
+                for register in dropped_registers:
                     del calls[register]
         places = {register: Register(i) for i, register in enumerate([*range(self.inputs), *calls])}
         return Program(
@@ -331,8 +337,8 @@ class Program:
                 name, operands = "addcmul", inner.args * 2
             elif inner is not None and inner.function == "divide" and inner.args[1].__class__ is Register:
                 name, operands = "addcdiv", inner.args
-            gone = [multiple] if name == "add_multiple" else [multiple, y]
-            return ProgramCall(name, (x, *operands, factor), call.results), gone
+            dropped_registers = [multiple] if name == "add_multiple" else [multiple, y]
+            return ProgramCall(name, (x, *operands, factor), call.results), dropped_registers
         return None
 
     def _only_for(self, register: Register, reader: ProgramCall) -> ProgramCall | None:

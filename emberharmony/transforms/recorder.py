@@ -113,9 +113,9 @@ class Recorder(Tape):
                 return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
             raise UnrecordableError(f"{op}() on another backend")
         arguments = replace_cells(backend.bound, tuple(arguments))
-        latest = max({x.tape for x in traced_in(arguments)}, key=lambda tape: tape.level)
-        if latest is not self:
-            return latest.run(backend, op, arguments)
+        latest_tape = max({x.tape for x in traced_in(arguments)}, key=lambda tape: tape.level)
+        if latest_tape is not self:
+            return latest_tape.run(backend, op, arguments)
         spec = OPS[op]
         if op == "stop_gradient":
             return arguments[0]
@@ -125,8 +125,8 @@ class Recorder(Tape):
             raise UnrecordableError(f"{op}() reads a value")
         if spec.composite and (spec.takes_callable or not backend.defines(spec)):
             return self._through_body(backend, spec, arguments)
-        listed = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
-        native_arguments = prepare(backend, spec, arguments) if listed else arguments
+        has_lists = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
+        native_arguments = prepare(backend, spec, arguments) if has_lists else arguments
         values = self._strip(native_arguments)
         try:
             result = self.call_op(spec, values)
@@ -144,10 +144,10 @@ class Recorder(Tape):
         except Exception as error:
             if spec.takes_callable or isinstance(error, (UnrecordableError, TracedTensorError)) or passing(error):
                 raise
-            typed = backend.translate(spec.name, error, tuple(arguments))
-            if typed is error:
+            typed_error = backend.translate(spec.name, error, tuple(arguments))
+            if typed_error is error:
                 raise
-            raise typed from error
+            raise typed_error from error
 
     def call_op(self, spec: OpSpec, values: Sequence[Any]) -> Any:
         """Runs an op on values, and notes it, with its name; returns its result."""
@@ -165,21 +165,21 @@ class Recorder(Tape):
         operands = tuple(map(self._operand, args))
         options = tuple([(name, self._operand(value)) for name, value in keywords.items()])
         result = self.backend.wrap(raw)
-        several = result.__class__ is not self.tensor_type and isinstance(result, (tuple, list))
-        items = result if several else [result]
+        has_several_results = result.__class__ is not self.tensor_type and isinstance(result, (tuple, list))
+        items = result if has_several_results else [result]
         if any(item.__class__ is not self.tensor_type for item in items):
-            if several and not any(isinstance(item, (self.tensor_type, tuple, list)) for item in items):
+            if has_several_results and not any(isinstance(item, (self.tensor_type, tuple, list)) for item in items):
                 return result  # a shape
             if isinstance(result, (tuple, list)):
                 raise UnrecordableError(f"{function} returns {type(result).__name__} with something else than tensors")
             return result  # a dtype, a number of axes
         registers = [self._places.get(id(item)) for item in items]
-        if not several and registers[0] is not None:
+        if not has_several_results and registers[0] is not None:
             return result  # the function returns an argument as it is
         if any(place is not None for place in registers):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
         places = tuple(map(self._place, items))
-        self.calls.append(ProgramCall(function, operands, places, options, several, result is not raw))
+        self.calls.append(ProgramCall(function, operands, places, options, has_several_results, result is not raw))
         return result
 
     def draw(self, draw: Callable[[], Any]) -> TracedTensor:
@@ -206,8 +206,8 @@ class Recorder(Tape):
             calls: the calls; by default all that were noted.
         """
         calls, places = distinct_calls(self.calls if calls is None else calls, len(self.values))
-        moved = tuple([places[x] if x.__class__ is Register else x for x in outputs])
-        return Program(inputs, tuple(live_calls(calls, moved)), moved), places
+        output_places = tuple([places[x] if x.__class__ is Register else x for x in outputs])
+        return Program(inputs, tuple(live_calls(calls, output_places)), output_places), places
 
     def _place(self, value: Any) -> Register:
         place = self._places[id(value)] = Register(len(self.values))
@@ -261,8 +261,8 @@ class Recorder(Tape):
 def split_arguments(spec: OpSpec, values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
     """Returns the arguments by position and those by name, in the order in which dispatch packs them."""
     names = [parameter.name for parameter in spec.parameters if parameter.keyword_only]
-    cut = len(values) - len(names)
-    return values[:cut], dict(zip(names, values[cut:], strict=True))
+    positional_count = len(values) - len(names)
+    return values[:positional_count], dict(zip(names, values[positional_count:], strict=True))
 
 
 _REFUSED = (EmberError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -420,10 +420,10 @@ def _record(
         substitutes[name] = _Scalar(record, Number(i))
     if given:
         options = {**options, "lr": _Scalar(record, Number(len(given) - 1))}
-    after, new = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), substitutes, options)
+    updated, new_values = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), substitutes, options)
     fields: dict[str, Any] = {}
-    outputs = [after]
-    for name, x in new.items():
+    outputs = [updated]
+    for name, x in new_values.items():
         if x.__class__ is _Tensor:
             outputs.append(x)
             fields[name] = None

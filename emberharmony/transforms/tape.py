@@ -101,18 +101,18 @@ class Tape:
         plan = self.plans.get(key)
         if plan is None or plan[0] is not rule:
             plan = self.plans[key] = _plan(rule, tensor_type, key[1:])
-        _, usual, traced, options, unread, sloped = plan
+        _, is_usual, traced, options, unread, has_slopes = plan
         for place in options:
-            usual = usual and _is_option(op, place, arguments[place])
+            is_usual = is_usual and _is_option(op, place, arguments[place])
         values, parents = [*arguments], []
         for place in traced:
             argument = arguments[place]
-            usual = usual and argument.tape is self
+            is_usual = is_usual and argument.tape is self
             values[place] = argument.value
             parents.append((place, -1, argument.node, argument.key))
-        if not usual:
+        if not is_usual:
             return self._run_general(backend, op, rule, arguments)
-        pair = backend.with_slope(op, values) if sloped and backend is self.backend and not self.watched else None
+        pair = backend.with_slope(op, values) if has_slopes and backend is self.backend and not self.watched else None
         if pair is not None:
             number = next(self.numbers)
             return TracedTensor(
@@ -177,10 +177,10 @@ class Tape:
                     values[i] = argument.value
                     parents.append((i, -1, argument.node, argument.key))
             elif argument.__class__ is list:
-                values[i] = opened = [*argument]
+                values[i] = open_argument = [*argument]
                 for j, item in enumerate(argument):
                     if item.__class__ is TracedTensor and item.tape is self:
-                        opened[j] = item.value
+                        open_argument[j] = item.value
                         parents.append((i, j, item.node, item.key))
         if not parents:
             # The op would run again with the same traced tensors and so recurse without end.
@@ -240,8 +240,8 @@ def _plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
         return _Plan(rule, False)
     functions = [rule[i] for i in traced if rule[i] is not None]
     unread = [i for i in range(-1, len(kinds)) if all(_ignores(function, i + 2) for function in functions)]
-    sloped = traced == [0] and rule[0] in SLOPES
-    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread), sloped)
+    has_slopes = traced == [0] and rule[0] in SLOPES
+    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread), has_slopes)
 
 
 BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
@@ -281,8 +281,8 @@ def _not_followed(op: str, backend: Any) -> TracedTensorError:
 
 def _parameters(spec: OpSpec, count: int) -> list[OpParameter]:
     """Returns, for each of `count` arguments, the parameter that it is passed to; a variadic one is repeated."""
-    rest = count - len(spec.parameters) + 1
-    return [p for p in spec.parameters for _ in range(rest if p.variadic else 1)]
+    variadic_count = count - len(spec.parameters) + 1
+    return [p for p in spec.parameters for _ in range(variadic_count if p.variadic else 1)]
 
 
 def _level(tape: Tape) -> int:
@@ -362,6 +362,6 @@ def call(function: Callable[..., Any], spec: OpSpec, arguments: Sequence[Any]) -
     keywords = spec.declared.__kwdefaults__
     if not keywords:
         return function(*arguments)
-    cut = len(arguments) - len(keywords)
+    positional_count = len(arguments) - len(keywords)
     names = [p.name for p in spec.parameters if p.keyword_only]
-    return function(*arguments[:cut], **dict(zip(names, arguments[cut:], strict=True)))
+    return function(*arguments[:positional_count], **dict(zip(names, arguments[positional_count:], strict=True)))

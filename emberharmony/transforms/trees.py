@@ -257,8 +257,8 @@ class Argnums:
         self.alone = not isinstance(given, Sequence)
         # A list may change between two calls, and a negative position depends on the number of arguments.
         numbers = given if isinstance(given, tuple) else (given,) if type(given) is int else ()
-        sure = all(type(place) is int and place >= 0 for place in numbers) and len(set(numbers)) == len(numbers) > 0
-        self.places: tuple[int, ...] = numbers if sure else ()
+        is_valid = all(type(place) is int and place >= 0 for place in numbers) and len(set(numbers)) == len(numbers) > 0
+        self.places: tuple[int, ...] = numbers if is_valid else ()
         self.last = max(self.places, default=sys.maxsize)
 
     def as_list(self) -> list[Any]:

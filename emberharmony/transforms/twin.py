@@ -68,7 +68,7 @@ def _telling_function(
         traced: whether the arguments may be traced by a tape.
         otherwise: the function that runs if this one raises an error, because it refuses some arguments.
     """
-    kind, name, new = backend.tensor_type, spec.name, object.__new__
+    kind, name, new_object = backend.tensor_type, spec.name, object.__new__
     threads, override = THREADS, _OVERRIDE.get
 
     # A call of an op in a training step takes some microseconds, so this function calls as few others as it can.
@@ -81,28 +81,28 @@ def _telling_function(
         if not watchers_told:
             return function(*args, **kwargs)
         calls = thread.calls
-        watched = new(WatchedCall)
-        watched.spec = spec
-        watched.backend = backend
-        watched.args, watched.kwargs = _values(args, kwargs) if traced else (args, kwargs)
-        watched.path = thread.path
-        watched.outer = calls[-1] if calls else None
-        watched.depth = len(calls)
-        watched.gradient_of = thread.gradient_of
-        watched.seconds = watched.started = 0.0
-        watched.kept = {}
+        watched_call = new_object(WatchedCall)
+        watched_call.spec = spec
+        watched_call.backend = backend
+        watched_call.args, watched_call.kwargs = _values(args, kwargs) if traced else (args, kwargs)
+        watched_call.path = thread.path
+        watched_call.outer = calls[-1] if calls else None
+        watched_call.depth = len(calls)
+        watched_call.gradient_of = thread.gradient_of
+        watched_call.seconds = watched_call.started = 0.0
+        watched_call.kept = {}
         thread.telling = True
         try:
             for watcher in watchers_told:
-                watcher.before(watched)
+                watcher.before(watched_call)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
             raise
         finally:
             thread.telling = False
-        calls.append(watched)
+        calls.append(watched_call)
         try:
-            watched.started = perf_counter()
+            watched_call.started = perf_counter()
             try:
                 result = function(*args, **kwargs)
             except Exception as error:
@@ -111,25 +111,25 @@ def _telling_function(
                 result = otherwise(*args, **kwargs)
             if result.__class__ is not kind:
                 result = wrap(result)
-            watched.seconds = perf_counter() - watched.started
+            watched_call.seconds = perf_counter() - watched_call.started
         except BaseException as error:
-            watched.seconds = perf_counter() - watched.started
-            del calls[watched.depth :]
+            watched_call.seconds = perf_counter() - watched_call.started
+            del calls[watched_call.depth :]
             if isinstance(error, Exception):
-                tell(watchers_told, "on_error", watched, error)
+                tell(watchers_told, "on_error", watched_call, error)
             raise
         calls.pop()
         thread.last = name
         thread.telling = True
         try:
             for watcher in watchers_told:
-                watcher.after(watched, values_of(result) if traced else result)
+                watcher.after(watched_call, values_of(result) if traced else result)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
             raise
         finally:
             thread.telling = False
-            watched.args, watched.kwargs = (), _NONE
+            watched_call.args, watched_call.kwargs = (), _NONE
         return result
 
     return call
@@ -148,13 +148,13 @@ class NodeNumbers:
 
     def __next__(self) -> int:
         thread = THREADS.here
-        mark = None
+        end_mark = None
         for watcher in watchers_in(_OVERRIDE.get()):
             if watcher.pulls:
-                mark = watcher.mark()
+                end_mark = watcher.mark()
                 break
         places = self._places
-        places.append((thread.last, thread.path, thread.calls[0].spec.name if thread.calls else thread.last, mark))
+        places.append((thread.last, thread.path, thread.calls[0].spec.name if thread.calls else thread.last, end_mark))
         return len(places) - 1
 
     def passing(self, pull: _Pull) -> _Pull:
@@ -272,10 +272,10 @@ class Twin:
     def _telling(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an implementation that tells; where the native function alone may run, it alone runs."""
         telling_function = _telling_function(spec, self, function, self.wrap)
-        quick = getattr(function, "__fast__", None)
-        if quick is not None and not quick.arguments:  # whose native function watchers could not call as the op
-            native = _telling_function(spec, self, quick.native, self.wrap, otherwise=function)
-            telling_function.__fast__ = Fast(native, quick.when, quick.weak, quick.plain)  # type: ignore[attr-defined]
+        fast_form = getattr(function, "__fast__", None)
+        if fast_form is not None and not fast_form.arguments:  # whose native function watchers could not call as the op
+            native = _telling_function(spec, self, fast_form.native, self.wrap, otherwise=function)
+            telling_function.__fast__ = Fast(native, fast_form.when, fast_form.weak, fast_form.plain)  # type: ignore[attr-defined]
         return telling_function
 
     def body_of(self, spec: OpSpec) -> Callable[..., Any]:
@@ -389,11 +389,11 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method `gradients` that tells the watchers the values and the gradients."""
 
     def gradients(self: Any, fn: Any, primals: Any, constant: bool = False) -> Any:
-        values, derived = method(self, fn, primals, constant)
+        values, derivatives = method(self, fn, primals, constant)
         asking_watchers = [watcher for watcher in watchers() if watcher.pulls]
         if asking_watchers and not THREADS.here.telling:
-            tell(asking_watchers, "on_derivative", values, derived, self)
-        return values, derived
+            tell(asking_watchers, "on_derivative", values, derivatives, self)
+        return values, derivatives
 
     return gradients
 

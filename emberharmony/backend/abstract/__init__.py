@@ -90,11 +90,11 @@ class AbstractBackend(
             return [self.single(item) for item in value]
         if not isinstance(value, AbstractTensor):
             return value
-        shape, neutral = (1,) * value.ndim, self.dtypes.neutral[value.dtype]
-        if neutral == "bfloat16":  # which NumPy has only with ml_dtypes
+        shape, neutral_dtype = (1,) * value.ndim, self.dtypes.neutral[value.dtype]
+        if neutral_dtype == "bfloat16":  # which NumPy has only with ml_dtypes
             return self.wrapped.bound.ones(shape, value.dtype)
         # A new one each time, because the default device may have changed since.
-        return self.wrapped.from_numpy(np.ones(shape, neutral.name))
+        return self.wrapped.from_numpy(np.ones(shape, neutral_dtype.name))
 
     def from_numpy(self, array: np.ndarray[Any, Any]) -> AbstractTensor:
         """Returns the shape and dtype of a host array, with its values.
@@ -145,11 +145,11 @@ class AbstractBackend(
     def linearize(self, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> Any:
         """Returns a function that returns the outputs of `fn` and their tangents, which have the same shapes."""
 
-        def push(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        def push_tangents(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             outputs = list(fn(*primals))
             return outputs, [self.tensor_of(y.shape, y.dtype) for y in outputs]
 
-        return push
+        return push_tangents
 
     def map_slices(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False

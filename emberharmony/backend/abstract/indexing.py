@@ -76,25 +76,25 @@ class AbstractIndexing:
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         result_shape: list[int] = []
         joint: list[tuple[int, ...]] = []
-        first, followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
+        first, has_followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
         parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
         ends = [axis for _, axis, _ in parts[1:]] + [x.ndim]
         for (part, axis, mask), end in zip(parts, ends, strict=True):
             if isinstance(part, slice):
                 result_shape += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : end]]
-                followed = bool(joint)
+                has_followed = bool(joint)
             elif part is None or part is Ellipsis:
                 result_shape += [1] * (part is None) + [*x.shape[axis:end]]
-                followed = bool(joint)
+                has_followed = bool(joint)
             else:
-                first, is_split = (first, is_split or followed) if joint else (len(result_shape), False)
+                first, is_split = (first, is_split or has_followed) if joint else (len(result_shape), False)
                 joint.append(self._read_by(part, mask))
                 width = part.ndim if mask else 0 if isinstance(part, bool) else 1
                 result_shape += x.shape[axis + width : end]
-                followed = followed or axis + width < end
-        at = 0 if is_split else first
-        return self._with_shape(x, (*result_shape[:at], *broadcast(joint), *result_shape[at:]))
+                has_followed = has_followed or axis + width < end
+        insert_axis = 0 if is_split else first
+        return self._with_shape(x, (*result_shape[:insert_axis], *broadcast(joint), *result_shape[insert_axis:]))
 
     def _mask_axes(self, part: Any) -> int | None:
         """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
@@ -136,7 +136,7 @@ class AbstractIndexing:
         """Returns the first index of a block along each axis, with 0 for the unknown ones."""
         if isinstance(start_indices, AbstractTensor):
             return [0] * start_indices.shape[0] if start_indices.known is None else start_indices.tolist()
-        return [0 if isinstance(at, AbstractTensor) and at.known is None else at for at in start_indices]
+        return [0 if isinstance(start, AbstractTensor) and start.known is None else start for start in start_indices]
 
     @Rule
     def scatter_update(
@@ -163,9 +163,9 @@ class AbstractIndexing:
 
     def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
         first, second = nonnegative_axes((axis1, axis2), matrices(x).ndim)
-        far = clip_offset(offset, FURTHEST, FURTHEST)
+        far_offset = clip_offset(offset, FURTHEST, FURTHEST)
         others = [n for a, n in enumerate(x.shape) if a not in (first, second)]
-        return self._with_shape(x, (*others, diagonal_length(x.shape[first], x.shape[second], far)))
+        return self._with_shape(x, (*others, diagonal_length(x.shape[first], x.shape[second], far_offset)))
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
@@ -209,6 +209,6 @@ def _count_below(rows: int, columns: int, offset: int) -> int:
     Row i has min(max(i + offset + 1, 0), columns) of them.
     """
     first = min(max(-offset, 0), rows)
-    full = min(max(columns - offset, first), rows)
-    rising = full - first
-    return rising * (2 * (first + offset + 1) + rising - 1) // 2 + (rows - full) * columns if rows else 0
+    full_rows = min(max(columns - offset, first), rows)
+    rising = full_rows - first
+    return rising * (2 * (first + offset + 1) + rising - 1) // 2 + (rows - full_rows) * columns if rows else 0

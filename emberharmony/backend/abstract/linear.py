@@ -129,14 +129,14 @@ def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
     batches = []
     for term, shape in zip(left.split(","), shapes, strict=True):
         head, dots, tail = term.partition("...")
-        cut = len(shape) - len(tail)
+        head_length = len(shape) - len(tail)
         if dots:
-            batches.append(shape[len(head) : cut])
-        for letter, length in [*zip(head, shape, strict=False), *zip(tail, shape[cut:], strict=True)]:
+            batches.append(shape[len(head) : head_length])
+        for letter, length in [*zip(head, shape, strict=False), *zip(tail, shape[head_length:], strict=True)]:
             lengths[letter] = length if lengths.get(letter, 1) == 1 else lengths[letter]
     batch = broadcast(batches)
     if not arrow:
-        once = sorted(letter for letter in lengths if left.count(letter) == 1)
-        return (*batch, *(lengths[letter] for letter in once))
+        single_letters = sorted(letter for letter in lengths if left.count(letter) == 1)
+        return (*batch, *(lengths[letter] for letter in single_letters))
     head, dots, tail = right.partition("...")
     return (*(lengths[letter] for letter in head), *(batch if dots else ()), *(lengths[letter] for letter in tail))

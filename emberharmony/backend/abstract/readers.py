@@ -57,9 +57,9 @@ def _quantile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> AbstractTensor:
-    many = q.shape if isinstance(q, AbstractTensor) else np.shape(q)
+    quantile_shape = q.shape if isinstance(q, AbstractTensor) else np.shape(q)
     sample_result = _of_composite(backend, name, x, q, axis, method, keepdims)
-    return backend.tensor_of((*many, *reduced_shape(x.shape, axis, keepdims)), sample_result.dtype)
+    return backend.tensor_of((*quantile_shape, *reduced_shape(x.shape, axis, keepdims)), sample_result.dtype)
 
 
 def _frequencies(halved: bool) -> Rule:
@@ -121,15 +121,15 @@ class AbstractReaders:
         if length is None:
             pool = self.convert(a)
             nonnegative_axes(0, pool.ndim)
-            length, rest, dtype = pool.shape[0], pool.shape[1:], pool.dtype
+            length, item_shape, dtype = pool.shape[0], pool.shape[1:], pool.dtype
         else:
-            rest, dtype = (), self.dtypes["int64"]
+            item_shape, dtype = (), self.dtypes["int64"]
         if p is not None:
             check_fits_shape("p", self.convert(p).shape, (length,))
         count = int(np.prod(lengths, dtype=object))
         if count and (not length or (not replace and count > length)):
             raise ArgumentError(f"expected at least {1 if replace else count} integers or slices, got {length}")
-        return self.tensor_of((*lengths, *rest), dtype)
+        return self.tensor_of((*lengths, *item_shape), dtype)
 
     @Rule
     def nanmedian(self: Any, name: str, x: AbstractTensor, axis: Any = None, keepdims: bool = False) -> AbstractTensor:
@@ -189,7 +189,7 @@ class AbstractReaders:
 
     def set_item(self, x: AbstractTensor, key: Any, value: Any, mode: str = "set") -> AbstractTensor:
         check_mode(mode)
-        new = convert_like(self, value, x)
+        new_value = convert_like(self, value, x)
         if mode in ("min", "max") and self.kind_of(x) == "complex":
             raise DTypeError(
                 f"mode {mode!r} is not defined for {self.dtype_of(x).name}; cast the tensor first (ops.cast)"
@@ -198,8 +198,8 @@ class AbstractReaders:
             full_shape = self.get_item(x, key).shape
         except NoValueError:  # how many elements a mask selects is not known here, so that `new` is not checked
             return x
-        if not suits(new.shape, full_shape):
-            raise does_not_fit(new.shape, full_shape)
+        if not suits(new_value.shape, full_shape):
+            raise does_not_fit(new_value.shape, full_shape)
         return x
 
     def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:

@@ -89,8 +89,12 @@ def array_api_type(
         BackendProtocolError: if an extra has the name of no op and of no method of `Backend`.
     """
     complete()
-    native = {each: getattr(xp, each) for each in ALL if hasattr(xp, each)} if dtypes is None else dict(dtypes)
-    table = NativeDTypes(name, {as_dtype(each): dtype for each, dtype in native.items()})
+    native = (
+        {dtype_name: getattr(xp, dtype_name) for dtype_name in ALL if hasattr(xp, dtype_name)}
+        if dtypes is None
+        else dict(dtypes)
+    )
+    table = NativeDTypes(name, {as_dtype(dtype_name): dtype for dtype_name, dtype in native.items()})
     library = Library(name, xp, table)
     attributes = standard_ops(library, tensor_type) | {
         "name": name,
@@ -122,7 +126,10 @@ def standard_ops(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that a namespace has functions for, as attributes of a class."""
     definitions: dict[str, Any] = {}
     for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
-        definitions |= {op: own if isinstance(own, Direct) else staticmethod(own) for op, own in bind(library).items()}
+        definitions |= {
+            op: definition if isinstance(definition, Direct) else staticmethod(definition)
+            for op, definition in bind(library).items()
+        }
     return definitions | _bind_tensors(library, tensor_type) | _bind_shapes(library)
 
 
@@ -137,7 +144,7 @@ def _extra(backend: str, name: str, given: Any) -> Any:
         return given if isinstance(given, Unsupported) or method else staticmethod(given)
     if hasattr(Backend, name):
         return given
-    valid_names = [*OPS, *(each for each in dir(Backend) if not each.startswith("_"))]
+    valid_names = [*OPS, *(dtype_name for dtype_name in dir(Backend) if not dtype_name.startswith("_"))]
     raise BackendProtocolError(
         f"backend {backend!r}: {name!r} is neither an op nor a method of Backend{suggest(name, valid_names)}"
     )

@@ -34,15 +34,15 @@ def for_floats(definition: F) -> F:
 
 def _for_all(library: Library, native: Function, spec: OpSpec) -> Function:
     """Returns a function of tensors of one dtype, for all dtypes that the op takes."""
-    takes, gives = spec.facts.takes, spec.facts.gives
+    operand_kinds, result_kind = spec.facts.takes, spec.facts.gives
     unary = spec.declared.__code__.co_argcount == 1
     if library.takes_all:
-        return native if unary and spec.facts.refuses and gives != "float" else direct(native)
-    if gives == "float":
+        return native if unary and spec.facts.refuses and result_kind != "float" else direct(native)
+    if result_kind == "float":
         return direct(native) if unary else native
-    if takes == "real numeric":
+    if operand_kinds == "real numeric":
         return _dividing(library, native)
-    return _ordering(library, native) if takes == "real" else native
+    return _ordering(library, native) if operand_kinds == "real" else native
 
 
 def _dividing(library: Library, native: Function) -> Function:
@@ -86,9 +86,11 @@ class _Bound(Definitions):
     def bound(self) -> dict[str, Function]:
         """Returns the definitions of the ops that the namespace has functions for."""
         definitions = super().bound()
-        plain = [op for op, own in definitions.items() if hasattr(own, "for_floats")]
-        whole = {op: direct(self._library.function(op), definitions[op], when=self._library.floating) for op in plain}
-        return definitions | whole
+        float_ops = [op for op, definition in definitions.items() if hasattr(definition, "for_floats")]
+        direct_ops = {
+            op: direct(self._library.function(op), definitions[op], when=self._library.floating) for op in float_ops
+        }
+        return definitions | direct_ops
 
 
 class _Wider(_Bound):
@@ -165,8 +167,8 @@ class _Elementwise(_Bound):
         negative, even = xp.less(b, zero), xp.equal(xp.bitwise_and(b, one), zero)
         sign = xp.where(even, one, a)
         size_one = xp.logical_or(xp.equal(a, one), xp.equal(a, library.number(-1, a)))
-        usual = power(a, xp.where(negative, zero, b))
-        return xp.where(negative, xp.where(size_one, sign, zero), usual)
+        nonnegative_power = power(a, xp.where(negative, zero, b))
+        return xp.where(negative, xp.where(size_one, sign, zero), nonnegative_power)
 
     def floor_divide(self, a: Any, b: Any) -> Any:
         xp = self._xp
@@ -248,9 +250,9 @@ class _Elementwise(_Bound):
         far_value = xp.log1p(x)
         small = xp.less(xp.abs(x), self._library.number(0.5, xp.real(x)))
         real, imag = xp.real(x), xp.imag(x)
-        two, one = self._library.number(2, real), self._library.number(1, real)
-        size = xp.divide(xp.log1p(xp.add(xp.multiply(real, xp.add(real, two)), xp.multiply(imag, imag))), two)
-        angle = self._library.function("arctan2")(imag, xp.add(real, one))
+        number_2, number_1 = self._library.number(2, real), self._library.number(1, real)
+        size = xp.divide(xp.log1p(xp.add(xp.multiply(real, xp.add(real, number_2)), xp.multiply(imag, imag))), number_2)
+        angle = self._library.function("arctan2")(imag, xp.add(real, number_1))
         imaginary_part = xp.multiply(self._library.astype(angle, x.dtype), self._library.number(1j, x))
         value_near_0 = xp.add(self._library.astype(size, x.dtype), imaginary_part)
         return xp.where(small, value_near_0, far_value)

@@ -75,11 +75,11 @@ class Factors(Definitions):
         """Returns operands in a common floating dtype that LAPACK has, and what casts results back."""
         library = self._library
         tensors = library.promotion.common(*operands, inexact=True)
-        dtype, single = tensors[0].dtype, library.dtypes["float32"]
+        dtype, float32_dtype = tensors[0].dtype, library.dtypes["float32"]
         if not library.is_half(tensors[0]):
             return tensors, lambda x: x
         wide_tensors = [library.widen(x) for x in tensors]
-        return wide_tensors, lambda x: library.astype(x, dtype) if x.dtype == single else x
+        return wide_tensors, lambda x: library.astype(x, dtype) if x.dtype == float32_dtype else x
 
     def _finite(self, x: Any) -> Any:
         """Returns a tensor of matrices, checked to be finite, because some LAPACK hang on other ones.
@@ -98,10 +98,10 @@ class Factors(Definitions):
     def _signs(self, x: Any) -> Any:
         """Returns `x / abs(x)`, but 1 for zero and NaN."""
         xp, size = self._xp, self._xp.abs(x)
-        usual = xp.greater(size, self._library.number(0, size))
+        ratio = xp.greater(size, self._library.number(0, size))
         one = self._library.number(1, x)
-        size = self._library.astype(xp.where(usual, size, self._library.number(1, size)), x.dtype)
-        return xp.where(usual, xp.divide(x, size), one)
+        size = self._library.astype(xp.where(ratio, size, self._library.number(1, size)), x.dtype)
+        return xp.where(ratio, xp.divide(x, size), one)
 
     def _phases(self, columns: Any) -> Any:
         """Returns, for each column, the factor of magnitude 1 that makes its largest component positive."""
@@ -109,45 +109,45 @@ class Factors(Definitions):
         if not all(columns.shape):
             return xp.ones((*columns.shape[:-2], 1, columns.shape[-1]), dtype=columns.dtype)
         size = xp.abs(columns)
-        most = xp.max(size, axis=-2, keepdims=True)
-        is_near = xp.greater_equal(size, xp.multiply(most, self._library.number(NEARLY, size)))
+        largest_size = xp.max(size, axis=-2, keepdims=True)
+        is_near = xp.greater_equal(size, xp.multiply(largest_size, self._library.number(NEARLY, size)))
         first = xp.argmax(self._library.astype(is_near, self._library.dtypes["uint8"]), axis=-2, keepdims=True)
         signs = self._signs(xp.take_along_axis(columns, first, axis=-2))
         return self._library.function("conj")(signs) if self._library.kind(signs) == "complex" else signs
 
     def det(self, x: Any) -> Any:
-        (x,), back = self._common_operands(x)
-        return back(self._linalg.det(square(x)))
+        (x,), cast_back = self._common_operands(x)
+        return cast_back(self._linalg.det(square(x)))
 
     def slogdet(self, x: Any) -> SlogdetResult:
-        (x,), back = self._common_operands(x)
+        (x,), cast_back = self._common_operands(x)
         sign, logarithm = self._linalg.slogdet(square(x))
         is_lost = self._xp.isnan(logarithm)
         return SlogdetResult(
-            back(self._xp.where(is_lost, self._library.astype(logarithm, sign.dtype), sign)), back(logarithm)
+            cast_back(self._xp.where(is_lost, self._library.astype(logarithm, sign.dtype), sign)), cast_back(logarithm)
         )
 
     def inv(self, x: Any) -> Any:
-        (x,), back = self._common_operands(x)
-        return back(self._linalg.inv(square(x)))
+        (x,), cast_back = self._common_operands(x)
+        return cast_back(self._linalg.inv(square(x)))
 
     def solve(self, a: Any, b: Any) -> Any:
-        (a, b), back = self._common_operands(a, b)
+        (a, b), cast_back = self._common_operands(a, b)
         check_sides(a, b)
-        return back(self._linalg.solve(a, b))
+        return cast_back(self._linalg.solve(a, b))
 
     def cholesky(self, x: Any, upper: bool = False) -> Any:
-        (x,), back = self._common_operands(x)
+        (x,), cast_back = self._common_operands(x)
         factor = self._linalg.cholesky(square(x))
         # LAPACK reports no error for matrices with NaN.
         if not bool(self._xp.all(self._xp.isfinite(factor))):
             raise LinAlgError("the matrix is not positive-definite")
-        return back(self._adjoint(factor) if upper else factor)
+        return cast_back(self._adjoint(factor) if upper else factor)
 
     def qr(self, x: Any, mode: str = "reduced") -> QRResult:
-        (x,), back = self._common_operands(x)
+        (x,), cast_back = self._common_operands(x)
         check_qr_mode(mode)
-        return QRResult(*map(back, self.qr_factors(matrices(x), mode)))
+        return QRResult(*map(cast_back, self.qr_factors(matrices(x), mode)))
 
     def qr_factors(self, x: Any, mode: str) -> tuple[Any, Any]:
         """Returns Q and R of matrices, with the signs, or phases, that make the diagonal of R positive."""
@@ -169,11 +169,11 @@ class Factors(Definitions):
         return self._library.function("concatenate")([factors, ones], axis=-1)
 
     def svd(self, x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-        (x,), back = self._common_operands(x)
+        (x,), cast_back = self._common_operands(x)
         x = self._finite(matrices(x))
         if not compute_uv:
-            return back(self._linalg.svdvals(x))
-        return SVDResult(*map(back, self.svd_factors(x, full_matrices)))
+            return cast_back(self._linalg.svdvals(x))
+        return SVDResult(*map(cast_back, self.svd_factors(x, full_matrices)))
 
     def svd_factors(self, x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
         """Returns the factors of the singular value decomposition, with the phases on which the backends agree."""
@@ -185,9 +185,9 @@ class Factors(Definitions):
         return u, s, self._xp.multiply(vh, self._xp.expand_dims(self._spread(conjugate_phases, vh.shape[-2]), axis=-1))
 
     def eigh(self, x: Any) -> EigResult:
-        (x,), back = self._common_operands(x)
+        (x,), cast_back = self._common_operands(x)
         self._finite(self._xp.tril(square(x)))
-        return EigResult(*map(back, self.eigh_factors(x)))
+        return EigResult(*map(cast_back, self.eigh_factors(x)))
 
     def eigh_factors(self, x: Any) -> tuple[Any, Any]:
         """Returns the eigenvalues and eigenvectors of Hermitian matrices."""

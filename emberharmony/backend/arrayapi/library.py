@@ -17,21 +17,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 def program(*static: str) -> Callable[[F], F]:
     """Returns a decorator of a method of `Definitions` that computes with tensors alone; see `Library.program`."""
 
-    def mark(definition: F) -> F:
+    def decorate(definition: F) -> F:
         definition.static = static  # type: ignore[attr-defined]
         return definition
 
-    return mark
+    return decorate
 
 
 def needing(function: str) -> Callable[[F], F]:
     """Returns a decorator of a definition that calls the function of another op; see `Definitions`."""
 
-    def mark(definition: F) -> F:
+    def decorate(definition: F) -> F:
         definition.needs = function  # type: ignore[attr-defined]
         return definition
 
-    return mark
+    return decorate
 
 
 class Library:
@@ -125,8 +125,8 @@ class Library:
         if self.dtypes.neutral[dtype] is not bfloat16:
             return self.xp.asarray(array, dtype=dtype)
         # The bits, because a cast may lose the sign of NaN.
-        wide_x = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-        return self.astype(self.xp.asarray(wide_x, dtype=self.dtypes["float32"]), dtype)
+        x_float32 = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        return self.astype(self.xp.asarray(x_float32, dtype=self.dtypes["float32"]), dtype)
 
     def to_host(self, x: Any) -> np.ndarray:
         """Returns a tensor as a host array."""

@@ -52,16 +52,16 @@ class _Reductions(Definitions):
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
             return self._any_along(x, axes, keepdims)
-        wide_x = library.adding(library.cast(x, dtype), math.prod(x.shape[a] for a in axes))
-        return library.cast(self._xp.sum(wide_x, axis=axes, keepdims=keepdims, dtype=wide_x.dtype), dtype)
+        widened_x = library.adding(library.cast(x, dtype), math.prod(x.shape[a] for a in axes))
+        return library.cast(self._xp.sum(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
 
     @program("axes", "keepdims", "dtype")
     def _multiply_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
             return self._every(x, axes, keepdims)
-        wide_x = library.multiplying(library.cast(x, dtype))
-        return library.cast(self._xp.prod(wide_x, axis=axes, keepdims=keepdims, dtype=wide_x.dtype), dtype)
+        widened_x = library.multiplying(library.cast(x, dtype))
+        return library.cast(self._xp.prod(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
         return self._add_up(x, self._axes(x, axis), bool(keepdims), self._sum_dtype(x, dtype))
@@ -131,8 +131,8 @@ class _Reductions(Definitions):
     def _cumulate(self, x: Any, native: Function, axis: int, dtype: Any) -> Any:
         library = self._library
         x = library.cast(x, dtype)
-        wide_x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
-        return library.cast(native(wide_x, axis=axis, dtype=wide_x.dtype), dtype)
+        widened_x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
+        return library.cast(native(widened_x, axis=axis, dtype=widened_x.dtype), dtype)
 
     @needing("cumulative_sum")
     def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:

@@ -13,7 +13,9 @@ from emberharmony.core.errors import ShapeError
 
 def bind(library: Library) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
-    definitions: dict[str, Any] = {name: staticmethod(own) for name, own in _Shapes(library).bound().items()}
+    definitions: dict[str, Any] = {
+        name: staticmethod(definition) for name, definition in _Shapes(library).bound().items()
+    }
     return definitions | {
         name: _fill(library, name) for name in ("zeros", "ones") if library.function(name) is not None
     }
@@ -60,7 +62,7 @@ class _Shapes(Definitions):
 
     def stack(self, x: list[Any], axis: int = 0) -> Any:
         tensors = joinable(x, self._library.promotion)
-        shapes = {tuple(each.shape) for each in tensors}
+        shapes = {tuple(tensor.shape) for tensor in tensors}
         if len(shapes) > 1:
             raise ShapeError(f"tensors of shapes {', '.join(map(str, sorted(shapes)))} do not stack")
         return self._xp.stack(tensors, axis=single(axis, len(tensors[0].shape) + 1))
@@ -74,4 +76,7 @@ class _Shapes(Definitions):
         if not x.shape:
             raise ShapeError("a tensor without axes has no indices")
         truth = self._library.cast(x, self._library.dtypes["bool"])
-        return tuple(self._library.astype(each, self._library.dtypes["int64"]) for each in self._xp.nonzero(truth))
+        return tuple(
+            self._library.astype(axis_indices, self._library.dtypes["int64"])
+            for axis_indices in self._xp.nonzero(truth)
+        )

@@ -23,8 +23,8 @@ def bind(library: Library, tensor_type: type) -> dict[str, Any]:
     def get_item(self: Any, x: Any, key: Any) -> Any:
         return own_tensors.slice_of(self, x, key)
 
-    whole = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
-    return definitions | whole
+    bound_ops = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
+    return definitions | bound_ops
 
 
 class _Tensors(Definitions):
@@ -105,9 +105,9 @@ class _Tensors(Definitions):
         if len(places.shape) != len(x.shape):
             raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {tuple(x.shape)}")
         inside(x.shape[axis], math.prod(places.shape))
-        whole = list(broadcast([_shape_without(x.shape, axis), _shape_without(places.shape, axis)]))
-        source = xp.broadcast_to(x, (*whole[:axis], x.shape[axis], *whole[axis:]))
-        places = xp.broadcast_to(places, (*whole[:axis], places.shape[axis], *whole[axis:]))
+        full_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(places.shape, axis)]))
+        source = xp.broadcast_to(x, (*full_shape[:axis], x.shape[axis], *full_shape[axis:]))
+        places = xp.broadcast_to(places, (*full_shape[:axis], places.shape[axis], *full_shape[axis:]))
         if not math.prod(places.shape):
             return xp.zeros(tuple(places.shape), dtype=x.dtype)
         return xp.take_along_axis(source, places, axis=axis)

@@ -137,10 +137,10 @@ def spread(x: da.Array, shape: Sequence[int], chunks: Any = None) -> da.Array:
     So the cotangent of a mean, a number for each element, is never written out.
     """
     if chunks is None:
-        added = len(shape) - x.ndim
-        own_chunks = [*[(1,)] * added, *x.chunks]
-        cut = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
-        chunks = normalize_chunks(cut, tuple(shape), dtype=x.dtype)
+        added_axes = len(shape) - x.ndim
+        own_chunks = [*[(1,)] * added_axes, *x.chunks]
+        joined_chunks = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
+        chunks = normalize_chunks(joined_chunks, tuple(shape), dtype=x.dtype)
     result = da.broadcast_to(x, shape, chunks=chunks)
     result.source = result.name, x
     return result
@@ -187,33 +187,33 @@ def whole_axes(
     tensors, args, kwargs = put_slots(args, kwargs)
     symbols = iter(range(1000, 2**31))
     pairs: list[Any] = []
-    for x, each in zip(tensors, loops, strict=True):
-        x = x.rechunk({axis: -1 for axis, loop in enumerate(each) if loop is None})
-        pairs += [x, tuple(next(symbols) if loop is None else loop for loop in each)]
-    single = isinstance(result_specs, AbstractTensor)
-    results = [result_specs] if single else list(result_specs)
-    block: Any = Block(op, args, kwargs, result_specs.dtype if single else None)
-    if not single:
-        together = tuple(sorted({loop for each in loops for loop in each if loop is not None}))
+    for x, tensor_loops in zip(tensors, loops, strict=True):
+        x = x.rechunk({axis: -1 for axis, loop in enumerate(tensor_loops) if loop is None})
+        pairs += [x, tuple(next(symbols) if loop is None else loop for loop in tensor_loops)]
+    is_single = isinstance(result_specs, AbstractTensor)
+    results = [result_specs] if is_single else list(result_specs)
+    block: Any = Block(op, args, kwargs, result_specs.dtype if is_single else None)
+    if not is_single:
+        joined_loops = tuple(sorted({loop for tensor_loops in loops for loop in tensor_loops if loop is not None}))
         packed = da.blockwise(
-            block, together, *pairs, dtype=object, meta=_empty(len(together), object), concatenate=True
+            block, joined_loops, *pairs, dtype=object, meta=_empty(len(joined_loops), object), concatenate=True
         )
-        pairs = [packed, together]
+        pairs = [packed, joined_loops]
     gathered_results = []
     for place, result in enumerate(results):
         result_symbols: list[int] = [next(symbols) if loop is None else loop for loop in axes(place, result.ndim)]
-        new = {symbol: result.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000}
+        new_axes = {symbol: result.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000}
         part = da.blockwise(
-            block if single else Picked(place),
+            block if is_single else Picked(place),
             tuple(result_symbols),
             *pairs,
-            new_axes=new,
+            new_axes=new_axes,
             dtype=result.dtype,
             meta=_empty(result.ndim, result.dtype),
             concatenate=True,
         )
         gathered_results.append(part)
-    if single:
+    if is_single:
         return gathered_results[0]
     return tuple(gathered_results) if type(result_specs) is tuple else type(result_specs)(*gathered_results)
 

@@ -45,9 +45,9 @@ def _spread(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device:
     if not math.prod(shape):
         return zeros(shape, filling.dtype)
     blocks = blocks_of(shape, filling.dtype) if chunks is None else chunks
-    added = len(shape) - filling.ndim
-    cut = filling.rechunk({axis: blocks[axis + added] for axis, n in enumerate(filling.shape) if n != 1})
-    return da.broadcast_to(cut, shape, chunks=blocks)
+    added_axes = len(shape) - filling.ndim
+    rechunked = filling.rechunk({axis: blocks[axis + added_axes] for axis, n in enumerate(filling.shape) if n != 1})
+    return da.broadcast_to(rechunked, shape, chunks=blocks)
 
 
 def _compare_columns(comparison: str, chunks: Any, k: int) -> da.Array:

@@ -61,10 +61,10 @@ class DaskHistogramsOps:
             limits = da.from_array(steps, chunks=-1)
         else:
             ends = (self.bound.min(x), self.bound.max(x))
-            make = Block(_steps, (Slot(0), Slot(1), bins, None, x.dtype), {})
+            make_steps = Block(_steps, (Slot(0), Slot(1), bins, None, x.dtype), {})
             pairs = [part for end in ends for part in (end, ())]
             meta = np.empty(0, x.dtype)
-            limits = da.blockwise(make, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
+            limits = da.blockwise(make_steps, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
         if not x.size:
             return self.bound.zeros((bins,), DTYPES["int64"]), limits
         return self._sum_over_blocks(_histogram, [x[None]], (), bins, DTYPES["int64"], limits), limits

@@ -75,12 +75,14 @@ def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array
         return _take(y, columns[0][1], columns[0][0])
     axes = [axis for axis, _ in columns]
     joint = broadcast([tuple(column.shape) for _, column in columns])
-    rest = [axis for axis in range(y.ndim) if axis not in axes]
+    other_axes = [axis for axis in range(y.ndim) if axis not in axes]
     lengths = [y.shape[axis] for axis in axes]
     flat: Any = np.zeros((), np.int64)
     for (_, column), length in zip(columns, lengths, strict=True):
         flat = flat * length + column
-    rows = with_shape(da.transpose(y, (*axes, *rest)), (int(np.prod(lengths)), *(y.shape[axis] for axis in rest)))
+    rows = with_shape(
+        da.transpose(y, (*axes, *other_axes)), (int(np.prod(lengths)), *(y.shape[axis] for axis in other_axes))
+    )
     result = _take(rows, flat, 0)
     first = 0 if apart else min(axes)
     rank = len(joint)
@@ -122,11 +124,11 @@ class DaskIndexingOps:
         """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
         parts = list(parts_of(key, with_known_lengths(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
         joint = [_is_joint(part) for part, _, _ in parts]
-        several = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in parts)
+        has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in parts)
         basic: list[Any] = []
         columns: list[tuple[int, Any]] = []
         axis = 0
-        for (part, _, mask), end in zip(parts, [*(at for _, at, _ in parts[1:]), x.ndim], strict=True):
+        for (part, _, mask), end in zip(parts, [*(start for _, start, _ in parts[1:]), x.ndim], strict=True):
             first_axis = len(basic)
             if isinstance(part, bool):
                 basic.append(None)
@@ -148,8 +150,8 @@ class DaskIndexingOps:
                 basic.append(_exact(range(x.shape[axis])[part]))
                 axis += 1
             else:
-                basic.append(slice(None) if several else part)
-                if several:
+                basic.append(slice(None) if has_index_tensors else part)
+                if has_index_tensors:
                     columns.append((first_axis, _places(part, x.shape[axis])))
                 axis += 1
         y = x[tuple(basic)]
@@ -164,7 +166,7 @@ class DaskIndexingOps:
         """Computes the tensor, because the shape depends on it."""
         if with_known_lengths(x).ndim == 0:
             raise ShapeError("a tensor without axes has no indices")
-        return tuple(da.from_array(each) for each in np.nonzero(x.compute()))
+        return tuple(da.from_array(axis_indices) for axis_indices in np.nonzero(x.compute()))
 
     @staticmethod
     def slice_update(inputs: da.Array, start_indices: Sequence[int], updates: da.Array) -> da.Array:
@@ -182,10 +184,10 @@ class DaskIndexingOps:
         if not isinstance(indices, da.Array):
             indices = host_indices(indices)
         count = indices.shape[-1]
-        rest = inputs.shape[count:]
-        rows = da.broadcast_to(cast(updates, inputs.dtype), (*indices.shape[:-1], *rest))
-        axes = [*[None] * count, *range(len(rest))]
-        loops = [axes, [None] * indices.ndim, [*[None] * (indices.ndim - 1), *range(len(rest))]]
+        item_axes = inputs.shape[count:]
+        rows = da.broadcast_to(cast(updates, inputs.dtype), (*indices.shape[:-1], *item_axes))
+        axes = [*[None] * count, *range(len(item_axes))]
+        loops = [axes, [None] * indices.ndim, [*[None] * (indices.ndim - 1), *range(len(item_axes))]]
         if not isinstance(indices, da.Array):
             del loops[1]
         return whole_axes(

@@ -27,8 +27,8 @@ class DaskProductsOps:
             return zeros(spec.shape, spec.dtype)
         terms = parse_einsum_input((subscripts, *tensors))[0].split(",")
         # A block on the diagonal of two axes must be cut in the same way along both.
-        whole = [
+        whole_tensors = [
             x.rechunk({axis: -1 for axis, letter in enumerate(term) if term.count(letter) > 1})
             for x, term in zip(tensors, terms, strict=True)
         ]
-        return cast(da.einsum(subscripts, *whole, dtype=np.dtype(tensors[0].dtype)), spec.dtype)
+        return cast(da.einsum(subscripts, *whole_tensors, dtype=np.dtype(tensors[0].dtype)), spec.dtype)

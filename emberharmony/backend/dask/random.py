@@ -27,7 +27,7 @@ def _random(
     source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, place, 0]))
     wanted = as_dtype(name)
     block_position = np.unravel_index(place, number_of(chunks)) if chunks else ()
-    lengths = tuple(each[i] for each, i in zip(chunks, block_position, strict=True))
+    lengths = tuple(axis_chunks[i] for axis_chunks, i in zip(chunks, block_position, strict=True))
     values = getattr(source, distribution)(lengths, np.float64 if wanted is float64 else np.float32)
     if distribution == "random" and wanted.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.

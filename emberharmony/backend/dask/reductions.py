@@ -62,12 +62,16 @@ class DaskReductionOps:
     def var(self, x: da.Array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> da.Array:
         dtype = shapes_of("var", x, axis, keepdims, correction).dtype
         axes, ops = nonnegative_axes(axis, x.ndim), self.bound
-        wide_x = _without_empty(cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes)
+        widened_x = _without_empty(cast(x, DTYPES["complex128" if self.kind_of(x) == "complex" else "float64"]), axes)
         count = float(np.prod([x.shape[a] for a in axes], dtype=np.int64))
         divisor = ops.subtract(DTYPES["float64"].type(count), without_axes("correction", correction))
         # One pass, by the moments of the blocks: a second one would keep or compute all blocks again.
         # Of one element it is 0, but NaN if the element is infinite or NaN.
-        mean = da.var(wide_x, axis=axes, keepdims=keepdims) if axes else ops.absolute(ops.subtract(wide_x, wide_x))
+        mean = (
+            da.var(widened_x, axis=axes, keepdims=keepdims)
+            if axes
+            else ops.absolute(ops.subtract(widened_x, widened_x))
+        )
         variance = ops.divide(ops.multiply(mean, count), ops.where(ops.greater(divisor, 0), divisor, np.nan))
         return cast(variance, dtype)
 
@@ -113,12 +117,12 @@ class _Scan(Block):
 
 def _cumulative(op: str, combine: Any, start: int, x: da.Array, axis: int | None, dtype: Any) -> da.Array:
     spec = shapes_of(op, x, axis, dtype)
-    wide_x = widen(cast(x, spec.dtype))
+    widened_x = widen(cast(x, spec.dtype))
     if axis is None:
-        wide_x, axis = with_shape(wide_x, (wide_x.size,)), 0
-    if not wide_x.size:
-        return cast(wide_x, spec.dtype)
-    axis = single(axis, wide_x.ndim)
-    wide_x = _without_empty(wide_x, (axis,))
-    scan = _Scan(op, (Slot(0),), {"dtype": wide_x.dtype}, wide_x.dtype)
-    return cast(cumreduction(scan, combine, start, wide_x, axis, wide_x.dtype), spec.dtype)
+        widened_x, axis = with_shape(widened_x, (widened_x.size,)), 0
+    if not widened_x.size:
+        return cast(widened_x, spec.dtype)
+    axis = single(axis, widened_x.ndim)
+    widened_x = _without_empty(widened_x, (axis,))
+    scan = _Scan(op, (Slot(0),), {"dtype": widened_x.dtype}, widened_x.dtype)
+    return cast(cumreduction(scan, combine, start, widened_x, axis, widened_x.dtype), spec.dtype)

@@ -24,8 +24,8 @@ class DaskShapeOps:
     @staticmethod
     def expand_dims(x: da.Array, axis: Any = 0) -> da.Array:
         full_shape = expanded_shape(with_known_lengths(x).shape, axis)
-        new = nonnegative_axes(axis, len(full_shape))
-        return x[tuple(None if a in new else slice(None) for a in range(len(full_shape)))]
+        new_axes = nonnegative_axes(axis, len(full_shape))
+        return x[tuple(None if a in new_axes else slice(None) for a in range(len(full_shape)))]
 
     @staticmethod
     def squeeze(x: da.Array, axis: Any = None) -> da.Array:

@@ -143,9 +143,9 @@ class JAXBackend(
 
     def wait_for(self, result: Any) -> bool:
         """Waits until the tensors in a result are computed."""
-        waiting = [x for x in tree_leaves(result) if isinstance(x, jax.Array) and not isinstance(x, Tracer)]
-        jax.block_until_ready(waiting)
-        return bool(waiting)
+        concrete_arrays = [x for x in tree_leaves(result) if isinstance(x, jax.Array) and not isinstance(x, Tracer)]
+        jax.block_until_ready(concrete_arrays)
+        return bool(concrete_arrays)
 
     def forget(self) -> None:
         """Frees the compiled programs, each of which takes about 1.5 MB."""
@@ -154,8 +154,8 @@ class JAXBackend(
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for a native one; that of a value without a tensor says what to do instead."""
         if isinstance(error, READS):
-            typed = errors.TracedTensorError(f"{op}() on backend {self.name!r}: {UNREAD}")
-            return super().translate(op, typed, arguments)
+            traced_error = errors.TracedTensorError(f"{op}() on backend {self.name!r}: {UNREAD}")
+            return super().translate(op, traced_error, arguments)
         return super().translate(op, error, arguments)
 
 

@@ -28,15 +28,15 @@ def with_differential(function: Function, differential: Differential) -> Functio
 def _with_rule(function: Function, rule: Function) -> Function:
     custom = jax.custom_jvp(function)
 
-    def push(primals: Arrays, tangents: Any) -> tuple[Any, Any]:
+    def push_tangents(primals: Arrays, tangents: Any) -> tuple[Any, Any]:
         result = custom(*primals)
-        several = isinstance(result, tuple)
-        moved = rule(primals, result if several else (result,), tangents)
-        if not several:
-            return result, moved[0].astype(result.dtype)
-        return result, tuple(t.astype(y.dtype) for t, y in zip(moved, result, strict=True))
+        has_several = isinstance(result, tuple)
+        result_tangents = rule(primals, result if has_several else (result,), tangents)
+        if not has_several:
+            return result, result_tangents[0].astype(result.dtype)
+        return result, tuple(t.astype(y.dtype) for t, y in zip(result_tangents, result, strict=True))
 
-    custom.defjvp(push, symbolic_zeros=True)
+    custom.defjvp(push_tangents, symbolic_zeros=True)
     return custom
 
 

@@ -63,8 +63,8 @@ def place(device: Any) -> Any:
 
 def default() -> Any:
     """Returns the native device on which tensors are made."""
-    chosen = place(None) or jax.config.jax_default_device
-    return jax.local_devices()[0] if chosen is None or isinstance(chosen, str) else chosen
+    default_device = place(None) or jax.config.jax_default_device
+    return jax.local_devices()[0] if default_device is None or isinstance(default_device, str) else default_device
 
 
 def memory() -> int:
@@ -89,8 +89,8 @@ class JAXDeviceOps:
     @contextlib.contextmanager
     def device_scope(device: Any) -> Any:
         """Returns the context manager of `with ops.device(...)`."""
-        chosen = native(device)
-        with PLACEMENT.override_default(chosen), jax.default_device(chosen):
+        native_device = native(device)
+        with PLACEMENT.override_default(native_device), jax.default_device(native_device):
             yield
 
     @staticmethod
@@ -118,8 +118,8 @@ class JAXDeviceOps:
 
     @staticmethod
     def set_default_device(device: Any) -> None:
-        chosen = None if device is None else native(device)
-        PLACEMENT.set_default(chosen)
+        native_device = None if device is None else native(device)
+        PLACEMENT.set_default(native_device)
 
     @staticmethod
     def synchronize(device: Any = None) -> None:
@@ -134,5 +134,9 @@ class JAXDeviceOps:
         stats = target_device.memory_stats()
         if not stats:
             return host_memory()
-        used = int(stats.get("bytes_in_use", -1))
-        return {"used": used, "reserved": int(stats.get("bytes_reserved", used)), "total": int(stats["bytes_limit"])}
+        used_bytes = int(stats.get("bytes_in_use", -1))
+        return {
+            "used": used_bytes,
+            "reserved": int(stats.get("bytes_reserved", used_bytes)),
+            "total": int(stats["bytes_limit"]),
+        }

@@ -127,7 +127,7 @@ def adding(x: jax.Array, count: int) -> jax.Array:
 def in_single(native: Native) -> Native:
     """Returns a float function that computes half precision in float32."""
 
-    def single(x: jax.Array) -> jax.Array:
+    def call_in_single(x: jax.Array) -> jax.Array:
         return cast(native(widen(x)), x.dtype)
 
-    return single
+    return call_in_single

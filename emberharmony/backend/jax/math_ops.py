@@ -48,9 +48,9 @@ _signed: Any = elementwise(jnp.copysign, lambda rest, b, y: jnp.ones_like(y), la
 
 def _float_mod(x1: jax.Array, x2: jax.Array) -> jax.Array:
     a, b = widen(x1), widen(x2)
-    rest = lax.rem(*jnp.broadcast_arrays(a, b))
-    rest = jnp.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
-    return _signed(rest, jnp.broadcast_to(b, rest.shape)).astype(x1.dtype)
+    remainder = lax.rem(*jnp.broadcast_arrays(a, b))
+    remainder = jnp.where((remainder != 0) & ((remainder < 0) != (b < 0)), remainder + b, remainder)
+    return _signed(remainder, jnp.broadcast_to(b, remainder.shape)).astype(x1.dtype)
 
 
 @program()
@@ -97,8 +97,8 @@ def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
     """
 
     def step(_: int, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
-        result, square, rest = state
-        return jnp.where(rest % 2 == 1, result * square, result), square * square, rest // 2
+        result, square, remaining_bits = state
+        return jnp.where(remaining_bits % 2 == 1, result * square, result), square * square, remaining_bits // 2
 
     a, b = jnp.broadcast_arrays(base, exponent)
     return lax.fori_loop(0, base.dtype.itemsize * 8, step, (jnp.ones_like(a), a, b))[0]
@@ -139,8 +139,8 @@ _hypot = jax.jit(elementwise(_hypotenuse, lambda a, b, y: _slope(a, y), lambda a
 def _sign_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     (phase,), (tangent,) = outputs, tangents
     size = jnp.abs(primals[0])
-    across = tangent - phase * jnp.real(jnp.conj(phase) * tangent)
-    return (jnp.where(size == 0, 0, across / jnp.where(size == 0, 1, size)),)
+    perpendicular = tangent - phase * jnp.real(jnp.conj(phase) * tangent)
+    return (jnp.where(size == 0, 0, perpendicular / jnp.where(size == 0, 1, size)),)
 
 
 def _abs_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:

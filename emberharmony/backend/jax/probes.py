@@ -27,9 +27,9 @@ class JAXProbes(Probes):
         host_array = at_hand(concrete_tensor)
         if host_array is None:
             return super().probe(concrete_tensor)
-        wide_x = host_array if host_array.dtype.itemsize > 2 else host_array.astype(np.float32)
+        widened_array = host_array if host_array.dtype.itemsize > 2 else host_array.astype(np.float32)
         with np.errstate(all="ignore"):
-            return float(np.abs(wide_x).sum())
+            return float(np.abs(widened_array).sum())
 
     def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
         """Returns the places of the probes that are not finite."""

@@ -208,8 +208,8 @@ class MLXBackend(
         if isinstance(error, TypeError) and "incompatible function arguments" in str(error):
             for number in _integers(arguments):
                 if not -(2**31) <= number < 2**31:
-                    beyond = OverflowError(f"MLX counts in 32 bits, into which {number} does not fit")
-                    return super().translate(op, beyond, arguments)
+                    overflow_error = OverflowError(f"MLX counts in 32 bits, into which {number} does not fit")
+                    return super().translate(op, overflow_error, arguments)
         return super().translate(op, error, arguments)
 
 

@@ -29,12 +29,12 @@ def bitwise(native: Native) -> Any:
     made to depend on the second, without a change of its values.
     """
 
-    def together(x1: mx.array, x2: mx.array) -> mx.array:
+    def both_promoted(x1: mx.array, x2: mx.array) -> mx.array:
         if x2.dtype == mx.bool_:
             return native(mx.logical_or(x1, mx.logical_and(x2, mx.logical_not(x2))), x2)
         return native(x1 + (x2 - x2), x2)
 
-    return staticmethod(together)
+    return staticmethod(both_promoted)
 
 
 def ordering_op(native: Native, derived: Native | None = None) -> Any:
@@ -46,8 +46,8 @@ def ordering_op(native: Native, derived: Native | None = None) -> Any:
     """
     condition = "untransformed and " if derived else ""
     first, second = REAL.format(0), REAL.format(1)
-    when = f"{condition}{promotion.same} and {first} and {second}"
-    return direct(native, derived, when=when, weak=f"{condition}({promotion.weak}) and {first}")
+    full_condition = f"{condition}{promotion.same} and {first} and {second}"
+    return direct(native, derived, when=full_condition, weak=f"{condition}({promotion.weak}) and {first}")
 
 
 def float32_first(native: Native, full: Native) -> Any:

@@ -28,8 +28,8 @@ def _refuses_operators(read: Callable[[TensorMethods], T]) -> Callable[[TensorMe
     def number(cell: TensorMethods) -> T:
         if isinstance(cell.value, mx.array):
             caller = sys._getframe(1)
-            code, at = caller.f_code.co_code, caller.f_lasti
-            if code[at] in OPERATORS and code[at + 1] != REMAINDER:
+            code, last_instruction = caller.f_code.co_code, caller.f_lasti
+            if code[last_instruction] in OPERATORS and code[last_instruction + 1] != REMAINDER:
                 raise TypeError("an operator takes the tensor of a parameter or buffer, and not its number")
         return read(cell)
 

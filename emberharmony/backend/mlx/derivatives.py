@@ -52,7 +52,7 @@ def with_own_derivatives(
     """
 
     def transpose(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        fixed_arrays, still = [*primals, *outputs], [mx.zeros_like(x) for x in primals]
+        fixed_arrays, zero_tangents = [*primals, *outputs], [mx.zeros_like(x) for x in primals]
         n = len(primals)
 
         def push_tangents(*xs: mx.array) -> list[mx.array]:
@@ -60,16 +60,16 @@ def with_own_derivatives(
 
         # Inside a rule MLX may cut off arrays that a function closes over from outer transforms, so pass them as
         # arguments.
-        return pull_back(push_tangents, [*fixed_arrays, *still], cotangents)[len(fixed_arrays) :]
+        return pull_back(push_tangents, [*fixed_arrays, *zero_tangents], cotangents)[len(fixed_arrays) :]
 
-    def push(primals: Arrays, tangents: Tangents) -> Arrays:
+    def push_own(primals: Arrays, tangents: Tangents) -> Arrays:
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         outputs = _as_sequence(custom(*primals))
         if hosted and any(map(_is_complex, (*primals, *outputs))):
             raise NotImplementedError("[jvp] Not implemented for complex matrices on the host; use ops.jvp")
         return differential(primals, outputs, all_tangents)
 
-    custom = (_custom if hosted else _opaque_function)(function, pull or transpose, push)
+    custom = (_custom if hosted else _opaque_function)(function, pull or transpose, push_own)
     return custom
 
 
@@ -93,12 +93,12 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
             parts = [mx.where(f == 0, mx.zeros_like(part), part) for f, part in zip(conjugates, parts, strict=True)]
         return [_summed_to(x, part) for x, part in zip(primals, parts, strict=True)]
 
-    def push(primals: Arrays, tangents: Tangents) -> Arrays:
+    def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         # Skip missing tangents: their partial derivative may be NaN.
         pairs = zip(tangents, factors(primals, custom(*primals)), strict=True)
         return (functools.reduce(operator.add, (t * factor for t, factor in pairs if t is not None)),)
 
-    custom = _opaque_function(function, pull, push)
+    custom = _opaque_function(function, pull, push_tangents)
     return lambda x, *rest: custom(x, *(y if isinstance(y, mx.array) else _number(y, x) for y in rest))
 
 
@@ -161,8 +161,8 @@ def _summed_to(x: mx.array, gradient: mx.array) -> mx.array:
         return gradient
     if not gradient.size:
         return mx.zeros_like(x)
-    added = gradient.ndim - x.ndim
-    axes = [*range(added), *(added + i for i, n in enumerate(x.shape) if n != gradient.shape[added + i])]
+    added_axes = gradient.ndim - x.ndim
+    axes = [*range(added_axes), *(added_axes + i for i, n in enumerate(x.shape) if n != gradient.shape[added_axes + i])]
     return mx.sum(gradient, axes, keepdims=True).reshape(x.shape)
 
 
@@ -178,12 +178,12 @@ def both_modes(native: Function) -> Function:
     def pull(primals: Arrays, _: Any, cotangents: Arrays) -> Arrays:
         return pull_back(lambda *xs: [native(*xs)], primals, cotangents)
 
-    def push(primals: Arrays, tangents: Tangents) -> Arrays:
+    def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-        still = mx.zeros_like(native(*primals))
-        return pull_back(lambda cotangent, *xs: pull(xs, None, [cotangent]), [still, *primals], all_tangents)[:1]
+        zero_tangent = mx.zeros_like(native(*primals))
+        return pull_back(lambda cotangent, *xs: pull(xs, None, [cotangent]), [zero_tangent, *primals], all_tangents)[:1]
 
-    return _opaque_function(native, pull, push)
+    return _opaque_function(native, pull, push_tangents)
 
 
 def differentiated_by(native: Function, right: Function) -> Function:
@@ -201,15 +201,15 @@ def differentiated_by(native: Function, right: Function) -> Function:
         return _in_form_of(primals, pull_back(lambda *xs: [right(*xs)], _as_sequence(primals), [cotangent]))
 
     def jvp(primals: Any, tangents: Any) -> mx.array:
-        xs, moved = list(_as_sequence(primals)), _as_sequence(tangents)
-        all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(xs, moved, strict=True)]
+        xs, tangents_of_inputs = list(_as_sequence(primals)), _as_sequence(tangents)
+        all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(xs, tangents_of_inputs, strict=True)]
         return mx.jvp(lambda *xs: [right(*xs)], xs, all_tangents)[1][0]
 
     def batch(inputs: Any, axes: Any) -> Any:
-        xs, along = _as_sequence(inputs), _as_sequence(axes)
-        if all(axis is None for axis in along):
+        xs, batch_axes = _as_sequence(inputs), _as_sequence(axes)
+        if all(axis is None for axis in batch_axes):
             return custom(*xs), None
-        return mx.vmap(right)(*to_front(xs, along)), 0
+        return mx.vmap(right)(*to_front(xs, batch_axes)), 0
 
     custom.vjp(vjp)
     custom.jvp(jvp)
@@ -238,10 +238,12 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
 
     def batch(inputs: Any, axes: Any) -> Any:
         # Without this rule MLX would map over the body of the function, whose gradient is stopped.
-        along = [axis for axis in _as_sequence(axes) if axis is not None]
-        mapped = _map_rules(function, pull, push) if along else custom
-        outputs = mapped(*(to_front(_as_sequence(inputs), _as_sequence(axes)) if along else _as_sequence(inputs)))
-        place = 0 if along else None
+        batch_axes = [axis for axis in _as_sequence(axes) if axis is not None]
+        mapped_function = _map_rules(function, pull, push) if batch_axes else custom
+        outputs = mapped_function(
+            *(to_front(_as_sequence(inputs), _as_sequence(axes)) if batch_axes else _as_sequence(inputs))
+        )
+        place = 0 if batch_axes else None
         return outputs, (place,) * len(outputs) if isinstance(outputs, (tuple, list)) else place
 
     custom.vjp(vjp)

@@ -100,17 +100,17 @@ class _Workplace:
     @contextlib.contextmanager
     def at(self, device: mx.Device) -> Iterator[None]:
         """Makes a device the default while a `with` block runs; blocks of several threads may end in any order."""
-        mark = object()
+        marker = object()
         with self._lock:
             if not self._open:
                 self._base = mx.default_device()
-            self._open.append((mark, device))
+            self._open.append((marker, device))
             self._apply_innermost()
         try:
             yield
         finally:
             with self._lock:
-                self._open = [entry for entry in self._open if entry[0] is not mark]
+                self._open = [entry for entry in self._open if entry[0] is not marker]
                 self._apply_innermost()
 
     def _apply_innermost(self) -> None:
@@ -156,8 +156,8 @@ class MLXDeviceOps:
     @contextlib.contextmanager
     def device_scope(device: Any) -> Iterator[None]:
         """Returns the context manager of `with ops.device(...)`."""
-        chosen = native(device)
-        with PLACEMENT.override_default(chosen), _WORKPLACE.at(chosen):
+        native_device = native(device)
+        with PLACEMENT.override_default(native_device), _WORKPLACE.at(native_device):
             yield
 
     @staticmethod
@@ -196,9 +196,9 @@ class MLXDeviceOps:
 
     @staticmethod
     def set_default_device(device: Any) -> None:
-        chosen = native("gpu" if "gpu" in available() else "cpu") if device is None else native(device)
-        _WORKPLACE.set_base(chosen)
-        PLACEMENT.set_default(None if device is None else chosen)
+        native_device = native("gpu" if "gpu" in available() else "cpu") if device is None else native(device)
+        _WORKPLACE.set_base(native_device)
+        PLACEMENT.set_default(None if device is None else native_device)
 
     @staticmethod
     def synchronize(device: Any = None) -> None:

@@ -51,8 +51,8 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
 
 def _scalar(number: float | complex, dtype: mx.Dtype) -> mx.array:
     # MLX 0.32 does not accept Python integers beyond int64.
-    above = type(number) is int and number >= 2**63
-    return of_host(np.asarray(number), dtype) if above else mx.array(number, dtype=dtype)
+    is_above_int64 = type(number) is int and number >= 2**63
+    return of_host(np.asarray(number), dtype) if is_above_int64 else mx.array(number, dtype=dtype)
 
 
 promotion = Promotion(

@@ -54,11 +54,11 @@ def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
 def _float_mod(x1: mx.array, x2: mx.array | float) -> mx.array:
     # A remainder of zero must have the sign of the divisor. Written like this, the derivative with respect to `x1`
     # stays 1.
-    rest = mx.remainder(x1, x2)
+    remainder = mx.remainder(x1, x2)
     if not isinstance(x2, mx.array):
-        return rest + 0 if x2 >= 0 else -(0 - rest)
+        return remainder + 0 if x2 >= 0 else -(0 - remainder)
     sign = mx.where(x2 < 0, mx.array(-1, x1.dtype), mx.array(1, x1.dtype))
-    return sign * (sign * rest + 0)
+    return sign * (sign * remainder + 0)
 
 
 def _mod(x1: mx.array, x2: mx.array) -> mx.array:
@@ -71,13 +71,13 @@ def _mod(x1: mx.array, x2: mx.array) -> mx.array:
 def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
     if is_float(x1):
         below = x1 < 0
-        rest = mx.remainder(mx.where(below, -x1, x1), mx.abs(x2))
-        return mx.where(below, -rest, rest)
-    rest = _mod(x1, x2)
+        remainder = mx.remainder(mx.where(below, -x1, x1), mx.abs(x2))
+        return mx.where(below, -remainder, remainder)
+    remainder = _mod(x1, x2)
     if mx.issubdtype(x1.dtype, mx.unsignedinteger):
-        return rest
-    crossed = (rest != 0) & ((rest < 0) != (x1 < 0))
-    return mx.where(crossed, rest - x2, rest)
+        return remainder
+    crossed = (remainder != 0) & ((remainder < 0) != (x1 < 0))
+    return mx.where(crossed, remainder - x2, remainder)
 
 
 def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:
@@ -172,8 +172,8 @@ _hypot = elementwise(_hypotenuse, lambda a, b, y: _slope(a, y), lambda a, b, y: 
 def _sign_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     (phase,), (tangent,) = outputs, tangents
     size = _abs(primals[0])
-    across = tangent - phase * mx.real(mx.conj(phase) * tangent)
-    return (across / mx.where(size == 0, mx.ones_like(size), size),)
+    perpendicular = tangent - phase * mx.real(mx.conj(phase) * tangent)
+    return (perpendicular / mx.where(size == 0, mx.ones_like(size), size),)
 
 
 def _abs_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:

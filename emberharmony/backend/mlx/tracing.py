@@ -76,12 +76,12 @@ class _Later(threading.local):
     def evaluate(self, arrays: list[mx.array]) -> None:
         """Computes arrays, and the one that is kept."""
         reference, self.array = self.array, None
-        further = None if reference is None else reference()
-        if further is None:
+        next_node = None if reference is None else reference()
+        if next_node is None:
             mx.eval(arrays)
             return
         try:
-            mx.eval([*arrays, further])
+            mx.eval([*arrays, next_node])
         except (RuntimeError, ValueError):  # perhaps because a function that MLX traced has leaked it
             mx.eval(arrays)
 
@@ -170,21 +170,21 @@ def _depends(x: mx.array, primals: Arrays) -> bool:
     inputs: dict[str, list[str]] = {}
     for array, primitive in _INPUT.findall(graph):
         inputs.setdefault(primitive, []).append(array)
-    waiting = ["read"] if '"read"' in graph else []
-    if not waiting:  # `x` is a primal, whose name replaced "read"
+    pending_nodes = ["read"] if '"read"' in graph else []
+    if not pending_nodes:  # `x` is a primal, whose name replaced "read"
         return True
-    seen = set(waiting)
-    while waiting:
-        array = waiting.pop()
+    seen_nodes = set(pending_nodes)
+    while pending_nodes:
+        array = pending_nodes.pop()
         if array in names:
             return True
         primitive = made_by.get(array, "")
         if labels.get(primitive, "").partition(" ")[0] in _STEPS:
             continue
         for before in inputs.get(primitive, ()):
-            if before not in seen:
-                seen.add(before)
-                waiting.append(before)
+            if before not in seen_nodes:
+                seen_nodes.add(before)
+                pending_nodes.append(before)
     return False
 
 

@@ -82,13 +82,13 @@ def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide: np.dtype) -> np.ndarray:
     before, n, after = x.shape
     while after > 1 and n > _FEW_ROWS:
         count = n // _ROWS
-        whole, rest = x[:, : count * _ROWS], x[:, count * _ROWS :]
+        whole_blocks, remainder = x[:, : count * _ROWS], x[:, count * _ROWS :]
         if after < _WIDE_ROW:
-            part = ufunc.reduce(whole.reshape(before, _ROWS, count * after), 1).reshape(before, count, after)
+            part = ufunc.reduce(whole_blocks.reshape(before, _ROWS, count * after), 1).reshape(before, count, after)
         else:
-            part = ufunc.reduce(whole.reshape(before, count, _ROWS, after), 2)
-            rest = ufunc.reduce(rest, 1, None, None, True) if rest.shape[1] else rest
-        x = np.concatenate([part, rest], 1, dtype=wide)
+            part = ufunc.reduce(whole_blocks.reshape(before, count, _ROWS, after), 2)
+            remainder = ufunc.reduce(remainder, 1, None, None, True) if remainder.shape[1] else remainder
+        x = np.concatenate([part, remainder], 1, dtype=wide)
         n = x.shape[1]
     return ufunc.reduce(x, 1)
 
@@ -104,14 +104,14 @@ def squares(rows: np.ndarray) -> np.ndarray:
         _squares_of_short(rows, result)
         return result
     for i, row in enumerate(rows):
-        pilot = np.add.reduce(row[:_BLOCK], dtype=np.float64) / min(row.size, _BLOCK)
-        total = excess = 0.0
+        pilot_mean = np.add.reduce(row[:_BLOCK], dtype=np.float64) / min(row.size, _BLOCK)
+        total = deviations_sum = 0.0
         for start in range(0, row.size, _BLOCK):
             block = row[start : start + _BLOCK].astype(np.float64)
-            block -= pilot
-            excess += np.add.reduce(block)
+            block -= pilot_mean
+            deviations_sum += np.add.reduce(block)
             total += np.dot(block, block)
-        result[i] = total - excess * excess / row.size
+        result[i] = total - deviations_sum * deviations_sum / row.size
     return result
 
 
@@ -131,9 +131,9 @@ def _squares_of_short(rows: np.ndarray, result: np.ndarray) -> None:
         means = block @ ones
         means /= length
         np.vecdot(block, block, out=sums)
-        least = sums * _CANCELLED
+        cancelled_part = sums * _CANCELLED
         sums -= means * means * length
-        if not (sums > least).all():
+        if not (sums > cancelled_part).all():
             block -= means[:, None]
             np.vecdot(block, block, out=sums)
 

@@ -16,8 +16,8 @@ def _floor_divide(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
     if infinite is None or not infinite.any():
         return np.floor_divide(x1, x2)
     # NumPy follows Python, where inf // 2 is NaN.
-    usual = np.floor_divide(np.where(infinite, 1, x1), np.where(infinite, 1, x2)).astype(x1.dtype, copy=False)
-    return np.where(infinite, np.floor(np.divide(x1, x2)), usual)
+    quotient = np.floor_divide(np.where(infinite, 1, x1), np.where(infinite, 1, x2)).astype(x1.dtype, copy=False)
+    return np.where(infinite, np.floor(np.divide(x1, x2)), quotient)
 
 
 def _power(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:

@@ -118,12 +118,12 @@ class _Graph:
             filled[i] = array
         args, kwargs = tree_unflatten(self._structure, filled)
         with (block := ReadFromOutside()) as self._read:
-            returned = self._fn(*args, **kwargs)
+            result = self._fn(*args, **kwargs)
         open_cells = cells_of_open_blocks()
         if any(cell.is_passing or cell in open_cells for cell in self._read):
             self._read = {}
             raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")
-        leaves, self._result = tree_flatten(returned)
+        leaves, self._result = tree_flatten(result)
         if any(isinstance(leaf, Cell) and block.has_made(leaf) for leaf in leaves):
             raise OnTapeError("the function returns a new parameter, which each call must make anew")
         leaves = as_native(leaves)

@@ -114,13 +114,13 @@ def memory_limit() -> int:
     On Linux the limits are those of a container and of `ulimit -v`. If nothing is known, it is `ADDRESSABLE`.
     """
     total = host_memory()["total"]
-    most = total if total > 0 else ADDRESSABLE
+    known_memory = total if total > 0 else ADDRESSABLE
     for limit in map(_read, _CONTAINER):
-        most = min(most, int(limit)) if limit.strip().isdigit() else most
+        known_memory = min(known_memory, int(limit)) if limit.strip().isdigit() else known_memory
     swap = re.search(r"SwapTotal: *(\d+) kB", _read("/proc/meminfo"))
-    most += 1024 * int(swap[1]) if swap else 0
-    allowed = _address_space()
-    return most if allowed < 0 else min(most, allowed)
+    known_memory += 1024 * int(swap[1]) if swap else 0
+    address_space = _address_space()
+    return known_memory if address_space < 0 else min(known_memory, address_space)
 
 
 def _address_space() -> int:
@@ -129,11 +129,11 @@ def _address_space() -> int:
         import resource  # does not exist on Windows
     except ImportError:
         return -1
-    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if allowed == resource.RLIM_INFINITY:
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft_limit == resource.RLIM_INFINITY:
         return -1
     pages = _read("/proc/self/statm").split()
-    return max(int(allowed) - (int(pages[0]) * resource.getpagesize() if pages else 0), 0)
+    return max(int(soft_limit) - (int(pages[0]) * resource.getpagesize() if pages else 0), 0)
 
 
 def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = lambda: ADDRESSABLE) -> None:
@@ -148,10 +148,10 @@ def check_memory(shape: Sequence[int], width: int, limit: Callable[[], int] = la
         OutOfMemoryError: if the tensor is larger.
     """
     size = math.prod(shape) * width
-    if size > SURE and size > (most := limit()):
+    if size > SURE and size > (known_limit := limit()):
         raise OutOfMemoryError(
             f"a tensor of shape {tuple(shape)} takes {size / 2**30:.4g} GiB, and this process can have at most "
-            f"{most / 2**30:.4g}; compute it in parts, or use a narrower dtype"
+            f"{known_limit / 2**30:.4g}; compute it in parts, or use a narrower dtype"
         )
 
 

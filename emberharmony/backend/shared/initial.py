@@ -17,14 +17,14 @@ def truncated_normal(rng: Generator, shape: tuple[int, ...], mean: float, std: f
     sign = -1.0 if first > 0.0 else 1.0
     first, last = sorted((sign * first, sign * last))
     below, up_to = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (first, last))
-    share = below + rng.uniform(shape, float64) * (up_to - below)
-    return (sign * special_normal.ndtri(np, share) * std + mean).clip(low, high)
+    cumulative_probability = below + rng.uniform(shape, float64) * (up_to - below)
+    return (sign * special_normal.ndtri(np, cumulative_probability) * std + mean).clip(low, high)
 
 
 def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:
     """Returns a random matrix with orthonormal rows or columns, the shorter of the two, times the gain."""
-    long, short = max(rows, columns), min(rows, columns)
-    q, r = np.linalg.qr(rng.normal((rows, columns), float64).reshape(long, short))
+    longer_length, shorter_length = max(rows, columns), min(rows, columns)
+    q, r = np.linalg.qr(rng.normal((rows, columns), float64).reshape(longer_length, shorter_length))
     # These signs make the distribution uniform.
     q = q * np.where(np.diagonal(r) < 0.0, -1.0, 1.0)
     return gain * (q if rows >= columns else q.T)

@@ -66,10 +66,10 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
             part = part[np.isfinite(part)]
             if part.size:
                 # Source: Chan, Golub, LeVeque (1979), Updating formulae and a pairwise algorithm for variances.
-                part_mean, more = float(part.mean()), part.size
-                gap, both = part_mean - mean, count + more
-                deviations += float(np.square(part - part_mean).sum()) + gap * gap * count * more / both
-                mean, count = mean + gap * more / both, both
+                part_mean, part_count = float(part.mean()), part.size
+                gap, total_count = part_mean - mean, count + part_count
+                deviations += float(np.square(part - part_mean).sum()) + gap * gap * count * part_count / total_count
+                mean, count = mean + gap * part_count / total_count, total_count
                 low, high = min(low, float(part.min())), max(high, float(part.max()))
     if not count:
         return ValueStatistics(None, None, None, None, None, 0, flat.size)

@@ -82,18 +82,21 @@ class Requests:
     def set(self, entry: Entry | None) -> None:
         """Makes another entry that of the innermost block, and sets the libraries."""
         before, after = _requests(self.get()), _requests(entry)
-        begun = [request for request in after if request not in before]
-        ended = [request for request in before if request not in after]
+        begun_requests = [request for request in after if request not in before]
+        ended_requests = [request for request in before if request not in after]
         with self._entering:
-            for request in begun:
+            for request in begun_requests:
                 self._check(request, [*before, *after])
                 if not request.setting.opened:
                     request.setting.base = request.setting.read()
             commit(
-                [(request.setting.opened.append, request) for request in begun],
+                [(request.setting.opened.append, request) for request in begun_requests],
                 [(self._entry.set, entry)],
-                [(request.setting.opened.remove, request) for request in ended],
-                *(self._consequences(setting, after) for setting in {r.setting: None for r in (*begun, *ended)}),
+                [(request.setting.opened.remove, request) for request in ended_requests],
+                *(
+                    self._consequences(setting, after)
+                    for setting in {r.setting: None for r in (*begun_requests, *ended_requests)}
+                ),
             )
 
     @staticmethod

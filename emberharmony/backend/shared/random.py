@@ -188,11 +188,11 @@ class Generator:
             mean: the mean of the numbers.
             stddev: the standard deviation of the numbers.
         """
-        drawn = _normal(self._rng, shared_shape.as_shape(shape), dtype)
+        draws = _normal(self._rng, shared_shape.as_shape(shape), dtype)
         if (mean, stddev) != (0.0, 1.0):  # in place, because a new array costs a tenth of the draw
-            drawn *= stddev
-            drawn += mean
-        return drawn
+            draws *= stddev
+            draws += mean
+        return draws
 
     def truncated_normal(self, shape: Any, dtype: DType = float32) -> Array:
         """Returns normal numbers; numbers beyond two standard deviations are drawn again.
@@ -205,10 +205,10 @@ class Generator:
         # leave this stream at a position that depends on the time of the interruption.
         rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
         values = _normal(rng, shared_shape.as_shape(shape), dtype)
-        outside = np.abs(values) > 2
-        while outside.any():
-            values[outside] = _normal(rng, (int(outside.sum()),), dtype)
-            outside = np.abs(values) > 2
+        is_outside = np.abs(values) > 2
+        while is_outside.any():
+            values[is_outside] = _normal(rng, (int(is_outside.sum()),), dtype)
+            is_outside = np.abs(values) > 2
         return values
 
     def integers(self, shape: Any, low: Any, high: Any, dtype: DType = int64) -> Array:
@@ -225,8 +225,8 @@ class Generator:
         """
         if not np.all(np.less(low, high)):
             raise ArgumentError(f"there is no integer from {brief(low)} up to, but not including, {brief(high)}")
-        wide = np.uint64 if dtype is uint64 else np.int64
-        return np.asarray(self._rng.integers(low, high, shared_shape.as_shape(shape), wide))
+        wide_dtype = np.uint64 if dtype is uint64 else np.int64
+        return np.asarray(self._rng.integers(low, high, shared_shape.as_shape(shape), wide_dtype))
 
     def draw(self, distribution: str, shape: Any, *parameters: Any) -> Array:
         """Returns numbers of a distribution of `numpy.random.Generator`.

@@ -57,13 +57,13 @@ def normal(words: np.ndarray) -> np.ndarray:
         words: random words of 64 bits, a vector of uint64, which is overwritten.
     """
     count = len(words)
-    whole = words.astype("<u8", copy=False).view("<i4").astype(np.int32, copy=False)
+    integer_words = words.astype("<u8", copy=False).view("<i4").astype(np.int32, copy=False)
     length = min(count, BLOCK)
     signs, spaces = np.empty(length, np.int32), np.empty((3, length), np.float32)
     for start in range(0, count, BLOCK):
         first, second = (
-            whole[start : min(start + BLOCK, count)],
-            whole[count + start : min(start + BLOCK, count) + count],
+            integer_words[start : min(start + BLOCK, count)],
+            integer_words[count + start : min(start + BLOCK, count) + count],
         )
         sign, (x, square, radius) = signs[: len(first)], spaces[:, : len(first)]
         cosine, sine = first.view(np.float32), second.view(np.float32)
@@ -80,7 +80,7 @@ def normal(words: np.ndarray) -> np.ndarray:
         np.multiply(cosine, square, cosine)
         np.multiply(cosine, radius, cosine)
         np.bitwise_xor(first, sign, first)
-    return whole.view(np.float32)
+    return integer_words.view(np.float32)
 
 
 def _radii(bits: np.ndarray, exponent: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:

@@ -57,8 +57,8 @@ class Domain:
         Raises:
             ArgumentError: if they are not; the message has the name of the parameter and the domain.
         """
-        inside = values > self.low if self.above else values >= self.low
-        if not np.all(inside & (values <= self.high) & np.isfinite(values)):
+        is_inside = values > self.low if self.above else values >= self.low
+        if not np.all(is_inside & (values <= self.high) & np.isfinite(values)):
             raise ArgumentError(f"{name} is {self}, not {brief(values)}")
 
     def __str__(self) -> str:
@@ -109,10 +109,10 @@ def check_fits_shape(name: str, own: Sequence[int], shape: Sequence[int]) -> Non
         ShapeError: if it does not; the message has the name of the parameter.
     """
     try:
-        fits = broadcast([own, shape]) == tuple(shape)
+        is_fitting = broadcast([own, shape]) == tuple(shape)
     except ShapeError:
-        fits = False
-    if not fits:
+        is_fitting = False
+    if not is_fitting:
         raise ShapeError(f"{name} of shape {tuple(own)} does not broadcast to shape {tuple(shape)}")
 
 
@@ -157,12 +157,12 @@ def trials(counts: Any, shape: Any) -> Any:
     if isinstance(counts, int):
         FROM_ZERO.check("counts", counts)
         return counts
-    whole = counts.astype(np.int64)
-    check_fits_shape("counts", whole.shape, as_shape(shape))
-    if not np.array_equal(counts, whole):
+    integer_counts = counts.astype(np.int64)
+    check_fits_shape("counts", integer_counts.shape, as_shape(shape))
+    if not np.array_equal(counts, integer_counts):
         raise ArgumentError(f"counts are whole numbers, not {brief(counts)}")
-    FROM_ZERO.check_all("counts", whole)
-    return whole
+    FROM_ZERO.check_all("counts", integer_counts)
+    return integer_counts
 
 
 def check_bounds(low: float, high: float, dtype: DType) -> None:

@@ -70,7 +70,7 @@ class StateReader:
     def integers(self, name: str) -> tuple[int, ...]:
         """Returns a list of natural numbers as a tuple."""
         value = self.state.get(name)
-        if not isinstance(value, (list, tuple)) or not all(type(each) is int and each >= 0 for each in value):
+        if not isinstance(value, (list, tuple)) or not all(type(entry) is int and entry >= 0 for entry in value):
             raise self.damage_error(name, "a list of natural numbers")
         return tuple(value)
 
@@ -123,8 +123,8 @@ def generator_from(reader: StateReader, kind: str) -> np.random.Generator:
     if reader.state.get("kind") != kind:
         raise reader.damage_error("kind", repr(kind))
     words = {name: reader.words(name, count) for name, count in _WORDS[kind].items()}
-    spare = reader.optional("spare", 2**32 - 1)
-    native: State = {"bit_generator": kind, "has_uint32": int(spare is not None), "uinteger": spare or 0}
+    spare_word = reader.optional("spare", 2**32 - 1)
+    native: State = {"bit_generator": kind, "has_uint32": int(spare_word is not None), "uinteger": spare_word or 0}
     if kind == "Philox":
         arrays = {name: np.array(values, np.uint64) for name, values in words.items()}
         native |= {"buffer": arrays.pop("buffer"), "buffer_pos": reader.integer("position", 0, 4), "state": arrays}

@@ -163,12 +163,12 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
             f"{_STATE} is that of backend {reader.state['backend']!r}, but the active backend is {backend!r}: switch "
             f"to it (ops.use_backend), or draw from a Generator, whose state every backend continues"
         )
-    drawn = reader.state.get("drawn", True)  # states of before do not say it
-    if type(drawn) is not bool:
+    has_drawn = reader.state.get("drawn", True)  # states of before do not say it
+    if type(has_drawn) is not bool:
         raise reader.damage_error("drawn", "whether numbers were drawn")
     native, seed = reader.inner("native"), _seed_of(reader)
     seed.idle = {**_Process.seed.idle}
-    if drawn:
+    if has_drawn:
         seed.idle.pop(backend, None)
     else:
         seed.idle[backend] = native.state
@@ -196,9 +196,9 @@ def _seed_of(reader: StateReader, others: dict[object, Any] | None = None) -> _S
     read = reader.inner("seed")
     value = None if read.state.get("value", "") is None else read.hexadecimal("value")
     seed = _Seed(value, read.integers("lineage"), read.integer("forked", 0, sys.maxsize))
-    host = Generator(0)
-    host.load_state_dict(reader.inner("host").state)
-    seed.streams = {**(_Process.seed.streams if others is None else others), HOST: host}
+    host_generator = Generator(0)
+    host_generator.load_state_dict(reader.inner("host").state)
+    seed.streams = {**(_Process.seed.streams if others is None else others), HOST: host_generator}
     return seed
 
 

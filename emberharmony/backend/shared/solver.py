@@ -33,11 +33,11 @@ def inexact(promotion: Promotion, operands: int = 1, direct: Function | None = N
             tensors = promotion.common(*args[:operands], inexact=True)
             if tensors[0].itemsize > 2:
                 return function(*tensors, *args[operands:], **options)
-            input_dtype, single = tensors[0].dtype, promotion.dtypes["float32"]
-            result = function(*(promotion.cast(x, single) for x in tensors), *args[operands:], **options)
+            input_dtype, float32_dtype = tensors[0].dtype, promotion.dtypes["float32"]
+            result = function(*(promotion.cast(x, float32_dtype) for x in tensors), *args[operands:], **options)
             if not isinstance(result, tuple):
                 return promotion.cast(result, input_dtype)
-            return type(result)(*(promotion.cast(x, input_dtype) if x.dtype == single else x for x in result))
+            return type(result)(*(promotion.cast(x, input_dtype) if x.dtype == float32_dtype else x for x in result))
 
         return fast(direct or function, DIRECT[operands])(op) if promotion.same == SAME else op
 

@@ -178,8 +178,10 @@ class TorchBackend(
                     default = default_complex() if new_tensor.is_complex() else default_float()
                     dtype = default if new_tensor.is_complex() or new_tensor.is_floating_point() else new_tensor.dtype
                 return torch.tensor(value, dtype=self.dtypes[dtype], device=place(None))
-        converted: torch.Tensor = Backend.convert(self, value, dtype)  # `super()` looks into each class before that
-        return converted
+        converted_tensor: torch.Tensor = Backend.convert(
+            self, value, dtype
+        )  # `super()` looks into each class before that
+        return converted_tensor
 
     shares_memory = scalars_share_memory = True
     native_index = "True"

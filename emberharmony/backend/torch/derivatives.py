@@ -44,15 +44,15 @@ class _Multiplied(torch.autograd.Function):
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
         """Returns the gradients."""
         rows, places, updates = ctx.saved_tensors
-        whole, others = (slope.conj() for slope in _slopes(rows, places, updates))
-        return cotangent * whole, None, cotangent[places] * others
+        row_slopes, others = (slope.conj() for slope in _slopes(rows, places, updates))
+        return cotangent * row_slopes, None, cotangent[places] * others
 
     @staticmethod
     def jvp(ctx: Any, by_rows: torch.Tensor | None, _: None, by_updates: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent of the products."""
         rows, places, updates = ctx.saved_tensors
-        whole, others = _slopes(rows, places, updates)
-        tangent = torch.zeros_like(rows) if by_rows is None else by_rows * whole
+        row_slopes, others = _slopes(rows, places, updates)
+        tangent = torch.zeros_like(rows) if by_rows is None else by_rows * row_slopes
         return tangent if by_updates is None else tangent.index_add(0, places, by_updates * others)
 
 

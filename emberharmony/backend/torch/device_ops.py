@@ -14,8 +14,8 @@ def _accelerator() -> str | None:
     """Returns the type of this machine's accelerator ("cuda", "mps", "xpu"), or None if it has none."""
     if not torch.accelerator.is_available():
         return None
-    current = torch.accelerator.current_accelerator()  # needs an accelerator
-    return None if current is None else current.type  # needs an accelerator
+    accelerator = torch.accelerator.current_accelerator()  # needs an accelerator
+    return None if accelerator is None else accelerator.type  # needs an accelerator
 
 
 def available() -> list[str]:
@@ -107,11 +107,11 @@ class TorchDeviceOps:
     def memory_info(device: Any = None) -> dict[str, int]:
         target_device = place(device) or torch.get_default_device()
         if target_device.type == "mps":  # needs Metal
-            used, reserved = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
-            return {"used": used, "reserved": reserved, "total": torch.mps.recommended_max_memory()}
+            used_bytes, reserved_bytes = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
+            return {"used": used_bytes, "reserved": reserved_bytes, "total": torch.mps.recommended_max_memory()}
         if target_device.type in ("cpu", "meta"):
             return host_memory()
-        used = torch.accelerator.memory_allocated(target_device)  # needs an accelerator
-        reserved = torch.accelerator.memory_reserved(target_device)  # needs an accelerator
+        used_bytes = torch.accelerator.memory_allocated(target_device)  # needs an accelerator
+        reserved_bytes = torch.accelerator.memory_reserved(target_device)  # needs an accelerator
         total = torch.accelerator.get_memory_info(target_device)[1]  # needs an accelerator
-        return {"used": used, "reserved": reserved, "total": total}  # needs an accelerator
+        return {"used": used_bytes, "reserved": reserved_bytes, "total": total}  # needs an accelerator

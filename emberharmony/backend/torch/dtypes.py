@@ -30,8 +30,8 @@ _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 def on_host(x: torch.Tensor) -> np.ndarray:
     """Returns a tensor's values as an array, which shares the tensor's memory where possible."""
     # torch.compile (PyTorch 2.13) cannot trace `_is_wrapped`, where it compiles a function in parts.
-    plain = x.dtype in _AS_THEY_ARE and x.is_cpu and not torch.compiler.is_compiling()
-    if plain and not (x.requires_grad or x.is_neg() or x._is_zerotensor() or _is_wrapped(x)):
+    is_plain = x.dtype in _AS_THEY_ARE and x.is_cpu and not torch.compiler.is_compiling()
+    if is_plain and not (x.requires_grad or x.is_neg() or x._is_zerotensor() or _is_wrapped(x)):
         return x.numpy()
     x = x.detach().resolve_conj().resolve_neg().cpu()
     # `Tensor.numpy` does not support bfloat16 (PyTorch 2.13), so pass its bits.
@@ -88,7 +88,7 @@ def through_int64(native: Native, ordered: bool) -> Native:
         ordered: whether the result depends on the order of the values.
     """
 
-    def wide(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    def call_in_int64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if x1.dtype not in _WIDE:
             return native(x1, x2)
         shift = ordered and x1.dtype is torch.uint64
@@ -98,7 +98,7 @@ def through_int64(native: Native, ordered: bool) -> Native:
             return result
         return (result ^ _LOWEST if shift else result).to(x1.dtype)
 
-    return wide
+    return call_in_int64
 
 
 op_globals.publish_type("plain_tensor", torch.Tensor, "float32_default")

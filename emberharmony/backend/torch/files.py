@@ -32,8 +32,11 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
             f"PyTorch cannot read it safely: {brief(str(error))}",
             "convert it to safetensors where you trust it",
         )
-        if refused := re.search(r"GLOBAL ([\w.]+)", str(error)):
-            fault = f"PyTorch cannot read it safely: it holds {refused[1]}, which could run any program, among tensors"
+        if refused_global := re.search(r"GLOBAL ([\w.]+)", str(error)):
+            fault = (
+                f"PyTorch cannot read it safely: it holds {refused_global[1]}, which could run any program, among "
+                "tensors"
+            )
             hint = (
                 "a whole module that you trust: torch.save(torch.load(path, weights_only=False).state_dict(), new_path)"
             )
@@ -48,7 +51,7 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
     for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, torch.Tensor):
             fault = f"holds {brief(name)} of type {type(value).__name__}, expected a dict from names to tensors"
-            entries = [key for key, held in content.items() if isinstance(key, str) and isinstance(held, dict)]
+            entries = [key for key, entry in content.items() if isinstance(key, str) and isinstance(entry, dict)]
             hint = f"give load() one of entry={brief(entries)}" if entries and entry is None else FLAT
             raise WeightFileError("torch", path, fault, None, hint)
     return {name: value.detach() for name, value in content.items()}

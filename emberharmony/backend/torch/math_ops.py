@@ -69,15 +69,15 @@ def _division(native: Binary) -> Binary:
 
 
 def _remainder(x1: torch.Tensor, x2: Any) -> torch.Tensor:
-    rest = torch.remainder(x1, x2)
-    if not rest.dtype.is_floating_point:
-        return rest
+    remainder = torch.remainder(x1, x2)
+    if not remainder.dtype.is_floating_point:
+        return remainder
     # A remainder of zero must have the sign of the divisor. Written like this, the derivative with respect to `x1`
     # stays 1.
     if not isinstance(x2, torch.Tensor):
-        return rest.add_(0.0) if x2 >= 0 else rest.neg_().add_(0.0).neg_()
+        return remainder.add_(0.0) if x2 >= 0 else remainder.neg_().add_(0.0).neg_()
     sign = torch.sign(x2)
-    return rest.mul_(sign).add_(0.0).mul_(sign)
+    return remainder.mul_(sign).add_(0.0).mul_(sign)
 
 
 def _divide_no_nan(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
@@ -111,8 +111,8 @@ def sign(x: torch.Tensor) -> torch.Tensor:
 
 def _hypot(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     # Where both operands are zero, PyTorch's derivative is 0 / 0, which is NaN.
-    none = (x1 == 0) & (x2 == 0)
-    return torch.hypot(x1.masked_fill(none, 1), x2).masked_fill(none, 0)
+    are_zero = (x1 == 0) & (x2 == 0)
+    return torch.hypot(x1.masked_fill(are_zero, 1), x2).masked_fill(are_zero, 0)
 
 
 def _gcd(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
@@ -189,8 +189,8 @@ class TorchMathOps:
     ) -> torch.Tensor:
         low, high = min if x_min is None else x_min, max if x_max is None else x_max
         dtype = x.dtype
-        plain = dtype.is_floating_point and (low is None or _is_plain(low, dtype))
-        if plain and (high is None or _is_plain(high, dtype)):
+        is_plain = dtype.is_floating_point and (low is None or _is_plain(low, dtype))
+        if is_plain and (high is None or _is_plain(high, dtype)):
             return x if low is None and high is None else _clamp(x, low, high)
         for bound, name, nearer in ((low, "min", self.maximum), (high, "max", self.minimum)):
             if bound is not None:

@@ -93,14 +93,14 @@ class TorchProbes(Probes):
     def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
         """Returns the places of the probes that are not finite; those of one device are read at once."""
         if len(probes) > 1 and all(isinstance(probe, torch.Tensor) for probe in probes):
-            joined = torch.stack([probe.to(probes[0].device, torch.float64) for probe in probes])
-            return [int(i) for i in torch.nonzero(~torch.isfinite(joined)).flatten().tolist()]
+            stacked_probes = torch.stack([probe.to(probes[0].device, torch.float64) for probe in probes])
+            return [int(i) for i in torch.nonzero(~torch.isfinite(stacked_probes)).flatten().tolist()]
         return [i for i, probe in enumerate(probes) if not math.isfinite(probe)]
 
     def keeps_nodes(self, primals: Sequence[torch.Tensor]) -> bool:
         """Returns whether `torch.autograd` computes the gradients, and on the CPU, where the thread is this one."""
-        watched = torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _transforms() is not None
-        return not watched and all(primal.__class__ is torch.Tensor and primal.is_cpu for primal in primals)
+        is_watched = torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _transforms() is not None
+        return not is_watched and all(primal.__class__ is torch.Tensor and primal.is_cpu for primal in primals)
 
     def node_of(self, tensor: Any) -> Any:
         """Returns the node that autograd keeps for a tensor."""
@@ -111,13 +111,13 @@ class TorchProbes(Probes):
         root = loss.grad_fn
         if root is None:
             return
-        waiting = [(root, notes.get(root))]
-        seen = {root}
-        for node, note in waiting:  # grows meanwhile
+        pending_nodes = [(root, notes.get(root))]
+        seen_nodes = {root}
+        for node, note in pending_nodes:  # grows meanwhile
             for parent, _ in node.next_functions:
-                if parent is not None and parent not in seen:
-                    seen.add(parent)
-                    waiting.append((parent, notes.get(parent, note)))
+                if parent is not None and parent not in seen_nodes:
+                    seen_nodes.add(parent)
+                    pending_nodes.append((parent, notes.get(parent, note)))
             if note is not None and not _only_shapes(node.__class__):
                 node.register_hook(look(note))
 

@@ -35,8 +35,8 @@ def _phases(columns: torch.Tensor) -> torch.Tensor:
         return columns.new_ones((*columns.shape[:-2], 1, columns.shape[-1]))
     sizes = columns.detach().abs()
     first = (sizes >= _NEARLY * sizes.amax(-2, keepdim=True)).to(torch.uint8).argmax(-2, keepdim=True)
-    chosen = torch.gather(columns, -2, first)  # torch.take_along_dim takes 5 µs more
-    return chosen.sgn().conj() if columns.is_complex() else chosen.detach().sgn()
+    pivot_values = torch.gather(columns, -2, first)  # torch.take_along_dim takes 5 µs more
+    return pivot_values.sgn().conj() if columns.is_complex() else pivot_values.detach().sgn()
 
 
 def _signs(x: torch.Tensor) -> torch.Tensor:
@@ -123,8 +123,8 @@ def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     u, s, vh = _svd(x, full_matrices=full_matrices)
     columns, rows = (u[..., : s.shape[-1]], vh[..., : s.shape[-1], :]) if full_matrices else (u, vh)
     if x.ndim == 2 and s.numel():
-        least, largest = columns.aminmax(dim=0)
-        sums = least.add_(largest)
+        smallest, largest = columns.aminmax(dim=0)
+        sums = smallest.add_(largest)
         if lapack.are_clear(sums.tolist()):
             signs = sums.sgn_()
             columns.mul_(signs)
@@ -161,13 +161,13 @@ def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
         return determinant[..., None, None] * torch.linalg.inv(x).mT
     # Both formulas run on all matrices. Where a formula is not used, it gets a diagonal matrix on which it and its
     # derivatives are finite, else NaN would enter the gradient.
-    chosen = singular[..., None, None]
+    is_singular = singular[..., None, None]
     steps = torch.arange(1, x.shape[-1] + 1, device=x.device).diag().to(x.dtype)
-    inverse = torch.linalg.inv(torch.where(chosen, steps, x))
-    u, s, vh = torch.linalg.svd(torch.where(chosen, x, steps))
+    inverse = torch.linalg.inv(torch.where(is_singular, steps, x))
+    u, s, vh = torch.linalg.svd(torch.where(is_singular, x, steps))
     weights = (torch.linalg.det(u) * torch.linalg.det(vh))[..., None] * _products_of_others(s)
     others = ((u * weights.conj().unsqueeze(-2)) @ vh).conj()
-    return torch.where(chosen, others, determinant[..., None, None] * inverse.mT)
+    return torch.where(is_singular, others, determinant[..., None, None] * inverse.mT)
 
 
 class _Det(torch.autograd.Function):
@@ -231,8 +231,8 @@ class _Slogdet(torch.autograd.Function):
         """Returns the tangents."""
         x, sign = ctx.saved_tensors
         growth = (torch.linalg.inv(x) @ tangent).diagonal(0, -2, -1).sum(-1)
-        turned = 1j * growth.imag * sign if x.is_complex() else torch.zeros_like(sign)
-        return turned, growth.real if x.is_complex() else growth
+        phase_tangent = 1j * growth.imag * sign if x.is_complex() else torch.zeros_like(sign)
+        return phase_tangent, growth.real if x.is_complex() else growth
 
 
 class TorchSolverOps:

@@ -146,19 +146,19 @@ def _depends(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
     roots = {leaf.grad_fn for leaf in leaves or () if leaf.grad_fn is not None}
     if x.grad_fn is None:
         return leaves is None or id(x) in own_ids
-    waiting = [x.grad_fn]
-    seen = set(waiting)
-    while waiting:
-        node = waiting.pop()
+    pending_nodes = [x.grad_fn]
+    seen_nodes = set(pending_nodes)
+    while pending_nodes:
+        node = pending_nodes.pop()
         variable = getattr(node, "variable", None)
         if node in roots or (variable is not None and (leaves is None or id(variable) in own_ids)):
             return True
         if node.name() in _STEPS:
             continue
         for parent, _ in node.next_functions:
-            if parent is not None and parent not in seen:
-                seen.add(parent)
-                waiting.append(parent)
+            if parent is not None and parent not in seen_nodes:
+                seen_nodes.add(parent)
+                pending_nodes.append(parent)
     return False
 
 
@@ -181,17 +181,17 @@ def _kernels() -> tuple[Any, Any, Any]:
     torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)  # for operators defined later
     for operator in torch._ops._higher_order_ops.values():
         operator.fallthrough(key)
-    excluded = torch._C.DispatchKeySet(key)
+    excluded_keys = torch._C.DispatchKeySet(key)
 
     def passed_on(op: Any, x: torch.Tensor) -> Any:
-        with torch._C._ExcludeDispatchKeyGuard(excluded):
+        with torch._C._ExcludeDispatchKeyGuard(excluded_keys):
             return op(x)
 
     def number(x: torch.Tensor) -> Any:
         # Reads below autograd come from PyTorch's own kernels. Outer transforms need no check here, because PyTorch
         # repeats the read once for each of them.
-        inside = torch._C._dispatch_tls_is_dispatch_key_excluded(torch.DispatchKey.AutogradFunctionality)
-        if not inside and is_traced(x, below=False):
+        is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(torch.DispatchKey.AutogradFunctionality)
+        if not is_excluded and is_traced(x, below=False):
             raise TracedTensorError(outside_function_message("float(), item() or another way to read a number"))
         return passed_on(torch.ops.aten._local_scalar_dense.default, x)
 

@@ -68,5 +68,5 @@ def gcd(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def shift_right(a: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
     """Returns the bits shifted right by `count`, from 0 to 63; zeros enter from the left, as unsigned shifts demand."""
-    once = (a >> 1) & _HIGHEST
-    return torch.where(count == 0, a, once >> (count - 1).clamp_min(0))
+    shifted_by_1 = (a >> 1) & _HIGHEST
+    return torch.where(count == 0, a, shifted_by_1 >> (count - 1).clamp_min(0))

@@ -146,7 +146,9 @@ def newly_held(
         return {}
     known_cells = {*own}  # a list would compare the cells, whose `==` compares elements
     return {
-        cell: held[0] for cell, held in assigned.items() if held is not before.get(cell) and cell not in known_cells
+        cell: held_tensor[0]
+        for cell, held_tensor in assigned.items()
+        if held_tensor is not before.get(cell) and cell not in known_cells
     }
 
 

@@ -123,13 +123,13 @@ class Cell(Movable, TensorMethods, Substitute):
             DTypeError: if the backend lacks the dtype; the cell stays where it was.
             TracedTensorError: if a running transform holds the tensor on another backend.
         """
-        watched = _THREAD.values.get(self) if _WATCHES else None
-        if watched is not None:
-            tensor = self.convert_held(watched, bound.backend.home)
+        watched_value = _THREAD.values.get(self) if _WATCHES else None
+        if watched_value is not None:
+            tensor = self.convert_held(watched_value, bound.backend.home)
         else:
             tensor = self._following("_held", self._held_after_writes(), bound)
         for block in _OBSERVED:
-            block.add(self, watched, tensor)
+            block.add(self, watched_value, tensor)
         return tensor
 
     def to(self, dtype: Any) -> Self:
@@ -168,8 +168,10 @@ class Cell(Movable, TensorMethods, Substitute):
         names = [p.name for p in OPS[op].parameters if p.keyword_only]
         if not names:
             return getattr(backend.bound, op)(*tensors)
-        cut = len(tensors) - len(names)
-        return getattr(backend.bound, op)(*tensors[:cut], **dict(zip(names, tensors[cut:], strict=True)))
+        positional_count = len(tensors) - len(names)
+        return getattr(backend.bound, op)(
+            *tensors[:positional_count], **dict(zip(names, tensors[positional_count:], strict=True))
+        )
 
     def replacing(self, value: Any) -> Step:
         """Returns the step that assigns a tensor, for a caller that commits several assignments together.
@@ -357,8 +359,8 @@ def replace_cells(bound: Any, values: Any) -> Any:
     kind = values.__class__
     if kind is not list and kind is not tuple:
         return values
-    replaced = [replace_cells(bound, value) for value in values]
-    return replaced if kind is list else tuple(replaced)
+    replaced_values = [replace_cells(bound, value) for value in values]
+    return replaced_values if kind is list else tuple(replaced_values)
 
 
 def _held_of(value: Any) -> Held:
@@ -380,5 +382,5 @@ def _held_of(value: Any) -> Held:
 def _without_record(held: Held) -> Held:
     """Returns what a cell holds without the record that the user's own differentiation by the library keeps of it."""
     tensor, home = held
-    plain = home.backend.plain(tensor)
-    return held if plain is tensor else (plain, home)
+    plain_tensor = home.backend.plain(tensor)
+    return held if plain_tensor is tensor else (plain_tensor, home)

@@ -106,8 +106,8 @@ class Effects:
     def tensors(self) -> list[Any]:
         """Returns the tensors that `make` needs."""
         tensors: list[Any] = []
-        for added, exchanged, step in self._parts:
-            tensors += added.values()
+        for is_added, exchanged, step in self._parts:
+            tensors += is_added.values()
             tensors += [x for x in exchanged.values() if x is not None]
             tensors += step.gradients.values() if step else ()
         return tensors
@@ -123,11 +123,13 @@ class Effects:
 
     def make(self, tensors: Sequence[Any]) -> None:
         """Does to the cells what the function did, with these tensors in the place of those of `tensors()`."""
-        home, rest = selection.current().home, iter(tensors)
-        for added, exchanged, step in self._parts:
-            steps: list[Step] = accumulating(list(added), [home.backend.plain(next(rest)) for _ in added])
+        home, remaining_tensors = selection.current().home, iter(tensors)
+        for is_added, exchanged, step in self._parts:
+            steps: list[Step] = accumulating(
+                list(is_added), [home.backend.plain(next(remaining_tensors)) for _ in is_added]
+            )
             for cell, x in exchanged.items():
-                steps.append((setattr, cell, "_grad", None if x is None else (next(rest), home)))
+                steps.append((setattr, cell, "_grad", None if x is None else (next(remaining_tensors), home)))
             commit(steps)
             if step:
-                step.make({cell: next(rest) for cell in step.gradients}, step.clear)
+                step.make({cell: next(remaining_tensors) for cell in step.gradients}, step.clear)

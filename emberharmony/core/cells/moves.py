@@ -106,23 +106,25 @@ class Movable:
                 raise TracedTensorError("a running transform holds its tensor, so it cannot move; leave the transform")
             if home.backend.is_tensor(tensor):  # two backend objects may share a library
                 return tensor
-            moved = home.backend.unpack(source.backend.pack(tensor), device)
+            moved_tensor = home.backend.unpack(source.backend.pack(tensor), device)
             device_of_source = source.get_device(tensor)
             if device_of_source != source.get_default_device():
                 journey.devices[source.backend.prefix] = device_of_source
         except EmberError as error:
             kind = type(error)
-            there = "the host" if source is None else f"backend {source.backend.name!r}"
-            raise kind(f"{self!r} stays on {there} and cannot follow to {home.backend.name!r}: {error}") from error
-        few = moves_allowed()
-        if few is not None and next(journey.moves) == few + 1:
+            source_text = "the host" if source is None else f"backend {source.backend.name!r}"
+            raise kind(
+                f"{self!r} stays on {source_text} and cannot follow to {home.backend.name!r}: {error}"
+            ) from error
+        moves_left = moves_allowed()
+        if moves_left is not None and next(journey.moves) == moves_left + 1:
             warnings.warn(
-                f"{self!r} has changed its backend more than {few} times, and each change copies it: read it "
+                f"{self!r} has changed its backend more than {moves_left} times, and each change copies it: read it "
                 f"under one backend, or make a second cell",
                 BackendSwitchWarning,
                 stacklevel=2,
             )
-        return moved
+        return moved_tensor
 
     def __getstate__(self) -> dict[str, Any]:
         grad = None if self._grad is None else _on_host(self._grad)

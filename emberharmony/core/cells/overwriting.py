@@ -85,7 +85,7 @@ class Overwriting:
         return True
 
     def _close(self) -> None:
-        commit([(each.remove, self) for each in (OVERWRITINGS, WATCHES) if self in each])
+        commit([(cells.remove, self) for cells in (OVERWRITINGS, WATCHES) if self in cells])
 
     def await_end(self, cells: "Iterable[Cell]") -> None:
         """Waits for the end, for whoever reads one of these cells.
@@ -101,5 +101,5 @@ class Overwriting:
 
 def await_end(cells: "Sequence[Cell]") -> None:
     """Waits until nobody writes into the tensors of these cells."""
-    for each in tuple(OVERWRITINGS):
-        each.await_end(cells)
+    for overwriting in tuple(OVERWRITINGS):
+        overwriting.await_end(cells)

@@ -112,9 +112,13 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         return _hint_for_attribute(error)
     if isinstance(error, TypeError) and (match := _CALL.match(str(error))):
         return _hint_for_call(str(error), frame, match)
-    used = frame.f_code.co_names
+    used_names = frame.f_code.co_names
     for kind, pattern, names, hint in _RAISED:
-        if isinstance(error, kind) and re.search(pattern, str(error)) and (not names or {*names.split()} & {*used}):
+        if (
+            isinstance(error, kind)
+            and re.search(pattern, str(error))
+            and (not names or {*names.split()} & {*used_names})
+        ):
             return hint
     return ""
 
@@ -149,7 +153,7 @@ def _hint_for_attribute(error: AttributeError) -> str:
 
 def suggest_attribute(name: str, owner: Any) -> str:
     """Returns the nearest attribute as a hint; an empty string if Python itself shows one, or there is none."""
-    closest = suggest(name, [each for each in dir(owner) if not each.startswith("_")])
+    closest = suggest(name, [name for name in dir(owner) if not name.startswith("_")])
     return closest.removeprefix("; ")
 
 
@@ -162,25 +166,32 @@ def _is_tensor(value: Any) -> bool:
 def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     """Returns what a function or class of this library takes that was called with other arguments."""
     owner, function, is_unknown = match.groups()
-    called = _callable_named(frame, owner or function)
-    if called is None:
+    called_function = _callable_named(frame, owner or function)
+    if called_function is None:
         return ""
-    quoted, described = _QUOTED.findall(message), called
-    if called in OPS.values() or (function in OPS and called.__module__.startswith(f"{_NAME}.ops")):
+    quoted, described_name = _QUOTED.findall(message), called_function
+    if called_function in OPS.values() or (function in OPS and called_function.__module__.startswith(f"{_NAME}.ops")):
         if is_unknown:
             return str(spellings.unknown_keyword(function, quoted[0])).partition("; ")[2]
-        described = OPS[function]
+        described_name = OPS[function]
     elif owner and function != "__init__":
-        described = called, function
-    parameters = completion.parameters(described)
-    names = [each.name for each in parameters if is_unknown or not each.keyword_only or each.name in quoted]
-    takes = f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
+        described_name = called_function, function
+    parameters = completion.parameters(described_name)
+    names = [
+        parameter.name
+        for parameter in parameters
+        if is_unknown or not parameter.keyword_only or parameter.name in quoted
+    ]
+    accepted_text = (
+        f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
+    )
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
-        return "; ".join([takes, *_meanings(described, quoted or names[-1:])])
-    ours = elsewhere.OPTIONS.get(quoted[0], "")
-    if ours in names:
-        return "; ".join([f"use {ours}= ({takes})", *_meanings(described, [ours])])
-    return f"{ours if ' ' in ours else suggest(quoted[0], names).removeprefix('; ')} ({takes})".strip()
+        return "; ".join([accepted_text, *_meanings(described_name, quoted or names[-1:])])
+    option_text = elsewhere.OPTIONS.get(quoted[0], "")
+    if option_text in names:
+        return "; ".join([f"use {option_text}= ({accepted_text})", *_meanings(described_name, [option_text])])
+    advice = option_text if " " in option_text else suggest(quoted[0], names).removeprefix("; ")
+    return f"{advice} ({accepted_text})".strip()
 
 
 def _meanings(described: Any, names: list[str]) -> list[str]:
@@ -201,13 +212,17 @@ def _callable_named(frame: FrameType, name: str) -> Any:
             modules = [value, *_public_modules(value)] if inspect.ismodule(value) else []
             members = [member for module in modules for member in vars(module).values()]
             for member in [value, *members] if modules or callable(value) else ():
-                for each in member.__mro__ if isinstance(member, type) else [member]:
-                    if getattr(each, "__name__", None) == name and callable(each) and _is_ours(each):
-                        return each
+                for owner_class in member.__mro__ if isinstance(member, type) else [member]:
+                    if (
+                        getattr(owner_class, "__name__", None) == name
+                        and callable(owner_class)
+                        and _is_ours(owner_class)
+                    ):
+                        return owner_class
     return None
 
 
 def _public_modules(module: Any) -> list[Any]:
     """Returns the public packages that a module has as attributes, such as `losses` of `nn`."""
     names = [f"{_NAME}.{space}" for space in spellings.PUBLIC if space]
-    return [each for each in vars(module).values() if inspect.ismodule(each) and each.__name__ in names]
+    return [value for value in vars(module).values() if inspect.ismodule(value) and value.__name__ in names]

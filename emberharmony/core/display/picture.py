@@ -23,9 +23,9 @@ def curve(values: Sequence[float], label: str) -> str:
         return ""
     heights = [y for _, y in points]
     low, high = min(heights), max(heights)
-    across = (_WIDTH - 2 * _MARGIN) / (len(means) - 1)
-    up = (_HEIGHT - 2 * _MARGIN) / ((high - low) or 1.0)
-    path = " ".join(f"{_MARGIN + i * across:.1f},{_HEIGHT - _MARGIN - (y - low) * up:.1f}" for i, y in points)
+    x_step = (_WIDTH - 2 * _MARGIN) / (len(means) - 1)
+    y_scale = (_HEIGHT - 2 * _MARGIN) / ((high - low) or 1.0)
+    path = " ".join(f"{_MARGIN + i * x_step:.1f},{_HEIGHT - _MARGIN - (y - low) * y_scale:.1f}" for i, y in points)
     text = '<text x="{x}" y="{y}" font-size="10" text-anchor="end" fill="currentColor">{text}</text>'
     ends = [(_MARGIN + 10, high), (_HEIGHT - _MARGIN, low)]
     labels = "".join(text.format(x=_WIDTH - _MARGIN, y=y, text=f"{value:.4g}") for y, value in ends)

@@ -69,15 +69,15 @@ def show_warning(
     NumPy warns at the innermost line of Python, which is one of the library, and Python shows each line once.
     """
     if filename.startswith(_OWN) and not _is_full():
-        text, once = str(message), False
+        text, is_once = str(message), False
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and _is_library(frame.f_code.co_filename):
             # Python would show nothing of this line again, for other lines of the user neither.
-            once |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
+            is_once |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
             frame = frame.f_back
         if frame is not None:
             filename, lineno, given = frame.f_code.co_filename, frame.f_lineno, given[:1]
-        if once and (filename, lineno, text) in _SEEN:
+        if is_once and (filename, lineno, text) in _SEEN:
             return
         _SEEN.add((filename, lineno, text))
     shown(message, category, filename, lineno, *given)
@@ -157,19 +157,19 @@ def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None,
 
     Functions of the user that the library calls stay. A traceback that would be empty is whole.
     """
-    kept_items: list[TracebackType] = []
-    hidden, inside, entry = 0, False, trace
+    kept_entries: list[TracebackType] = []
+    hidden, is_inside, entry = 0, False, trace
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
-        inside = _is_own(file) or (inside and _is_library(file))
-        if inside:
+        is_inside = _is_own(file) or (is_inside and _is_library(file))
+        if is_inside:
             hidden += 1
         else:
-            kept_items.append(entry)
+            kept_entries.append(entry)
         entry = entry.tb_next
-    if not kept_items or not hidden:
+    if not kept_entries or not hidden:
         return trace, 0
-    short: TracebackType | None = None
-    for entry in reversed(kept_items):
-        short = TracebackType(short, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return short, hidden
+    shortened: TracebackType | None = None
+    for entry in reversed(kept_entries):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shortened, hidden

@@ -25,12 +25,12 @@ _WIDTH = 120
 def complete_docstring(owner: Any) -> str:
     """Returns the docstring of what `Docstring.owner` may be, with a description of each parameter in `Args`."""
     text = inspect.cleandoc(raw_docstring(owner))
-    attributes = arguments(text, "Attributes").keys() - {name for each in _texts(owner) for name in arguments(each)}
-    described = {name: each for name, each in descriptions(owner).items() if name not in attributes}
-    if not described:
+    attributes = arguments(text, "Attributes").keys() - {name for text in _texts(owner) for name in arguments(text)}
+    described_names = {name: description for name, description in descriptions(owner).items() if name not in attributes}
+    if not described_names:
         return text
     block = _BLOCKS["Args"].search(text)
-    lines = "".join(f"{line}\n" for entry in described.items() for line in _entry(*entry))
+    lines = "".join(f"{line}\n" for entry in described_names.items() for line in _entry(*entry))
     if block is not None:
         tail = "\n" if block[1].endswith("\n\n") else ""
         return f"{text[: block.start()]}Args:\n{lines}{tail}{text[block.end() :]}".rstrip()
@@ -41,18 +41,18 @@ def complete_docstring(owner: Any) -> str:
 
 def descriptions(owner: Any) -> dict[str, str]:
     """Returns the description of each parameter that has one, in the order of the signature."""
-    described = [arguments(text) for text in _texts(owner)]
+    argument_texts = [arguments(text) for text in _texts(owner)]
     if isinstance(owner, type):
-        described.append(arguments(raw_docstring(owner), "Attributes"))
-    found = {}
+        argument_texts.append(arguments(raw_docstring(owner), "Attributes"))
+    descriptions_by_name = {}
     for parameter in parameters(owner):
-        text = next((one[parameter.name] for one in described if parameter.name in one), None)
+        text = next((text[parameter.name] for text in argument_texts if parameter.name in text), None)
         if text is None:
             text = shared(owner, parameter) if isinstance(owner, OpSpec) else _of_methods(owner, parameter.name)
         if text is not None:
             text = _referred_description(owner, parameter.name, text)
-            found[parameter.name] = f"{text}{_default(parameter, text)}"
-    return found
+            descriptions_by_name[parameter.name] = f"{text}{_default(parameter, text)}"
+    return descriptions_by_name
 
 
 def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
@@ -60,11 +60,11 @@ def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
     for key in keys(spec, parameter):
         if key in SHARED:
             return SHARED[key]
-    takes = TAKES.get(spec.facts.takes)
-    if takes is None or not spec.facts.elementwise or not parameter.is_tensor:
+    operand_kinds = TAKES.get(spec.facts.takes)
+    if operand_kinds is None or not spec.facts.elementwise or not parameter.is_tensor:
         return None
     others = " and ".join(f"`{p.name}`" for p in spec.parameters if p.is_tensor and p is not parameter)
-    return f"{BESIDE.format(others=others) if others else ALONE} {takes}{GIVES[spec.facts.gives]}."
+    return f"{BESIDE.format(others=others) if others else ALONE} {operand_kinds}{GIVES[spec.facts.gives]}."
 
 
 def _referred_description(owner: Any, parameter: str, text: str) -> str:
@@ -72,10 +72,10 @@ def _referred_description(owner: Any, parameter: str, text: str) -> str:
     reference = _SEE.fullmatch(text)
     if reference is None or isinstance(owner, OpSpec):
         return text
-    first, *rest = reference[1].split(".")
+    first, *owner_path = reference[1].split(".")
     kind = owner[0] if isinstance(owner, tuple) else owner
     target = vars(sys.modules[kind.__module__]).get(first)
-    for name in rest:
+    for name in owner_path:
         target = getattr(target, name, None)
     return descriptions(target).get(parameter, text) if callable(target) else text
 
@@ -88,13 +88,13 @@ def _of_methods(owner: Any, parameter: str) -> str | None:
 
 def keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
     """Yields the keys of `SHARED` that fit a parameter, the most particular one first."""
-    typed = f"{parameter.name}: {parameter.annotation}"
-    whole = typed if parameter.default is EMPTY else f"{typed} = {parameter.default!r}"
+    typed_name = f"{parameter.name}: {parameter.annotation}"
+    full_text = typed_name if parameter.default is EMPTY else f"{typed_name} = {parameter.default!r}"
     for part in (f"{spec.category}.", ""):
         if any(p.name == "keepdims" for p in spec.parameters):
-            yield f"{part}{whole}, keepdims"
-        yield f"{part}{whole}"
-        yield f"{part}{typed}"
+            yield f"{part}{full_text}, keepdims"
+        yield f"{part}{full_text}"
+        yield f"{part}{typed_name}"
         yield f"{part}{parameter.name}"
 
 
@@ -111,28 +111,28 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
         return ()
     if method and not isinstance(defined, staticmethod):
         del read[:1]
-    found = []
+    parameter_texts = []
     for p in read:
         variadic = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         default = EMPTY if p.default is p.empty else p.default
         keyword = p.kind is p.KEYWORD_ONLY
-        found.append(OpParameter(p.name, p.annotation, default, keyword_only=keyword, variadic=variadic))
-    return tuple(p for p in found if p.name[0] != "_")
+        parameter_texts.append(OpParameter(p.name, p.annotation, default, keyword_only=keyword, variadic=variadic))
+    return tuple(p for p in parameter_texts if p.name[0] != "_")
 
 
 def arguments(text: str, head: str = "Args") -> dict[str, str]:
     """Returns the descriptions that a docstring in Google style has below a head, by the name of the parameter."""
     block = _BLOCKS[head].search(inspect.cleandoc(text))
-    found: dict[str, str] = {}
+    text_by_name: dict[str, str] = {}
     names: list[str] = []
     for line in block[1].splitlines() if block else ():
         entry = _ENTRY.fullmatch(line)
         if entry is not None:
             names = [name.strip("*") for name in entry[1].split(", ")]
-            found |= dict.fromkeys(names, entry[2])
+            text_by_name |= dict.fromkeys(names, entry[2])
         elif line.strip() and names:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return found
+            text_by_name |= {name: f"{text_by_name[name]} {line.strip()}" for name in names}
+    return text_by_name
 
 
 def _texts(owner: Any) -> Iterator[str]:

@@ -74,15 +74,19 @@ def renamed_parameters(*, since: str, **renamed: str) -> Callable[[F], F]:
     def decorate(fn: F) -> F:
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
-            for old in renamed.keys() & kwargs.keys():
-                new = renamed[old]
-                if new in kwargs:
+            for old_keyword in renamed.keys() & kwargs.keys():
+                new_keyword = renamed[old_keyword]
+                if new_keyword in kwargs:
                     raise ArgumentTypeError(
-                        f"{fn.__qualname__}() got both {new!r} and its old name {old!r}: give {new!r} alone"
+                        f"{fn.__qualname__}() got both {new_keyword!r} and its old name {old_keyword!r}: give "
+                        f"{new_keyword!r} alone"
                     )
-                text = f"the parameter {old!r} of {fn.__qualname__} is deprecated since version {since}: use {new!r}"
+                text = (
+                    f"the parameter {old_keyword!r} of {fn.__qualname__} is deprecated since version {since}: use "
+                    f"{new_keyword!r}"
+                )
                 warnings.warn(text, DeprecationWarning, stacklevel=2)
-                kwargs[new] = kwargs.pop(old)
+                kwargs[new_keyword] = kwargs.pop(old_keyword)
             return fn(*args, **kwargs)
 
         return call  # type: ignore[return-value]
@@ -105,9 +109,9 @@ def old_name(module: str, name: str) -> Any:
         AttributeError: if the name is not an old one; the message has a hint.
     """
     space = module.removeprefix("emberharmony.ops").lstrip(".")
-    new, since = RENAMED.get(f"{space}.{name}" if space else name, ("", ""))
-    if not new:
+    new_name, since_version = RENAMED.get(f"{space}.{name}" if space else name, ("", ""))
+    if not new_name:
         raise unknown_name(module, name)
-    text = f"{module}.{name} is deprecated since version {since}: use {new}"
+    text = f"{module}.{name} is deprecated since version {since_version}: use {new_name}"
     warnings.warn(text, DeprecationWarning, stacklevel=3)
-    return getattr(sys.modules[module], new)
+    return getattr(sys.modules[module], new_name)

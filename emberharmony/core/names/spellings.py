@@ -244,10 +244,10 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
 def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
     """Returns the error for a keyword that an op does not have."""
     names = [parameter.name for parameter in OPS[op].parameters]
-    ours = next((name for name in KEYWORDS.get(keyword, ()) if name in names), None)
-    hint = f"; use {ours}=" if ours else suggest(keyword, names)
-    takes = ", ".join(names)
-    return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {takes})")
+    own_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in names), None)
+    hint = f"; use {own_keyword}=" if own_keyword else suggest(keyword, names)
+    accepted_names = ", ".join(names)
+    return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {accepted_names})")
 
 
 METHODS: dict[str, str] = {
@@ -277,16 +277,16 @@ def method_hint(name: str, native: str = "ops.stop_gradient(x)") -> str:
     Args:
         native: the expression that gives the native tensor, which has the method; empty if there is none.
     """
-    plain = name if name in METHODS else name.removesuffix("_")
-    if plain in METHODS:
-        call = f"ops.{METHODS[plain]}"
-    elif plain in OPS or plain in ALIASES:
-        call = f"ops.{plain}(x, ...)"
-    elif plain in NAMES:
-        call = f"ops.{NAMES[plain]}"
+    plain_name = name if name in METHODS else name.removesuffix("_")
+    if plain_name in METHODS:
+        call = f"ops.{METHODS[plain_name]}"
+    elif plain_name in OPS or plain_name in ALIASES:
+        call = f"ops.{plain_name}(x, ...)"
+    elif plain_name in NAMES:
+        call = f"ops.{NAMES[plain_name]}"
     else:
         call = "the functions of ops"
-    if plain != name:
+    if plain_name != name:
         call += ", which returns a new tensor"
     constant = "ops.stop_gradient(x)"
     return f"use {call}" if call == constant or not native else f"use {call}, or {native} for the plain tensor"

@@ -47,11 +47,13 @@ def choose_dispatch() -> tuple[str, str]:
     Raises:
         ArgumentError: if the variable has another value.
     """
-    asked = os.environ.get(ENVIRONMENT)
-    if asked:
-        if asked not in (SWAP, PORTABLE):
-            raise ArgumentError(f"{ENVIRONMENT} is {asked!r}; expected {SWAP!r} or {PORTABLE!r}, or leave it unset")
-        return asked, f"{ENVIRONMENT} is set"
+    environment_choice = os.environ.get(ENVIRONMENT)
+    if environment_choice:
+        if environment_choice not in (SWAP, PORTABLE):
+            raise ArgumentError(
+                f"{ENVIRONMENT} is {environment_choice!r}; expected {SWAP!r} or {PORTABLE!r}, or leave it unset"
+            )
+        return environment_choice, f"{ENVIRONMENT} is set"
     name, version = sys.implementation.name, sys.version_info[:2]
     tested = f"CPython {_version_text(OLDEST)} to {_version_text(NEWEST)}"
     if name != "cpython":
@@ -132,9 +134,11 @@ _TEMPLATES: dict[Any, CodeType] = {}
 
 
 def _compile(source: str) -> CodeType:
-    made: dict[str, Any] = {}
-    exec(source, made)  # `compile` would make the classes of syntax trees first, which takes 9 million instructions
-    code: CodeType = made["template"].__code__
+    namespace: dict[str, Any] = {}
+    exec(
+        source, namespace
+    )  # `compile` would make the classes of syntax trees first, which takes 9 million instructions
+    code: CodeType = namespace["template"].__code__
     return code.replace(co_filename="<dispatch>", co_linetable=_one_line(len(code.co_code) // 2))
 
 

@@ -136,11 +136,11 @@ def fast(
         whole: whether the decorated function takes native tensors without a conversion where `when` does not hold.
     """
 
-    def mark(function: F) -> F:
+    def set_fast(function: F) -> F:
         function.__fast__ = Fast(native, when, weak, plain, arguments, whole)  # type: ignore[attr-defined]
         return function
 
-    return mark
+    return set_fast
 
 
 def fast_of(spec: OpSpec, backend: Any) -> Fast:
@@ -168,10 +168,10 @@ def plain_shape(spec: OpSpec) -> Shape:
 def source_arguments(spec: OpSpec, backend: Any) -> Variant:
     """Returns the arguments of `compiled_source` for an op on a backend."""
     shape = tuple((p.role, p.optional, p.keyword_only, p.variadic) for p in spec.parameters)
-    quick = fast_of(spec, backend)
-    wraps = backend.wraps and (quick.whole or not quick.arguments) and spec.returns not in NEVER_SCALARS
-    flags = quick.whole, backend.exact_type, wraps, spec.takes_callable
-    return shape, quick.when, quick.weak, quick.plain, quick.arguments, *flags
+    fast_form = fast_of(spec, backend)
+    wraps = backend.wraps and (fast_form.whole or not fast_form.arguments) and spec.returns not in NEVER_SCALARS
+    flags = fast_form.whole, backend.exact_type, wraps, spec.takes_callable
+    return shape, fast_form.when, fast_form.weak, fast_form.plain, fast_form.arguments, *flags
 
 
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
@@ -253,10 +253,10 @@ def _fast_path_tests(shape: Shape, when: str, weak: str, plain: str, exact: bool
         # Test the common case first; never run isinstance(number, torch.Tensor), it is slow.
         last = tensors[-1]
         if plain:
-            likely, rest = f"p{last}.__class__ is {plain}", f"{is_native(last)} and ({when})"
+            likely, general_test = f"p{last}.__class__ is {plain}", f"{is_native(last)} and ({when})"
         else:
-            likely, rest = f"{is_exactly(last)} and ({when})", f"isinstance(p{last}, native_type) and ({when})"
-        ways = (likely, weak.format(*names), rest if plain or not exact else "")
+            likely, general_test = f"{is_exactly(last)} and ({when})", f"isinstance(p{last}, native_type) and ({when})"
+        ways = (likely, weak.format(*names), general_test if plain or not exact else "")
         tests[-1] = f"({' or '.join(filter(None, ways))})"
     elif when != "True":
         tests.append(f"({when})")

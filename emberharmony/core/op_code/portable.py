@@ -50,8 +50,8 @@ def source_of(spec: OpSpec, backend: Any = None, guarded: bool = False) -> str:
 
 def _function(source: str, spec: OpSpec, names: Mapping[str, str]) -> FunctionType:
     tree = _fill_placeholders(source, spec, names)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    if used.isdisjoint(parameter_names(spec)):
+    used_names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if used_names.isdisjoint(parameter_names(spec)):
         function = _execute_definition(_with_parameters(tree, spec), spec, spec.name)
     else:
         function = _function_without_clash(tree, spec)
@@ -100,9 +100,9 @@ def _function_without_clash(tree: ast.Module, spec: OpSpec) -> FunctionType:
     """
     inner = _execute_definition(_with_parameters(tree, spec, inside=False), spec, spec.name)
     shape = plain_shape(spec)
-    called = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
-    definition = f"def {spec.name}({signature(shape)}):\n  return {called}({handed_on(shape)})"
-    source = f"def bind({called}):\n {definition}\n return {spec.name}"
+    inner_name = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
+    definition = f"def {spec.name}({signature(shape)}):\n  return {inner_name}({handed_on(shape)})"
+    source = f"def bind({inner_name}):\n {definition}\n return {spec.name}"
     outer = _with_parameters(ast.parse(source), spec, calls=False)
     function: FunctionType = _execute_definition(outer, spec, "bind")(inner)
     return function

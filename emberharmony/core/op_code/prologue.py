@@ -19,7 +19,7 @@ def promoting(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
 
     It does over ops what `Promotion.whole` does over the functions of a library.
     """
-    refused, inexact = facts.refuses, facts.gives == "float"
+    refused_kinds, inexact = facts.refuses, facts.gives == "float"
     names = declared.__code__.co_varnames[: declared.__code__.co_argcount]
 
     @functools.wraps(declared)
@@ -29,7 +29,7 @@ def promoting(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
             operands = [*args, *[named.pop(name) for name in names[len(args) :] if name in named]]
         if named or len(operands) != len(names):
             return declared(*operands, **named)  # raises the error of Python
-        return declared(*common(*operands, inexact=inexact, refused=refused))
+        return declared(*common(*operands, inexact=inexact, refused=refused_kinds))
 
     return body
 
@@ -60,8 +60,8 @@ def common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -
 
 def _promote_operands(bound: Any, operands: Sequence[Any], inexact: bool) -> tuple[Any, ...]:
     """Returns tensors and weak numbers as tensors of their common dtype."""
-    neutral = bound.backend.dtypes.neutral
-    dtype = promote(*[neutral[x.dtype] for x in operands if hasattr(x, "dtype")])
+    neutral_dtypes = bound.backend.dtypes.neutral
+    dtype = promote(*[neutral_dtypes[x.dtype] for x in operands if hasattr(x, "dtype")])
     for x in operands:
         if not hasattr(x, "dtype"):
             dtype = promote_weak(dtype, type(x))

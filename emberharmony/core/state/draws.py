@@ -108,13 +108,13 @@ class Rewinding(_Watcher):
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
         """Returns the choice of the enclosing block, after its state was noted."""
-        chosen = super().stream(stream, clone, on_host)
-        if id(chosen) not in self._before:
-            self._before[id(chosen)] = (
-                chosen,
-                chosen.bit_generator.state,
+        chosen_stream = super().stream(stream, clone, on_host)
+        if id(chosen_stream) not in self._before:
+            self._before[id(chosen_stream)] = (
+                chosen_stream,
+                chosen_stream.bit_generator.state,
             )  # keeps the stream, so that no other gets its id
-        return chosen
+        return chosen_stream
 
     def rewind(self) -> None:
         """Sets the streams back."""
@@ -242,10 +242,10 @@ class _Recorded(_Watcher):
         self._before = before
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
-        chosen = super().stream(stream, clone, on_host)
+        chosen_stream = super().stream(stream, clone, on_host)
         if id(stream) not in self._before:
-            self._before[id(stream)] = stream, clone(chosen)  # keeps the stream, so that no other gets its id
-        return chosen
+            self._before[id(stream)] = stream, clone(chosen_stream)  # keeps the stream, so that no other gets its id
+        return chosen_stream
 
 
 class _Replayed(_Watcher):

@@ -74,8 +74,8 @@ class Replacement:
         steps = [(os.replace, self.temporary, self.target)]
         folders = {os.path.dirname(self.target)}
         if self.backup is not None and self.mode is not None:
-            with _create(self.saved, self.mode) as copy, open(self.target, "rb") as old:
-                shutil.copyfileobj(old, copy)
+            with _create(self.saved, self.mode) as copy, open(self.target, "rb") as old_file:
+                shutil.copyfileobj(old_file, copy)
                 _finish(copy)
             steps.insert(0, (os.replace, self.saved, self.backup))
             folders.add(os.path.dirname(os.path.abspath(self.backup)))

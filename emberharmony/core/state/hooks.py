@@ -35,6 +35,6 @@ def _wrap(owner: Any, name: str, hook: Callable[[Any], Any]) -> None:
     """Replaces a function by `hook(function)`, unless that has been done."""
     original = getattr(owner, name)
     if not hasattr(original, _INSTALLED):
-        ours = hook(original)
-        setattr(ours, _INSTALLED, True)
-        setattr(owner, name, ours)
+        hooked_function = hook(original)
+        setattr(hooked_function, _INSTALLED, True)
+        setattr(owner, name, hooked_function)

@@ -66,16 +66,16 @@ def _leave(scope: Scope, kind: object = None, error: object = None, trace: objec
 
 def _remove(stack: Stack, place: int, wanted: Any) -> None:
     """Removes the topmost entry that has a certain object at a certain place, if there is one."""
-    above: list[Entry] = []
+    entries_above: list[Entry] = []
     entry = stack.get()
     while entry is not None and entry[place] is not wanted:
-        above.append(entry)
+        entries_above.append(entry)
         entry = entry[1]
     if entry is None:
         return
     below = entry[1]
-    for value, _, *rest in reversed(above):
-        below = value, below, *rest
+    for value, _, *options in reversed(entries_above):
+        below = value, below, *options
     stack.set(below)
 
 
@@ -95,9 +95,9 @@ class Exit:
     def __get__(self, scope: Scope | None, kind: type[Scope]) -> Callable[..., None]:
         if scope is None:  # contextlib.ExitStack reads it from the class
             return self._end
-        leave = MethodType(self._end, scope)
-        scope._watch = ref(leave, scope._dropped)
-        return leave
+        leave_scope = MethodType(self._end, scope)
+        scope._watch = ref(leave_scope, scope._dropped)
+        return leave_scope
 
 
 if not TYPE_CHECKING:
@@ -121,14 +121,16 @@ class ThreadStack(_local):
 
     def set(self, entry: Entry | None) -> None:
         """Makes another entry that of the innermost block, in one step with `consequences`."""
-        now = self.entry
-        if now is None and entry is not None and entry[1] is None:  # the usual cases first: a block begins, and ends
+        current_entry = self.entry
+        if (
+            current_entry is None and entry is not None and entry[1] is None
+        ):  # the usual cases first: a block begins, and ends
             commit([(self.opened.append, entry[2]), (setattr, self, "entry", entry)], self.consequences(entry))
             return
-        if entry is None and now is not None and now[1] is None:
-            commit([(setattr, self, "entry", None), (self.opened.remove, now[2])], self.consequences(None))
+        if entry is None and current_entry is not None and current_entry[1] is None:
+            commit([(setattr, self, "entry", None), (self.opened.remove, current_entry[2])], self.consequences(None))
             return
-        before, after = blocks_of(now), blocks_of(entry)
+        before, after = blocks_of(current_entry), blocks_of(entry)
         commit(
             [(self.opened.append, block) for block in after if block not in before],
             [assignment(self, "entry", entry)],

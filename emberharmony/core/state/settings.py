@@ -21,9 +21,9 @@ _LARGEST = 2**20
 
 def path() -> str:
     """Returns the path of the settings file, whether the file exists or not."""
-    named = os.environ.get("EMBERHARMONY_CONFIG")
-    if named:
-        return named
+    environment_path = os.environ.get("EMBERHARMONY_CONFIG")
+    if environment_path:
+        return environment_path
     from platformdirs import user_config_dir  # imported here: it costs 5 ms, and few programs need it
 
     return os.path.join(user_config_dir("emberharmony", appauthor=False), "config.toml")

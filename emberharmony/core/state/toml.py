@@ -49,7 +49,7 @@ def edit_key(text: str, key: str, value: str | None) -> str:
     wanted.pop(key, None)
     if value is not None:
         wanted[key] = value
-    statement = next((each for each in _statements(text) if _names(each.key, key)), None)
+    statement = next((text_statement for text_statement in _statements(text) if _names(text_statement.key, key)), None)
     if statement is None:
         newline = "\r\n" if "\r\n" in text else "\n"
         changed = text if value is None else f"{key} = {_quote(value)}{newline}{text}"

@@ -118,7 +118,7 @@ def register_node(cls: type, flatten: Callable[[Any], tuple[Any, Any]], unflatte
     handler = Registered(flatten, unflatten)
     if _REGISTERED.setdefault(cls, handler) is not handler:
         raise ArgumentError(f"register_node(): {cls.__qualname__} is registered already; register a class once")
-    for subclass in [known for known in list(KINDS) if issubclass(known, cls)]:
+    for subclass in [registered_class for registered_class in list(KINDS) if issubclass(registered_class, cls)]:
         KINDS.pop(subclass, None)
     for cache in DERIVED:
         cache.clear()
@@ -231,7 +231,7 @@ def _names_options(annotation: Any) -> bool:
     if origin in (Union, UnionType):
         return all(map(_names_options, inner))
     if origin is tuple:
-        return bool(inner) and all(each is Ellipsis or _names_options(each) for each in inner)
+        return bool(inner) and all(part is Ellipsis or _names_options(part) for part in inner)
     if origin is not None:
         return origin in (Literal, Callable, type)
     if annotation in (Callable, typing.Callable, callable, None):

@@ -40,7 +40,7 @@ def held_in(root: Any) -> Iterator[Held]:
     parameters, generators, dtypes and backends of this library. Any other object with attributes is entered, and of a
     dataclass all fields. No object, dict or list is entered twice, so circles end; a leaf is yielded at each place.
     """
-    entered: dict[int, Any] = {}  # keeps the objects, so that no other gets the id of one
+    entered_objects: dict[int, Any] = {}  # keeps the objects, so that no other gets the id of one
     keys: list[Any] = []
     holders: list[Any] = [None]
     unread: list[Iterator[tuple[Any, Any]]] = [iter(((None, root),))]
@@ -49,9 +49,9 @@ def held_in(root: Any) -> Iterator[Held]:
             inner = _entries(value)
             if inner is None:
                 yield Held(TreePath((*keys, key)[1:]), holders[-1], value)
-            elif id(value) not in entered:
+            elif id(value) not in entered_objects:
                 if not isinstance(value, tuple):
-                    entered[id(value)] = value
+                    entered_objects[id(value)] = value
                 keys.append(key)
                 holders.append(value)
                 unread.append(iter(inner))
@@ -66,7 +66,7 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
     """Returns the values of `held_in(root)` that are objects of a class, each once, in an eighth of the time."""
     ways = _WAYS[kind]
     instances: dict[int, C] = {}
-    entered: dict[int, Any] = {}
+    entered_objects: dict[int, Any] = {}
     unread = [root]
     while unread:
         value = unread.pop()
@@ -76,17 +76,17 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
         place = id(value)
         if advice == "found":
             instances[place] = value
-        elif place in entered:
+        elif place in entered_objects:
             continue
         elif advice == "attributes":
-            entered[place] = value
+            entered_objects[place] = value
             unread += [*value.__dict__.values()][::-1]
         elif advice == "list":
-            entered[place] = value
+            entered_objects[place] = value
             unread += value[::-1]
         else:
             if not isinstance(value, tuple):
-                entered[place] = value
+                entered_objects[place] = value
             unread += [child for _, child in _entries(value) or ()][::-1]
     return list(instances.values())
 
@@ -139,8 +139,8 @@ class _Entered(dict[type, bool]):
     """A cache from a class to whether the attributes of its objects are searched."""
 
     def __missing__(self, cls: type) -> bool:
-        self[cls] = entered = _is_entered(cls)
-        return entered
+        self[cls] = is_entered = _is_entered(cls)
+        return is_entered
 
 
 class _Ways(dict[type, str]):

@@ -243,11 +243,11 @@ def _show(treedef: TreeDef) -> str:
     inner = [_show(child) for child in children]
     if kind in ("list", "tuple", "namedtuple"):
         return f"{node.__name__}({', '.join(inner)})"
-    cls, names, *rest = node
+    cls, names, *details = node
     if names is not None:
         inner = [f"{name}: {child}" for name, child in zip(names, inner, strict=True)]
     if kind == "dataclass":
-        inner += [f"{name}={brief(value)}" for name, _, value in rest[0]]
+        inner += [f"{name}={brief(value)}" for name, _, value in details[0]]
     elif kind == "registered":
-        inner.append(f"static={brief(rest[0][1])}")
+        inner.append(f"static={brief(details[0][1])}")
     return f"{cls.__name__}({', '.join(inner)})"

@@ -34,16 +34,16 @@ class Checker(Watcher):
         words = options.words
         self.findings = findings
         self.backward = self.pulls = "nan" in words
-        used = options.judge == "used"
-        self.graphs = self.backward and not used and options.every != "step"
-        self._nonfinite = NonFinite(findings, options.every, used, options.infinities) if self.backward else None
+        judges_used = options.judge == "used"
+        self.graphs = self.backward and not judges_used and options.every != "step"
+        self._nonfinite = NonFinite(findings, options.every, judges_used, options.infinities) if self.backward else None
         drifts: dict[str, Callable[[], Drift]] = {
             "dtype": lambda: DTypes(findings),
             "device": lambda: DeviceMixes(findings),
             "lazy": lambda: Graphs(findings, options.lazy),
             "gradients": lambda: Gradients(findings),
         }
-        self._drifts = [make() for word, make in drifts.items() if word in words]
+        self._drifts = [drift_class() for word, drift_class in drifts.items() if word in words]
         self._since = innermost()
         self._wanted: dict[str, bool] = {}
 
@@ -72,8 +72,8 @@ class Checker(Watcher):
                 for drift in self._drifts:
                     drift.after(call, result, call.kept[self])
         if graph is not None and self._nonfinite is not None:
-            notes = graph.setdefault(self, {})
-            self._nonfinite.note(notes, call, result, finite, None if is_off else line_of(call.spec.name))
+            graph_notes = graph.setdefault(self, {})
+            self._nonfinite.note(graph_notes, call, result, finite, None if is_off else line_of(call.spec.name))
 
     def on_graph(self, loss: Any, backend: Any) -> None:
         """Tells the check of numbers the graph by which the library is about to compute gradients."""
@@ -179,7 +179,7 @@ class _BothExits:
         observed = Observation.__dict__["__exit__"].__get__(scope, kind)
         mode = None if scope._mode is None else scope._mode.__exit__
 
-        def leave(kind: object = None, error: object = None, trace: object = None) -> None:
+        def leave_block(kind: object = None, error: object = None, trace: object = None) -> None:
             observed(kind, error, trace)
             if mode is not None:
                 mode(kind, error, trace)
@@ -187,7 +187,7 @@ class _BothExits:
             if isinstance(watcher, Checker):
                 watcher.end(error is not None)
 
-        return leave
+        return leave_block
 
 
 if not TYPE_CHECKING:
@@ -197,6 +197,6 @@ if not TYPE_CHECKING:
 def check_this_thread(words: frozenset[str]) -> None:
     """Starts checks that end with the process, in this thread and in the tasks that start in it."""
     checking_all = Checking(CheckOptions(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
-    leave = checking_all.__exit__
+    leave_block = checking_all.__exit__
     checking_all.__enter__()
-    atexit.register(leave, None, None, None)
+    atexit.register(leave_block, None, None, None)

@@ -66,8 +66,10 @@ class DTypes(Drift):
         if result_dtype.kind not in (*_INEXACT, *_INTEGERS):
             return
         # The array that a tensor is made of is no argument that has a dtype by the program's choice.
-        made_of = call.op in ("convert_to_tensor", "array")
-        dtypes_by_name = {} if made_of else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
+        is_conversion = call.op in ("convert_to_tensor", "array")
+        dtypes_by_name = (
+            {} if is_conversion else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
+        )
         text = _drift(result_dtype, dtypes_by_name, call.spec.category in _AT_POSITIONS)
         if text:
             self._report(call, line, text)
@@ -84,10 +86,10 @@ def _drift(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
     inexact = {name: dtype for name, dtype in given.items() if dtype.kind in _INEXACT}
     if made.kind in _INTEGERS:
         integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
-        narrow = [name for name, dtype in integers.items() if dtype.itemsize < made.itemsize]
+        names = [name for name, dtype in integers.items() if dtype.itemsize < made.itemsize]
         # A result that is wider than all arguments is that of a sum, or holds positions.
-        if narrow and promote(*integers.values()) is made:
-            return f"promoted {narrow[0]} of {integers[narrow[0]].name} to {made.name}; cast one argument (ops.cast)"
+        if names and promote(*integers.values()) is made:
+            return f"promoted {names[0]} of {integers[names[0]].name} to {made.name}; cast one argument (ops.cast)"
         return ""
     if not inexact:
         integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
@@ -97,12 +99,12 @@ def _drift(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
         if _width(made) == 64 and default_float().name != "float64":
             return f"made a tensor of {made.name}, while the default is {default_float().name}; name the dtype"
         return ""
-    narrow = [name for name, dtype in inexact.items() if _width(dtype) < _width(made)]
-    if not narrow:
+    names = [name for name, dtype in inexact.items() if _width(dtype) < _width(made)]
+    if not names:
         return ""
-    wide = next((name for name, dtype in inexact.items() if _width(dtype) == _width(made)), "")
-    cause = f", because {wide} is {inexact[wide].name}" if wide else ""
-    return f"promoted {narrow[0]} of {inexact[narrow[0]].name} to {made.name}{cause}; cast one of them (ops.cast)"
+    wide_name = next((name for name, dtype in inexact.items() if _width(dtype) == _width(made)), "")
+    cause = f", because {wide_name} is {inexact[wide_name].name}" if wide_name else ""
+    return f"promoted {names[0]} of {inexact[names[0]].name} to {made.name}{cause}; cast one of them (ops.cast)"
 
 
 def _width(dtype: Any) -> int:
@@ -153,8 +155,8 @@ class DeviceMixes(Drift):
             return
         devices = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
         if len(set(devices.values())) > 1:
-            listed = ", ".join(f"{name} is on {device}" for name, device in devices.items())
-            self._report(call, line, f"has arguments on several devices: {listed}; move them (ops.to_device)")
+            devices_text = ", ".join(f"{name} is on {device}" for name, device in devices.items())
+            self._report(call, line, f"has arguments on several devices: {devices_text}; move them (ops.to_device)")
         elif devices and isinstance(result, backend.tensor_type):
             device = next(iter(devices.values()))
             result_device = backend.bound.get_device(result)
@@ -186,9 +188,9 @@ class Graphs(Drift):
         if self._count < self._limit:
             return
         self._count = 0
-        waiting = call.backend.waiting(result)
-        if waiting >= self._limit:
-            text = f"returned a tensor for which {waiting} operations wait; call ops.eval once in each step"
+        waiting_tensors = call.backend.waiting(result)
+        if waiting_tensors >= self._limit:
+            text = f"returned a tensor for which {waiting_tensors} operations wait; call ops.eval once in each step"
             self._report(call, line, text)
 
 

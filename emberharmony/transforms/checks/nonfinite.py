@@ -72,10 +72,10 @@ class NonFinite:
         """Looks at what waits before an op that reads values, in the same evaluation."""
         if call.spec.name not in READS:
             return
-        needed = _tensors(call.args, call.backend.tensor_type)
-        self.flush(needed if call.spec.name == "eval" else ())
+        needed_tensors = _tensors(call.args, call.backend.tensor_type)
+        self.flush(needed_tensors if call.spec.name == "eval" else ())
         if self._used and call.spec.name == "to_numpy":
-            self._judge_used(needed, call.backend)
+            self._judge_used(needed_tensors, call.backend)
 
     def after(self, call: WatchedCall, result: Any) -> bool:
         """Looks at the result of an op of the program, and returns whether it surely holds only finite numbers."""
@@ -221,12 +221,12 @@ class NonFinite:
 
     def flush(self, needed: Sequence[Any] = ()) -> None:
         """Looks at all that waits, after one evaluation."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
+        waiting_checks, self._waiting = self._waiting, []
+        if not waiting_checks:
             return
         judged: _Case | None = None
-        for i in sorted(waiting[0][1].backend.failing([probe for probe, _ in waiting], needed)):
-            case = waiting[i][1]
+        for i in sorted(waiting_checks[0][1].backend.failing([probe for probe, _ in waiting_checks], needed)):
+            case = waiting_checks[i][1]
             if case is not judged:
                 judged = case
                 self._judge(case)
@@ -277,12 +277,12 @@ class NonFinite:
         if self._findings or not contents.nan:
             return
         line = f"{entry.line[0]}:{entry.line[1]}" if entry.line[0] else ""
-        got = f"{entry.op}() got the first one, in {names}{place(entry.path, line)}" if names else ""
+        first = f"{entry.op}() got the first one, in {names}{place(entry.path, line)}" if names else ""
         self._findings.add(
             Finding(
                 "nan",
                 entry.op,
-                f"the loss on backend {case.backend.name!r} is NaN, and no op made it: {got or 'no op has seen it'}; "
+                f"the loss on backend {case.backend.name!r} is NaN, and no op made it: {first or 'no op has seen it'}; "
                 f"it was in the data or in a parameter, or an operator (x / y) or a function of the library made it, "
                 f"which the check does not see: write these as ops",
                 entry.path,
@@ -350,12 +350,12 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     """Returns the finding about an op that is at fault."""
     backend, spec = case.backend, OPS[case.op]
     first, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
-    what = "NaN" if made.nan else "infinity" if count == 1 else "infinities"
+    value_kind = "NaN" if made.nan else "infinity" if count == 1 else "infinities"
     location = f", first at {first}" if first else ""
     dtype = backend.dtype_of(case.results[0]).name
     cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
     inner = _inside(case)
-    inside = f"; {inner}() made it inside" if inner else ""
+    inner_text = f"; {inner}() made it inside" if inner else ""
     op = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
     op += f" inside of {case.outer}()" if case.outer != case.op else ""
     user_line_of_case = case.line or user_line(sys._getframe(3))
@@ -363,8 +363,8 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     infinite = any(x.infinite for x in operands.values())
     inputs_text = "its inputs hold infinities and no NaN" if infinite else "inputs are finite"
     text = (
-        f"{op} on backend {backend.name!r} made {count} {what} of {made.size}{location}"
-        f"{': ' + cause if cause else ''}{inside}{place(case.path, line)}; {inputs_text}"
+        f"{op} on backend {backend.name!r} made {count} {value_kind} of {made.size}{location}"
+        f"{': ' + cause if cause else ''}{inner_text}{place(case.path, line)}; {inputs_text}"
     )
     return Finding(
         "nan",

@@ -17,11 +17,11 @@ _SAFE: dict[OpSpec, bool] = {}
 
 def is_safe(spec: OpSpec) -> bool:
     """Returns whether an op makes only finite numbers of finite numbers, or only numbers that were given."""
-    safe = _SAFE.get(spec)
-    if safe is None:
+    known_safety = _SAFE.get(spec)
+    if known_safety is None:
         is_exempt = spec.facts.finite == "yes" or spec.name == "program"  # which `NonFinite.accepts` looks at
-        safe = _SAFE[spec] = is_exempt or (spec.category in _CATEGORIES and not spec.facts.finite)
-    return safe
+        known_safety = _SAFE[spec] = is_exempt or (spec.category in _CATEGORIES and not spec.facts.finite)
+    return known_safety
 
 
 def is_safe_backward(spec: OpSpec) -> bool:

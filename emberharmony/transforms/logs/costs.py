@@ -130,14 +130,14 @@ def cost_of(
     if not results or op in _UNKNOWN or (spec is not None and spec.facts.view):
         return Cost(0, 0, False)
     tensors = [*zip(shapes, dtypes, strict=True), *zip(results, result_dtypes, strict=True)]
-    moved = sum(_size(shape) * _ITEMSIZE[dtype] for shape, dtype in tensors)
+    moved_bytes = sum(_size(shape) * _ITEMSIZE[dtype] for shape, dtype in tensors)
     formula = _PRODUCTS.get(op)
     if formula is not None:
-        needed = 1 if op == "outer" else 2
-        return Cost(formula(shapes, results) if len(shapes) >= needed else 0, moved, True)
+        additions_per_element = 1 if op == "outer" else 2
+        return Cost(formula(shapes, results) if len(shapes) >= additions_per_element else 0, moved_bytes, True)
     category = "" if spec is None else spec.category
     if category in _ELEMENTWISE:
-        return Cost(max(map(_size, [*shapes, *results])), moved, False)
+        return Cost(max(map(_size, [*shapes, *results])), moved_bytes, False)
     if category in _REDUCTIONS:
-        return Cost(sum(map(_size, shapes)), moved, False)
-    return Cost(0, moved, False)
+        return Cost(sum(map(_size, shapes)), moved_bytes, False)
+    return Cost(0, moved_bytes, False)

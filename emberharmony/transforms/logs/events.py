@@ -119,7 +119,7 @@ def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
         setattr(event, name, row[name])
     file, _, line = row["frame"].rpartition(":")
     values_row = row.get("values")  # files of earlier versions have none
-    event.values = None if values_row is None else tuple(ValueStatistics(*each) for each in values_row)
+    event.values = None if values_row is None else tuple(ValueStatistics(*value_row) for value_row in values_row)
     event.outer, event.line = outer, (file, int(line or 0))
     event.where = SimpleNamespace(name=row["backend"], dtypes=_NEUTRAL)
     event.given, event.made = _flat(row["shapes"], row["dtypes"]), _flat(row["results"], row["result_dtypes"])

@@ -36,22 +36,22 @@ def line_of(op: str) -> tuple[str, int]:
     place = id(code), caller.f_lasti
     same_distance = _DISTANCES.get(place)
     if same_distance is not None:
-        further, outer, last, line, _ = same_distance
+        further_links, outer, last, line, _ = same_distance
         try:
-            frame: Any = sys._getframe(distance + further) if further else caller
+            frame: Any = sys._getframe(distance + further_links) if further_links else caller
         except ValueError:  # the stack is not so deep
             frame = None
         if frame is not None and frame.f_lasti == last and frame.f_code is outer:
             return line  # type: ignore[no-any-return]
-    further, frame = 0, caller
+    further_links, frame = 0, caller
     while frame is not None and _is_inside(frame.f_code.co_filename):
-        further, frame = further + 1, frame.f_back
+        further_links, frame = further_links + 1, frame.f_back
     if frame is None:
         return "", 0
     if len(_DISTANCES) >= _MOST:
         _DISTANCES.clear()
     line = frame.f_code.co_filename, frame.f_lineno
-    _DISTANCES[place] = further, frame.f_code, frame.f_lasti, line, code
+    _DISTANCES[place] = further_links, frame.f_code, frame.f_lasti, line, code
     return line
 
 
@@ -64,8 +64,8 @@ def user_line(frame: Any) -> tuple[str, int]:
 
 def _is_inside(file: str) -> bool:
     """Returns whether a file belongs to the package."""
-    inside = _INSIDE.get(file)
-    if inside is None:
-        rest = file[len(_PACKAGE) + 1 :].replace("\\", "/").partition("/")[0]
-        inside = _INSIDE[file] = file.startswith(_PACKAGE) and rest not in _OF_USERS
-    return inside
+    is_known_inside = _INSIDE.get(file)
+    if is_known_inside is None:
+        top_folder = file[len(_PACKAGE) + 1 :].replace("\\", "/").partition("/")[0]
+        is_known_inside = _INSIDE[file] = file.startswith(_PACKAGE) and top_folder not in _OF_USERS
+    return is_known_inside

@@ -78,8 +78,8 @@ class Log(Sequence[Event]):
 
         header, rows = self.cells(most=_SHOWN)
         left_out = len({event.op for event in self}) - len(rows)
-        more = [f"and {left_out} more ops; table() has all"] if left_out else []
-        return table(repr(self)[1:-1], header, rows, notes="\n".join([*more, *self.notes]))
+        omission_text = [f"and {left_out} more ops; table() has all"] if left_out else []
+        return table(repr(self)[1:-1], header, rows, notes="\n".join([*omission_text, *self.notes]))
 
     @property
     def modules(self) -> list[str]:
@@ -129,8 +129,8 @@ class Log(Sequence[Event]):
             row[3] += event.bytes
         ordered = sorted(rows.items(), key=lambda row: -row[1][2])
         cells = [
-            [name, str(calls), f"{total * 1e3:.3f}", f"{mine * 1e3:.3f}", str(size)]
-            for name, (calls, total, mine, size) in ordered[:most]
+            [name, str(calls), f"{total * 1e3:.3f}", f"{own_seconds * 1e3:.3f}", str(size)]
+            for name, (calls, total, own_seconds, size) in ordered[:most]
         ]
         return [by, "calls", "total ms", "own ms", "bytes"], cells
 
@@ -236,13 +236,13 @@ class LogWriter(Watcher):
         """Adds the event of a call."""
         outer = call.outer
         event: Event = _new(Event)
-        event.outer = around = None if outer is None else outer.kept.get(self)
+        event.outer = outer_event = None if outer is None else outer.kept.get(self)
         event.op = call.spec.name
         event.path = call.path
         event.depth = call.depth
         event.gradient_of = call.gradient_of
         event.where = call.backend
-        event.line = line_of(event.op) if around is None else around.line
+        event.line = line_of(event.op) if outer_event is None else outer_event.line
         kind = call.backend.tensor_type
         argument_facts: list[Any] = []
         for x in call.args:
@@ -252,8 +252,8 @@ class LogWriter(Watcher):
                 _describe(x, kind, argument_facts)
         if call.kwargs:
             _describe(call.kwargs, kind, argument_facts)
-        described = tuple(argument_facts)
-        event.given = self._known.setdefault(described, described)
+        described_arguments = tuple(argument_facts)
+        event.given = self._known.setdefault(described_arguments, described_arguments)
         event.made, event.error, event.peak, event.values, event.started, event.seconds = (), "", None, None, 0.0, 0.0
         call.kept[self] = event
         self.log._events.append(event)
@@ -288,7 +288,7 @@ class LogWriter(Watcher):
     def on_return(self, path: str, result: Any) -> None:
         """Keeps what a module returned, as constants."""
         patterns, name = self._patterns, path.partition(".")[2]
-        if patterns is None or any(fnmatchcase(path, each) or fnmatchcase(name, each) for each in patterns):
+        if patterns is None or any(fnmatchcase(path, pattern) or fnmatchcase(name, pattern) for pattern in patterns):
             # Most modules return one tensor; a tree is opened.
             is_tensor = result.__class__ is TracedTensor or hasattr(result, "dtype")
             self.log._returned[path] = _constant(result) if is_tensor else tree_map(_constant, result)
@@ -330,16 +330,16 @@ class LogBlock(Observation):
 
 def _describe(value: Any, kind: Any, raw: list[Any]) -> None:
     """Adds the shape and the native dtype of each tensor in a value to a list."""
-    of = value.__class__
-    if of is kind:
+    value_class = value.__class__
+    if value_class is kind:
         raw += (value.shape, value.dtype)
-    elif of is list or of is tuple or isinstance(value, tuple):
+    elif value_class is list or value_class is tuple or isinstance(value, tuple):
         for x in value:
             _describe(x, kind, raw)
     elif isinstance(value, dict):
         for x in value.values():
             _describe(x, kind, raw)
-    elif of not in _PLAIN and isinstance(value, kind):
+    elif value_class not in _PLAIN and isinstance(value, kind):
         raw += (value.shape, value.dtype)
 
 

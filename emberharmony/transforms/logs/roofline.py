@@ -40,8 +40,8 @@ def rates(backend: Any) -> Rates:
         matrix = bound.ones((_WIDTH, _WIDTH), "float32")
         vector = bound.ones((_LENGTH,), "float32")
         multiplied = _seconds(backend, lambda: bound.matmul(matrix, matrix))
-        added = _seconds(backend, lambda: bound.add(vector, 1.0))
-        _MEASURED[key] = Rates(2 * _WIDTH**3 / multiplied, 2 * 4 * _LENGTH / added)
+        seconds_of_add = _seconds(backend, lambda: bound.add(vector, 1.0))
+        _MEASURED[key] = Rates(2 * _WIDTH**3 / multiplied, 2 * 4 * _LENGTH / seconds_of_add)
     return _MEASURED[key]
 
 

@@ -38,5 +38,5 @@ def statistics_of(result: Any, backend: Any) -> tuple[ValueStatistics, ...]:
     if isinstance(result, backend.tensor_type):
         return (backend.statistics(values_of(result)),)
     if isinstance(result, Sequence) and not isinstance(result, str):
-        return tuple(each for item in result for each in statistics_of(item, backend))
+        return tuple(statistics for item in result for statistics in statistics_of(item, backend))
     return ()

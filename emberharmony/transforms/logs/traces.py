@@ -59,32 +59,41 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
     """
     frames: dict[tuple[str, str, int], int] = {}
     rows: list[dict[str, Any]] = []
-    running: list[_Entry] = []
-    now = 0.0
+    open_entries: list[_Entry] = []
+    current_time = 0.0
 
     def end(count: int, before: float) -> None:
         """Ends what runs but for so many entries, not after a time."""
-        nonlocal now
-        while len(running) > count:
-            frame, event = running.pop()
+        nonlocal current_time
+        while len(open_entries) > count:
+            frame, event = open_entries.pop()
             if event is not None:
                 # Times are rounded, so a call may seem to end after the next one has begun.
-                now = max(now, min(event.started + event.seconds, before))
-            rows.append({"type": "C", "frame": frame, "at": now})
+                current_time = max(current_time, min(event.started + event.seconds, before))
+            rows.append({"type": "C", "frame": frame, "at": current_time})
 
     for event in events:
         entries = _entries(event, frames)
-        same = 0
-        while same < min(len(running), len(entries)) and running[same] == entries[same]:
-            same += 1
-        end(same, event.started)
-        now = max(now, event.started)
-        for entry in entries[same:]:
-            rows.append({"type": "O", "frame": entry[0], "at": now})
-            running.append(entry)
+        common_depth = 0
+        while (
+            common_depth < min(len(open_entries), len(entries)) and open_entries[common_depth] == entries[common_depth]
+        ):
+            common_depth += 1
+        end(common_depth, event.started)
+        current_time = max(current_time, event.started)
+        for entry in entries[common_depth:]:
+            rows.append({"type": "O", "frame": entry[0], "at": current_time})
+            open_entries.append(entry)
     end(0, math.inf)
     shown_items = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in frames]
-    profile = {"type": "evented", "name": name, "unit": "seconds", "startValue": 0, "endValue": now, "events": rows}
+    profile = {
+        "type": "evented",
+        "name": name,
+        "unit": "seconds",
+        "startValue": 0,
+        "endValue": current_time,
+        "events": rows,
+    }
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "name": name,

@@ -166,7 +166,10 @@ MUTANTS = [
         name="compare-writes-in-place",
         module="emberharmony/testing/differences/spool.py",
         function="Writer.keep",
-        original="stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype and self._holds(stored_tensor, flat)",
+        original=(
+            "stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype "
+            "and self._holds(stored_tensor, flat)"
+        ),
         replacement="stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype",
         tests=("tests/testing/differences/test_compare.py -k outside_of_ops",),
         why="values that were written into a tensor between two calls are not seen",

@@ -160,7 +160,9 @@ MUTANTS = [
         name="models-mates-of-one-size",
         module="emberharmony/testing/models/evidence.py",
         function="_parts_alike",
-        original="[*similar_names, *(name for name in others if _plain_options(side, name) == _plain_options(side, path))]",
+        original=(
+            "[*similar_names, *(name for name in others if _plain_options(side, name) == _plain_options(side, path))]"
+        ),
         replacement="similar_names",
         tests=("tests/testing/models/test_spans.py -k other_sizes",),
         why="the port is accused of a fault of the original, whose other blocks have other sizes",

@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         name="custom-gradient-draws-anew",
         module=DERIVATIVES,
-        function="_CallWithGradient.run_twice.again",
+        function="_CallWithGradient.run_twice.pull_again",
         original="draws.later_run()",
         replacement="draws.first_run()",
         tests=(f"tests/ops/flow/test_custom_gradients.py tests/ops/flow/test_memory.py {ON_NUMPY}",),
@@ -232,7 +232,7 @@ MUTANTS = [
         name="mlx-jacobian-of-an-assignment",
         module="emberharmony/backend/mlx/arrays/indices.py",
         function="assign_at.pull",
-        original="native(cotangents[0], mx.zeros_like(written))",
+        original="native(cotangents[0], mx.zeros_like(written_cotangent))",
         replacement="cotangents[0]",
         tests=(f"tests/regressions/test_ops_and_backends.py -k assignment {ON_MLX}",),
         why="elements that are written over have a gradient",

@@ -65,8 +65,10 @@ def qr(x: jax.Array, mode: str) -> Any:
 
 
 _SVD = {
-    full: jax.jit(with_differential(functools.partial(_FACTORS.svd_factors, full_matrices=full), _RULES.svd))
-    for full in (False, True)
+    full_matrices: jax.jit(
+        with_differential(functools.partial(_FACTORS.svd_factors, full_matrices=full_matrices), _RULES.svd)
+    )
+    for full_matrices in (False, True)
 }
 
 

@@ -83,8 +83,8 @@ class JAXIndexingOps:
         scalars = [isinstance(part, bool) or (mask and not part.ndim) for part, _, mask in parts]
         if any(scalars):
             # JAX 0.10 selects wrong elements by a mask without axes beside None, so index a new axis instead.
-            new = [axis for (part, axis, _), scalar in zip(parts, scalars, strict=True) if scalar or part is None]
-            x = jnp.expand_dims(x, [axis + i for i, axis in enumerate(new)])
+            new_axes = [axis for (part, axis, _), scalar in zip(parts, scalars, strict=True) if scalar or part is None]
+            x = jnp.expand_dims(x, [axis + i for i, axis in enumerate(new_axes)])
             native_key = tuple(
                 np.zeros(int(part), np.int64) if scalar else slice(None) if part is None else part
                 for part, scalar in zip(native_key, scalars, strict=True)
@@ -139,11 +139,11 @@ class JAXIndexingOps:
         if not isinstance(indices, jax.Array):
             return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices without values stay unchecked.
-        shape, rest = as_shape(shape), integers(indices).astype(np.int64)
+        shape, remaining_indices = as_shape(shape), integers(indices).astype(np.int64)
         columns: list[jax.Array] = []
         for length in reversed(shape):
-            columns.append(rest % max(length, 1))
-            rest = rest // max(length, 1)
+            columns.append(remaining_indices % max(length, 1))
+            remaining_indices = remaining_indices // max(length, 1)
         return tuple(reversed(columns))
 
     @staticmethod

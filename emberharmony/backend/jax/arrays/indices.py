@@ -61,14 +61,14 @@ def mask_axes(part: Any) -> int | None:
 
 def key_of(parts: Iterable[tuple[Any, int, bool]], shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Returns the key for a JAX array of a shape, made of the parts that `shared.indexing.parts_of` yields."""
-    new: list[Any] = []
+    native_key: list[Any] = []
     for part, axis, mask in parts:
         if mask and isinstance(part, jax.Array):
             # The shape of what a mask selects depends on its values.
-            new.append(on_host(part))
+            native_key.append(on_host(part))
         else:
-            new.append(indices_for(part, shape[axis]) if isinstance(part, jax.Array) else part)
-    return tuple(new)
+            native_key.append(indices_for(part, shape[axis]) if isinstance(part, jax.Array) else part)
+    return tuple(native_key)
 
 
 def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
@@ -119,9 +119,9 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
         return getattr(rows.at[at], name)(new, mode="drop")
 
     def push_tangents(primals: Any, outputs: Any, tangents: Any) -> Any:
-        (rows, new, *places), (y,) = primals, outputs
+        (rows, updates, *places), (y,) = primals, outputs
         place = tuple(places)
-        before, after = (rows == y).astype(y.dtype), (new == y.at[place].get(mode="clip")).astype(y.dtype)
+        before, after = (rows == y).astype(y.dtype), (updates == y.at[place].get(mode="clip")).astype(y.dtype)
         count = jnp.maximum(before.at[place].add(after, mode="drop"), 1)
         return ((before * tangents[0]).at[place].add(after * tangents[1], mode="drop") / count,)
 
@@ -151,15 +151,15 @@ def _slopes(rows: jax.Array, new: jax.Array, at: At) -> tuple[jax.Array, jax.Arr
     factors = jnp.where(zero, 1, new)
     product = _multiply(jnp.ones_like(rows), at, factors)
     zeros = jnp.zeros(rows.shape, np.int64).at[at].add(zero.astype(np.int64), mode="drop")
-    there = zeros.at[at].get(mode="clip") == zero
-    others = jnp.where(there, product.at[at].get(mode="clip") / factors, 0)
+    is_reached = zeros.at[at].get(mode="clip") == zero
+    others = jnp.where(is_reached, product.at[at].get(mode="clip") / factors, 0)
     return jnp.where(zeros > 0, 0, product), rows.at[at].get(mode="clip") * others
 
 
 def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
-    rows, new, *places = primals
-    whole, others = _slopes(rows, new, tuple(places))
-    return ((tangents[0] * whole).at[tuple(places)].add(tangents[1] * others, mode="drop"),)
+    rows, updates, *places = primals
+    row_slopes, others = _slopes(rows, updates, tuple(places))
+    return ((tangents[0] * row_slopes).at[tuple(places)].add(tangents[1] * others, mode="drop"),)
 
 
 _scattered = jax.jit(_over_all_rows(with_differential(_product, _product_moved)))

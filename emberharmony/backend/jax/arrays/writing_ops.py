@@ -21,7 +21,7 @@ class JAXWritingOps:
         if not is_plain(key, x.shape):
             composite: jax.Array = self.composed("set_item")(x, key, value, mode)
             return composite
-        old, new = checked_pair(self, promotion, x, key, value, mode)
-        if not old.size:
+        old_value, new_value = checked_pair(self, promotion, x, key, value, mode)
+        if not old_value.size:
             return x
-        return x.at[key].set(new if mode == "set" else combine(self, mode, old, new))
+        return x.at[key].set(new_value if mode == "set" else combine(self, mode, old_value, new_value))

@@ -17,8 +17,8 @@ def mirror_below_cut(native: Any) -> Any:
         if not is_complex(x):
             return native(x)
         below = jnp.signbit(x.imag)
-        above = native(jnp.where(below, jnp.conj(x), x))
-        return jnp.where(below, jnp.conj(above), above)
+        upper_result = native(jnp.where(below, jnp.conj(x), x))
+        return jnp.where(below, jnp.conj(upper_result), upper_result)
 
     return compute
 

@@ -45,16 +45,16 @@ def _share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def _log_of_sum(native: Any, power: Any) -> Any:
-    def share(place: int) -> Any:
+    def exponential_share(place: int) -> Any:
         return lambda a, b, y: _share(power, (a, b)[place], y)
 
-    return jax.jit(elementwise(native, share(0), share(1)))
+    return jax.jit(elementwise(native, exponential_share(0), exponential_share(1)))
 
 
 def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
     # For two equal numbers the result is exactly x + 1.
-    alike = (x1 == x2) & jnp.isfinite(x1)
-    return jnp.where(alike, x1 + 1, jnp.logaddexp2(x1, x2))
+    is_equal = (x1 == x2) & jnp.isfinite(x1)
+    return jnp.where(is_equal, x1 + 1, jnp.logaddexp2(x1, x2))
 
 
 def _with_ends(native: Any, at_the_ends: Any) -> Any:
@@ -106,8 +106,8 @@ def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 def _expm1_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    above, beside = _exp_at_ends(real, imag)
-    return above - 1, beside
+    real_part, imaginary_part = _exp_at_ends(real, imag)
+    return real_part - 1, imaginary_part
 
 
 # XLA removes the addition of 0, by which -0.0 would become +0.0.
@@ -157,12 +157,12 @@ def _small_arctanh(x: jax.Array) -> jax.Array:
 
 def _log1p(x: jax.Array) -> jax.Array:
     """Returns `log(1 + x)` of float64, of which JAX 0.10 loses up to a digit and a half."""
-    above, small = 1 + x, jnp.abs(x) < 0.4
-    inner = jnp.where(small, x, 0.0)
+    x_plus_1, is_small = 1 + x, jnp.abs(x) < 0.4
+    inner = jnp.where(is_small, x, 0.0)
     # The last term is what rounding took from `1 + x`.
-    outer = jnp.log(above) + (x - (above - 1)) / jnp.where(above == 0, 1, above)
-    outer = jnp.where(jnp.isfinite(above) & (above > 0), outer, jnp.log1p(x))
-    return jnp.where(small, 2 * _small_arctanh(inner / (2 + inner)), outer)
+    outer = jnp.log(x_plus_1) + (x - (x_plus_1 - 1)) / jnp.where(x_plus_1 == 0, 1, x_plus_1)
+    outer = jnp.where(jnp.isfinite(x_plus_1) & (x_plus_1 > 0), outer, jnp.log1p(x))
+    return jnp.where(is_small, 2 * _small_arctanh(inner / (2 + inner)), outer)
 
 
 _double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
@@ -172,8 +172,8 @@ def _arctanh(x: jax.Array) -> jax.Array:
     if x.dtype != jnp.float64:
         return jnp.arctanh(x)
     size = jnp.abs(x)
-    inside = jnp.where(size < 1, size, 0.5)
-    outer = jnp.where(size < 1, jnp.copysign(_log1p(2 * inside / (1 - inside)) / 2, x), jnp.arctanh(x))
+    inside_size = jnp.where(size < 1, size, 0.5)
+    outer = jnp.where(size < 1, jnp.copysign(_log1p(2 * inside_size / (1 - inside_size)) / 2, x), jnp.arctanh(x))
     return jnp.where(size < 0.25, _small_arctanh(jnp.where(size < 0.25, x, 0.0)), outer)
 
 
@@ -190,8 +190,8 @@ def _exp2(x: jax.Array) -> jax.Array:
 
 
 def _slope_of_i0(x: jax.Array, y: jax.Array) -> jax.Array:
-    wide_x = x.astype(jnp.float64)
-    return elementary.i0_slope(jnp, wide_x, y.astype(jnp.float64)).astype(x.dtype)
+    x_float64 = x.astype(jnp.float64)
+    return elementary.i0_slope(jnp, x_float64, y.astype(jnp.float64)).astype(x.dtype)
 
 
 def _arctanh_of_any(x: jax.Array) -> jax.Array:

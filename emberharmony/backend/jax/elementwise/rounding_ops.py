@@ -23,8 +23,8 @@ def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
     outward = (x2 > x1) == (x1 > 0)
     bits = lax.bitcast_convert_type(x1, kind) + jnp.where(outward, 1, -1).astype(kind)
     stepped = lax.bitcast_convert_type(bits, x1.dtype)
-    least = lax.bitcast_convert_type(jnp.ones((), kind), x1.dtype)
-    result = jnp.where(x1 == 0, jnp.where(x2 > 0, least, -least), stepped)
+    smallest_value = lax.bitcast_convert_type(jnp.ones((), kind), x1.dtype)
+    result = jnp.where(x1 == 0, jnp.where(x2 > 0, smallest_value, -smallest_value), stepped)
     return jnp.where(x1 == x2, x2, jnp.where(jnp.isnan(x1) | jnp.isnan(x2), jnp.nan, result))
 
 
@@ -49,16 +49,16 @@ def _by_scale(x: jax.Array, decimals: int, bound: float) -> jax.Array:
 
 @program()
 def _ldexp(x: jax.Array, exponent: jax.Array) -> jax.Array:
-    reach = _REACH[x.dtype.name]
+    largest_exponent = _REACH[x.dtype.name]
     # 2 ** exponent alone may overflow where the product does not, so multiply in three steps.
     if exponent.dtype == np.uint64:
-        exponent = jnp.minimum(exponent, 3 * reach)
-    rest = jnp.clip(exponent.astype(np.int64), -3 * reach, 3 * reach)
+        exponent = jnp.minimum(exponent, 3 * largest_exponent)
+    remaining_shift = jnp.clip(exponent.astype(np.int64), -3 * largest_exponent, 3 * largest_exponent)
     for _ in range(3):
-        step = jnp.clip(rest, -reach, reach)
+        step = jnp.clip(remaining_shift, -largest_exponent, largest_exponent)
         # The bits of a power of two in float64; `jnp.exp2` is not exact in half precision.
         power = lax.bitcast_convert_type((step + 1023) << 52, np.float64)
-        x, rest = x * power.astype(x.dtype), rest - step
+        x, remaining_shift = x * power.astype(x.dtype), remaining_shift - step
     return x
 
 
@@ -67,10 +67,13 @@ def _replace_nonfinite(x: jax.Array, nan: float, posinf: float | None, neginf: f
     if is_complex(x):
         return lax.complex(*(_replace_nonfinite(part, nan, posinf, neginf) for part in (x.real, x.imag)))
     limits = jnp.finfo(x.dtype)
-    above, below = (limits.max if posinf is None else posinf), (limits.min if neginf is None else neginf)
+    positive_replacement, negative_replacement = (
+        (limits.max if posinf is None else posinf),
+        (limits.min if neginf is None else neginf),
+    )
     x = jnp.where(jnp.isnan(x), jnp.asarray(nan, x.dtype), x)
-    x = jnp.where(jnp.isposinf(x), jnp.asarray(above, x.dtype), x)
-    return jnp.where(jnp.isneginf(x), jnp.asarray(below, x.dtype), x)
+    x = jnp.where(jnp.isposinf(x), jnp.asarray(positive_replacement, x.dtype), x)
+    return jnp.where(jnp.isneginf(x), jnp.asarray(negative_replacement, x.dtype), x)
 
 
 # The derivative of JAX 0.10 at 0 is that of the absolute value from the right.

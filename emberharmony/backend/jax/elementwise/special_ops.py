@@ -52,16 +52,19 @@ _ON_JAX, _ON_HOST = _namespaces(jnp), _namespaces(np)
 
 def _compute_wide(function: Callable[..., Any], library: Any, spaces: Any, *tensors: Any) -> Any:
     """Returns a function of `backend.shared`, computed in float64 by a library."""
-    wide_x = library.broadcast_arrays(*(x.astype(np.float64) for x in tensors))
-    return function(spaces[tensors[0].dtype.itemsize == 8], *wide_x).astype(tensors[0].dtype)
+    widened = library.broadcast_arrays(*(x.astype(np.float64) for x in tensors))
+    return function(spaces[tensors[0].dtype.itemsize == 8], *widened).astype(tensors[0].dtype)
 
 
 def _op(name: str) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
-    shared = function(name)
+    shared_function = function(name)
     slopes = partials(name, lambda: _DERIVED, jnp.full_like)
     return partial(
-        _call_smooth, name, shared, jax.jit(elementwise(partial(_compute_wide, shared, jnp, _ON_JAX), *slopes))
+        _call_smooth,
+        name,
+        shared_function,
+        jax.jit(elementwise(partial(_compute_wide, shared_function, jnp, _ON_JAX), *slopes)),
     )
 
 

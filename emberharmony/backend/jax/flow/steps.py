@@ -39,8 +39,8 @@ def _vector(tensors: Sequence[jax.Array]) -> jax.Array:
 @program("shapes")
 def _tensors_of_vector(vector: jax.Array, start: int, shapes: tuple[tuple[int, ...], ...]) -> list[jax.Array]:
     ends = [*accumulate(map(math.prod, shapes))]
-    whole = lax.dynamic_slice(vector, (start,), (ends[-1],))
-    return [whole[end - math.prod(shape) : end].reshape(shape) for shape, end in zip(shapes, ends, strict=True)]
+    group_vector = lax.dynamic_slice(vector, (start,), (ends[-1],))
+    return [group_vector[end - math.prod(shape) : end].reshape(shape) for shape, end in zip(shapes, ends, strict=True)]
 
 
 class JAXSteps(Steps):

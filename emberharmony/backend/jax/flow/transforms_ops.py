@@ -94,13 +94,15 @@ class JAXTransformsOps:
         if _by_tape(primals):
             return self.transpose_pullback(fn, primals)
 
-        def push(tangents: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
+        def push_tangents(tangents: Tensors) -> tuple[list[jax.Array], list[jax.Array]]:
             jax_tangents = tuple(
                 t if kind_of(x) in _INEXACT else np.zeros(x.shape, jax.dtypes.float0)
                 for x, t in zip(primals, tangents, strict=True)
             )
             try:
-                outputs, pushed = jax.jvp(lambda *leaves: tuple(as_native(fn(*leaves))), tuple(primals), jax_tangents)
+                outputs, pushed_tangents = jax.jvp(
+                    lambda *leaves: tuple(as_native(fn(*leaves))), tuple(primals), jax_tangents
+                )
             except Exception as error:
                 if not has_message(error, (TypeError, NotImplementedError), _NO_FORWARD):
                     raise
@@ -109,10 +111,11 @@ class JAXTransformsOps:
                 )
                 return outputs_and_tangents
             return list(outputs), [
-                t if kind_of(y) in _INEXACT else jnp.zeros_like(y) for y, t in zip(outputs, pushed, strict=True)
+                t if kind_of(y) in _INEXACT else jnp.zeros_like(y)
+                for y, t in zip(outputs, pushed_tangents, strict=True)
             ]
 
-        return push
+        return push_tangents
 
     def map_slices(
         self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
@@ -176,7 +179,7 @@ def _link(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[
     """
     function: Any = jax.custom_vjp(lambda primals, outputs: outputs)
 
-    def push(primals: list[jax.Array], outputs: list[jax.Array]) -> Any:
+    def push_tangents(primals: list[jax.Array], outputs: list[jax.Array]) -> Any:
         # Where derivatives are nested, the outer ones go through the outputs as well.
         return function(primals, outputs), (primals, outputs)
 
@@ -193,5 +196,5 @@ def _link(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[
         ]
         return gradients, None
 
-    function.defvjp(push, pull)
+    function.defvjp(push_tangents, pull)
     return list(function(primals, outputs))

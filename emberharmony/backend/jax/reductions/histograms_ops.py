@@ -45,7 +45,9 @@ class JAXHistogramsOps:
         steps = of_host(edges(low, high, bins, range).astype(x.dtype))
         counts, _ = np.histogram(host_array, np.asarray(widen(steps)))
         if range is None and host_array.size and is_traced(x):
-            share = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)
-            moved = self.min(x) * (1 - share) + self.max(x) * share
-            steps = steps + (moved - lax.stop_gradient(moved))  # adds 0, which carries the derivative of the edges
+            unit_edges = of_host(np.linspace(0.0, 1.0, bins + 1), x.dtype)
+            range_edges = self.min(x) * (1 - unit_edges) + self.max(x) * unit_edges
+            steps = steps + (
+                range_edges - lax.stop_gradient(range_edges)
+            )  # adds 0, which carries the derivative of the edges
         return of_host(counts), steps

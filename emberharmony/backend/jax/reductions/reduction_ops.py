@@ -34,11 +34,11 @@ def _mean(x: jax.Array, axis: Any = None, keepdims: bool = False) -> jax.Array:
 def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any) -> jax.Array:
     if is_complex(x):
         return _variance(x.real, axes, keepdims, freedom) + _variance(x.imag, axes, keepdims, freedom)
-    wide_x = x.astype(jnp.float64) if x.size else widen(x)
+    widened_x = x.astype(jnp.float64) if x.size else widen(x)
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-    centred = wide_x - jnp.sum(wide_x, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else wide_x
+    centred = widened_x - jnp.sum(widened_x, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else widened_x
     divisor = jnp.where(freedom > 0, freedom, jnp.nan)
-    return jnp.sum(centred * centred, axes, keepdims=keepdims) / divisor.astype(wide_x.dtype)
+    return jnp.sum(centred * centred, axes, keepdims=keepdims) / divisor.astype(widened_x.dtype)
 
 
 def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
@@ -53,8 +53,8 @@ def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
 @program("dtype")
 def _standard_deviation(variance: jax.Array, dtype: Any) -> jax.Array:
     # The derivative of the square root is infinite at 0, which would make the gradient NaN.
-    none = variance == 0
-    return jnp.where(none, variance, jnp.sqrt(jnp.where(none, 1, variance))).astype(dtype)
+    is_constant = variance == 0
+    return jnp.where(is_constant, variance, jnp.sqrt(jnp.where(is_constant, 1, variance))).astype(dtype)
 
 
 def _real_dtype(x: jax.Array) -> Any:
@@ -63,14 +63,16 @@ def _real_dtype(x: jax.Array) -> Any:
 
 @program("axes", "keepdims")
 def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
-    wide_x = widen(x)
+    widened_x = widen(x)
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
-    top = jnp.max(lax.stop_gradient(wide_x), axes, keepdims=True, initial=-jnp.inf)
+    top = jnp.max(lax.stop_gradient(widened_x), axes, keepdims=True, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(top), top, 0)
-    total = jnp.sum(adding(jnp.exp(wide_x - shift), _count(x, axes)), axes, keepdims=True)
+    total = jnp.sum(adding(jnp.exp(widened_x - shift), _count(x, axes)), axes, keepdims=True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
-    none = total == 0
-    total = jnp.where(none, -jnp.inf, jnp.log(jnp.where(none, 1, total))).astype(wide_x.dtype) + shift
+    is_empty_sum = total == 0
+    total = (
+        jnp.where(is_empty_sum, -jnp.inf, jnp.log(jnp.where(is_empty_sum, 1, total))).astype(widened_x.dtype) + shift
+    )
     return (total if keepdims else jnp.squeeze(total, axes)).astype(x.dtype)
 
 

@@ -78,5 +78,5 @@ class JAXSortingOps(WithUnique):
     def isin(x1: jax.Array, x2: jax.Array, assume_unique: bool = False, *, invert: bool = False) -> jax.Array:
         a, b = promotion.common(x1, x2)
         # JAX compares all pairs by default, which for sets of 100,000 takes minutes.
-        many = a.size * b.size > _PAIRS and not jnp.iscomplexobj(a)
-        return jnp.isin(a, b, invert=bool(invert), method="binary_search" if many else "compare_all")
+        has_many_pairs = a.size * b.size > _PAIRS and not jnp.iscomplexobj(a)
+        return jnp.isin(a, b, invert=bool(invert), method="binary_search" if has_many_pairs else "compare_all")

@@ -60,8 +60,8 @@ def smooth(
         pull: its reverse mode, if it is not to be derived from the differential.
         read: whether `function` reads its arguments on the host.
     """
-    derived = with_own_derivatives(function, differential, pull, read)
-    return lambda *tensors: derived(*tensors) if all(x.size for x in tensors) else function(*tensors)
+    smooth_function = with_own_derivatives(function, differential, pull, read)
+    return lambda *tensors: smooth_function(*tensors) if all(x.size for x in tensors) else function(*tensors)
 
 
 def _times_inverse(x: mx.array, r: mx.array) -> mx.array:
@@ -126,15 +126,15 @@ def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False
         unit: whether the diagonal is 1, and `half` leaves it out.
     """
 
-    def whole(xp: Any, x: Any) -> Any:
+    def full_inverse(xp: Any, x: Any) -> Any:
         part = half(xp, x)
         return part + xp.eye(part.shape[-1], dtype=x.dtype) if unit else part
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (-(outputs[0] @ half(mx, tangents[0]) @ outputs[0]),)
 
-    lazy = smooth(lambda x: mx.linalg.tri_inv(whole(mx, x), upper, stream=mx.cpu), push_tangents)
-    complexes = lapack_function(lambda x: np.linalg.inv(whole(np, x)), push_tangents)
+    lazy = smooth(lambda x: mx.linalg.tri_inv(full_inverse(mx, x), upper, stream=mx.cpu), push_tangents)
+    complexes = lapack_function(lambda x: np.linalg.inv(full_inverse(np, x)), push_tangents)
     return lambda x: complexes(x) if is_complex(x) else lazy(x)
 
 
@@ -162,10 +162,12 @@ def _lazy_adjugate(x: mx.array) -> mx.array:
 def _adjugate_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     # This divides by the determinant, so the second derivative of the determinant is not finite for singular matrices.
     (cofactors,) = outputs
-    moved = cofactors @ tangents[0]
-    grown = mx.sum(_RULES.diagonal(moved), -1)[..., None, None] * cofactors - moved @ cofactors
+    cofactor_products = cofactors @ tangents[0]
+    adjugate_tangent = (
+        mx.sum(_RULES.diagonal(cofactor_products), -1)[..., None, None] * cofactors - cofactor_products @ cofactors
+    )
     determinant = _trace_of_product(cofactors, primals[0]) / cofactors.shape[-1]
-    return (grown / determinant[..., None, None],)
+    return (adjugate_tangent / determinant[..., None, None],)
 
 
 _hosted_adjugate, _real_adjugate = (
@@ -319,9 +321,9 @@ def _lu_moved(packed: mx.array, tangent: mx.array) -> Arrays:
     lower_moved, upper_moved = lower @ mx.tril(inner, -1), mx.triu(inner) @ upper
     result = lower_moved + upper_moved
     if packed.shape[-1] > k:
-        beside = left @ (tangent[..., k:] - lower_moved @ packed[..., k:])
-        result = mx.concatenate([result, beside], -1)
+        right_tangent = left @ (tangent[..., k:] - lower_moved @ packed[..., k:])
+        result = mx.concatenate([result, right_tangent], -1)
     if packed.shape[-2] > k:
-        under = (tangent[..., k:, :] - packed[..., k:, :] @ upper_moved) @ right
-        result = mx.concatenate([result, under], -2)
+        lower_tangent = (tangent[..., k:, :] - packed[..., k:, :] @ upper_moved) @ right
+        result = mx.concatenate([result, lower_tangent], -2)
     return (result,)

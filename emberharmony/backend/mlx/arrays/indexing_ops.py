@@ -97,26 +97,26 @@ class MLXIndexingOps:
     def get_item(x: mx.array, key: Any) -> mx.array:
         if is_plain(key, x.shape):
             return x[key]
-        new: list[Any] = []
-        added = 0
+        native_key: list[Any] = []
+        added_axes = 0
         if checking():
             key = tuple(_seen_part(part) for part in key) if isinstance(key, tuple) else _seen_part(key)
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, bool) or (mask and part.ndim == 0):
                 # As in NumPy, True or False adds an axis of length 1 or 0.
-                x = mx.expand_dims(x, axis + added)
-                added += 1
-                new.append(mx.zeros(int(bool(part)), mx.int32))
+                x = mx.expand_dims(x, axis + added_axes)
+                added_axes += 1
+                native_key.append(mx.zeros(int(bool(part)), mx.int32))
             elif mask:
                 # MLX 0.32 does not index by masks, so find the positions of their True elements on the host.
-                new += [of_host(column) for column in np.nonzero(np.asarray(part))]
+                native_key += [of_host(column) for column in np.nonzero(np.asarray(part))]
             elif isinstance(part, slice):
-                new.append(slice_within(part, x.shape[axis + added]))
+                native_key.append(slice_within(part, x.shape[axis + added_axes]))
             elif isinstance(part, mx.array):
-                new.append(integers(part))
+                native_key.append(integers(part))
             else:
-                new.append(of_host(part) if hasattr(part, "shape") else part)
-        return fitting(x[tuple(new)])
+                native_key.append(of_host(part) if hasattr(part, "shape") else part)
+        return fitting(x[tuple(native_key)])
 
     @staticmethod
     def nonzero(x: mx.array) -> tuple[mx.array, ...]:
@@ -175,11 +175,11 @@ class MLXIndexingOps:
         if not isinstance(indices, mx.array):
             return tuple(of_host(column) for column in unravel(host_indices(indices), shape))
         # Indices in a tensor stay unread and unchecked, which keeps them lazy.
-        shape, rest = as_shape(shape), integers(indices).astype(mx.int64)
+        shape, remaining_indices = as_shape(shape), integers(indices).astype(mx.int64)
         columns: list[mx.array] = []
         for length in reversed(shape):
-            columns.append(rest % max(length, 1))
-            rest = rest // max(length, 1)
+            columns.append(remaining_indices % max(length, 1))
+            remaining_indices = remaining_indices // max(length, 1)
         return tuple(reversed(columns))
 
     @staticmethod

@@ -60,8 +60,8 @@ def assign_at(x: mx.array, key: Any, new: mx.array) -> mx.array:
         return (native(*tangents),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        written = cotangents[0][key]
-        return native(cotangents[0], mx.zeros_like(written)), written
+        written_cotangent = cotangents[0][key]
+        return native(cotangents[0], mx.zeros_like(written_cotangent)), written_cotangent
 
     if op_globals.untransformed:
         return native(x, new)
@@ -82,15 +82,18 @@ def _extreme(native: Written) -> Written:
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         rows, places, updates = primals[0], mx.stop_gradient(primals[1]), primals[2]
-        before, new = (rows == outputs[0]).astype(rows.dtype), (updates == outputs[0][places]).astype(rows.dtype)
-        count = mx.maximum(_add_rows(before, places, new), 1)
-        return (_add_rows(before * tangents[0], places, new * tangents[2]) / count,)
+        is_row_result, is_update_result = (
+            (rows == outputs[0]).astype(rows.dtype),
+            (updates == outputs[0][places]).astype(rows.dtype),
+        )
+        count = mx.maximum(_add_rows(is_row_result, places, is_update_result), 1)
+        return (_add_rows(is_row_result * tangents[0], places, is_update_result * tangents[2]) / count,)
 
     # The places are an argument, and not closed over, so that vmap can map over them.
-    derived = with_own_derivatives(native, push_tangents)
+    native_with_rule = with_own_derivatives(native, push_tangents)
 
     def extremes(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
-        result: mx.array = derived(rows, at, updates)
+        result: mx.array = native_with_rule(rows, at, updates)
         if not mx.issubdtype(rows.dtype, mx.floating):
             return result
         nan = mx.isnan(rows).at[at].maximum(mx.isnan(updates))
@@ -117,13 +120,13 @@ def _multiply_rows(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
         return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[at] * others
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        whole, others = slopes(*primals)
-        return (_add_rows(tangents[0] * whole, mx.stop_gradient(primals[1]), tangents[2] * others),)
+        row_slopes, others = slopes(*primals)
+        return (_add_rows(tangents[0] * row_slopes, mx.stop_gradient(primals[1]), tangents[2] * others),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        whole, others = (mx.conj(slope) for slope in slopes(*primals))  # MLX's cotangents are those of conjugates
+        row_slopes, others = (mx.conj(slope) for slope in slopes(*primals))  # MLX's cotangents are those of conjugates
         places = primals[1]
-        return cotangents[0] * whole, mx.zeros_like(places), cotangents[0][mx.stop_gradient(places)] * others
+        return cotangents[0] * row_slopes, mx.zeros_like(places), cotangents[0][mx.stop_gradient(places)] * others
 
     def multiply_natively(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
         return rows.at[at].multiply(updates)
@@ -220,21 +223,23 @@ def _copy_from_either(rows: mx.array, at: mx.array, updates: mx.array) -> mx.arr
 
     An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
     """
-    count, new = rows.shape[0], at.size
-    sources = mx.put_along_axis(mx.arange(count + 1), at.reshape(-1), mx.arange(count, count + new), 0)
-    both = mx.concatenate([rows, updates.reshape(new, *rows.shape[1:])])
-    return mx.take(fitting(both), sources[:count], 0)
+    count, update_count = rows.shape[0], at.size
+    sources = mx.put_along_axis(mx.arange(count + 1), at.reshape(-1), mx.arange(count, count + update_count), 0)
+    rows_and_updates = mx.concatenate([rows, updates.reshape(update_count, *rows.shape[1:])])
+    return mx.take(fitting(rows_and_updates), sources[:count], 0)
 
 
 def _with_more(rows: mx.array) -> mx.array:
     """Returns rows with one more or several, whose content does not matter."""
     count = rows.shape[0]
-    most = max(_GROUP * count // rows.size, 1)
-    joined = min(count & -count, 1 << most.bit_length() - 1)  # a power of two that divides the number of rows
-    if rows.size < LARGE or joined * rows.size < _WIDE * count or not op_globals.untransformed:
+    group_count = max(_GROUP * count // rows.size, 1)
+    joined_rows = min(
+        count & -count, 1 << group_count.bit_length() - 1
+    )  # a power of two that divides the number of rows
+    if rows.size < LARGE or joined_rows * rows.size < _WIDE * count or not op_globals.untransformed:
         return mx.pad(rows, [(0, 1), *((0, 0),) * (rows.ndim - 1)])
-    more: mx.array = _row_padder(joined)(rows)
-    return more
+    padded_rows: mx.array = _row_padder(joined_rows)(rows)
+    return padded_rows
 
 
 @functools.cache
@@ -310,10 +315,10 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
     """
     if len(lengths) == 1:
         return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)
-    places, outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
+    places, is_outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
         column = integers(indices)[..., axis].astype(mx.int64)
         column = mx.where(column < 0, column + length, column)
-        outside = mx.logical_or(outside, (column < 0) | (column >= length))
+        is_outside = mx.logical_or(is_outside, (column < 0) | (column >= length))
         places = places * length + column
-    return mx.where(outside, math.prod(lengths), places)
+    return mx.where(is_outside, math.prod(lengths), places)

@@ -52,15 +52,15 @@ def _infer_shape(size: int, shape: Any) -> tuple[int, ...]:
     for n in shape:
         if n.__class__ is bool:
             as_length(n)  # raises
-    least = min(shape, default=0)
-    if least >= 0:
+    least_length = min(shape, default=0)
+    if least_length >= 0:
         return shape
-    rest = -math.prod(shape)
-    if least < -1 or shape.count(-1) > 1 or rest == 0:
+    known_size = -math.prod(shape)
+    if least_length < -1 or shape.count(-1) > 1 or known_size == 0:
         raise ShapeError(f"a tensor of {size} elements cannot be reshaped to {shape}")
-    if size % rest:
-        raise ShapeError(f"the {size} elements are no multiple of the {rest} of the other axes of {shape}")
-    return tuple(size // rest if n == -1 else n for n in shape)
+    if size % known_size:
+        raise ShapeError(f"the {size} elements are no multiple of the {known_size} of the other axes of {shape}")
+    return tuple(size // known_size if n == -1 else n for n in shape)
 
 
 def _with_zeros(x: mx.array, width: int, *_usual: Any) -> mx.array:
@@ -179,8 +179,8 @@ class MLXShapeOps:
             return mx.roll(x, shift % x.shape[axis], axis)
         axes = tuple(nonnegative_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
         shifts, axes = shifts_of(shift, axes)
-        short = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
-        return mx.roll(x, short, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
+        short_shifts = tuple(n % x.shape[a] for n, a in zip(shifts, axes, strict=True))
+        return mx.roll(x, short_shifts, axes)  # type: ignore[arg-type]  # MLX's stub allows tuples of length 1 only
 
     @fast(
         _with_zeros, "{1}.__class__ is int and {1} > -1 and {2}.__class__ is str and {2} == 'constant' and {3} is None"

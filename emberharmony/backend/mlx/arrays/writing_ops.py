@@ -34,10 +34,10 @@ class MLXWritingOps:
         if not is_plain(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
             composite: mx.array = self.composed("set_item")(x, key, value, mode)
             return composite
-        old, new = checked_pair(self, promotion, x, key, value, mode)
-        if not old.size:
+        old_value, new_value = checked_pair(self, promotion, x, key, value, mode)
+        if not old_value.size:
             return mx.array(x)
-        return assign_at(x, key, new if mode == "set" else combine(self, mode, old, new))
+        return assign_at(x, key, new_value if mode == "set" else combine(self, mode, old_value, new_value))
 
     def put_along_axis(
         self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
@@ -57,8 +57,10 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
     """Returns `x` written at the indices of a tensor along the first axis; None if the composite must write it."""
     if mode not in MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
         return None
-    new = _value_to_write(backend, x, value, (*key.shape, *x.shape[1:]), mode)
-    return None if new is None else write_rows(x, past_the_end(key, x.shape[0]), new, _REDUCTIONS[mode], True)
+    new_value = _value_to_write(backend, x, value, (*key.shape, *x.shape[1:]), mode)
+    return (
+        None if new_value is None else write_rows(x, past_the_end(key, x.shape[0]), new_value, _REDUCTIONS[mode], True)
+    )
 
 
 def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
@@ -69,15 +71,15 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     shape, full_shape = x.shape, indices.shape
     if full_shape[:axis] != shape[:axis] or full_shape[axis + 1 :] != shape[axis + 1 :]:
         return None
-    new, length = _value_to_write(backend, x, values, full_shape, mode), shape[axis]
-    if new is None:
+    new_value, length = _value_to_write(backend, x, values, full_shape, mode), shape[axis]
+    if new_value is None:
         return None
-    new = new if new.shape == full_shape else mx.broadcast_to(new, full_shape)
+    new_value = new_value if new_value.shape == full_shape else mx.broadcast_to(new_value, full_shape)
     places = past_the_end(indices, length)
     if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
         widths = [(0, 0)] * x.ndim
         widths[axis] = (0, 1)
-        return mx.put_along_axis(mx.pad(x, widths), places, new, axis)[(*(slice(None),) * axis, slice(length))]
+        return mx.put_along_axis(mx.pad(x, widths), places, new_value, axis)[(*(slice(None),) * axis, slice(length))]
     # Written as a vector, `x` needs one more element in all, and not one for each position on the other axes.
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     places = places.reshape(outer, -1, inner)
@@ -86,7 +88,7 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     place = mx.where(
         places < length, (places if inner == 1 else places * inner) + start, mx.array(x.size, places.dtype)
     )
-    return write_rows(x.reshape(-1), place.reshape(-1), new.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
+    return write_rows(x.reshape(-1), place.reshape(-1), new_value.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
 
 
 def _value_to_write(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...], mode: str) -> mx.array | None:
@@ -94,11 +96,11 @@ def _value_to_write(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...
 
     It is None if the value does not broadcast to the shape `whole`.
     """
-    new = value_like(backend, promotion, value, x)
-    if new.shape != whole:
-        if not suits(new.shape, whole):
+    new_value = value_like(backend, promotion, value, x)
+    if new_value.shape != whole:
+        if not suits(new_value.shape, whole):
             return None
-        new = new.reshape(new.shape[max(new.ndim - len(whole), 0) :])
+        new_value = new_value.reshape(new_value.shape[max(new_value.ndim - len(whole), 0) :])
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
-    return new
+    return new_value

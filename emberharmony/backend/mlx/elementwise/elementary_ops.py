@@ -76,9 +76,13 @@ def cos_of_double(x: mx.array) -> mx.array:
     """Returns the cosine of a float64 tensor, without derivatives of its own."""
     # Where the cosine is small, only the tangent of the whole angle has all digits. The tangent of half the angle
     # decides the sign.
-    half, whole = mx.tan(x / 2), mx.tan(x)
-    size = 1 / mx.sqrt(1 + whole * whole)
-    negative = mx.where(mx.abs(half) > 2, True, (mx.abs(half) > 0.5) & ((half < 0) != (whole < 0)))
+    tangent_of_half, tangent_of_x = mx.tan(x / 2), mx.tan(x)
+    size = 1 / mx.sqrt(1 + tangent_of_x * tangent_of_x)
+    negative = mx.where(
+        mx.abs(tangent_of_half) > 2,
+        True,
+        (mx.abs(tangent_of_half) > 0.5) & ((tangent_of_half < 0) != (tangent_of_x < 0)),
+    )
     return mx.where(negative, -size, size)
 
 
@@ -130,8 +134,8 @@ def _special(function: Callable[..., mx.array]) -> Unary:
 
     def call_in_wide(x: mx.array) -> mx.array:
         wide_dtype = mx.float64 if on_cpu() else mx.float32
-        narrow = _XP if wide_dtype == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
-        return function(narrow, x.astype(wide_dtype)).astype(x.dtype)
+        namespace = _XP if wide_dtype == mx.float64 else types.SimpleNamespace(**(vars(_XP) | {"exp": mx.exp}))
+        return function(namespace, x.astype(wide_dtype)).astype(x.dtype)
 
     return call_in_wide
 
@@ -153,8 +157,8 @@ def _log_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
 
 def _log2_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
     large = mx.maximum(x1, x2)
-    grown = mx.log1p(mx.power(mx.array(2, x1.dtype), -mx.abs(x1 - x2))) * mx.array(1 / math.log(2), x1.dtype)
-    return mx.where(mx.isfinite(large), large + grown, large)
+    log2_of_ratio = mx.log1p(mx.power(mx.array(2, x1.dtype), -mx.abs(x1 - x2))) * mx.array(1 / math.log(2), x1.dtype)
+    return mx.where(mx.isfinite(large), large + log2_of_ratio, large)
 
 
 def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Callable[..., mx.array]:
@@ -165,11 +169,11 @@ def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Calla
         power: the power whose logarithm it is, such as `mx.exp`.
     """
 
-    def share(x: mx.array, y: mx.array) -> mx.array:
+    def exponential_share(x: mx.array, y: mx.array) -> mx.array:
         finite = mx.isfinite(y)
         return mx.where(finite, power(mx.where(finite, x - y, mx.zeros_like(y))), (x == y).astype(y.dtype))
 
-    smooth = elementwise(function, lambda a, b, y: share(a, y), lambda a, b, y: share(b, y))
+    smooth = elementwise(function, lambda a, b, y: exponential_share(a, y), lambda a, b, y: exponential_share(b, y))
 
     def call_in_single(x1: mx.array, x2: mx.array) -> mx.array:
         # Half precision would lose digits in between.
@@ -199,12 +203,15 @@ def _expm1(x: mx.array) -> mx.array:
     # mx.expm1 (MLX 0.32) does not support complex numbers.
     real, imag = mx.real(x), mx.imag(x)
     half = mx.sin(imag / 2)
-    above, power, finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
+    expm1_of_real, power, finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
     # + 0.0 turns a real part of -0.0 into +0.0, which is that of exp(x) - 1.
-    near = above * mx.cos(imag) - 2 * half * half + 0.0, (above + 1) * mx.where(imag == 0, imag, mx.sin(imag))
+    real_part = (
+        expm1_of_real * mx.cos(imag) - 2 * half * half + 0.0,
+        (expm1_of_real + 1) * mx.where(imag == 0, imag, mx.sin(imag)),
+    )
     # Infinities and NaN follow the rules of the exponential.
     far_value = mx.real(power) - 1, mx.imag(power)
-    return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(near, far_value, strict=True)], axis=-1))
+    return paired(mx.stack([mx.where(finite, a, b) for a, b in zip(real_part, far_value, strict=True)], axis=-1))
 
 
 _erf_single = _with_derivative(

@@ -40,8 +40,8 @@ def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
     bits = _BITS[x1.dtype.size]
     outward = (x2 > x1) == (x1 > 0)
     stepped = (x1.view(bits) + mx.where(outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
-    least = mx.array(1, bits).view(x1.dtype)
-    result = mx.where(x1 == 0, mx.where(x2 > 0, least, -least), stepped)
+    smallest_value = mx.array(1, bits).view(x1.dtype)
+    result = mx.where(x1 == 0, mx.where(x2 > 0, smallest_value, -smallest_value), stepped)
     return mx.where(
         x1 == x2, x2, mx.where(mx.logical_or(mx.isnan(x1), mx.isnan(x2)), mx.array(mx.nan, x1.dtype), result)
     )
@@ -100,12 +100,14 @@ class MLXRoundingOps(Decimals):
         promotion.refuse(x2, ("float", "complex"))
         x = promotion.floats(x1)
         promotion.refuse(x, ("complex",))
-        reach = _REACH[x.dtype]
+        largest_exponent = _REACH[x.dtype]
         # 2 ** x2 alone may overflow where the product does not, so multiply in three steps. Limit an exponent too large
         # for int64 first, because a cast would change its sign.
-        largest_shift = mx.array(min(3 * reach, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype)
-        rest = mx.maximum(mx.minimum(x2, largest_shift).astype(mx.int64), -3 * reach)
+        largest_shift = mx.array(
+            min(3 * largest_exponent, mx.iinfo(x2.dtype).max if x2.dtype != mx.bool_ else 1), x2.dtype
+        )
+        remaining_shift = mx.maximum(mx.minimum(x2, largest_shift).astype(mx.int64), -3 * largest_exponent)
         for _ in range(3):
-            step = mx.clip(rest, -reach, reach)
-            x, rest = x * mx.power(mx.array(2, x.dtype), step.astype(x.dtype)), rest - step
+            step = mx.clip(remaining_shift, -largest_exponent, largest_exponent)
+            x, remaining_shift = x * mx.power(mx.array(2, x.dtype), step.astype(x.dtype)), remaining_shift - step
         return x

@@ -48,14 +48,14 @@ def _namespace(dtype: mx.Dtype) -> tuple[types.SimpleNamespace, mx.Dtype]:
 
 def _op(name: str) -> Callable[..., mx.array]:
     """Returns an op that computes a function of `backend.shared` in float64 on the CPU, else in float32."""
-    shared = function(name)
+    shared_function = function(name)
 
     def compute(*tensors: mx.array) -> mx.array:
         if COMPILING.traced and on_cpu():
             # MLX 0.32 compiles C++ for each few of the hundred operators, half a second for each, and saves no time.
             raise UncompiledError(f"{name} runs uncompiled on a CPU")
-        xp, wide = _namespace(tensors[0].dtype)
-        result = shared(xp, *mx.broadcast_arrays(*(x.astype(wide) for x in tensors)))
+        xp, wide_dtype = _namespace(tensors[0].dtype)
+        result = shared_function(xp, *mx.broadcast_arrays(*(x.astype(wide_dtype) for x in tensors)))
         return result.astype(tensors[0].dtype)
 
     return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: DERIVED, _full_like)))

@@ -106,10 +106,10 @@ class MLXSteps(Steps):
         tensors = [*chain.from_iterable(columns)]
         looks, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
 
-        def holds(*others: mx.array) -> bool:
+        def is_alike(*others: mx.array) -> bool:
             return {*map(type, others)} == kinds and list(map(_LOOKS, others)) == looks
 
-        return Likeness(holds, kinds == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
+        return Likeness(is_alike, kinds == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
 
     def evaluate(self, tensors: list[mx.array]) -> None:
         """Computes tensors, and the loss that the last `ops.backward` has left."""

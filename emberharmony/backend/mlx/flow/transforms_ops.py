@@ -94,13 +94,13 @@ class MLXTransformsOps:
                         pull_back(_some_outputs(fn, list(cotangents_by_place)), tensors[:count], tensors[count:])
                     )
 
-            def later(run: Callable[[], Pair]) -> Pair:
+            def pull_later(run: Callable[[], Pair]) -> Pair:
                 with draws.later_run():
                     return run()
 
             run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
             unread = functools.partial(_call_without_values, natively, tensors)
-            return _attempt(lambda: later(run), lambda: later(unread), tensors)[1]
+            return _attempt(lambda: pull_later(run), lambda: pull_later(unread), tensors)[1]
 
         return outputs, pull
 
@@ -135,25 +135,27 @@ class MLXTransformsOps:
         if _by_tape(primals):
             return self.transpose_pullback(fn, primals)
 
-        def push(tangents: Tensors) -> Pair:
+        def push_tangents(tangents: Tensors) -> Pair:
             def natively(*tensors: mx.array) -> Pair:
                 primals, tangents = tensors[: len(tensors) // 2], tensors[len(tensors) // 2 :]
                 try:
                     with Transforming():
-                        outputs, pushed = mx.jvp(lambda *leaves: run_watched(fn, leaves), list(primals), list(tangents))
+                        outputs, pushed_tangents = mx.jvp(
+                            lambda *leaves: run_watched(fn, leaves), list(primals), list(tangents)
+                        )
                 except Exception as error:
                     if not self.cannot_transform(error):
                         raise
                     outputs_and_tangents: Pair = self.transpose_pullback(fn, primals)(tangents)
                     return outputs_and_tangents
-                return list(outputs), list(pushed)
+                return list(outputs), list(pushed_tangents)
 
             tensors = [*primals, *tangents]
             return _attempt(
                 functools.partial(natively, *tensors), lambda: _call_without_values(natively, tensors), tensors
             )
 
-        return push
+        return push_tangents
 
     def map_slices(
         self, fn: TensorFunction, tensors: Tensors, axes: Sequence[int], same: bool = False
@@ -186,8 +188,8 @@ class MLXTransformsOps:
             return []
         if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
-        reached = [_barrier(output) for output in outputs]
-        return _link(self, backward, len(primals), [*primals, *reached]) if len(primals) else reached
+        barriers = [_barrier(output) for output in outputs]
+        return _link(self, backward, len(primals), [*primals, *barriers]) if len(primals) else barriers
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return MLXFunction(fn, self.cannot_transform)
@@ -302,7 +304,7 @@ def _link(
         return [*backward(mx.depends(tensors[:count], outputs), cotangents), *cotangents]
 
     @function.jvp
-    def push(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
+    def push_tangents(tensors: list[mx.array], tangents: list[mx.array | None]) -> list[mx.array]:
         primals, zeros = tensors[:count], [mx.zeros_like(output) for output in tensors[count:]]
         all_tangents = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=False)]
         # Watched, so that `backward` knows its cotangents for traced ones: it may hand them to a `custom_vjp` itself.
@@ -313,10 +315,10 @@ def _link(
     @function.vmap
     def batch(tensors: list[mx.array], axes: list[int | None]) -> tuple[list[mx.array], list[int]]:
         def backward_each(rows: Tensors, cotangents: Tensors) -> list[mx.array]:
-            each: list[mx.array] = ops.map_slices(
+            gradients: list[mx.array] = ops.map_slices(
                 lambda *row: backward(row[:count], row[count:]), [*rows, *cotangents], [0] * len([*rows, *cotangents])
             )
-            return each
+            return gradients
 
         outputs = _link(ops, backward_each, count, to_front(tensors, axes))
         return outputs, [0] * len(outputs)
@@ -341,7 +343,7 @@ def _barrier(x: mx.array) -> mx.array:
         raise TracedTensorError(CLOSED_OVER)
 
     @function.jvp
-    def push(*_: Any) -> mx.array:
+    def push_nothing(*_: Any) -> mx.array:
         raise TracedTensorError(CLOSED_OVER)
 
     @function.vmap
@@ -360,8 +362,8 @@ def _some_outputs(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
         wanted: the positions of the outputs.
     """
 
-    def some(*leaves: mx.array) -> list[mx.array]:
+    def chosen_outputs(*leaves: mx.array) -> list[mx.array]:
         outputs = run_watched(fn, leaves)
         return [outputs[i] for i in wanted]
 
-    return some
+    return chosen_outputs

@@ -10,20 +10,20 @@ def _counts_outside(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
 
     The processor would take such a count modulo the width.
     """
-    outside = (x2 < 0) | (x2 >= x1.dtype.size * 8)
-    return outside, mx.where(outside, mx.array(0, x2.dtype), x2)
+    is_outside = (x2 < 0) | (x2 >= x1.dtype.size * 8)
+    return is_outside, mx.where(is_outside, mx.array(0, x2.dtype), x2)
 
 
 # `x + (y - y)` makes the first operand depend on the second, as in `binding.bitwise`, for the sake of vmap.
 def _shift_left(x: mx.array, y: mx.array) -> mx.array:
-    outside, count = _counts_outside(x, y)
-    return mx.where(outside, mx.zeros_like(x), mx.left_shift(x + (y - y).astype(x.dtype), count))
+    is_outside, count = _counts_outside(x, y)
+    return mx.where(is_outside, mx.zeros_like(x), mx.left_shift(x + (y - y).astype(x.dtype), count))
 
 
 def _shift_right(x: mx.array, y: mx.array) -> mx.array:
-    outside, count = _counts_outside(x, y)
+    is_outside, count = _counts_outside(x, y)
     filled = -(x < 0).astype(x.dtype)
-    return mx.where(outside, filled, mx.right_shift(x + (y - y).astype(x.dtype), count))
+    return mx.where(is_outside, filled, mx.right_shift(x + (y - y).astype(x.dtype), count))
 
 
 class MLXBitwiseOps:

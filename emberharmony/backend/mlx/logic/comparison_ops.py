@@ -33,5 +33,5 @@ class MLXComparisonOps:
         a, b = promotion.common(x1, x2)
         if a.shape != b.shape:
             return mx.array(False)
-        same = mx.logical_or(a == b, mx.logical_and(mx.isnan(a), mx.isnan(b))) if equal_nan else a == b
-        return mx.all(same) if a.size else mx.array(True)
+        is_equal = mx.logical_or(a == b, mx.logical_and(mx.isnan(a), mx.isnan(b))) if equal_nan else a == b
+        return mx.all(is_equal) if a.size else mx.array(True)

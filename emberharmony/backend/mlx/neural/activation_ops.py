@@ -109,8 +109,8 @@ class MLXActivationOps:
             return x * mx.sigmoid(x)
         if not is_single(x):
             return self.composed("silu")(x)
-        wide_x = x.astype(mx.float32)
-        return (wide_x * mx.sigmoid(wide_x)).astype(x.dtype)
+        x_float32 = x.astype(mx.float32)
+        return (x_float32 * mx.sigmoid(x_float32)).astype(x.dtype)
 
     def leaky_relu(self, x: mx.array, negative_slope: Any = 0.2) -> mx.array:
         x = promotion.floats(x)

@@ -33,8 +33,8 @@ def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int])
         lengths: the numbers of queries and of keys.
     """
     if is_causal:
-        earlier = mx.tri(*lengths, dtype=mx.bool_)
-        mask = earlier if mask is None else mx.logical_and(mask, earlier)
+        is_earlier = mx.tri(*lengths, dtype=mx.bool_)
+        mask = is_earlier if mask is None else mx.logical_and(mask, is_earlier)
     return mask
 
 

@@ -104,8 +104,8 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
     n = len(strides)
     split_shape = [part for length, step in zip(x.shape[1:-1], strides, strict=True) for part in (length // step, step)]
     order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
-    short = split_shape[::2]
-    return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(order).reshape(x.shape[0], *short, -1)
+    block_counts = split_shape[::2]
+    return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(order).reshape(x.shape[0], *block_counts, -1)
 
 
 def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
@@ -119,14 +119,14 @@ def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.a
     Returns:
         The tensor, shape (batch, *spatial, channels), and the kernel, shape (out, *size, in).
     """
-    wide = [-(-k // step) for k, step in zip(plan.size, plan.strides, strict=True)]
-    lengths = [(n - 1 + k) * step for n, k, step in zip(plan.counts, wide, plan.strides, strict=True)]
+    kernel_blocks = [-(-k // step) for k, step in zip(plan.size, plan.strides, strict=True)]
+    lengths = [(n - 1 + k) * step for n, k, step in zip(plan.counts, kernel_blocks, plan.strides, strict=True)]
     x = x[:, *(slice(0, length) for length in lengths)]
     missing = [(0, length - n) for length, n in zip(lengths, x.shape[1:-1], strict=True)]
     x = mx.pad(x, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else x
-    more = [(0, k * step - n) for k, step, n in zip(wide, plan.strides, plan.size, strict=True)]
+    kernel_padding = [(0, k * step - n) for k, step, n in zip(kernel_blocks, plan.strides, plan.size, strict=True)]
     # With shape (out, *size, in) the kernel is rearranged like the tensor, with its outputs as the batch.
-    kernel = mx.pad(mx.moveaxis(kernel, -1, 0), [(0, 0), *more, (0, 0)])
+    kernel = mx.pad(mx.moveaxis(kernel, -1, 0), [(0, 0), *kernel_padding, (0, 0)])
     return _into_channels(x, plan.strides), _into_channels(kernel, plan.strides)
 
 
@@ -163,14 +163,14 @@ def _phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Ph
         For each of the first elements, the slices of the kernel, and the windows of a convolution by this part. The
         results of all of them have one shape.
     """
-    most = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
+    most_taps = [-(-k // step) for k, step in zip(size, plan.strides, strict=True)]
     phases: Phases = []
     for first in itertools.product(*map(range, plan.strides)):
-        counts = [-(-(k - at) // step) for k, at, step in zip(size, first, plan.strides, strict=True)]
-        ends = [at + (n - 1) * step for n, at, step in zip(counts, first, plan.strides, strict=True)]
-        around = tuple((n - 1, many - 1) for n, many in zip(counts, most, strict=True))
+        counts = [-(-(k - first_tap) // step) for k, first_tap, step in zip(size, first, plan.strides, strict=True)]
+        ends = [first_tap + (n - 1) * step for n, first_tap, step in zip(counts, first, plan.strides, strict=True)]
+        phase_padding = tuple((n - 1, most_of_axis - 1) for n, most_of_axis in zip(counts, most_taps, strict=True))
         key = tuple(slice(end, None, -step) for end, step in zip(ends, plan.strides, strict=True))
-        phases.append((key, windows(lengths, counts, 1, around)))
+        phases.append((key, windows(lengths, counts, 1, phase_padding)))
     return phases
 
 
@@ -207,7 +207,7 @@ def _native_convolution(
         plan: the geometry.
         options: the arguments of the op after the kernel.
     """
-    ones, outputs, turned = (1,) * len(plan.strides), -1 if name == "conv" else -2, isinstance(plan, Transposed)
+    ones, outputs, is_transposed = (1,) * len(plan.strides), -1 if name == "conv" else -2, isinstance(plan, Transposed)
     if isinstance(plan, Transposed):
         pairs, strides, spread = plan.around, ones, plan.strides
     else:
@@ -216,7 +216,7 @@ def _native_convolution(
 
     def native(x: mx.array, kernel: mx.array) -> mx.array:
         kernel = mx.moveaxis(kernel, outputs, 0)
-        return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, turned)
+        return mx.conv_general(x, kernel, strides, padding, plan.dilation, spread, groups, is_transposed)
 
     if groups == 1 and isinstance(plan, Windows):
         # The derivatives of the composite take three times as many calls.
@@ -330,12 +330,14 @@ class MLXConvolutionOps:
         dilation_rate: Any = 1,
         bias: mx.array | None = None,
     ) -> mx.array:
-        alone = op_globals.untransformed
-        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
-        if usual and data_format is None and bias is None and _are_single(inputs, kernel):
-            quick = _quick_conv(self.composed, alone, inputs.shape, kernel.shape, strides, padding, dilation_rate)
-            if quick is not None:
-                convolved: mx.array = quick(inputs, kernel)
+        is_untransformed = op_globals.untransformed
+        is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if is_usual and data_format is None and bias is None and _are_single(inputs, kernel):
+            quick_result = _quick_conv(
+                self.composed, is_untransformed, inputs.shape, kernel.shape, strides, padding, dilation_rate
+            )
+            if quick_result is not None:
+                convolved: mx.array = quick_result(inputs, kernel)
                 return convolved
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         last = channels_last(data_format)
@@ -343,9 +345,13 @@ class MLXConvolutionOps:
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        quick = _fastest_convolution(self.composed, alone, len(x), w.shape, groups, plan) if _are_single(x, w) else None
-        if quick is not None:
-            result = quick(x, w)
+        quick_result = (
+            _fastest_convolution(self.composed, is_untransformed, len(x), w.shape, groups, plan)
+            if _are_single(x, w)
+            else None
+        )
+        if quick_result is not None:
+            result = quick_result(x, w)
             result = result + b[0] if b else result
             return result if last else mx.moveaxis(result, -1, 1)
         # The kernel has no bias, which has to be added before half precision is rounded.
@@ -368,11 +374,11 @@ class MLXConvolutionOps:
         data_format: str | None = None,
         dilation_rate: Any = 1,
     ) -> mx.array:
-        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
-        if usual and data_format is None and op_globals.untransformed and _are_single(inputs, kernel):
-            quick = _quick_depthwise(self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate)
-            if quick is not None:
-                convolved: mx.array = quick(inputs, kernel)
+        is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        if is_usual and data_format is None and op_globals.untransformed and _are_single(inputs, kernel):
+            quick_result = _quick_depthwise(self.composed, inputs.shape, kernel.shape, strides, padding, dilation_rate)
+            if quick_result is not None:
+                convolved: mx.array = quick_result(inputs, kernel)
                 return convolved
         return self.composed("depthwise_conv")(inputs, kernel, strides, padding, data_format, dilation_rate)
 
@@ -387,16 +393,18 @@ class MLXConvolutionOps:
         dilation_rate: Any = 1,
         bias: mx.array | None = None,
     ) -> mx.array:
-        alone = op_globals.untransformed
-        usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
-        usual = usual and output_padding is None and (bias is None or bias.dtype == mx.float32)
-        if usual and _are_single(inputs, kernel):
+        is_untransformed = op_globals.untransformed
+        is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
+        is_usual = is_usual and output_padding is None and (bias is None or bias.dtype == mx.float32)
+        if is_usual and _are_single(inputs, kernel):
             last = channels_last(data_format)
             x = inputs if last else mx.moveaxis(inputs, 1, -1)
             check_bias(bias, kernel.shape[-2])
-            quick = _quick_transposed(self.composed, alone, x.shape, kernel.shape, strides, padding, dilation_rate)
-            if quick is not None:
-                result = quick(x, kernel)
+            quick_result = _quick_transposed(
+                self.composed, is_untransformed, x.shape, kernel.shape, strides, padding, dilation_rate
+            )
+            if quick_result is not None:
+                result = quick_result(x, kernel)
                 result = result if bias is None else result + bias
                 return result if last else mx.moveaxis(result, -1, 1)
         return self.composed("conv_transpose")(

@@ -43,8 +43,8 @@ class MLXNormalizationOps:
         *,
         rms_scaling: bool = False,
     ) -> mx.array:
-        plain = not rms_scaling and (epsilon is None or is_number(epsilon))
-        if plain and _is_row(x, axis, gamma, beta):
+        is_plain = not rms_scaling and (epsilon is None or is_number(epsilon))
+        if is_plain and _is_row(x, axis, gamma, beta):
             limit = EPSILON if epsilon is None else epsilon
             if not on_cpu():
                 return mx.fast.layer_norm(x, gamma, beta, limit)
@@ -58,7 +58,7 @@ class MLXNormalizationOps:
     def rms_normalization(
         self, x: mx.array, scale: mx.array | None = None, axis: Any = -1, epsilon: Any = None
     ) -> mx.array:
-        plain = _is_row(x, axis, scale) and (epsilon is None or is_number(epsilon))
-        if plain and (x.shape[-1] <= SHORT or not on_cpu()):
+        is_plain = _is_row(x, axis, scale) and (epsilon is None or is_number(epsilon))
+        if is_plain and (x.shape[-1] <= SHORT or not on_cpu()):
             return mx.fast.rms_norm(x, scale, EPSILON if epsilon is None else epsilon)
         return self.composed("rms_normalization")(x, scale, axis, epsilon)

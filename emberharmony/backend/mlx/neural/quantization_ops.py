@@ -55,7 +55,7 @@ class MLXQuantizationOps:
             return product
         if kind != mx.float32 and on_cpu():
             # MLX 0.32 adds in half precision on the CPU: the products of 4096 float16 have an error of 1 %.
-            operands = [each.astype(mx.float32) for each in operands]
+            operands = [operand.astype(mx.float32) for operand in operands]
         # The gradient by the scales (MLX 0.32) takes no vector.
         rows = operands[0] if x.ndim > 1 else operands[0][None]
         result = mx.quantized_matmul(

@@ -35,8 +35,8 @@ class MLXHistogramsOps:
         weights = promotion.floats(weights)
 
         def count_weights(weights: mx.array) -> mx.array:
-            wide_x = weights if weights.itemsize > 2 else weights.astype(mx.float32)
-            return of_host(np.bincount(host_array, np.asarray(wide_x), minlength), weights.dtype)
+            weights_float32 = weights if weights.itemsize > 2 else weights.astype(mx.float32)
+            return of_host(np.bincount(host_array, np.asarray(weights_float32), minlength), weights.dtype)
 
         def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
             return (mx.zeros_like(outputs[0]).at[of_host(host_array)].add(tangents[0]),)
@@ -56,7 +56,9 @@ class MLXHistogramsOps:
         wide_dtype = mx.float64 if x.dtype == mx.float64 else mx.float32
         counts, _ = np.histogram(np.asarray(x.astype(wide_dtype)), np.asarray(steps.astype(wide_dtype)))
         if range is None and x.size and not op_globals.untransformed:
-            share = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
-            moved = self.min(x) * (1 - share) + self.max(x) * share
-            steps = steps + (moved - mx.stop_gradient(moved))  # adds 0, which carries the derivative of the edges
+            unit_edges = mx.linspace(0.0, 1.0, bins + 1, dtype=x.dtype)
+            range_edges = self.min(x) * (1 - unit_edges) + self.max(x) * unit_edges
+            steps = steps + (
+                range_edges - mx.stop_gradient(range_edges)
+            )  # adds 0, which carries the derivative of the edges
         return of_host(counts), steps

@@ -175,14 +175,14 @@ def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Func
     """
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        reached = (primals[0] == outputs[0]).astype(primals[0].dtype)
-        count = mx.maximum(mx.sum(reached, axes, keepdims=True), 1)
-        return (mx.sum(reached * tangents[0], axes, keepdims=True) / count,)
+        is_extreme = (primals[0] == outputs[0]).astype(primals[0].dtype)
+        count = mx.maximum(mx.sum(is_extreme, axes, keepdims=True), 1)
+        return (mx.sum(is_extreme * tangents[0], axes, keepdims=True) / count,)
 
-    def plain(x: mx.array) -> mx.array:
+    def plain_extreme(x: mx.array) -> mx.array:
         return native(x, axes, True)
 
-    return where_transformed(plain, with_own_derivatives(plain, push_tangents))
+    return where_transformed(plain_extreme, with_own_derivatives(plain_extreme, push_tangents))
 
 
 def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
@@ -270,16 +270,16 @@ def _cumulative(native: Callable[..., mx.array]) -> Any:
 
 
 def _cumulative_op(native: Callable[..., mx.array]) -> Any:
-    def running(x: mx.array, axis: int | None = None) -> mx.array:
+    def cumulative(x: mx.array, axis: int | None = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         x, axis = tensor_and_axis(x, axis)
         if not x.size:
             return x
         # In half precision mx.cummax and mx.cummin (MLX 0.32) lose NaN.
-        wide_x = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
-        return native(wide_x, axis).astype(x.dtype)
+        widened_x = x.astype(mx.float32) if is_float(x) and x.itemsize == 2 else x
+        return native(widened_x, axis).astype(x.dtype)
 
-    return running
+    return cumulative
 
 
 @functools.cache
@@ -290,11 +290,11 @@ def _squares(axes: tuple[int, ...]) -> Function:
     takes half of the time; those of small ones by MLX, because a function with own derivatives takes more calls.
     """
 
-    def plain(x: mx.array) -> mx.array:
+    def sum_squares(x: mx.array) -> mx.array:
         # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-        wide_x, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
-        centred = wide_x - reduce_or_identity(mx.sum, _of_blocks(wide_x, axes), axes, True, 0) / mx.array(
-            count, wide_x.dtype
+        widened_x, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
+        centred = widened_x - reduce_or_identity(mx.sum, _of_blocks(widened_x, axes), axes, True, 0) / mx.array(
+            count, widened_x.dtype
         )
         return reduce_or_identity(mx.sum, _of_blocks(mx.square(centred), axes), axes, True, 0)
 
@@ -307,8 +307,8 @@ def _squares(axes: tuple[int, ...]) -> Function:
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         return (slopes(primals[0]) * cotangents[0].astype(primals[0].dtype),)
 
-    derived = with_own_derivatives(plain, push_tangents, pull)
-    return lambda x: plain(x) if op_globals.untransformed or x.size <= _FILL else derived(x)
+    squares_with_rule = with_own_derivatives(sum_squares, push_tangents, pull)
+    return lambda x: sum_squares(x) if op_globals.untransformed or x.size <= _FILL else squares_with_rule(x)
 
 
 def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> mx.array:
@@ -340,21 +340,21 @@ def _deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction
     if op_globals.untransformed:
         return mx.sqrt(variance).astype(mx.float32 if is_complex(x) else x.dtype)
     # The derivative of the square root is infinite at 0, which would make the gradient NaN.
-    none = variance == 0
-    root = mx.where(none, variance, mx.sqrt(mx.where(none, mx.ones_like(variance), variance)))
+    is_constant = variance == 0
+    root = mx.where(is_constant, variance, mx.sqrt(mx.where(is_constant, mx.ones_like(variance), variance)))
     return root.astype(mx.float32 if is_complex(x) else x.dtype)
 
 
 def _of_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
     """Returns an op that leaves few elements of float32 to MLX's `var` or `std`, in float64 on the CPU."""
 
-    def quick(x: mx.array, axis: int | None, keepdims: bool, correction: int) -> mx.array:
-        few = 0 < x.size <= _FILL and x.dtype == _SINGLE
-        if not few or (correction and not 0 < correction < _count(x, axis)):
+    def quick_deviation(x: mx.array, axis: int | None, keepdims: bool, correction: int) -> mx.array:
+        is_small = 0 < x.size <= _FILL and x.dtype == _SINGLE
+        if not is_small or (correction and not 0 < correction < _count(x, axis)):
             return general(x, axis, keepdims, correction)
         return native(x.astype(mx.float64) if on_cpu() else x, axis, keepdims, correction).astype(_SINGLE)
 
-    return staticmethod(fast(quick, f"{_PLAIN} and {{3}}.__class__ is int and untransformed")(general))
+    return staticmethod(fast(quick_deviation, f"{_PLAIN} and {{3}}.__class__ is int and untransformed")(general))
 
 
 def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.array:
@@ -367,12 +367,12 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     top = _extreme(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
     shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
     # In float64 the exponential takes as long as two in float32, whose errors an accurate sum averages.
-    wide_x = x - shift
-    wide_x = wide_x.astype(mx.float32) if x.dtype.size == 2 else wide_x
-    total = wide_sum(exp_double(wide_x) if wide_x.dtype == mx.float64 else mx.exp(wide_x), axes, True)
+    shifted_x = x - shift
+    shifted_x = shifted_x.astype(mx.float32) if x.dtype.size == 2 else shifted_x
+    total = wide_sum(exp_double(shifted_x) if shifted_x.dtype == mx.float64 else mx.exp(shifted_x), axes, True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
-    none = total == 0
-    total = mx.where(none, -mx.inf, mx.log(mx.where(none, 1, total))).astype(x.dtype) + shift
+    is_empty_sum = total == 0
+    total = mx.where(is_empty_sum, -mx.inf, mx.log(mx.where(is_empty_sum, 1, total))).astype(x.dtype) + shift
     return total if keepdims else mx.squeeze(total, axes)
 
 
@@ -435,10 +435,10 @@ class MLXReductionOps:
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
         x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
-        wide_x = widen(x, few=1)
-        if not axes or not wide_x.size:
-            return (reduce_or_identity(mx.prod, wide_x, axes, keepdims, 1) if axes else wide_x).astype(x.dtype)
-        result = _product(axes)(wide_x)
+        widened_x = widen(x, few=1)
+        if not axes or not widened_x.size:
+            return (reduce_or_identity(mx.prod, widened_x, axes, keepdims, 1) if axes else widened_x).astype(x.dtype)
+        result = _product(axes)(widened_x)
         return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
 
     @staticmethod

@@ -96,11 +96,11 @@ class MLXSortingOps(WithUnique):
         # The shape of the result depends on the values, so find the unique ones on the host.
         values = _sort(x, None)
         host_array = np.asarray(values.astype(mx.float32)) if values.dtype == mx.bfloat16 else np.asarray(values)
-        new = np.ones(host_array.shape, bool)
-        new[1:] = (host_array[1:] != host_array[:-1]) & ~(
+        is_new = np.ones(host_array.shape, bool)
+        is_new[1:] = (host_array[1:] != host_array[:-1]) & ~(
             (host_array[1:] != host_array[1:]) & (host_array[:-1] != host_array[:-1])
         )
-        return mx.take(values, of_host(np.nonzero(new)[0]))
+        return mx.take(values, of_host(np.nonzero(is_new)[0]))
 
     @staticmethod
     def isin(x1: mx.array, x2: mx.array, assume_unique: bool = False, *, invert: bool = False) -> mx.array:
@@ -109,5 +109,5 @@ class MLXSortingOps(WithUnique):
             return mx.full(a.shape, invert)
         ordered = _sort(b, None)
         places = mx.minimum(_search(ordered, a, "left"), b.size - 1)
-        contained = mx.take(ordered, places) == a
-        return mx.logical_not(contained) if invert else contained
+        is_contained = mx.take(ordered, places) == a
+        return mx.logical_not(is_contained) if invert else is_contained

@@ -113,9 +113,9 @@ class NumpyShapeOps:
 
     @staticmethod
     def concatenate(xs: list[np.ndarray], axis: int | None = 0) -> np.ndarray:
-        joined = joinable(xs, promotion)
-        check_axis(axis, joined[0].ndim or 1)
-        return np.concatenate(joined, axis)
+        joinable_arrays = joinable(xs, promotion)
+        check_axis(axis, joinable_arrays[0].ndim or 1)
+        return np.concatenate(joinable_arrays, axis)
 
     @staticmethod
     def stack(x: list[np.ndarray], axis: int = 0) -> np.ndarray:

@@ -40,29 +40,31 @@ class NumpyWritingOps:
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
         shared_writing.check_mode(mode)
         key = readable(key)
-        new, result = shared_writing.value_like(self, promotion, value, x), x.copy()
+        new_value, result = shared_writing.value_like(self, promotion, value, x), x.copy()
         if mode in ("min", "max"):
             promotion.refuse(x, ("complex",))
         try:
             if mode == "set":
-                result[key] = new
+                result[key] = new_value
             else:
                 # Unlike `result[key] += new`, `at` applies all values of a repeated index. It takes no more axes than
                 # the key selects.
                 axes = np.ndim(x[key])
-                spare = max(new.ndim - axes, 0)
-                new = new.reshape(new.shape[spare:]) if spare else new
+                spare_axes = max(new_value.ndim - axes, 0)
+                new_value = new_value.reshape(new_value.shape[spare_axes:]) if spare_axes else new_value
                 if axes > _MOST_AXES:
                     places = np.arange(x.size).reshape(x.shape)[key]
-                    _UFUNCS[mode].at(result.reshape(-1), places.ravel(), np.broadcast_to(new, places.shape).ravel())
+                    _UFUNCS[mode].at(
+                        result.reshape(-1), places.ravel(), np.broadcast_to(new_value, places.shape).ravel()
+                    )
                 else:
-                    _UFUNCS[mode].at(result, key, new)
+                    _UFUNCS[mode].at(result, key, new_value)
         except (TypeError, ValueError) as error:
             shape = x[key].shape
-            if not shared_writing.suits(new.shape, shape):
-                raise shared_writing.does_not_fit(new.shape, shape) from error
+            if not shared_writing.suits(new_value.shape, shape):
+                raise shared_writing.does_not_fit(new_value.shape, shape) from error
             if mode != "set":
                 raise
             # Into one element, or at a mask, NumPy 2.4 writes no array with more axes than the key selects.
-            result[key] = new.reshape(new.shape[new.ndim - len(shape) :])
+            result[key] = new_value.reshape(new_value.shape[new_value.ndim - len(shape) :])
         return result

@@ -31,9 +31,9 @@ def _expm1(x: np.ndarray) -> np.ndarray:
     if np.isfinite(x).all():
         return result
     # NumPy 2.4's complex expm1 multiplies infinities by zeros, so it has NaN where exp(x) - 1 has not.
-    above = np.asarray(np.exp(x))
-    above.real -= 1
-    return np.where(np.isfinite(x), result, above)
+    exponential = np.asarray(np.exp(x))
+    exponential.real -= 1
+    return np.where(np.isfinite(x), result, exponential)
 
 
 def _log1p(x: np.ndarray) -> np.ndarray:

@@ -22,10 +22,10 @@ def _rounding_op(native: np.ufunc) -> Any:
 def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
     """Returns the same as `np.round`, which in NumPy 2.4 scales by inexact powers of ten: it changes 1e-23."""
     scale = np.asarray(10.0 ** abs(decimals), x.dtype)
-    there, back = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
-    result = np.asarray(there(x, scale))
+    apply_scale, undo_scale = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
+    result = np.asarray(apply_scale(x, scale))
     np.rint(result, result)
-    return back(result, scale, result)
+    return undo_scale(result, scale, result)
 
 
 class NumpyRoundingOps(Decimals):

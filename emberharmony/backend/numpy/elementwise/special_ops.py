@@ -25,8 +25,8 @@ def _functions(name: str) -> tuple[_Function, _Function | None, Any, Any]:
     from emberharmony.backend.numpy.elementwise import special_single, special_space
     from emberharmony.backend.shared.elementwise import special_binding
 
-    usual = getattr(special_single, name, None)
-    return special_binding.function(name), usual, special_space.DOUBLE, special_space.SINGLE
+    single_function = getattr(special_single, name, None)
+    return special_binding.function(name), single_function, special_space.DOUBLE, special_space.SINGLE
 
 
 def _compute(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
@@ -34,15 +34,15 @@ def _compute(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
 
     If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
     """
-    function, usual, of_double, of_single = _functions(name)
+    function, single_function, of_double, of_single = _functions(name)
     shape, dtype = tensors[0].shape, tensors[0].dtype
     double = dtype.char == "d"
     xp, flat = of_double if double else of_single, [x.reshape(-1) for x in tensors]
 
     def compute_block(vectors: Sequence[np.ndarray]) -> np.ndarray:
         block = [x.astype(np.float64, copy=False) for x in vectors]
-        quick = None if usual is None or double else usual(*block)
-        return function(xp, *block) if quick is None else quick
+        single_result = None if single_function is None or double else single_function(*block)
+        return function(xp, *block) if single_result is None else single_result
 
     count = flat[0].size
     with np.errstate(all="ignore"):

@@ -75,15 +75,15 @@ def digamma(x: Vector) -> Vector | None:
     shifted = x + _SHIFT
     inverse = np.reciprocal(shifted)
     square = inverse * inverse
-    rest = square * _SERIES[0]
+    tail_sum = square * _SERIES[0]
     for coefficient in _SERIES[1:]:
-        rest += coefficient
-        rest *= square
+        tail_sum += coefficient
+        tail_sum *= square
     inverse *= _HALF
-    rest += inverse
+    tail_sum += inverse
     steps = _EIGHT + x
-    rest += np.add.reduce(np.reciprocal(steps, steps), 0)
-    return np.subtract(np.log(shifted, shifted), rest, rest)
+    tail_sum += np.add.reduce(np.reciprocal(steps, steps), 0)
+    return np.subtract(np.log(shifted, shifted), tail_sum, tail_sum)
 
 
 def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
@@ -100,15 +100,15 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
         # The terms are smaller than those of exp(x), whose sum has a standard deviation of sqrt(x) terms.
         density *= _series(a, x, _ALL_STEPS[: int(top + 6.0 * math.sqrt(top)) + 10])
         return density
-    close = (x <= 1.0) | ((x < a) & (a < 6.0))
+    is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
-    places = close.nonzero()[0]
+    places = is_close.nonzero()[0]
     if places.size:
         near_value = _series(a[places], x[places], _STEPS)
         near_value *= density[places]
         result[places] = 1.0 - near_value if upper else near_value
     if places.size < x.size:
-        places = (~close).nonzero()[0]
+        places = (~is_close).nonzero()[0]
         result[places] = gamma_far(SINGLE, upper, a[places], x[places], density[places])
     return result
 
@@ -139,9 +139,9 @@ def _log_beta(a: Vector, b: Vector) -> Vector | None:
     arguments = np.concatenate((a, b, a + b))
     if not (_smallest(arguments) > 0.0 and _greatest(arguments) <= _LARGEST):
         return None
-    first, second, both = _log_gamma(arguments).reshape(3, -1)
+    first, second, log_gamma_of_sum = _log_gamma(arguments).reshape(3, -1)
     first += second
-    first -= both
+    first -= log_gamma_of_sum
     return first
 
 

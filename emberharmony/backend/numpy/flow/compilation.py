@@ -143,8 +143,8 @@ class NumpyFunction:
         kwargs: dict[str, Any],
     ) -> Any:
         """Runs the function while its calls are recorded; returns the result."""
-        inside = is_without_draws() or bool(cells_of_open_blocks())
-        if inside or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held))):
+        is_inside_block = is_without_draws() or bool(cells_of_open_blocks())
+        if is_inside_block or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held))):
             return self._fn(*args, **kwargs)
         places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
         input_tensors = [*(leaves[i] for i in places), *held]
@@ -160,13 +160,13 @@ class NumpyFunction:
         try:
             with draws, Assignments(traced) as assigned, ReadFromOutside() as read:
                 before = dict(assigned)
-                returned = self._fn(*args_traced, **kwargs_traced)
+                fn_result = self._fn(*args_traced, **kwargs_traced)
                 changed = newly_held(assigned, before)
             effects.close()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
             known_cells = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
-            result = _Result(recorder, returned, changed, effects, known_cells)
+            result = _Result(recorder, fn_result, changed, effects, known_cells)
         except Exception as error:
             if not _is_due_to_recording(error):
                 raise
@@ -327,8 +327,10 @@ class _Program:
         self.key, self.frame, self.cells = key, hashable(structure), cells
         self.fits, self.holds = guard_of(leaves, _kind), guard_of(held, _kind)
         self._whole = len(places) == len(leaves)
-        positional, named = structure.children
-        self.flat = self._whole and not cells and not named.leaves and positional.children == (LEAF,) * len(leaves)
+        positional, named_arguments = structure.children
+        self.flat = (
+            self._whole and not cells and not named_arguments.leaves and positional.children == (LEAF,) * len(leaves)
+        )
 
     def __call__(self, leaves: Sequence[Any], held: list[Any]) -> list[Any]:
         """Returns the arrays for the result."""

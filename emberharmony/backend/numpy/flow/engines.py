@@ -233,14 +233,14 @@ def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -
     if len(runners) == 1:
         return ""
     count, end = max(1, int(_TURN / seconds)), time.perf_counter() + _MOST
-    least = dict.fromkeys(runners, float("inf"))
+    least_seconds = dict.fromkeys(runners, float("inf"))
     for _ in range(_TURNS):
         for name, runner in runners.items():
-            least[name] = min(least[name], _seconds(runner, inputs, count))
+            least_seconds[name] = min(least_seconds[name], _seconds(runner, inputs, count))
         if time.perf_counter() > end:
             break
-    name = min(least, key=least.__getitem__)
-    return name if least[name] < _GAIN * least[""] else ""
+    name = min(least_seconds, key=least_seconds.__getitem__)
+    return name if least_seconds[name] < _GAIN * least_seconds[""] else ""
 
 
 def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.ndarray]) -> Runner:
@@ -302,14 +302,14 @@ def _check_close(array: np.ndarray, expected: np.ndarray) -> None:
         raise RefusedError(
             f"it returns {array.dtype} of shape {array.shape}, where NumPy returns {expected.dtype} of {expected.shape}"
         )
-    same = array == expected
+    is_equal = array == expected
     if array.dtype.kind not in "biu":
         with np.errstate(all="ignore"):
-            allowed = _CLOSE.get(array.dtype.char, 1e-2)
+            tolerance = _CLOSE.get(array.dtype.char, 1e-2)
             scale = np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
-            same |= np.abs(array - expected) <= allowed * scale
-            same |= (array != array) & (expected != expected)
-    if not np.all(same):
+            is_equal |= np.abs(array - expected) <= tolerance * scale
+            is_equal |= (array != array) & (expected != expected)
+    if not np.all(is_equal):
         raise RefusedError("its results differ from those of NumPy by more than rounding")
 
 

@@ -200,9 +200,9 @@ def promotes_alike(function: Any, args: Sequence[Any]) -> bool:
     if not isinstance(ufunc, np.ufunc) or len(args) != ufunc.nin or any(x.__class__ is not np.ndarray for x in args):
         return False
     samples = [np.empty(0, x.dtype) for x in args]
-    native_dtype, common = function(*samples).dtype, promotion.common(*samples)[0].dtype
+    native_dtype, common_dtype = function(*samples).dtype, promotion.common(*samples)[0].dtype
     *operand_dtypes, result_dtype = ufunc.resolve_dtypes((*(x.dtype for x in args), None))
-    return result_dtype == native_dtype and all(dtype == common for dtype in operand_dtypes)
+    return result_dtype == native_dtype and all(dtype == common_dtype for dtype in operand_dtypes)
 
 
 _ARITHMETIC = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.minimum)
@@ -296,13 +296,15 @@ class NumpyRecorder(Recorder):
             result: its result.
             start: the number of registers before the call.
         """
-        several = isinstance(result, (tuple, list))
-        places = tuple([self._places.get(id(item), Register(-1)) for item in (result if several else [result])])
+        has_several_results = isinstance(result, (tuple, list))
+        places = tuple(
+            [self._places.get(id(item), Register(-1)) for item in (result if has_several_results else [result])]
+        )
         if places and min(places) >= start:
             args, keywords = split_arguments(spec, values)
             operands = tuple(map(self._operand, args))
             options = tuple([(name, self._operand(value)) for name, value in keywords.items()])
-            self.ops.append(ProgramCall(spec.name, operands, places, options, several))  # type: ignore[union-attr]
+            self.ops.append(ProgramCall(spec.name, operands, places, options, has_several_results))  # type: ignore[union-attr]
 
     def call_native(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Calls a native function on values and notes it, or the calls that a rule makes in its place."""
@@ -335,22 +337,25 @@ def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Seq
         probe = probes[spec.name] = _probe(backend, spec)
     names = parameter_names(spec)
     count = sum(parameter.keyword_only for parameter in spec.parameters)
-    cut = len(values) - count
-    direct = probe(*values[:cut], **{f"p{len(names) - count + i}": value for i, value in enumerate(values[cut:])})
+    positional_count = len(values) - count
+    direct = probe(
+        *values[:positional_count],
+        **{f"p{len(names) - count + i}": value for i, value in enumerate(values[positional_count:])},
+    )
     if direct is not None:
         native, args, keywords = direct
-        named = {names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()}
-        return native, args, named
+        named_values = {names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()}
+        return native, args, named_values
     positional, keywords = convert_arguments(backend, spec.parameters, tuple(values))
     return backend.implementation(spec), positional, keywords
 
 
 def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
     """Returns a function with the source of a compiled op, which returns what it would call; None for the slow path."""
-    native, whole = fast_of(spec, backend).native, backend.implementation(spec)
+    native, implementation = fast_of(spec, backend).native, backend.implementation(spec)
     scope: dict[str, Any] = {
         "native": lambda *args, **keywords: (native, args, keywords),
-        "native_whole": lambda *args, **keywords: (whole, args, keywords),
+        "native_whole": lambda *args, **keywords: (implementation, args, keywords),
         "native_type": backend.tensor_type,
         "native_backend": backend,
         "native_dtypes": backend.dtypes,

@@ -36,18 +36,18 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
     program, _ = recorder.program(inputs, computed_outputs, calls)
     if not any(isinstance(call.function, str) for call in program.calls):
         raise UnrecordableError("it computes nothing")
-    drawn = [call for call in program.calls if call.draws]
-    program, constants = _of_arrays(recorder, program, drawn)
-    draws = [call.function for call in drawn]
+    drawing_calls = [call for call in program.calls if call.draws]
+    program, constants = _of_arrays(recorder, program, drawing_calls)
+    draws = [call.function for call in drawing_calls]
     run = backend.compile_program(program)
     if not draws and not constants and not any(left):
         return run
     without_draws = [call for call in recorder.calls if not call.draws]
-    rest = replay_of(recorder, inputs, [x for x, y in zip(outputs, left, strict=True) if y], without_draws)
+    replay = replay_of(recorder, inputs, [x for x, y in zip(outputs, left, strict=True) if y], without_draws)
 
     def run_all(given: Sequence[Any]) -> list[Any]:
         arrays = iter(run([*given, *[draw() for draw in draws], *constants]))
-        others = iter(rest(given))
+        others = iter(replay(given))
         return [next(others if is_left else arrays) for is_left in left]
 
     return run_all
@@ -73,7 +73,7 @@ def _of_arrays(
     first = len(places)
     constant_registers = {key: Register(first + i) for i, key in enumerate(constants)}
     places.update({x: Register(first + len(constant_registers) + i) for i, x in enumerate(registers)})
-    moved = [
+    results = [
         call._replace(
             args=_with_registers(call.args, places, constant_registers),
             keywords=_with_registers(call.keywords, places, constant_registers),
@@ -82,7 +82,7 @@ def _of_arrays(
         for call in calls
     ]
     outputs = tuple(places[x] for x in program.outputs)
-    return Program(first + len(constant_registers), tuple(moved), outputs), [*constants.values()]
+    return Program(first + len(constant_registers), tuple(results), outputs), [*constants.values()]
 
 
 def _portable(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
@@ -91,19 +91,19 @@ def _portable(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
     by_place = [parameter for parameter in parameters.values() if not parameter.keyword_only]
     dtypes = recorder.backend.dtypes.neutral
 
-    def plain(value: Any, is_tensor: bool) -> Any:
+    def plain_value(value: Any, is_tensor: bool) -> Any:
         if isinstance(value, np.generic):
             return np.asarray(value) if is_tensor else value.item()
         if isinstance(value, np.dtype):
             return dtypes[value]
         if value.__class__ is tuple or value.__class__ is list:
-            return value.__class__([plain(x, is_tensor) for x in value])
+            return value.__class__([plain_value(x, is_tensor) for x in value])
         if value.__class__ is slice:
-            return slice(*[plain(x, False) for x in (value.start, value.stop, value.step)])
+            return slice(*[plain_value(x, False) for x in (value.start, value.stop, value.step)])
         return value
 
-    args = tuple([plain(x, by_place[min(i, len(by_place) - 1)].role != "Value") for i, x in enumerate(call.args)])
-    options = tuple([(name, plain(x, parameters[name].role != "Value")) for name, x in call.keywords])
+    args = tuple([plain_value(x, by_place[min(i, len(by_place) - 1)].role != "Value") for i, x in enumerate(call.args)])
+    options = tuple([(name, plain_value(x, parameters[name].role != "Value")) for name, x in call.keywords])
     return {"args": args, "keywords": options}
 
 

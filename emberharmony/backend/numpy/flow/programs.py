@@ -147,7 +147,7 @@ def _rows(
             registers[register] = _in_blocks(registers[register])
     registers += [repeat(np.asarray(update.numbers[i], dtype)) for i in program.numbers]
     # `zip` takes from the iterables in their order, so an op runs when those before it have run for the same block.
-    moves = [(_native(op), [registers[x] for x in (*used, to)]) for op, used, to in program.moves]
+    moves = [(_native(op), [registers[x] for x in (*operands, output)]) for op, operands, output in program.moves]
     return zip(*[map(native, *operands) for native, operands in moves], strict=False)
 
 

@@ -104,8 +104,8 @@ def _blocks_of(values: Sequence[Any], runner: type[Blocks], call: ProgramCall) -
         operand = values[x] if x.__class__ is Register else x
         if operand.__class__ is not np.ndarray or operand.dtype != value.dtype:
             return None
-        whole = x.__class__ is Register and operand.shape == value.shape and operand.flags.c_contiguous
-        if operand.ndim and not whole:
+        is_whole = x.__class__ is Register and operand.shape == value.shape and operand.flags.c_contiguous
+        if operand.ndim and not is_whole:
             return None
     return value.shape, value.dtype
 
@@ -122,9 +122,11 @@ class _ArrayMemory(ProgramMemory):
     def __init__(self, recorder: Recorder, program: Program, places: Sequence[Register]) -> None:
         super().__init__()
         self.values, self._inputs, self.wrap = recorder.values, program.inputs, recorder.backend.wrap
-        shared = {result: operands for call in recorder.calls for result, operands in self._memory_sources(call)}
-        self.before = self._roots(recorder.calls, shared, [Register(i) for i in range(len(self.values))])
-        self._owners = self._roots(program.calls, shared, places)
+        memory_sources = {
+            result: operands for call in recorder.calls for result, operands in self._memory_sources(call)
+        }
+        self.before = self._roots(recorder.calls, memory_sources, [Register(i) for i in range(len(self.values))])
+        self._owners = self._roots(program.calls, memory_sources, places)
 
     def _memory_sources(self, call: ProgramCall) -> Iterator[tuple[Register, list[Register]]]:
         """Yields each result with the operands with which it may share memory, in the record as it was."""
@@ -208,23 +210,25 @@ class _ReplaySource(NumpySource):
         """
         merged = {int(place) for i, place in enumerate(places) if place != i}
         texts: list[str] = []
-        earlier: list[tuple[Register, Register]] = []
+        earlier_pairs: list[tuple[Register, Register]] = []
         for value, output in zip(outputs, self.program.outputs, strict=True):
             if output.__class__ is not Register:
                 texts.append(f"{self.name_of(output)}.copy()")
                 continue
             # What the function computed twice is computed once, but its results must not share memory.
-            both, before = merged & self.memory.roots(output), self.memory.before
-            close = [x for x, y in earlier if both & self.memory.roots(y) and not before[value] & before[x]]
-            if not close:
-                earlier.append((value, output))
-            texts.append(self.names[output] + (".copy()" if close else ""))
+            common_roots, before = merged & self.memory.roots(output), self.memory.before
+            close_values = [
+                x for x, y in earlier_pairs if common_roots & self.memory.roots(y) and not before[value] & before[x]
+            ]
+            if not close_values:
+                earlier_pairs.append((value, output))
+            texts.append(self.names[output] + (".copy()" if close_values else ""))
         return texts
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call, and that which lets go of what nothing needs after it."""
-        gone = self._gone.get(place)
-        return [*self._statements(call), *([f"del {', '.join(gone)}"] if gone else [])]
+        freed_registers = self._gone.get(place)
+        return [*self._statements(call), *([f"del {', '.join(freed_registers)}"] if freed_registers else [])]
 
     def _statements(self, call: ProgramCall) -> list[str]:
         function, wrapped = call.function, call.wrapped

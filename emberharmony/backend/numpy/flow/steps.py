@@ -62,11 +62,11 @@ class NumpySteps(Steps):
         all_arrays = [*chain.from_iterable(columns)]
         shapes, dtypes, kinds = list(map(_SHAPE, all_arrays)), list(map(_DTYPE, all_arrays)), {*map(type, all_arrays)}
 
-        def holds(*arrays: np.ndarray) -> bool:
-            same = {*map(type, arrays)} == kinds and list(map(_SHAPE, arrays)) == shapes
-            return same and list(map(_DTYPE, arrays)) == dtypes
+        def is_alike(*arrays: np.ndarray) -> bool:
+            has_same_shapes = {*map(type, arrays)} == kinds and list(map(_SHAPE, arrays)) == shapes
+            return has_same_shapes and list(map(_DTYPE, arrays)) == dtypes
 
-        return Likeness(holds, kinds == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
+        return Likeness(is_alike, kinds == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
 
     def evaluate(self, tensors: list[np.ndarray]) -> None:
         """Does nothing: all are computed."""

@@ -25,11 +25,11 @@ def windows_of(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
     """Returns the windows of a padded tensor (batch, *spatial, channels): a view (batch, *counts, *size, channels)."""
     x = np.ascontiguousarray(x)
     first, *spatial, last = x.strides
-    between = [stride * step for stride, step in zip(spatial, plan.strides, strict=True)]
-    within = [stride * spread for stride, spread in zip(spatial, plan.dilation, strict=True)]
+    window_strides = [stride * step for stride, step in zip(spatial, plan.strides, strict=True)]
+    inner_strides = [stride * spread for stride, spread in zip(spatial, plan.dilation, strict=True)]
     shape = (x.shape[0], *plan.counts, *plan.size, x.shape[-1])
     # np.lib.stride_tricks.as_strided gives the same view, but takes five times as long (21 µs in NumPy 2.4).
-    return np.ndarray(shape, x.dtype, x, 0, (first, *between, *within, last))
+    return np.ndarray(shape, x.dtype, x, 0, (first, *window_strides, *inner_strides, last))
 
 
 def _blocks(view: np.ndarray) -> Iterator[tuple[slice, slice]]:
@@ -86,8 +86,8 @@ def _spread(x: np.ndarray, kernel: np.ndarray, strides: tuple[int, ...], dilatio
 
 def _add_bias(result: np.ndarray, bias: list[np.ndarray]) -> np.ndarray:
     """Returns a new array after adding the bias to it in place, if there is one."""
-    for each in bias:
-        result += widen_half(each)
+    for bias_part in bias:
+        result += widen_half(bias_part)
     return result
 
 

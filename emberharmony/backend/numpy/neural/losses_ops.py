@@ -41,12 +41,12 @@ def cross_entropy_with_slope(
         return None  # as unsigned integers, negative ids are too large
     rows = input.reshape(-1, count)
     rows = rows - np.maximum.reduce(rows, -1, keepdims=True)
-    chosen = np.arange(len(rows)), target.reshape(-1)
-    shifted = rows[chosen]
+    target_places = np.arange(len(rows)), target.reshape(-1)
+    shifted = rows[target_places]
     np.exp(rows, rows)
     sums = np.add.reduce(rows, -1, keepdims=True)
     rows /= sums
-    rows[chosen] -= 1.0
+    rows[target_places] -= 1.0
     rows *= np.divide(1.0, len(rows), dtype=rows.dtype)
     losses = np.log(sums, sums).reshape(-1)
     losses -= shifted
@@ -77,10 +77,10 @@ class NumpyLossesOps:
         rows, labels = output.reshape(-1, count), target.reshape(-1)
         valid = (labels >= 0) & (labels < count)
         shifted = rows - rows.max(-1, keepdims=True)
-        chosen = shifted[np.arange(len(rows)), np.where(valid, labels, 0)]
+        target_scores = shifted[np.arange(len(rows)), np.where(valid, labels, 0)]
         np.exp(shifted, shifted)
         losses = np.log(shifted.sum(-1))
-        losses -= chosen
+        losses -= target_scores
         return np.where(valid, losses, losses.dtype.type(0)).reshape(target.shape)
 
     def cross_entropy(
@@ -96,13 +96,13 @@ class NumpyLossesOps:
         is_plain = input.dtype.char in "fd" and (weight is None or weight.dtype == input.dtype) and input.size > 0
         if not is_plain:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
-        along = shared_losses.check_cross_entropy(
+        class_axis = shared_losses.check_cross_entropy(
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
         )
-        count = input.shape[along]
+        count = input.shape[class_axis]
         is_kept = shared_losses.counting_on_host(target, count, as_index(ignore_index))
         labels = (target if is_kept is None else np.where(is_kept, target, 0)).reshape(-1)
-        rows = (input if along == input.ndim - 1 else np.moveaxis(input, along, -1)).reshape(-1, count)
+        rows = (input if class_axis == input.ndim - 1 else np.moveaxis(input, class_axis, -1)).reshape(-1, count)
         shifted = rows - rows.max(-1, keepdims=True)
         losses = shifted[np.arange(len(rows)), labels]
         if label_smoothing:
@@ -110,9 +110,9 @@ class NumpyLossesOps:
         np.exp(shifted, shifted)
         norms = np.log(np.add.reduce(shifted, -1))
         losses = np.subtract(norms, losses, losses)
-        counted = None if weight is None else weight[labels]
-        if counted is not None:
-            losses *= counted
+        label_weights = None if weight is None else weight[labels]
+        if label_weights is not None:
+            losses *= label_weights
         if label_smoothing:
             # All terms are positive, so none cancels another.
             norms *= count if weight is None else np.add.reduce(weight)
@@ -123,14 +123,16 @@ class NumpyLossesOps:
         if is_kept is not None:
             is_kept = is_kept.reshape(-1)
             losses[~is_kept] = 0.0
-            counted = is_kept if counted is None else np.where(is_kept, counted, counted.dtype.type(0))
+            label_weights = (
+                is_kept if label_weights is None else np.where(is_kept, label_weights, label_weights.dtype.type(0))
+            )
         if reduction == "none":
             return losses.reshape(target.shape)
         total = np.add.reduce(losses, keepdims=True)
         if reduction == "mean":
-            if counted is None:
+            if label_weights is None:
                 total /= len(losses)
             else:
                 with np.errstate(invalid="ignore"):  # no position counts
-                    total /= np.add.reduce(counted, dtype=losses.dtype)
+                    total /= np.add.reduce(label_weights, dtype=losses.dtype)
         return total.reshape(())

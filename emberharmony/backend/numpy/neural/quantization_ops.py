@@ -40,7 +40,7 @@ class NumpyQuantizationOps:
         if DTYPES.neutral[kind].name not in NARROW or not (x.size and w.size):
             composite = self.composed("quantized_matmul")
             return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
-        vectors, scales, biases = (each.astype(np.float32, copy=False) for each in (x, scales, biases))
+        vectors, scales, biases = (array.astype(np.float32, copy=False) for array in (x, scales, biases))
         multiply = _product if transpose else _transposed_product
         small = np.ascontiguousarray(w).view(np.uint8)
         result = multiply(vectors.reshape(-1, x.shape[-1]), small, scales, biases, bits)
@@ -78,10 +78,10 @@ def _blocks(small: Array, scales: Array, bits: int) -> Any:
     values = np.empty((planes, min(_ROWS, rows), width), np.float32)
     for start in range(0, rows, _ROWS):
         part = slice(start, start + _ROWS)
-        block, some = small[part], values[:, : rows - start]
+        block, value_block = small[part], values[:, : rows - start]
         if planes == 1:
-            some[0] = block
+            value_block[0] = block
         else:
-            some[0], some[1] = block & np.uint8(15), block >> np.uint8(4)
-        some *= scales[part].repeat(width // scales.shape[1], 1)
-        yield part, some
+            value_block[0], value_block[1] = block & np.uint8(15), block >> np.uint8(4)
+        value_block *= scales[part].repeat(width // scales.shape[1], 1)
+        yield part, value_block

@@ -65,17 +65,25 @@ class NumpyRecurrentOps:
         states = np.empty((len(rows), batch, outputs), x.dtype)
         state = np.zeros((batch, outputs), x.dtype) if h is None else h.reshape(batch, outputs)
         cell = np.zeros((batch, hidden), x.dtype) if c is None else c.reshape(batch, hidden).copy()
-        across = np.ascontiguousarray(weight_hh.T)
+        transposed_hh = np.ascontiguousarray(weight_hh.T)
         with np.errstate(over="ignore"):
             for t in reversed(range(len(rows))) if reverse else range(len(rows)):
                 total = gates[t]
-                total += state @ across
-                both, new, leave = total[:, : 2 * hidden], total[:, 2 * hidden : 3 * hidden], total[:, 3 * hidden :]
-                both, leave, new = _sigmoid(both), _sigmoid(leave), np.tanh(new, new)
-                cell *= both[:, hidden:]
-                cell += both[:, :hidden] * new
-                leave *= np.tanh(cell)
-                states[t] = leave if weight_hr is None else leave @ weight_hr.T
+                total += state @ transposed_hh
+                gates_in_and_forget, candidate, output_gate = (
+                    total[:, : 2 * hidden],
+                    total[:, 2 * hidden : 3 * hidden],
+                    total[:, 3 * hidden :],
+                )
+                gates_in_and_forget, output_gate, candidate = (
+                    _sigmoid(gates_in_and_forget),
+                    _sigmoid(output_gate),
+                    np.tanh(candidate, candidate),
+                )
+                cell *= gates_in_and_forget[:, hidden:]
+                cell += gates_in_and_forget[:, :hidden] * candidate
+                output_gate *= np.tanh(cell)
+                states[t] = output_gate if weight_hr is None else output_gate @ weight_hr.T
                 state = states[t]
         states = states if time_major else np.ascontiguousarray(states.swapaxes(0, 1))
         state = state.copy()

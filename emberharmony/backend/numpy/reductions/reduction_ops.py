@@ -130,11 +130,11 @@ def _cumulative(ufunc: np.ufunc) -> Any:
 
 
 def _cumulative_op(ufunc: np.ufunc) -> Any:
-    def running(x: np.ndarray, axis: int | None = None) -> np.ndarray:
+    def cumulative(x: np.ndarray, axis: int | None = None) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         return ufunc.accumulate(*_array_and_axis(x, axis))
 
-    return running
+    return cumulative
 
 
 def logsumexp(x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:

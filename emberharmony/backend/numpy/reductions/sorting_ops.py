@@ -57,11 +57,13 @@ class NumpySortingOps(WithUnique):
         x, axis = _array_and_axis(x, axis)
         if x.ndim == 0:
             return x
-        wide_x = _sortable(x)
+        sortable = _sortable(x)
         # Only zeros of different sign are equal and distinguishable, so only they need the slower stable sort.
-        kind: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(wide_x) else "quicksort"
+        kind: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(sortable) else "quicksort"
         ordered = (
-            _reverse_order(np.sort(_reverse_order(wide_x), axis, kind)) if descending else np.sort(wide_x, axis, kind)
+            _reverse_order(np.sort(_reverse_order(sortable), axis, kind))
+            if descending
+            else np.sort(sortable, axis, kind)
         )
         return ordered.astype(x.dtype, copy=False)
 

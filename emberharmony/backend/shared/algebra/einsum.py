@@ -13,17 +13,17 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 def _terms(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     """Returns the index letters of each operand and of the result; letters stand for the axes of an ellipsis too."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
-    spare = [letter for letter in _LETTERS if letter not in subscripts]
-    terms, most = [], 0
+    free_letters = [letter for letter in _LETTERS if letter not in subscripts]
+    terms, most_letters = [], 0
     for term, ndim in zip(left.split(","), ndims, strict=True):
         hidden = ndim - len(term.replace("...", "")) if "..." in term else 0
-        most = max(most, hidden)
-        terms.append(term.replace("...", "".join(spare[:hidden][::-1])))
-    ellipsis = "".join(spare[:most][::-1])
+        most_letters = max(most_letters, hidden)
+        terms.append(term.replace("...", "".join(free_letters[:hidden][::-1])))
+    ellipsis = "".join(free_letters[:most_letters][::-1])
     if arrow:
         return terms, right.replace("...", ellipsis)
     letters = "".join(left.replace("...", "").split(","))
-    return terms, ellipsis + "".join(sorted(each for each in set(letters) if letters.count(each) == 1))
+    return terms, ellipsis + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
 
 
 class _Factor:
@@ -68,10 +68,10 @@ def _sum_unneeded(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:
 def _product(ops: Any, a: _Factor, b: _Factor, needed: set[str], lengths: dict[str, int]) -> _Factor:
     """Returns the product of two factors, summed over the letters that nothing else needs."""
     a, b = _sum_unneeded(ops, a, needed | set(b.letters)), _sum_unneeded(ops, b, needed | set(a.letters))
-    both = [letter for letter in a.letters if letter in b.letters]
-    batch, inner = [x for x in both if x in needed], [x for x in both if x not in needed]
-    rows = [letter for letter in a.letters if letter not in both]
-    last = [letter for letter in b.letters if letter not in both]
+    shared_letters = [letter for letter in a.letters if letter in b.letters]
+    batch, inner = [x for x in shared_letters if x in needed], [x for x in shared_letters if x not in needed]
+    rows = [letter for letter in a.letters if letter not in shared_letters]
+    last = [letter for letter in b.letters if letter not in shared_letters]
 
     def matrices(factor: _Factor, second: list[str], third: list[str]) -> Any:
         order = tuple(factor.letters.index(letter) for letter in (*batch, *second, *third))
@@ -104,10 +104,10 @@ def einsum(subscripts: str, *operands: Any) -> Any:
         for letter, length in zip(factor.letters, factor.tensor.shape, strict=True):
             lengths[letter] = length if lengths.get(letter, 1) == 1 else lengths[letter]
     factors = [_without_ones(ops, factor, lengths) for factor in factors]
-    current = factors[0]
+    product = factors[0]
     for i, factor in enumerate(factors[1:], 2):
-        needed = set(output).union(*(later.letters for later in factors[i:]))
-        current = _product(ops, current, factor, needed, lengths)
-    current = _sum_unneeded(ops, current, set(output))
-    result = ops.transpose(current.tensor, tuple(current.letters.index(letter) for letter in output))
+        needed_letters = set(output).union(*(later_factor.letters for later_factor in factors[i:]))
+        product = _product(ops, product, factor, needed_letters, lengths)
+    product = _sum_unneeded(ops, product, set(output))
+    result = ops.transpose(product.tensor, tuple(product.letters.index(letter) for letter in output))
     return ops.not_equal(result, 0) if boolean else ops.cast(result, dtype)

@@ -45,10 +45,14 @@ def _phases(columns: np.ndarray) -> np.ndarray:
     sizes = np.abs(columns)
     first = (sizes >= NEARLY * np.maximum.reduce(sizes, -2, keepdims=True)).argmax(-2, keepdims=True)
     if columns.ndim == 2:  # np.take_along_axis takes 4 µs more
-        chosen = columns[first, np.arange(columns.shape[-1])]
+        pivot_values = columns[first, np.arange(columns.shape[-1])]
     else:
-        chosen = np.take_along_axis(columns, first, -2)
-    return np.conj(_signs(chosen)) if columns.dtype.kind == "c" else np.copysign(1, chosen, dtype=columns.dtype)
+        pivot_values = np.take_along_axis(columns, first, -2)
+    return (
+        np.conj(_signs(pivot_values))
+        if columns.dtype.kind == "c"
+        else np.copysign(1, pivot_values, dtype=columns.dtype)
+    )
 
 
 def _signs(x: np.ndarray) -> np.ndarray:
@@ -239,7 +243,7 @@ def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for j in range(pivots.shape[-1]):
         place = pivots[..., j : j + 1]
-        moved = np.take_along_axis(order, place, -1)
+        swapped_order = np.take_along_axis(order, place, -1)
         np.put_along_axis(order, place, order[..., j : j + 1].copy(), -1)
-        order[..., j : j + 1] = moved
+        order[..., j : j + 1] = swapped_order
     return order

@@ -33,7 +33,7 @@ def _host_array(x: Any, dtype: DType) -> np.ndarray:
 def _as_tensors(result: Any, dtype: DType) -> Any:
     """Returns a host result as tensors; results of single precision take the precision of the operands."""
     if isinstance(result, tuple):
-        return type(result)(*(_as_tensors(each, dtype) for each in result))
+        return type(result)(*(_as_tensors(part, dtype) for part in result))
     array = np.asarray(result)
     narrowed = array.dtype == np.float32 and dtype.is_floating
     return tensor_from_host(array, dtype if narrowed else as_dtype(array.dtype.name))

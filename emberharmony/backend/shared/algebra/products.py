@@ -55,19 +55,19 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
         raise ArgumentError(f"the output of {subscripts!r} has an index that repeats or that no operand has")
     lengths: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
-        named = term.replace("...", "")
-        if len(named) > len(shape) or (len(named) < len(shape) and "..." not in term):
+        term_letters = term.replace("...", "")
+        if len(term_letters) > len(shape) or (len(term_letters) < len(shape) and "..." not in term):
             raise ShapeError(f"{term!r} does not name the axes of a tensor of shape {tuple(shape)}")
         if "..." in term:
-            if arrow and "..." not in right and len(shape) > len(named):
+            if arrow and "..." not in right and len(shape) > len(term_letters):
                 # PyTorch would sum over these axes.
                 raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
             head = term.index("...")
-            tail = len(named) - head
-            pairs = [*zip(named[:head], shape[:head], strict=True)]
-            pairs += zip(named[head:], shape[len(shape) - tail :], strict=True)
+            tail = len(term_letters) - head
+            pairs = [*zip(term_letters[:head], shape[:head], strict=True)]
+            pairs += zip(term_letters[head:], shape[len(shape) - tail :], strict=True)
         else:
-            pairs = [*zip(named, shape, strict=True)]
+            pairs = [*zip(term_letters, shape, strict=True)]
         operand_lengths = dict(pairs)
         for letter, length in pairs:
             if operand_lengths[letter] != length:

@@ -97,13 +97,15 @@ class Differentials:
         scaled = self._over(tangents[0][..., :k], r)
         inner = self.adjoint(q) @ scaled
         lower = self._xp.tril(inner, -1)
-        turn = lower - self.adjoint(lower)
+        rotation = lower - self.adjoint(lower)
         if self._is_complex(inner):
             # The diagonal of R must stay real.
-            turn = turn + self.as_matrix(self.imaginary(self.diagonal(inner)))
-        grown = self._xp.triu(inner - turn)
-        beside = self.adjoint(q) @ tangents[0][..., k:] - turn @ r[..., k:] if r.shape[-1] > k else r[..., k:]
-        return scaled - q @ grown, self._xp.concatenate([grown @ square, beside], -1)
+            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(inner)))
+        r_tangent = self._xp.triu(inner - rotation)
+        extra_columns = (
+            self.adjoint(q) @ tangents[0][..., k:] - rotation @ r[..., k:] if r.shape[-1] > k else r[..., k:]
+        )
+        return scaled - q @ r_tangent, self._xp.concatenate([r_tangent @ square, extra_columns], -1)
 
     def svd(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of U, the singular values and Vh."""
@@ -113,10 +115,10 @@ class Differentials:
         scale, gaps = s[..., None, :].astype(u.dtype), self._gaps(s * s).astype(u.dtype)
         inner = self.adjoint(u) @ tangent @ v
         left, right = inner * scale, self.adjoint(inner) * scale
-        turn = gaps * (left + self.adjoint(left))
+        rotation = gaps * (left + self.adjoint(left))
         if self._is_complex(u):
-            turn = turn + self.as_matrix(self.imaginary(self.diagonal(inner)) / s)
-        u_moved, v_moved = u @ turn, v @ (gaps * (right + self.adjoint(right)))
+            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(inner)) / s)
+        u_moved, v_moved = u @ rotation, v @ (gaps * (right + self.adjoint(right)))
         if u.shape[-2] > k:
             u_moved = u_moved + (tangent @ v - u @ inner) / scale
         if v.shape[-2] > k:
@@ -125,8 +127,8 @@ class Differentials:
             angle = self._turned_back(u, u_moved)
             u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
         # Columns beyond the singular values are arbitrary, and are treated as constant.
-        moved = self._pad_columns(v_moved, self.adjoint(vh_full))
-        return self._pad_columns(u_moved, u_full), self.real(self.diagonal(inner)), self.adjoint(moved)
+        vh_tangent = self._pad_columns(v_moved, self.adjoint(vh_full))
+        return self._pad_columns(u_moved, u_full), self.real(self.diagonal(inner)), self.adjoint(vh_tangent)
 
     def singular_values(self, factors: Tensors, tangent: Any) -> Any:
         """Returns the tangent of the singular values; `factors` are those of the decomposition."""
@@ -137,25 +139,27 @@ class Differentials:
         """Returns the tangents of the eigenvalues and eigenvectors of Hermitian matrices."""
         values, vectors = outputs
         inner = self.adjoint(vectors) @ self.hermitian(tangents[0]) @ vectors
-        moved = vectors @ (self._gaps(values).astype(inner.dtype) * inner)
+        vectors_tangent = vectors @ (self._gaps(values).astype(inner.dtype) * inner)
         if self._is_complex(vectors):
-            moved = moved + self._turned_back(vectors, moved) * vectors
-        return self.real(self.diagonal(inner)), moved
+            vectors_tangent = vectors_tangent + self._turned_back(vectors, vectors_tangent) * vectors
+        return self.real(self.diagonal(inner)), vectors_tangent
 
     def eig(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of general matrices."""
         values, vectors = outputs
         inner = self._similar(vectors, tangents[0].astype(vectors.dtype))
-        moved = vectors @ (self._gaps(values) * inner)
-        along = self._xp.real(self._xp.sum(self._xp.conj(vectors) * moved, -2, keepdims=True))
-        return self.diagonal(inner), moved + (self._turned_back(vectors, moved) - along) * vectors
+        vectors_tangent = vectors @ (self._gaps(values) * inner)
+        own_components = self._xp.real(self._xp.sum(self._xp.conj(vectors) * vectors_tangent, -2, keepdims=True))
+        return self.diagonal(inner), vectors_tangent + (
+            self._turned_back(vectors, vectors_tangent) - own_components
+        ) * vectors
 
     def _gaps(self, values: Any) -> Any:
         """Returns `1 / (values[j] - values[i])` as a matrix, and 0 where the two are equal: infinity would give NaN."""
         gaps = values[..., None, :] - values[..., :, None]
-        same = self._same(gaps)
+        is_same = self._same(gaps)
         zeros, ones = self._xp.zeros_like(gaps), self._xp.ones_like(gaps)
-        return self._xp.where(same, zeros, 1 / self._xp.where(same, ones, gaps))
+        return self._xp.where(is_same, zeros, 1 / self._xp.where(is_same, ones, gaps))
 
     def _turned_back(self, columns: Any, moved: Any) -> Any:
         """Returns the rates, times i, at which columns must rotate so that their largest components stay real.

@@ -158,13 +158,13 @@ class HostMade:
             constant("start, stop or step", [low, high, step])
         wanted = self.dtypes[result_dtype] if dtype is None else dtype
         if result_dtype is int64 or all(number.__class__ in _REAL and number % 1 == 0 for number in (low, high, step)):
-            places, neutral = range(int(low), int(high), int(step)), self.dtypes.neutral[wanted]
+            places, neutral_dtype = range(int(low), int(high), int(step)), self.dtypes.neutral[wanted]
             if result_dtype is int64 and places:
                 # A cast to a narrower integer dtype would wrap around silently.
                 for end in (places[0], places[-1]):
-                    check_fits(end, neutral)
-            reach = max(map(abs, (places.start, places.stop, places.step, places.stop - places.start)))
-            if places and reach <= _EXACT.get(neutral, -1):
+                    check_fits(end, neutral_dtype)
+            largest_magnitude = max(map(abs, (places.start, places.stop, places.step, places.stop - places.start)))
+            if places and largest_magnitude <= _EXACT.get(neutral_dtype, -1):
                 return self._range(places, wanted, device)
         check_ends(low, high, step)
         array = np.arange(low, high, step)
@@ -186,8 +186,8 @@ class HostMade:
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
         check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
         exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
-        beside = self.get_device(span)
-        return self._place_array(shares, exact, beside), self._place_array(1.0 - shares, exact, beside)
+        span_device = self.get_device(span)
+        return self._place_array(shares, exact, span_device), self._place_array(1.0 - shares, exact, span_device)
 
     def linspace(
         self,
@@ -217,8 +217,8 @@ class HostMade:
         first, last = self.convert(start), self.convert(stop)
         span = self.subtract(last, first)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
-        part, rest = self._shares(span, num, endpoint)
-        samples = self.add(self.multiply(rest, first), self.multiply(part, last))
+        part, last_part = self._shares(span, num, endpoint)
+        samples = self.add(self.multiply(last_part, first), self.multiply(part, last))
         samples = samples if device is None else self.to_device(samples, device)
         samples = self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         intervals = num - 1 if endpoint else num
@@ -247,8 +247,8 @@ class HostMade:
         base = base if type(base) in (int, float, complex) else self.convert(base)
         exponents = self.linspace(start, stop, num, endpoint, device=device)
         # Bases with more axes than both ends broadcast with these, not with the axis of the samples.
-        more = len(getattr(base, "shape", ())) - len(exponents.shape) + 1
-        exponents = exponents[(slice(None), *(None,) * more)] if more > 0 else exponents
+        extra_axes = len(getattr(base, "shape", ())) - len(exponents.shape) + 1
+        exponents = exponents[(slice(None), *(None,) * extra_axes)] if extra_axes > 0 else exponents
         samples = self.moveaxis(self.power(base, exponents), 0, axis)
         return samples if dtype is None else self.cast(samples, dtype)
 
@@ -267,9 +267,9 @@ class HostMade:
             first, last = self.convert(start), self.convert(stop)
             sign = self.sign(first)
             first, last = self.divide(first, sign), self.divide(last, sign)
-            part, rest = self._shares(self.multiply(first, last), num, endpoint)
+            part, last_part = self._shares(self.multiply(first, last), num, endpoint)
             # The product of these powers is exactly `start` and `stop` at the ends.
-            samples = self.multiply(sign, self.multiply(self.power(first, rest), self.power(last, part)))
+            samples = self.multiply(sign, self.multiply(self.power(first, last_part), self.power(last, part)))
             samples = samples if device is None else self.to_device(samples, device)
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         nonnegative_axes(axis, 1)
@@ -307,8 +307,10 @@ class HostMade:
         check_memory((x.shape[0], powers.size), self.dtypes.neutral[x.dtype].itemsize, self._memory)
         target_device = self.get_device(x)
         # The copy makes the array contiguous: torch 2.13 does not take arrays with negative strides.
-        placed = self._place_array(powers if increasing else powers[::-1].copy(), self.dtypes[int64], target_device)
-        return self.power(x[:, None], placed)
+        power_tensor = self._place_array(
+            powers if increasing else powers[::-1].copy(), self.dtypes[int64], target_device
+        )
+        return self.power(x[:, None], power_tensor)
 
     def _window(self, rising: Callable[[np.ndarray, int], np.ndarray], x: int, dtype: Any, device: Any) -> Any:
         """Returns a symmetric window of `x` points.
@@ -329,5 +331,5 @@ class HostMade:
 
     def _floor_if_integer(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""
-        whole = dtype is not None and self.dtypes.neutral[dtype].is_integer
-        return np.floor(array) if whole else array
+        is_whole = dtype is not None and self.dtypes.neutral[dtype].is_integer
+        return np.floor(array) if is_whole else array

@@ -68,8 +68,8 @@ def slice_within(part: slice, length: int) -> slice:
     if start < 0:
         # The slice goes backwards from before the first element, so it is empty.
         return slice(0, 0)
-    most = max(length, 1)
-    return slice(start, None if stop < 0 else stop, max(min(step, most), -most))
+    last_length = max(length, 1)
+    return slice(start, None if stop < 0 else stop, max(min(step, last_length), -last_length))
 
 
 def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, int, bool]]:
@@ -155,12 +155,12 @@ def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
     # Read as unsigned, negative indices are the largest numbers, so one maximum checks both bounds.
     if indices.size and int(np.maximum.reduce(indices.view(np.uint64), None)) < length:
         return indices
-    outside = (indices < -length) | (indices >= length)
-    if outside.any():
-        place = np.unravel_index(int(np.argmax(outside)), outside.shape)
+    is_outside = (indices < -length) | (indices >= length)
+    if is_outside.any():
+        place = np.unravel_index(int(np.argmax(is_outside)), is_outside.shape)
         location = f", at {tuple(map(int, place))} of indices of shape {indices.shape}" if indices.ndim else ""
         raise IndexOutOfBoundsError(
-            f"index {int(indices[outside].flat[0])} is out of bounds for an axis of length {length}{location}; "
+            f"index {int(indices[is_outside].flat[0])} is out of bounds for an axis of length {length}{location}; "
             f"{INDEX_RANGE}"
         )
     return np.where(indices < 0, indices + length, indices)
@@ -195,10 +195,10 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
             f"{tuple(lengths)}"
         )
     slices = []
-    for start_on_axis, n, whole in zip(start, lengths, shape, strict=True):
+    for start_on_axis, n, axis_length in zip(start, lengths, shape, strict=True):
         first = start_on_axis if start_on_axis.__class__ is int else as_index(start_on_axis)
         last = first + (n if n.__class__ is int else as_index(n))
-        if not 0 <= first <= last <= whole:
+        if not 0 <= first <= last <= axis_length:
             raise IndexOutOfBoundsError(f"the block at {start} of shape {tuple(lengths)} exceeds shape {tuple(shape)}")
         slices.append(slice(first, last))
     return tuple(slices)
@@ -375,8 +375,8 @@ class Scattered:
         """Yields, for steps that double, the earlier update of each in this order, and whether its place is equal."""
         places, step, count = self.places[self.order], 1, len(self.order)
         while step < count and (places[step:] == places[:-step]).any():
-            same = np.concatenate([np.zeros(step, bool), places[step:] == places[:-step]])
-            yield np.maximum(np.arange(count) - step, 0), same
+            is_repeated = np.concatenate([np.zeros(step, bool), places[step:] == places[:-step]])
+            yield np.maximum(np.arange(count) - step, 0), is_repeated
             step *= 2
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:

@@ -54,8 +54,8 @@ def _plan(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rea
     source, target = (_groups(side, pattern) for side in sides)
     if any(_JOINED in group for group in source):
         raise ArgumentError(f"pattern {pattern!r} must have its left ellipsis outside of parentheses")
-    bare = [_ELLIPSIS]
-    count = len(shape) - len(source) + 1 if bare in source else 0
+    ellipsis_group = [_ELLIPSIS]
+    count = len(shape) - len(source) + 1 if ellipsis_group in source else 0
     hidden = [f".{i}" for i in range(count)]
     source = _expand_ellipses(source, hidden)
     if count < 0 or len(source) != len(shape):
@@ -68,8 +68,8 @@ def _plan(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rea
         raise ArgumentError(f"both sides of pattern {pattern!r} must name the same axes, each once")
     if set(lengths) - set(names):
         raise ArgumentError(f"pattern {pattern!r} has no axis {', '.join(sorted(set(lengths) - set(names)))}")
-    joined = tuple([math.prod([sizes[name] for name in group]) for group in target])
-    return Rearrangement(tuple([sizes[n] for n in names]), tuple([names.index(n) for n in wanted]), joined)
+    joined_shape = tuple([math.prod([sizes[name] for name in group]) for group in target])
+    return Rearrangement(tuple([sizes[n] for n in names]), tuple([names.index(n) for n in wanted]), joined_shape)
 
 
 def _groups(side: str, pattern: str) -> list[list[str]]:

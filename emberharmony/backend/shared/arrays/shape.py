@@ -91,8 +91,8 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
         sections = _count_of_parts(length, indices_or_sections)
         if length % sections:
             raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
-        each = length // sections
-        return [(i * each, (i + 1) * each) for i in range(sections)]
+        part_length = length // sections
+        return [(i * part_length, (i + 1) * part_length) for i in range(sections)]
     points = [as_index(p) for p in indices_or_sections]
     points = [min(max(p + length, 0) if p < 0 else p, length) for p in points]
     edges = [0, *points, length]
@@ -108,8 +108,8 @@ def uneven_cuts(length: int, indices_or_sections: Any) -> list[int]:
     if not is_integer(indices_or_sections):
         return list(indices_or_sections)
     sections = _count_of_parts(length, indices_or_sections)
-    each, longer = divmod(length, sections)
-    return [i * each + min(i, longer) for i in range(1, sections)]
+    part_length, longer = divmod(length, sections)
+    return [i * part_length + min(i, longer) for i in range(1, sections)]
 
 
 def _count_of_parts(length: int, sections: Any) -> int:
@@ -121,8 +121,8 @@ def _count_of_parts(length: int, sections: Any) -> int:
     """
     if sections < 1:
         raise ShapeError(f"an axis of length {length} cannot be split into {brief(sections)} parts")
-    if sections > (most := max(length, _MOST_PARTS)):
-        raise ArgumentError(f"expected at most {most} parts of an axis of length {length}, got {brief(sections)}")
+    if sections > (most_parts := max(length, _MOST_PARTS)):
+        raise ArgumentError(f"expected at most {most_parts} parts of an axis of length {length}, got {brief(sections)}")
     return int(sections)
 
 
@@ -214,12 +214,12 @@ def check_pad(mode: str, constant_values: Any) -> bool:
         raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r}")
     if constant_values is None:
         return False
-    varying = hasattr(constant_values, "shape") or isinstance(constant_values, list)
-    if not varying and not isinstance(constant_values, (int, float, complex)):
+    has_many_constants = hasattr(constant_values, "shape") or isinstance(constant_values, list)
+    if not has_many_constants and not isinstance(constant_values, (int, float, complex)):
         raise ArgumentTypeError(f"constant_values is a number or a tensor, not {type(constant_values).__name__}")
     if mode != "constant":
         raise ArgumentError(f"constant_values goes with mode 'constant', not {mode!r}")
-    return varying and not isinstance(constant_values, float)
+    return has_many_constants and not isinstance(constant_values, float)
 
 
 def counts_per_slice(repeats: Any, length: int) -> np.ndarray:
@@ -270,10 +270,10 @@ def tile_shapes(repeats: Any, shape: Sequence[int]) -> tuple[tuple[int, ...], tu
     counts = as_shape(repeats)
     ndim = max(len(counts), len(shape))
     counts, lengths = (1,) * (ndim - len(counts)) + counts, (1,) * (ndim - len(shape)) + tuple(shape)
-    whole = tuple([n for pair in zip(counts, lengths, strict=True) for n in pair])
-    check_memory(whole, 1, memory_limit)
+    tiled_shape = tuple([n for pair in zip(counts, lengths, strict=True) for n in pair])
+    check_memory(tiled_shape, 1, memory_limit)
     split_shape = tuple([n for length in lengths for n in (1, length)])
-    return split_shape, whole, tuple([n * m for n, m in zip(counts, lengths, strict=True)])
+    return split_shape, tiled_shape, tuple([n * m for n, m in zip(counts, lengths, strict=True)])
 
 
 def matrices(x: Any) -> Any:

@@ -60,18 +60,18 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     ] = []  # the length; the axis of the tensor; its range, if not whole
     arrays: list[tuple[int | None, Any]] = []
     start, lengths, is_block = [0] * len(shape), list(shape), True
-    first, followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
+    first, has_followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
     for (part, axis, mask), end in zip(parts, ends, strict=True):
         indices = _indices(part, mask, nonzero)
         if indices is not None:
-            first, is_split = (first, is_split or followed) if arrays else (len(kept_axes), False)
+            first, is_split = (first, is_split or has_followed) if arrays else (len(kept_axes), False)
             is_block = is_block and part.__class__ is int
             if is_block:
                 start[axis], lengths[axis] = part, 1
             arrays += [(axis + i, index) for i, index in enumerate(indices)] or [(None, np.zeros(int(bool(part)), int))]
             axis += len(indices)
         else:
-            followed = bool(arrays)
+            has_followed = bool(arrays)
             if part is None:
                 kept_axes.append((1, None, None))
             elif part is not Ellipsis:
@@ -109,36 +109,36 @@ def _laid_out(
         raise ShapeError(f"the index tensors of shapes {', '.join(map(str, shapes))} do not broadcast") from error
     rank = len(joint)
     shape = (*(n for n, _, _ in kept[:first]), *joint, *(n for n, _, _ in kept[first:]))
-    cut = {
+    slices_by_axis = {
         i if i < first else i + rank: (length, axis, places)
         for i, (length, axis, places) in enumerate(kept)
         if axis is None or places is not None
     }
-    lead = sorted({*cut, *range(first, first + rank)})
+    leading_axes = sorted({*slices_by_axis, *range(first, first + rank)})
     axes: list[int] = []
     columns: list[Any] = []
     spans: list[tuple[int, ...]] = []
-    for place, (length, axis, places) in cut.items():
+    for place, (length, axis, places) in slices_by_axis.items():
         if axis is not None and places is not None:
             axes.append(axis)
             columns.append(np.arange(places.start, places.stop, places.step))
-            spans.append(tuple(length if i == place else 1 for i in lead))
-    before = sum(place < first for place in lead)
+            spans.append(tuple(length if i == place else 1 for i in leading_axes))
+    before = sum(place < first for place in leading_axes)
     for axis, index in arrays:
         if axis is not None:
             axes.append(axis)
             columns.append(index)
             inner = (*(1,) * (rank - len(index.shape)), *index.shape)
-            spans.append((*(1,) * before, *inner, *(1,) * (len(lead) - before - rank)))
-    return Selection(shape, block, lead, axes, columns, spans)
+            spans.append((*(1,) * before, *inner, *(1,) * (len(leading_axes) - before - rank)))
+    return Selection(shape, block, leading_axes, axes, columns, spans)
 
 
 def stack_columns(columns: Sequence[Any], spans: Sequence[tuple[int, ...]]) -> "np.ndarray | None":
     """Returns the columns of a selection as one array of index vectors; None if one is a tensor of a backend."""
     if not all(isinstance(column, np.ndarray) for column in columns):
         return None
-    whole = [column.reshape(span) for column, span in zip(columns, spans, strict=True)]
-    return np.stack(np.broadcast_arrays(*whole), -1)
+    full_columns = [column.reshape(span) for column, span in zip(columns, spans, strict=True)]
+    return np.stack(np.broadcast_arrays(*full_columns), -1)
 
 
 def check_mode(mode: str) -> None:
@@ -171,12 +171,12 @@ def check_held(own: DType, kind: DType, weak: bool) -> None:
     Raises:
         DTypeError: if it cannot.
     """
-    both = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
-    if both is not kind and (weak or _KINDS.index(own.kind) > _KINDS.index(kind.kind)):
+    common_kind = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
+    if common_kind is not kind and (weak or _KINDS.index(own.kind) > _KINDS.index(kind.kind)):
         value_text = f"Python numbers of kind {own.kind}" if weak else f"dtype {own.name}"
         raise DTypeError(
             f"a value of {value_text} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
-            f"{both.name} (ops.cast)"
+            f"{common_kind.name} (ops.cast)"
         )
 
 
@@ -203,9 +203,9 @@ def convert_like(backend: Any, value: Any, x: Any) -> Any:
     if type(value) in _NUMBERS:
         check_held(python_dtype(type(value)), kind, True)
         return backend.convert(value, kind)
-    converted, weak = backend.convert(value), is_weak(value)
-    check_held(backend.dtype_of(converted), kind, weak)
-    return backend.convert(value, kind) if weak else backend.bound.cast(converted, kind)
+    tensor, weak = backend.convert(value), is_weak(value)
+    check_held(backend.dtype_of(tensor), kind, weak)
+    return backend.convert(value, kind) if weak else backend.bound.cast(tensor, kind)
 
 
 def _fits(value: Any, kind: str) -> bool:
@@ -224,12 +224,12 @@ def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: An
         ShapeError: if the value does not broadcast to what the key selects.
     """
     check_mode(mode)
-    new, old = value_like(backend, promotion, value, x), x[key]
-    if not suits(new.shape, old.shape):
-        raise does_not_fit(new.shape, old.shape)
+    new_value, old_value = value_like(backend, promotion, value, x), x[key]
+    if not suits(new_value.shape, old_value.shape):
+        raise does_not_fit(new_value.shape, old_value.shape)
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
-    return old, new.reshape(new.shape[max(new.ndim - old.ndim, 0) :])
+    return old_value, new_value.reshape(new_value.shape[max(new_value.ndim - old_value.ndim, 0) :])
 
 
 def combine(backend: Any, mode: str, old: Any, new: Any) -> Any:

@@ -81,10 +81,10 @@ def ratio(y: Any, top: float, upper: Sequence[float], lower: Sequence[float]) ->
         upper: the other coefficients of the numerator.
         lower: the other coefficients of the denominator.
     """
-    above, below = top * y, y
+    numerator, denominator = top * y, y
     for a, b in zip(upper[:-1], lower[:-1], strict=True):
-        above, below = (above + a) * y, (below + b) * y
-    return (above + upper[-1]) / (below + lower[-1])
+        numerator, denominator = (numerator + a) * y, (denominator + b) * y
+    return (numerator + upper[-1]) / (denominator + lower[-1])
 
 
 def at_most(xp: Any, y: Any, bound: float) -> Any:
@@ -116,9 +116,9 @@ def central(x: Any) -> Any:
 def scaled_tail(xp: Any, y: Any) -> Any:
     """Returns `exp(y * y) * erfc(y)` for y >= 0.46875."""
     middle = ratio(at_most(xp, y, _LARGE), _C_TOP, _C, _D)
-    far = at_least(xp, y, _LARGE)
-    inverse = 1.0 / (far * far)
-    outer = (1.0 / math.sqrt(math.pi) - inverse * ratio(inverse, _P_TOP, _P, _Q)) / far
+    far_value = at_least(xp, y, _LARGE)
+    inverse = 1.0 / (far_value * far_value)
+    outer = (1.0 / math.sqrt(math.pi) - inverse * ratio(inverse, _P_TOP, _P, _Q)) / far_value
     return xp.where(y <= _LARGE, middle, outer)
 
 
@@ -134,9 +134,9 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     # Each branch gets arguments of its own range only. Outside, it may overflow, and `where` would let the NaN into
     # the gradient.
     y = xp.abs(x)
-    outside = 1.0 - _tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
+    outside_value = 1.0 - _tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
     inner = central(xp.where(y <= SMALL, x, 0.0))
-    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, -outside, outside)))
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, -outside_value, outside_value)))
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -165,13 +165,13 @@ def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
 def erfinv(xp: Any, x: Any) -> Any:
     """Returns the inverse error function of a float64 tensor: Winitzki's approximation, then three steps of Halley."""
     size = xp.abs(x)
-    inside = xp.where(size < 1.0, size, 0.5)
-    logarithm = xp.log1p(-inside * inside)
+    inside_value = xp.where(size < 1.0, size, 0.5)
+    logarithm = xp.log1p(-inside_value * inside_value)
     half = 2.0 / (math.pi * 0.147) + logarithm / 2.0
     y = xp.sqrt(xp.maximum(xp.sqrt(half * half - logarithm / 0.147) - half, 0.0))
     for _ in range(3):
         # Near 1, erf loses the digits of its distance from 1; erfc has them.
-        deviation = xp.where(inside < 0.5, erf(xp, y) - inside, (1.0 - inside) - erfc(xp, y))
+        deviation = xp.where(inside_value < 0.5, erf(xp, y) - inside_value, (1.0 - inside_value) - erfc(xp, y))
         newton = deviation / (2.0 / math.sqrt(math.pi) * xp.exp(-y * y))
         y = y - newton / (1.0 + y * newton)
     y = xp.where(size < 1.0, y, xp.where(size == 1.0, math.inf, math.nan))
@@ -191,8 +191,8 @@ def i0(xp: Any, x: Any) -> Any:
     """Returns the modified Bessel function of the first kind of order 0 of a float64 tensor."""
     y = xp.abs(x)
     near_value = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, I0_NEAR)
-    far = at_least(xp, y, 8.0)
-    outer = chebyshev(32.0 / far - 2.0, I0_FAR) / xp.sqrt(far)
+    far_value = at_least(xp, y, 8.0)
+    outer = chebyshev(32.0 / far_value - 2.0, I0_FAR) / xp.sqrt(far_value)
     return xp.where(y < math.inf, xp.exp(y) * xp.where(y <= 8.0, near_value, outer), y)
 
 

@@ -89,21 +89,21 @@ class Decimals:
         return self.cast(self._rounded_floats(self.cast(x, self.dtypes["float32"]), decimals), x.dtype)
 
     def _rounded_floats(self, x: Any, decimals: int) -> Any:
-        reach, whole = _LIMITS[self._width(x)]
-        if -reach <= decimals <= reach:
-            return self._round_scaled(x, decimals, whole / 10.0**decimals)
+        largest_scale, integer_limit = _LIMITS[self._width(x)]
+        if -largest_scale <= decimals <= largest_scale:
+            return self._round_scaled(x, decimals, integer_limit / 10.0**decimals)
         # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.
         constant = self.stop_gradient(x)
         if decimals < 0:
             # Every finite number rounds to 0, with the sign of the number.
             return self.where(self.isfinite(constant), self.multiply(x, 0.0), constant)
-        if decimals > reach + _DIGITS:
+        if decimals > largest_scale + _DIGITS:
             return constant
         # The power of ten would overflow, so multiply and divide by two smaller ones.
-        factors = 10.0**reach, 10.0 ** (decimals - reach)
+        factors = 10.0**largest_scale, 10.0 ** (decimals - largest_scale)
         scaled = self.multiply(self.multiply(x, factors[0]), factors[1])
         rounded = self.divide(self.divide(self._nearest(scaled), factors[1]), factors[0])
-        return self.where(self.less(self.absolute(scaled), whole), rounded, constant)
+        return self.where(self.less(self.absolute(scaled), integer_limit), rounded, constant)
 
     def _rounded_integers(self, x: Any, places: int) -> Any:
         """Returns integers rounded to a multiple of `10**places`, halves to the even multiple.
@@ -114,13 +114,13 @@ class Decimals:
         if places > _LONGEST or 5 * 10 ** (places - 1) > limits.max:
             return self.zeros_like(x)
         half = 5 * 10 ** (places - 1)
-        halves, rest = self.floor_divide(x, half), self.mod(x, half)
+        halves, remainder = self.floor_divide(x, half), self.mod(x, half)
         units = self.floor_divide(halves, 2)
-        beyond = self.logical_or(self.greater(rest, 0), self.not_equal(self.mod(units, 2), 0))
-        up = self.logical_and(self.not_equal(self.mod(halves, 2), 0), beyond)
+        is_beyond_half = self.logical_or(self.greater(remainder, 0), self.not_equal(self.mod(units, 2), 0))
+        rounds_up = self.logical_and(self.not_equal(self.mod(halves, 2), 0), is_beyond_half)
         # If the power of ten does not fit into the dtype, it wraps around, as the result then does.
         unit = (2 * half - limits.min) % 2**limits.bits + limits.min
-        return self.multiply(self.add(units, self.cast(up, x.dtype)), unit)
+        return self.multiply(self.add(units, self.cast(rounds_up, x.dtype)), unit)
 
 
 class ByOps(Decimals):
@@ -139,9 +139,9 @@ class ByOps(Decimals):
     def _nearest(self, x: Any) -> Any:
         below = self.floor(x)
         part = self.subtract(x, below)
-        odd = self.not_equal(self.multiply(self.floor(self.divide(below, 2.0)), 2.0), below)
-        up = self.logical_or(self.greater(part, 0.5), self.logical_and(self.equal(part, 0.5), odd))
-        return self.copysign(self.where(up, self.add(below, 1.0), below), x)
+        is_odd = self.not_equal(self.multiply(self.floor(self.divide(below, 2.0)), 2.0), below)
+        rounds_up = self.logical_or(self.greater(part, 0.5), self.logical_and(self.equal(part, 0.5), is_odd))
+        return self.copysign(self.where(rounds_up, self.add(below, 1.0), below), x)
 
     def _round_scaled(self, x: Any, decimals: int, bound: float) -> Any:
         scale = 10.0 ** abs(decimals)
@@ -168,9 +168,9 @@ def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | Non
     Raises:
         ArgumentTypeError: if one is not a real number.
     """
-    above = None if posinf is None else _real("posinf", posinf)
+    positive_replacement = None if posinf is None else _real("posinf", posinf)
     below = None if neginf is None else _real("neginf", neginf)
-    return _real("nan", nan), above, below
+    return _real("nan", nan), positive_replacement, below
 
 
 def _real(name: str, value: Any) -> float:

@@ -57,11 +57,11 @@ def by_series(series: Callable[..., Any], *operands: Any) -> Any:
     bound = op_globals.active()
     tensors = common(*operands, inexact=True, refused=("complex",))
     dtype = bound.backend.dtype_of(tensors[0])
-    wide = list(map(widest, tensors))
-    if len(wide) > 1:
-        shape = np.broadcast_shapes(*(tuple(x.shape) for x in wide))
-        wide = [bound.broadcast_to(x, shape) for x in wide]
+    widened = list(map(widest, tensors))
+    if len(widened) > 1:
+        shape = np.broadcast_shapes(*(tuple(x.shape) for x in widened))
+        widened = [bound.broadcast_to(x, shape) for x in widened]
     # NumPy warns of elements that another piece computes.
     with np.errstate(all="ignore"):
-        result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *wide)
+        result = series(_Arithmetic(bound, DOUBLE if dtype == "float64" else SINGLE), *widened)
     return bound.cast(result, dtype)

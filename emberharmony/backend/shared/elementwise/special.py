@@ -135,8 +135,8 @@ def _sum(xp: Any, x: Any, steps: Any) -> Any:
     """Returns `digamma(x) - digamma(moved)`."""
     total = xp.where(x < 1.0, -1.0 / x, 0.0)
     for k in range(1, 9):
-        use = steps >= k
-        total = total + xp.where(use, 1.0 / xp.where(use, x - k, 1.0), 0.0)
+        is_used = steps >= k
+        total = total + xp.where(is_used, 1.0 / xp.where(is_used, x - k, 1.0), 0.0)
     return total
 
 
@@ -148,12 +148,12 @@ def _core(from_one: Any, terms: int = len(_LOG_GAMMA)) -> Any:
 
 def gamma_next(xp: Any, a: Any, terms: int) -> Any:
     """Returns `gamma(1 + a)` for `a` from 0 to 10, by so many terms of the series for its logarithm."""
-    steps, from_one = _steps(xp, a)
-    from_one = xp.where(a < 1.0, a, from_one)
+    steps, offset_from_1 = _steps(xp, a)
+    offset_from_1 = xp.where(a < 1.0, a, offset_from_1)
     product = xp.where(a < 1.0, 1.0, a)
     for k in range(1, 9):
         product = xp.where(steps >= k, product * (a - k), product)
-    return product * xp.exp(_core(from_one, terms))
+    return product * xp.exp(_core(offset_from_1, terms))
 
 
 def log_gamma_next(a: Any) -> Any:
@@ -169,11 +169,11 @@ def log_gamma(xp: Any, x: Any) -> Any:
 
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
-    steps, from_one = _steps(xp, x)
+    steps, offset_from_1 = _steps(xp, x)
     # The product would overflow for tiny numbers.
     tiny = x < 1.0
     logarithm = xp.log(xp.where(tiny, x, _product(xp, xp.where(tiny, 1.0, x), steps)))
-    return _core(from_one) + xp.where(tiny, -logarithm, logarithm)
+    return _core(offset_from_1) + xp.where(tiny, -logarithm, logarithm)
 
 
 def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
@@ -207,9 +207,9 @@ def digamma(xp: Any, x: Any) -> Any:
 
 
 def _digamma_near(xp: Any, x: Any) -> Any:
-    steps, from_one = _steps(xp, x)
-    from_root = (from_one - (_ROOT - 1.0)) - _ROOT_REST
-    return from_root * chebyshev(2.0 * (from_one - 1.0), _DIGAMMA) + _sum(xp, x, steps)
+    steps, offset_from_1 = _steps(xp, x)
+    from_root = (offset_from_1 - (_ROOT - 1.0)) - _ROOT_REST
+    return from_root * chebyshev(2.0 * (offset_from_1 - 1.0), _DIGAMMA) + _sum(xp, x, steps)
 
 
 def digamma_far(xp: Any, x: Any) -> Any:
@@ -222,8 +222,8 @@ def digamma_far(xp: Any, x: Any) -> Any:
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
     """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
     r = from_nearest(xp, harmless_outside(xp, x < 0.0, x, 0.5))
-    across = 0.5 - xp.abs(r)
-    cotangent = across * sine_over(across) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
+    reflected = 0.5 - xp.abs(r)
+    cotangent = reflected * sine_over(reflected) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
     return positive - math.pi * cotangent
 
 
@@ -258,11 +258,11 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     """
     left = q <= 0.0
     y = xp.where(left, 1.0 - q, q)
-    rest = xp.where(left, (1.0 - y) - q, 0.0)
-    above = _hurwitz(xp, s, y, rest, scale)
-    scale = scale + 0.0 * above
-    below = xp.pick(left, lambda *given: _zeta_left(xp, *given), s, xp.where(left, q, 0.5), above, scale)
-    return xp.where(left, below, above)
+    q_for_series = xp.where(left, (1.0 - y) - q, 0.0)
+    positive_zeta = _hurwitz(xp, s, y, q_for_series, scale)
+    scale = scale + 0.0 * positive_zeta
+    below = xp.pick(left, lambda *given: _zeta_left(xp, *given), s, xp.where(left, q, 0.5), positive_zeta, scale)
+    return xp.where(left, below, positive_zeta)
 
 
 def _zeta_left(xp: Any, s: Any, q: Any, above: Any, scale: Any) -> Any:
@@ -304,9 +304,9 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     scale = xp.where(exact, xp.entries(_SCALES, index), scale)
     factor = xp.where(exact, xp.entries(_FACTORIALS, index), factor)
     # Neither the factor nor the sum may overflow, or vanish, before their product does.
-    beyond = is_regular & (x > scale)
-    factor = factor * xp.where(beyond, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
-    scale = scale * xp.where(beyond, 2.0, 1.0)
+    is_beyond_scale = is_regular & (x > scale)
+    factor = factor * xp.where(is_beyond_scale, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
+    scale = scale * xp.where(is_beyond_scale, 2.0, 1.0)
     size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), scale)
     size = xp.where(is_regular, size, xp.where(x == math.inf, 0.0, math.inf))
     even = order - 2.0 * xp.floor(order / 2.0) == 0.0
@@ -321,9 +321,9 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
 
 def _scaled_bessel(xp: Any, y: Any, near: Any, far: Any) -> tuple[Any, Any]:
     """Returns a Chebyshev series in `y` up to 8, and one in `1 / y`, over the square root, beyond."""
-    away = at_least(xp, y, 8.0)
+    y_from_8 = at_least(xp, y, 8.0)
     inner = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near)
-    return inner, chebyshev(32.0 / away - 2.0, far) / xp.sqrt(away)
+    return inner, chebyshev(32.0 / y_from_8 - 2.0, far) / xp.sqrt(y_from_8)
 
 
 def i0e(xp: Any, x: Any) -> Any:
@@ -364,8 +364,8 @@ def _beta_factors(xp: Any, a: Any, b: Any) -> tuple[Any, Any, Any, Any]:
     total = p + q
     # The approximation at p + 1, q + 1 and p + q + 1, so that nothing overflows before the result does.
     scaled = _lanczos(p + 1.0) * (_lanczos(q + 1.0) / _lanczos(total + 1.0)) * (1.0 + p / q)
-    base, whole = p + (_LANCZOS + 0.5), total + (_LANCZOS + 0.5)
-    return scaled * xp.sqrt(base / math.e), base / whole, p, (q + 0.5) * xp.log1p(-p / whole)
+    base, base_of_total = p + (_LANCZOS + 0.5), total + (_LANCZOS + 0.5)
+    return scaled * xp.sqrt(base / math.e), base / base_of_total, p, (q + 0.5) * xp.log1p(-p / base_of_total)
 
 
 def positive_beta(xp: Any, a: Any, b: Any) -> Any:
@@ -412,13 +412,13 @@ def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     result = gammaln(xp, a) + gammaln(xp, b) - gammaln(xp, a + b)
     end = (high == math.inf) & (low > 0.0) & (low < math.inf)
     # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.
-    grown = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~infinite
+    is_infinite_ratio = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~infinite
     if logarithm:
-        others = xp.where(infinite | grown, math.inf, xp.where(end, -math.inf, math.nan))
+        others = xp.where(infinite | is_infinite_ratio, math.inf, xp.where(end, -math.inf, math.nan))
     else:
         result = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(result)
         others = xp.where(infinite, math.inf, xp.where(end, 0.0, math.nan))
-        others = xp.where(grown, math.inf * _sign_of_gamma(xp, low), others)
+        others = xp.where(is_infinite_ratio, math.inf * _sign_of_gamma(xp, low), others)
     return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, result, others))
 
 

@@ -64,8 +64,8 @@ Roots = Sequence[tuple[float, float]]
 
 def _bessel_below_8(x: Any, coefficients: Sequence[float], roots: Roots) -> Any:
     result = chebyshev(x * x * (1.0 / 16.0) - 2.0, coefficients)
-    for root, rest in roots:
-        result = result * ((x - root) - rest) * (x + root)
+    for root, root_remainder in roots:
+        result = result * ((x - root) - root_remainder) * (x + root)
     return result
 
 
@@ -75,8 +75,10 @@ def _bessel_beyond_8(xp: Any, x: Any, p: Sequence[float], q: Sequence[float], fi
     chebyshev_argument = inverse * inverse * 4.0 - 2.0
     sine, cosine = xp.sin(x), xp.cos(x)
     # The cosine and the sine of x - pi / 4, or of x - 3 pi / 4, times the square root of 2.
-    turned, across = (sine - cosine, -sine - cosine) if first else (sine + cosine, sine - cosine)
-    size = chebyshev(chebyshev_argument, p) * turned - chebyshev(chebyshev_argument, q) * (inverse / 8.0) * across
+    cosine_part, sine_part = (sine - cosine, -sine - cosine) if first else (sine + cosine, sine - cosine)
+    size = (
+        chebyshev(chebyshev_argument, p) * cosine_part - chebyshev(chebyshev_argument, q) * (inverse / 8.0) * sine_part
+    )
     return size / xp.sqrt(math.pi * x)
 
 

@@ -127,9 +127,9 @@ def partials(name: str, derived: Callable[[], Any], full_like: Callable[..., Any
             library's own transforms are not recognized and would otherwise get a wrong number.
     """
 
-    def of(derivative: Any) -> Callable[..., Any]:
+    def bind_derivative(derivative: Any) -> Callable[..., Any]:
         if isinstance(derivative, str):
             return lambda *known: full_like(known[-1], math.nan)
         return lambda *known: derivative(derived(), *known)
 
-    return [of(derivative) for derivative in DERIVATIVES[name]]
+    return [bind_derivative(derivative) for derivative in DERIVATIVES[name]]

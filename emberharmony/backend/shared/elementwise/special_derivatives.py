@@ -43,8 +43,8 @@ def _erfcx(s: Any, x: Any, y: Any) -> Any:
     z = 1.0 / s.where(is_far, x, _FAR)
     z = z * z
     series = -z * (0.5 - z * (0.75 - z * (1.875 - z * 6.5625))) * (2.0 / math.sqrt(math.pi))
-    near = s.where(is_far, 0.0, x) * s.where(is_far, 0.0, y) * 2.0 - 2.0 / math.sqrt(math.pi)
-    return s.where(is_far, series, near)
+    near_slope = s.where(is_far, 0.0, x) * s.where(is_far, 0.0, y) * 2.0 - 2.0 / math.sqrt(math.pi)
+    return s.where(is_far, series, near_slope)
 
 
 def _log_ndtr(s: Any, x: Any, y: Any) -> Any:
@@ -70,8 +70,8 @@ def _j1(s: Any, x: Any, y: Any) -> Any:
 
 
 def _log_ratio(s: Any, x: Any, y: Any) -> Any:
-    close = s.where(x > y, x - y, y - x) < y * 0.5
-    return s.where(close, s.log1p(s.where(close, x - y, 0.0) / y), s.log(x / y))
+    is_close = s.where(x > y, x - y, y - x) < y * 0.5
+    return s.where(is_close, s.log1p(s.where(is_close, x - y, 0.0) / y), s.log(x / y))
 
 
 def _by_gamma(s: Any, a: Any, x: Any) -> Any:

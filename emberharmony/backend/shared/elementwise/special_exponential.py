@@ -108,13 +108,13 @@ def _gamma_left(xp: Any, a: Any) -> Any:
     is_near = a < 10.0
     first, second = _large_gamma(xp, at_least(xp, a, 10.0))
     r = from_nearest(xp, at_most(xp, a, 200.0))
-    whole = xp.floor(at_most(xp, a, 200.0) + 0.5)
-    sign = xp.where(whole == 2.0 * xp.floor(whole / 2.0), -1.0, 1.0)
+    nearest_integer = xp.floor(at_most(xp, a, 200.0) + 0.5)
+    sign = xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), -1.0, 1.0)
     r = xp.where(r == 0.0, math.nan, r)
-    across = sign / (r * sine_over(r))
+    reflected = sign / (r * sine_over(r))
     small = harmless_outside(xp, is_near, a, 1.0)
     return xp.where(
-        is_near, across / gamma_next(xp, small, _GAMMA_TERMS), across / at_least(xp, a, 10.0) / first / second
+        is_near, reflected / gamma_next(xp, small, _GAMMA_TERMS), reflected / at_least(xp, a, 10.0) / first / second
     )
 
 
@@ -152,11 +152,11 @@ def exp1(xp: Any, x: Any) -> Any:
 
 def _expi_near(xp: Any, x: Any) -> Any:
     distance = (x - _ROOT) - _ROOT_REST
-    close = xp.abs(distance) < 0.2
+    is_close = xp.abs(distance) < 0.2
     logarithm = xp.where(
-        close,
-        xp.log1p(harmless_outside(xp, close, distance, 0.0) / _ROOT),
-        xp.log(harmless_outside(xp, ~close, x, 1.0) / _ROOT),
+        is_close,
+        xp.log1p(harmless_outside(xp, is_close, distance, 0.0) / _ROOT),
+        xp.log(harmless_outside(xp, ~is_close, x, 1.0) / _ROOT),
     )
     return logarithm + distance * chebyshev(x * (2.0 / 3.0) - 2.0, _EI_NEAR)
 
@@ -165,9 +165,9 @@ def _expi_far(xp: Any, x: Any) -> Any:
     """Returns `x exp(-x) expi(x)` for x >= 6."""
     t = 1.0 / x
     middle = chebyshev(at_least(xp, t, 1.0 / 12.0) * 48.0 - 6.0, _EI_MIDDLE)
-    later = chebyshev(at_most(xp, at_least(xp, t, 1.0 / 30.0), 1.0 / 12.0) * 80.0 - (14.0 / 3.0), _EI_LATER)
-    beyond = chebyshev(at_most(xp, t, 1.0 / 30.0) * 120.0 - 2.0, _EI_FAR)
-    return xp.where(x < 12.0, middle, xp.where(x < 30.0, later, beyond))
+    later_value = chebyshev(at_most(xp, at_least(xp, t, 1.0 / 30.0), 1.0 / 12.0) * 80.0 - (14.0 / 3.0), _EI_LATER)
+    farthest_value = chebyshev(at_most(xp, t, 1.0 / 30.0) * 120.0 - 2.0, _EI_FAR)
+    return xp.where(x < 12.0, middle, xp.where(x < 30.0, later_value, farthest_value))
 
 
 def expi(xp: Any, x: Any) -> Any:
@@ -186,10 +186,10 @@ def expi(xp: Any, x: Any) -> Any:
 def _refine(xp: Any, x: Any, w: Any) -> Any:
     """Returns the solution of `w exp(w) = x` after three steps of fourth order, where x / w > 0."""
     for _ in range(3):
-        above = 1.0 + w
+        w_plus_1 = 1.0 + w
         z = xp.log(x / w) - w
-        q = 2.0 * above * (above + z * (2.0 / 3.0))
-        w = w * (1.0 + z / above * ((q - z) / (q - 2.0 * z)))
+        q = 2.0 * w_plus_1 * (w_plus_1 + z * (2.0 / 3.0))
+        w = w * (1.0 + z / w_plus_1 * ((q - z) / (q - 2.0 * z)))
     return w
 
 
@@ -197,42 +197,42 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     """Returns the branch 0 or -1 of Lambert's function where it is real, else NaN."""
     scaled = ((x + _BRANCH) + _BRANCH_REST) * (2.0 * math.e)
     main = k == 0.0
-    inside = (scaled >= 0.0) & (x < math.inf) & (main | ((k == -1.0) & (x < 0.0)))
-    p = xp.sqrt(harmless_outside(xp, inside, scaled, 1.0))
+    is_inside = (scaled >= 0.0) & (x < math.inf) & (main | ((k == -1.0) & (x < 0.0)))
+    p = xp.sqrt(harmless_outside(xp, is_inside, scaled, 1.0))
     p = xp.where(main, p, -p)
     is_near = xp.abs(p) < 0.3
     series = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
-    is_regular = inside & ~is_near & (x != 0.0)
+    is_regular = is_inside & ~is_near & (x != 0.0)
     upper = harmless_outside(xp, is_regular & main, x, 1.0)
     logarithm = xp.log1p(upper)
     first = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
     lower = harmless_outside(xp, is_regular & ~main, x, -0.1)
     size = xp.log(-lower)
     inner = xp.log(-size)
-    rough = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
-    second = xp.where(lower < -0.1, rough, size - inner + inner / size)
+    first_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
+    second = xp.where(lower < -0.1, first_guess, size - inner + inner / size)
     refined = _refine(xp, xp.where(main, upper, lower), xp.where(main, first, second))
     result = xp.where(is_near, series, refined)
     ends = xp.where(main, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     ends = xp.where((k == -1.0) & (x == 0.0), -math.inf, ends)
-    return xp.where(is_regular | (inside & is_near), result, ends)
+    return xp.where(is_regular | (is_inside & is_near), result, ends)
 
 
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
     """Returns `log(x / y)` for positive numbers, with full relative precision where they are almost equal."""
-    close = xp.abs(x - y) < 0.5 * y
+    is_close = xp.abs(x - y) < 0.5 * y
     ratio = x / y
     is_far = (ratio < 1e-300) | (ratio > 1e300)
     far_value = xp.log(harmless_outside(xp, is_far, x, 1.0)) - xp.log(harmless_outside(xp, is_far, y, 1.0))
     is_regular = xp.where(is_far, far_value, xp.log(harmless_outside(xp, ~is_far, ratio, 1.0)))
-    return xp.where(close, xp.log1p(harmless_outside(xp, close, x - y, 0.0) / y), is_regular)
+    return xp.where(is_close, xp.log1p(harmless_outside(xp, is_close, x - y, 0.0) / y), is_regular)
 
 
 def _entropy(xp: Any, x: Any, y: Any, function: Any, at_zero: Any) -> Any:
-    inside = (x > 0.0) & (y > 0.0)
-    result = function(harmless_outside(xp, inside, x, 1.0), harmless_outside(xp, inside, y, 1.0))
+    is_inside = (x > 0.0) & (y > 0.0)
+    result = function(harmless_outside(xp, is_inside, x, 1.0), harmless_outside(xp, is_inside, y, 1.0))
     ends = xp.where((x == 0.0) & (y >= 0.0), at_zero, math.inf)
-    return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(inside, result, ends))
+    return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(is_inside, result, ends))
 
 
 def rel_entr(xp: Any, x: Any, y: Any) -> Any:
@@ -243,10 +243,10 @@ def rel_entr(xp: Any, x: Any, y: Any) -> Any:
 def kl_div(xp: Any, x: Any, y: Any) -> Any:
     """Returns `x log(x / y) - x + y`, without cancellation where the two are almost equal."""
 
-    def usual(x: Any, y: Any) -> Any:
+    def direct_divergence(x: Any, y: Any) -> Any:
         change = (y - x) / x
-        close = xp.abs(change) < 0.5
-        near_value = x * log1p_less(xp, harmless_outside(xp, close, change, 0.0))
-        return xp.where(close, near_value, x * log_ratio(xp, x, y) + (y - x))
+        is_close = xp.abs(change) < 0.5
+        near_value = x * log1p_less(xp, harmless_outside(xp, is_close, change, 0.0))
+        return xp.where(is_close, near_value, x * log_ratio(xp, x, y) + (y - x))
 
-    return _entropy(xp, x, y, usual, y)
+    return _entropy(xp, x, y, direct_divergence, y)

@@ -173,18 +173,18 @@ def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     far_value = 1.0 - lower
     flat = (a < 1.0) & (lower > 0.5)
     near_value = xp.pick(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
-    whole = xp.where(flat, near_value, far_value)
-    return whole if upper is True else xp.where(upper, whole, lower)
+    integral = xp.where(flat, near_value, far_value)
+    return integral if upper is True else xp.where(upper, integral, lower)
 
 
 def _gamma_flat(xp: Any, a: Any, x: Any) -> Any:
     """Returns the upper function for a, x <= 1: of the lower one, 1 is taken out of a series with alternating signs."""
-    fall, rest = 1.0 + 0.0 * x, 0.0 * x
+    decrease, remainder = 1.0 + 0.0 * x, 0.0 * x
     for k in range(1, xp.digits.near):
-        fall = fall * (x * (-1.0 / k))
-        rest = rest + fall / (a + k)
+        decrease = decrease * (x * (-1.0 / k))
+        remainder = remainder + decrease / (a + k)
     exponent = a * xp.log(x) - log_gamma_next(a)
-    return -xp.expm1(exponent) - a * xp.exp(exponent) * rest
+    return -xp.expm1(exponent) - a * xp.exp(exponent) * remainder
 
 
 def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
@@ -211,9 +211,9 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
 
 def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     """Returns an incomplete gamma function of positive, finite numbers: the upper one where a mask is true."""
-    close = (x <= 1.0) | ((x < a) & (a < 6.0))
-    near_value = _gamma_near(xp, upper, a, xp.where(close, x, 0.5), density)
-    return xp.where(close, near_value, gamma_far(xp, upper, a, xp.where(close, 2.0, x), density))
+    is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
+    near_value = _gamma_near(xp, upper, a, xp.where(is_close, x, 0.5), density)
+    return xp.where(is_close, near_value, gamma_far(xp, upper, a, xp.where(is_close, 2.0, x), density))
 
 
 def _choose_by_mask(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
@@ -231,22 +231,22 @@ def _gamma_directly(xp: Any, a: Any, x: Any, end: Any) -> Any:
 
 
 def _gamma_carefully(xp: Any, a: Any, x: Any, end: Any) -> Any:
-    fall = a - x
-    return _integral(xp, xp.digits.gauss, end, lambda z: fall * z - x * _expm1_less(xp, z))
+    decrease = a - x
+    return _integral(xp, xp.digits.gauss, end, lambda z: decrease * z - x * _expm1_less(xp, z))
 
 
 def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     is_regular = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
     a1, x1 = xp.where(is_regular, a, 1.0), xp.where(is_regular, x, 0.5)
     # Below a = 6 the integral to the left of x = a would need more nodes, and the power series is short.
-    density, close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
-    near_value = xp.pick(close, partial(_gamma_near, xp, upper), a1, xp.where(close, x1, 0.5), density)
-    far_value = xp.pick(~close, partial(gamma_far, xp, upper), a1, xp.where(close, 2.0, x1), density)
+    density, is_close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
+    near_value = xp.pick(is_close, partial(_gamma_near, xp, upper), a1, xp.where(is_close, x1, 0.5), density)
+    far_value = xp.pick(~is_close, partial(gamma_far, xp, upper), a1, xp.where(is_close, 2.0, x1), density)
     zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
     ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
     unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
     ends = xp.where(unknown | xp.isnan(a) | xp.isnan(x), math.nan, ends)
-    return xp.where(is_regular, xp.where(close, near_value, far_value), ends)
+    return xp.where(is_regular, xp.where(is_close, near_value, far_value), ends)
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -311,8 +311,8 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     bend = xp.where(curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
     width = 1.0 / (xp.where(curved, slope, a1) + xp.sqrt(bend))
     moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
-    whole = density / y * _choose_by_mask(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
-    return xp.where(raised, (density + (a + b) * (x * whole)) / a, whole)
+    integral = density / y * _choose_by_mask(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
+    return xp.where(raised, (density + (a + b) * (x * integral)) / a, integral)
 
 
 def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
@@ -352,7 +352,7 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     result = xp.pick(
         is_regular,
         lambda p, q, z: beta_within(xp, p, q, z, beta_density(xp, p, q, z)),
-        *(xp.where(is_regular, given, safe) for given, safe in ((a, 1.0), (b, 1.0), (x, 0.25))),
+        *(xp.where(is_regular, argument, safe_value) for argument, safe_value in ((a, 1.0), (b, 1.0), (x, 0.25))),
     )
     low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)
     ends = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | low, 0.0, 1.0))

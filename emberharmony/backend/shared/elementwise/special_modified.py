@@ -148,31 +148,31 @@ def _kv_middle(xp: Any, v: Any, x: Any) -> Any:
 
 def _kv_near(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for x <= 2 and orders up to 30: Temme's series for an order up to 1/2, and steps of 1."""
-    whole = xp.floor(v + 0.5)
-    m = v - whole
+    nearest_order = xp.floor(v + 0.5)
+    m = v - nearest_order
     chebyshev_argument = m * m * 16.0 - 2.0
     first, second = chebyshev(chebyshev_argument, _TEMME_1), chebyshev(chebyshev_argument, _TEMME_2)
     plus, minus = second - m * first, second + m * first
     depth = xp.log(2.0 / x)
-    turn = m * depth
-    less = xp.expm1(turn)
-    power, inverse = xp.exp(turn), xp.exp(-turn)
-    zero = turn == 0.0
-    over = xp.where(zero, 1.0, 0.5 * (less + less * inverse) / xp.where(zero, 1.0, turn))
-    f = (first * (0.5 * (power + inverse)) + second * over * depth) / sine_over(m)
+    order_angle = m * depth
+    less = xp.expm1(order_angle)
+    power, inverse = xp.exp(order_angle), xp.exp(-order_angle)
+    zero = order_angle == 0.0
+    first_term = xp.where(zero, 1.0, 0.5 * (less + less * inverse) / xp.where(zero, 1.0, order_angle))
+    f = (first * (0.5 * (power + inverse)) + second * first_term * depth) / sine_over(m)
     p, q = 0.5 * power / plus, 0.5 * inverse / minus
     scale, quarter = 1.0 + 0.0 * x, 0.25 * x * x
-    before, current = f, p
+    before, current_order = f, p
     for i in range(1, 16):
         f = (i * f + p + q) / (float(i * i) - m * m)
         scale = scale * (quarter / i)
         p, q = p / (i - m), q / (i + m)
-        before, current = before + scale * f, current + scale * (p - i * f)
-    current = current * (2.0 / x)
+        before, current_order = before + scale * f, current_order + scale * (p - i * f)
+    current_order = current_order * (2.0 / x)
     result = before
     for k in range(_RISES):
-        result = xp.where(whole == k + 1.0, current, result)
-        before, current = current, (2.0 * (m + (k + 1.0)) / x) * current + before
+        result = xp.where(nearest_order == k + 1.0, current_order, result)
+        before, current_order = current_order, (2.0 * (m + (k + 1.0)) / x) * current_order + before
     return result
 
 
@@ -183,8 +183,8 @@ def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     far_value = xp.pick(large, partial(_kv_far, xp), xp.where(large, v, _LARGE), x)
     order = xp.where(large, 0.0, v)
     inner = xp.pick(is_near, partial(_kv_near, xp), order, harmless_outside(xp, is_near, x, 1.0))
-    rest = xp.pick(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
-    return xp.where(large, far_value, xp.where(is_near, inner, rest))
+    outer_value = xp.pick(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
+    return xp.where(large, far_value, xp.where(is_near, inner, outer_value))
 
 
 def kv(xp: Any, v: Any, x: Any) -> Any:
@@ -213,9 +213,9 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     sine = r * sine_over(r) * xp.where(nearest == 2.0 * xp.floor(nearest / 2.0), 2.0, -2.0)
     other = xp.pick(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)
     result = xp.where(reflected, result + sine * other, result)
-    odd = is_integer & (v != 2.0 * xp.floor(v / 2.0))
-    result = xp.where((x < 0.0) & odd, -result, xp.where((x < 0.0) & ~is_integer, math.nan, result))
+    is_odd = is_integer & (v != 2.0 * xp.floor(v / 2.0))
+    result = xp.where((x < 0.0) & is_odd, -result, xp.where((x < 0.0) & ~is_integer, math.nan, result))
     at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | is_integer, 0.0, math.inf))
-    at_end = xp.where(x > 0.0, math.inf, xp.where(is_integer, xp.where(odd, -math.inf, math.inf), math.nan))
+    at_end = xp.where(x > 0.0, math.inf, xp.where(is_integer, xp.where(is_odd, -math.inf, math.inf), math.nan))
     ends = xp.where(x == 0.0, at_zero, xp.where(size == math.inf, at_end, math.nan))
     return xp.where(is_regular, result, xp.where(order < math.inf, ends, math.nan))

@@ -88,17 +88,17 @@ def ndtri(xp: Any, p: Any) -> Any:
     """Returns the inverse of `ndtr`."""
     q = p - 0.5
     is_near = xp.abs(q) <= 0.425
-    inside = (p > 0.0) & (p < 1.0)
+    is_inside = (p > 0.0) & (p < 1.0)
     middle = harmless_outside(xp, is_near, q, 0.0)
     r = 0.180625 - middle * middle
     inner = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
-    r = xp.sqrt(-xp.log(harmless_outside(xp, inside & ~is_near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
-    far, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
+    r = xp.sqrt(-xp.log(harmless_outside(xp, is_inside & ~is_near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
+    far_argument, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
     outer = xp.where(
         r <= 5.0,
-        polynomial(far, _QUANTILE_FAR_TOP) / polynomial(far, _QUANTILE_FAR_BELOW),
+        polynomial(far_argument, _QUANTILE_FAR_TOP) / polynomial(far_argument, _QUANTILE_FAR_BELOW),
         polynomial(end, _QUANTILE_END_TOP) / polynomial(end, _QUANTILE_END_BELOW),
     )
     result = xp.where(is_near, inner, xp.where(q < 0.0, -outer, outer))
     ends = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
-    return xp.where(inside, result, ends)
+    return xp.where(is_inside, result, ends)

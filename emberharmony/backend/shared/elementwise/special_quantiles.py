@@ -65,8 +65,8 @@ def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
     large = harmless_outside(xp, is_far, size, 1.0)
     root = xp.where(is_far, 1.0 / large, size)
     square = root * root
-    below, above = square / (1.0 + square), 1.0 / (1.0 + square)
-    x, y = xp.where(is_far, below, above), xp.where(is_far, above, below)
+    lower_ratio, upper_ratio = square / (1.0 + square), 1.0 / (1.0 + square)
+    x, y = xp.where(is_far, lower_ratio, upper_ratio), xp.where(is_far, upper_ratio, lower_ratio)
     logarithm = xp.where(is_far, -2.0 * xp.log(large), 0.0) - xp.log1p(square)
     density = xp.exp(half * logarithm) / positive_beta(xp, half, 0.5 + 0.0 * half)
     left, part = beta_sides(xp, half, 0.5 + 0.0 * half, x, y, density * xp.sqrt(y))
@@ -86,9 +86,9 @@ def stdtr(xp: Any, df: Any, t: Any) -> Any:
 def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     """Returns the quantile of Student's distribution."""
     is_regular = (df > 0.0) & (df < math.inf) & (p > 0.0) & (p < 1.0)
-    n, inside = harmless_outside(xp, is_regular, df, 1.0), harmless_outside(xp, is_regular, p, 0.25)
-    wanted = xp.where(inside < 0.5, inside, 1.0 - inside)
-    middle = xp.where(inside < 0.5, 0.5 - inside, inside - 0.5)
+    n, p_inside = harmless_outside(xp, is_regular, df, 1.0), harmless_outside(xp, is_regular, p, 0.25)
+    wanted = xp.where(p_inside < 0.5, p_inside, 1.0 - p_inside)
+    middle = xp.where(p_inside < 0.5, 0.5 - p_inside, p_inside - 0.5)
     central, upper = wanted > 0.25, wanted > 1.0
     scale = (8.0 * n + 3.0) / (8.0 * n + 1.0) * ndtri(xp, wanted)
     power = scale * scale / (2.0 * n)
@@ -106,16 +106,16 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
         return at_least(xp, v + xp.where(central, inner, outer), 0.0)
 
     v = _repeat_steps(xp, step, v)
-    beyond = v > 709.0
+    is_overflow = v > 709.0
     growth = xp.exp(at_most(xp, v, 709.0))
     size = at_least(xp, 0.5 * (growth - 1.0 / growth), 1e-300)
     tail, part, density = _student(xp, n, size)
     # A last step, relative to the result, of which `v` has lost digits.
     density = density * (-xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
     change = xp.where(central, middle - part, tail - wanted) / xp.where(density > 0.0, density, 1.0)
-    result = xp.where(beyond, math.inf, size * (1.0 + change) * xp.sqrt(n))
+    result = xp.where(is_overflow, math.inf, size * (1.0 + change) * xp.sqrt(n))
     result = xp.where(middle == 0.0, 0.0, result)
-    result = xp.where(inside < 0.5, -result, result)
+    result = xp.where(p_inside < 0.5, -result, result)
     in_domain = (df > 0.0) & (df < math.inf)
     ends = xp.where(in_domain & (p == 0.0), -math.inf, xp.where(in_domain & (p == 1.0), math.inf, math.nan))
     return xp.where(is_regular, result, xp.where(df == math.inf, ndtri(xp, p), ends))
@@ -134,8 +134,8 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     outer = xp.log(depth + (n - 1.0) * xp.log(depth))
     base = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
     large = (n > 0.5) & (base > 0.2)
-    rough = xp.where(low | (outer < small) | xp.isnan(outer), small, outer)
-    u = xp.where(large, xp.log(n) + 3.0 * xp.log(xp.where(large, base, 1.0)), rough)
+    first_guess = xp.where(low | (outer < small) | xp.isnan(outer), small, outer)
+    u = xp.where(large, xp.log(n) + 3.0 * xp.log(xp.where(large, base, 1.0)), first_guess)
     u = xp.where(large & (u < small), small, u)
 
     def step(u: Any) -> Any:
@@ -159,13 +159,13 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
 def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
     """Returns the argument `x` whose logit is `u`, both parts of the beta distribution there, and the density by u."""
     small = xp.exp(-xp.abs(u))
-    less, more = small / (1.0 + small), 1.0 / (1.0 + small)
-    x, y = xp.where(u < 0.0, less, more), xp.where(u < 0.0, more, less)
+    lower_ratio, upper_ratio = small / (1.0 + small), 1.0 / (1.0 + small)
+    x, y = xp.where(u < 0.0, lower_ratio, upper_ratio), xp.where(u < 0.0, upper_ratio, lower_ratio)
     large = (a >= 10.0) & (b >= 10.0)
     near_value = -xp.log1p(small)
     exponent = xp.where(u < 0.0, a * (near_value + u) + b * near_value, a * near_value + b * (near_value - u))
-    plain = xp.exp(exponent) / positive_beta(xp, a, b)
-    density = xp.where(large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), plain)
+    direct_density = xp.exp(exponent) / positive_beta(xp, a, b)
+    density = xp.where(large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), direct_density)
     left, part = beta_sides(xp, a, b, x, y, density)
     return x, xp.where(left, part, 1.0 - part), xp.where(left, 1.0 - part, part), density
 
@@ -185,20 +185,20 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     large = (m >= 1.0) & (n >= 1.0)
     first, second = xp.where(large, 2.0 * m - 1.0, 1.0), xp.where(large, 2.0 * n - 1.0, 1.0)
     z = -ndtri(xp, p)
-    third, mean = (z * z - 3.0) / 6.0, 2.0 / (1.0 / first + 1.0 / second)
-    w = z * xp.sqrt(at_least(xp, mean + third, 0.0)) / mean
-    w = w - (1.0 / second - 1.0 / first) * (third + 5.0 / 6.0 - 2.0 / (3.0 * mean))
+    cubic_term, mean = (z * z - 3.0) / 6.0, 2.0 / (1.0 / first + 1.0 / second)
+    w = z * xp.sqrt(at_least(xp, mean + cubic_term, 0.0)) / mean
+    w = w - (1.0 / second - 1.0 / first) * (cubic_term + 5.0 / 6.0 - 2.0 / (3.0 * mean))
     log_a, log_b = xp.log(m / (m + n)), xp.log(n / (m + n))
     at_zero, at_one = xp.exp(m * log_a) / m, xp.exp(n * log_b) / n
-    whole = at_zero + at_one
-    left = at_most(xp, xp.log(m * whole * p) / m, -1e-9)
-    right = at_most(xp, xp.log(n * whole * q) / n, -1e-9)
-    ends = xp.where(p * whole < at_zero, left - xp.log(-xp.expm1(left)), xp.log(-xp.expm1(right)) - right)
+    mass = at_zero + at_one
+    left = at_most(xp, xp.log(m * mass * p) / m, -1e-9)
+    right = at_most(xp, xp.log(n * mass * q) / n, -1e-9)
+    ends = xp.where(p * mass < at_zero, left - xp.log(-xp.expm1(left)), xp.log(-xp.expm1(right)) - right)
     u = xp.where(large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), ends)
     # Each of the first terms is a bound if the other parameter is at least 1.
-    whole = positive_betaln(xp, m, n)
-    left = at_most(xp, (xp.log(p * m) + whole) / m, -1e-9)
-    right = at_most(xp, (xp.log(q * n) + whole) / n, -1e-9)
+    mass = positive_betaln(xp, m, n)
+    left = at_most(xp, (xp.log(p * m) + mass) / m, -1e-9)
+    right = at_most(xp, (xp.log(q * n) + mass) / n, -1e-9)
     bound = left - xp.log(-xp.expm1(left))
     u = xp.where(large & (u < bound), bound, u)
     bound = xp.log(-xp.expm1(right)) - right

@@ -113,5 +113,5 @@ def frequencies(n: int, d: float, halved: bool, dtype: DType) -> np.ndarray:
         result[(length + 1) // 2 :] -= length
     result /= float(length * d)
     # MLX has no float64 on a GPU.
-    single = (dtype.is_floating or dtype.is_complex) and dtype not in ("float64", "complex128")
-    return result.astype(np.float32) if single else result
+    is_single = (dtype.is_floating or dtype.is_complex) and dtype not in ("float64", "complex128")
+    return result.astype(np.float32) if is_single else result

@@ -54,8 +54,8 @@ def computed_in(dtype: DType) -> DType:
     """
     if dtype.is_complex:
         raise DTypeError(f"pixels are real numbers, not {dtype.name}")
-    wide = dtype if dtype.is_floating else default_float()
-    return float32 if wide.bits == 16 else wide
+    wide_dtype = dtype if dtype.is_floating else default_float()
+    return float32 if wide_dtype.bits == 16 else wide_dtype
 
 
 def fitting_value(value: float, dtype: DType) -> float:
@@ -155,17 +155,17 @@ def resampling(length: int, target: int, step: float, translation: float, method
     """
     kernel, radius = KERNELS[method]
     spread = max(step, 1.0) if antialias else 1.0
-    reach = radius * spread
+    kernel_radius = radius * spread
     centre = (np.arange(target) + 0.5 - translation) * step - 0.5
-    count = math.ceil(2 * reach)
+    count = math.ceil(2 * kernel_radius)
     # A kernel wider than the axis uses all of its pixels.
-    first = np.floor(centre - reach) + 1 if count <= length else np.zeros(target)
+    first = np.floor(centre - kernel_radius) + 1 if count <= length else np.zeros(target)
     places = first + np.arange(min(count, length))[:, None]
     weights = np.where((places >= 0) & (places < length), kernel(np.abs(centre - places) / spread), 0.0)
     # Near the ends of the axis a part of the kernel is missing, so scale the other weights to a sum of 1.
     total = weights.sum(0)
-    seen = (np.abs(total) > NEGLIGIBLE) & (centre >= -0.5) & (centre <= length - 0.5)
-    weights = np.where(seen, weights / np.where(seen, total, 1.0), 0.0)
+    is_visible = (np.abs(total) > NEGLIGIBLE) & (centre >= -0.5) & (centre <= length - 0.5)
+    weights = np.where(is_visible, weights / np.where(is_visible, total, 1.0), 0.0)
     return Taps(places.clip(0, length - 1).astype(np.int64), weights)
 
 
@@ -225,11 +225,11 @@ def homography(start_points: Any, end_points: Any) -> Array:
         )
     (u, v), (x, y) = np.moveaxis(start, -1, 0), np.moveaxis(end, -1, 0)
     zero, one = np.zeros_like(x), np.ones_like(x)
-    above = np.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
+    upper_rows = np.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
     below = np.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
     wanted = np.concatenate([u, v], -1)
     try:
-        return np.linalg.solve(np.concatenate([above, below], -2), wanted[..., None])[..., 0]
+        return np.linalg.solve(np.concatenate([upper_rows, below], -2), wanted[..., None])[..., 0]
     except np.linalg.LinAlgError as error:
         raise LinAlgError("three of four points lie on a line, so no perspective transform maps the points") from error
 

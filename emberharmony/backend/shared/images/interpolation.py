@@ -87,8 +87,8 @@ def nearest_places(count: int, wanted: int, step: float, centre: float) -> list[
 
 def _round_to_float32(value: float) -> float:
     """Returns a number rounded to the 24 bits of float32, by arithmetic that `torch.compile` can trace."""
-    wide = value * (2**29 + 1)
-    return wide - (wide - value)
+    split_value = value * (2**29 + 1)
+    return split_value - (split_value - value)
 
 
 def cubic_taps(count: int, wanted: int, step: float, corners: bool) -> list[tuple[list[int], list[float]]]:
@@ -99,7 +99,7 @@ def cubic_taps(count: int, wanted: int, step: float, corners: bool) -> list[tupl
     starts = [math.floor(position) for position in positions]
     rests = [position - start for position, start in zip(positions, starts, strict=True)]
     return [
-        ([min(max(start + tap, 0), count - 1) for start in starts], [_keys(abs(rest - tap)) for rest in rests])
+        ([min(max(start + tap, 0), count - 1) for start in starts], [_keys(abs(fraction - tap)) for fraction in rests])
         for tap in range(-1, 3)
     ]
 

@@ -177,9 +177,9 @@ def whole_rotation(
     """
     rank = len(shape)
     place = axis % rank if axis.__class__ is int and -rank <= axis < rank else rank
-    plain = not traditional and is_number(base) and base > 0 and is_number(scale)
-    plain = plain and frequencies is None and offset.__class__ is int and place < rank - 1
-    return place if plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape else None
+    is_plain = not traditional and is_number(base) and base > 0 and is_number(scale)
+    is_plain = is_plain and frequencies is None and offset.__class__ is int and place < rank - 1
+    return place if is_plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape else None
 
 
 def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:

@@ -208,24 +208,24 @@ def windows(
     dilation = tuple(spread if k > 1 else 1 for spread, k in zip(dilation, size, strict=True))
     counts, paddings, strides = [], [], []
     for length, k, step, spread, (before, after) in zip(lengths, size, steps, dilation, sides, strict=True):
-        whole, reach = length + before + after, (k - 1) * spread + 1
-        check_memory((whole,), 1)
+        padded_length, window_length = length + before + after, (k - 1) * spread + 1
+        check_memory((padded_length,), 1)
         if padding == "same":
             count = -(-length // step)
-            missing = max((count - 1) * step + reach - length, 0)
+            missing = max((count - 1) * step + window_length - length, 0)
             before, after = missing // 2, missing - missing // 2
         elif ceil_mode:
-            count = -(-(whole - reach) // step) + 1
+            count = -(-(padded_length - window_length) // step) + 1
             count -= count > 1 and (count - 1) * step >= length + before
-            after = max(after, (count - 1) * step + reach - length - before)
+            after = max(after, (count - 1) * step + window_length - length - before)
         else:
-            count = (whole - reach) // step + 1
+            count = (padded_length - window_length) // step + 1
         if count < 1:
-            raise ShapeError(f"a window of {reach} does not fit an axis of length {whole}: pad it")
+            raise ShapeError(f"a window of {window_length} does not fit an axis of length {padded_length}: pad it")
         counts.append(count)
         paddings.append((before, after))
         # A stride longer than the axis gives one window, like one of the axis's length.
-        strides.append(min(step, max(whole, 1)))
+        strides.append(min(step, max(padded_length, 1)))
     return Windows(tuple(counts), tuple(paddings), tuple(size), tuple(strides), dilation)
 
 
@@ -253,7 +253,7 @@ class Pool(Record):
     def beyond(self) -> list[tuple[int, int]]:
         """Returns, for each axis of a tensor (batch, *spatial, channels), the elements beyond the padding asked for."""
         outer = zip(self.plan.padding, self.given, strict=True)
-        return [(0, 0), *((0, after - asked) for (_, after), (_, asked) in outer), (0, 0)]
+        return [(0, 0), *((0, after - asked_padding) for (_, after), (_, asked_padding) in outer), (0, 0)]
 
 
 @functools.lru_cache(maxsize=256)
@@ -330,8 +330,8 @@ class Transposed(Record):
 
         A negative number says how many zeros to add instead.
         """
-        reaches = [(k - 1) * spread for k, spread in zip(size, self.dilation, strict=True)]
-        return [(r - before, r - after) for r, (before, after) in zip(reaches, self.around, strict=True)]
+        kernel_spans = [(k - 1) * spread for k, spread in zip(size, self.dilation, strict=True)]
+        return [(r - before, r - after) for r, (before, after) in zip(kernel_spans, self.around, strict=True)]
 
     def lengths(self, lengths: Sequence[int], size: Sequence[int]) -> list[int]:
         """Returns the lengths of the result's spatial axes, for those of the input and of the kernel."""
@@ -370,10 +370,10 @@ def transposed_geometry(
         )
     sides = tuple(map(_transposed_padding, size, steps, dilation, cuts, extra))
     for length, k, step, spread, zeros in zip(lengths, size, steps, dilation, sides, strict=True):
-        reach, spread_out = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)
-        if spread_out < reach:
-            raise ShapeError(f"a window of {reach} does not fit an axis of length {spread_out}: pad it")
-        check_memory((spread_out,), 1)
+        kernel_span, spaced_length = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)
+        if spaced_length < kernel_span:
+            raise ShapeError(f"a window of {kernel_span} does not fit an axis of length {spaced_length}: pad it")
+        check_memory((spaced_length,), 1)
     return Transposed(steps, dilation, sides)
 
 
@@ -384,17 +384,17 @@ def _transposed_padding(
 
     Source: Keras, whose transposed convolution is the gradient of `conv` with the same options; PyTorch for numbers.
     """
-    reach = (size - 1) * dilation + 1
+    kernel_span = (size - 1) * dilation + 1
     if not isinstance(padding, str):
         before, after = padding
-        return reach - 1 - before, reach - 1 - after + (output_padding or 0)
+        return kernel_span - 1 - before, kernel_span - 1 - after + (output_padding or 0)
     if padding == "valid":
-        extra = max(reach, stride) - reach if output_padding is None else output_padding
-        return reach - 1, reach - 1 + extra
+        extra = max(kernel_span, stride) - kernel_span if output_padding is None else output_padding
+        return kernel_span - 1, kernel_span - 1 + extra
     if output_padding is None:
         # The same as padding "SAME" of jax.lax.conv_transpose.
-        both = reach + stride - 2
-        before = reach - 1 if stride > reach - 1 else -(-both // 2)
-        return before, both - before
-    rest = reach - 1 - reach // 2
-    return rest, rest + output_padding
+        total_padding = kernel_span + stride - 2
+        before = kernel_span - 1 if stride > kernel_span - 1 else -(-total_padding // 2)
+        return before, total_padding - before
+    right_padding = kernel_span - 1 - kernel_span // 2
+    return right_padding, right_padding + output_padding

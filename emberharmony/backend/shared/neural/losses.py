@@ -46,13 +46,13 @@ def check_cross_entropy(
     if not 0.0 <= number("label_smoothing", smoothing) <= 1.0:
         raise ArgumentError(f"label_smoothing is {brief(smoothing)}, expected a number from 0 to 1")
     shape = tuple(x.shape)
-    (along,) = nonnegative_axes(axis, len(shape))
+    (class_axis,) = nonnegative_axes(axis, len(shape))
     if dtype_of(x).is_complex:
         raise DTypeError("input is complex, expected real logits; pass ops.real(x) or ops.abs(x)")
-    require_ids(tuple(target.shape), dtype_of(target), shape, along)
-    if weight is not None and tuple(weight.shape) != (shape[along],):
-        raise ShapeError(f"weight has shape {tuple(weight.shape)}, expected ({shape[along]},), one for each class")
-    return along
+    require_ids(tuple(target.shape), dtype_of(target), shape, class_axis)
+    if weight is not None and tuple(weight.shape) != (shape[class_axis],):
+        raise ShapeError(f"weight has shape {tuple(weight.shape)}, expected ({shape[class_axis]},), one for each class")
+    return class_axis
 
 
 def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], along: int) -> None:
@@ -89,13 +89,13 @@ def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.n
     """
     if ids.dtype.char not in "lq":
         ids = ids.astype(np.int64)
-    inside = ignored is None or not 0 <= ignored < classes
-    if not ids.size or (inside and np.maximum.reduce(ids.view(np.uint64), None) < classes):
+    keeps_all = ignored is None or not 0 <= ignored < classes
+    if not ids.size or (keeps_all and np.maximum.reduce(ids.view(np.uint64), None) < classes):
         return None  # as unsigned integers, negative ids are too large
     is_kept = ids != (-1 if ignored is None else ignored)
-    wrong = ids[((ids < 0) | (ids >= classes)) & (is_kept if ignored is not None else True)]
-    if wrong.size:
-        raise IndexOutOfBoundsError(_range_fault(ids[is_kept], wrong.flat[0], classes, ignored))
+    wrong_ids = ids[((ids < 0) | (ids >= classes)) & (is_kept if ignored is not None else True)]
+    if wrong_ids.size:
+        raise IndexOutOfBoundsError(_range_fault(ids[is_kept], wrong_ids.flat[0], classes, ignored))
     return is_kept
 
 

@@ -86,13 +86,13 @@ def ids(name: str, values: Array, classes: int) -> Array:
     if values.dtype.kind == "b":
         return values.astype(np.int64)
     if values.dtype.kind == "f":
-        whole = values.astype(np.int64)
-        if not np.array_equal(whole, values):
+        integer_ids = values.astype(np.int64)
+        if not np.array_equal(integer_ids, values):
             raise ArgumentTypeError(f"{name} holds class ids, so expected whole numbers, got {brief(values)}")
-        values = whole
-    wrong = values[(values < 0) | (values >= classes)]
-    if wrong.size:
-        raise IndexOutOfBoundsError(f"{name}: class {wrong.flat[0]} is out of range, expected 0 to {classes - 1}")
+        values = integer_ids
+    wrong_ids = values[(values < 0) | (values >= classes)]
+    if wrong_ids.size:
+        raise IndexOutOfBoundsError(f"{name}: class {wrong_ids.flat[0]} is out of range, expected 0 to {classes - 1}")
     return values
 
 
@@ -107,8 +107,8 @@ def ranks(scores: Array, target: Array, axis: int) -> Array:
     scores = _scores_last(scores, target, axis)
     places = ids("target", target, scores.shape[-1])[..., None]
     target_score = np.take_along_axis(scores, places, -1)
-    earlier = np.arange(scores.shape[-1]) < places
-    before = (scores > target_score) | ((scores == target_score) & earlier)
+    is_earlier = np.arange(scores.shape[-1]) < places
+    before = (scores > target_score) | ((scores == target_score) & is_earlier)
     return np.where(np.isnan(target_score[..., 0]), scores.shape[-1], before.sum(-1))
 
 
@@ -153,6 +153,6 @@ def _scores_last(scores: Array, target: Array, axis: int) -> Array:
             f"predictions have shape {scores.shape}, expected that of target, {target.shape}, with one more axis "
             f"for the classes at {axis}"
         )
-    moved = np.moveaxis(scores.astype(np.float64), axis, -1)
-    require_shape("predictions", moved[..., 0], target.shape, "that of target, besides the axis of the classes")
-    return moved
+    scores_last = np.moveaxis(scores.astype(np.float64), axis, -1)
+    require_shape("predictions", scores_last[..., 0], target.shape, "that of target, besides the axis of the classes")
+    return scores_last

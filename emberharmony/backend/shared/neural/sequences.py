@@ -66,20 +66,23 @@ def _advance(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     # A label that repeats the last one needs a blank between them.
     longer[np.arange(count), last] = beam.closed + row[last]
     longer[:, blank] = -np.inf
-    closed, still = total + row[blank], np.where(last == blank, -np.inf, beam.open + row[last])
+    closed_scores, open_scores = total + row[blank], np.where(last == blank, -np.inf, beam.open + row[last])
     places = {labels: place for place, labels in enumerate(beam.labels)}
     for place, labels in enumerate(beam.labels):
         shorter = places.get(labels[:-1]) if labels else None
         if shorter is not None:
-            still[place] = np.logaddexp(still[place], longer[shorter, labels[-1]])
+            open_scores[place] = np.logaddexp(open_scores[place], longer[shorter, labels[-1]])
             longer[shorter, labels[-1]] = -np.inf
-    both = np.concatenate([closed, np.full(longer.size, -np.inf)]), np.concatenate([still, longer.ravel()])
-    best = _largest(np.logaddexp(*both), width)
-    chosen = []
-    for place in best.tolist():
+    all_scores = (
+        np.concatenate([closed_scores, np.full(longer.size, -np.inf)]),
+        np.concatenate([open_scores, longer.ravel()]),
+    )
+    best_places = _largest(np.logaddexp(*all_scores), width)
+    chosen_beams = []
+    for place in best_places.tolist():
         start, label = divmod(place - count, classes)
-        chosen.append(beam.labels[place] if place < count else (*beam.labels[start], label))
-    return _Beam(chosen, both[0][best], both[1][best])
+        chosen_beams.append(beam.labels[place] if place < count else (*beam.labels[start], label))
+    return _Beam(chosen_beams, all_scores[0][best_places], all_scores[1][best_places])
 
 
 def _largest(values: Array, count: int) -> Array:

@@ -31,12 +31,12 @@ def segments(ids: np.ndarray, num_segments: int | None) -> int:
         ShapeError: if `num_segments` is negative.
     """
     # Read as unsigned, negative ids are the largest numbers, so one maximum checks both bounds.
-    greatest = int(np.maximum.reduce(ids.view(np.uint64))) if ids.size else -1
-    if greatest >= 2**63:
-        raise IndexOutOfBoundsError(f"segment id {greatest - 2**64} is out of bounds: ids start at 0")
-    count = greatest + 1 if num_segments is None else segment_count(num_segments)
-    if greatest >= count:
-        raise IndexOutOfBoundsError(f"segment id {greatest} is out of bounds for {count} segments")
+    largest_id = int(np.maximum.reduce(ids.view(np.uint64))) if ids.size else -1
+    if largest_id >= 2**63:
+        raise IndexOutOfBoundsError(f"segment id {largest_id - 2**64} is out of bounds: ids start at 0")
+    count = largest_id + 1 if num_segments is None else segment_count(num_segments)
+    if largest_id >= count:
+        raise IndexOutOfBoundsError(f"segment id {largest_id} is out of bounds for {count} segments")
     return count
 
 

@@ -63,9 +63,9 @@ def _take_along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tens
     length = x.shape[axis]
     if x.shape[:axis] != indices.shape[:axis] or x.shape[axis + 1 :] != indices.shape[axis + 1 :]:
         shapes = ((*t.shape[:axis], 1, *t.shape[axis + 1 :]) for t in (x, indices))
-        across = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-        x = x.expand(*across[:axis], length, *across[axis + 1 :])
-        indices = indices.expand(*across[:axis], indices.shape[axis], *across[axis + 1 :])
+        common_shape = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+        x = x.expand(*common_shape[:axis], length, *common_shape[axis + 1 :])
+        indices = indices.expand(*common_shape[:axis], indices.shape[axis], *common_shape[axis + 1 :])
     if x.is_cpu and not torch.compiler.is_compiling():
         # Most calls have no negative index, at which `gather` raises. torch.compile cannot retry after an exception.
         try:
@@ -88,8 +88,8 @@ def _in_company(part: Any, device: torch.device) -> Any:
     """Returns a single index as a tensor of one element, and every other part of a key unchanged."""
     if type(part) is int:
         return torch.tensor([part], device=device)
-    single = isinstance(part, torch.Tensor) and part.ndim == 0 and part.dtype is not torch.bool
-    return part.reshape(1) if single else part
+    is_scalar_index = isinstance(part, torch.Tensor) and part.ndim == 0 and part.dtype is not torch.bool
+    return part.reshape(1) if is_scalar_index else part
 
 
 class TorchIndexingOps:
@@ -130,7 +130,7 @@ class TorchIndexingOps:
     def get_item(x: torch.Tensor, key: Any) -> torch.Tensor:
         if is_plain(key, x.shape):
             return x[key]
-        new: list[Any] = []
+        native_key: list[Any] = []
         joint = False
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, slice) and part.step is not None and part.step < 0:
@@ -143,11 +143,11 @@ class TorchIndexingOps:
             elif isinstance(part, torch.Tensor) and not mask:
                 part = integers(part, x.device)
             joint = joint or mask or part.__class__ is bool or (isinstance(part, torch.Tensor) and part.ndim > 0)
-            new.append(part)
+            native_key.append(part)
         if joint:
             # NumPy treats an integer next to index arrays as an index array: it decides where the resulting axes go.
-            new = [_in_company(part, x.device) for part in new]
-        return x[tuple(new)]
+            native_key = [_in_company(part, x.device) for part in native_key]
+        return x[tuple(native_key)]
 
     @staticmethod
     def nonzero(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -193,11 +193,11 @@ class TorchIndexingOps:
             if bool(((column < -length) | (column >= length)).any()):
                 raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}; {INDEX_RANGE}")
             linear = linear * length + torch.where(column < 0, column + length, column)
-        rest = inputs.shape[len(columns) :]
-        values = values.expand((*linear.shape, *rest))
+        item_shape = inputs.shape[len(columns) :]
+        values = values.expand((*linear.shape, *item_shape))
         if not inputs.numel():
             return inputs.clone()
-        rows, values = inputs.reshape(-1, *rest), values.reshape(linear.numel(), *rest)
+        rows, values = inputs.reshape(-1, *item_shape), values.reshape(linear.numel(), *item_shape)
         return combine_rows(rows, linear.reshape(-1), values, str(reduction)).reshape(inputs.shape)
 
     @staticmethod

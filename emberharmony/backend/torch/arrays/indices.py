@@ -129,12 +129,12 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
         # Clamp an index out of bounds here; the write that follows raises for it.
         row_numbers = row_numbers * length + _from_zero(column, length).clamp(0, max(length - 1, 0))
     shape, places = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
-    flat, rest = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
+    flat, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
     last = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)
     last = last.scatter_reduce(0, flat, places, "amax").gather(0, flat)
-    chosen = values.reshape(-1, *rest).index_select(0, last)
-    is_last = (last == places).reshape(-1, *(1 for _ in rest))
-    return torch.where(is_last, chosen, chosen.detach()).reshape(*shape, *rest)
+    last_values = values.reshape(-1, *row_shape).index_select(0, last)
+    is_last = (last == places).reshape(-1, *(1 for _ in row_shape))
+    return torch.where(is_last, last_values, last_values.detach()).reshape(*shape, *row_shape)
 
 
 def combine_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
@@ -156,6 +156,6 @@ def combine_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, re
         return rows.scatter_reduce(0, places, updates, REDUCE[reduction])
 
     # Half precision is combined in float32, to keep its digits, and booleans as numbers.
-    wide = NARROW.get(rows.dtype, rows.dtype)
-    combined = through_int64(combine, reduction in ("max", "min"))(rows.to(wide), updates.to(wide))
+    wide_dtype = NARROW.get(rows.dtype, rows.dtype)
+    combined = through_int64(combine, reduction in ("max", "min"))(rows.to(wide_dtype), updates.to(wide_dtype))
     return combined.to(rows.dtype)

@@ -65,9 +65,9 @@ class TorchWritingOps:
         if not is_plain(key, x.shape):
             result = _by_tensors(self, x, key, value, mode)
             return self.composed("set_item")(x, key, value, mode) if result is None else result
-        old, new = checked_pair(self, promotion, x, key, value, mode)
+        old_value, new_value = checked_pair(self, promotion, x, key, value, mode)
         result = x.clone()
-        result[key] = new if mode == "set" else combine(self, mode, old, new)
+        result[key] = new_value if mode == "set" else combine(self, mode, old_value, new_value)
         return result
 
     @fast(_quick_along, f"{_TENSORS} and {{3}}.__class__ is int")
@@ -99,19 +99,19 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
     masks = any(column.dtype is torch.bool for column in columns)
     if not masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
         return None
-    new = value_like(backend, promotion, value, x)
-    if not _is_direct((new,)) or (mode == "set" and new.requires_grad and not masks):
+    new_value = value_like(backend, promotion, value, x)
+    if not _is_direct((new_value,)) or (mode == "set" and new_value.requires_grad and not masks):
         return None
     try:
         if masks:
-            return _write_by_mask(x, key, new) if mode == "set" and key is columns[0] else None
+            return _write_by_mask(x, key, new_value) if mode == "set" and key is columns[0] else None
         if len(columns) < len(parts) and not all(isinstance(part, torch.Tensor) or _is_whole(part) for part in parts):
             return None
         if mode == "set":
             result = x.clone()
-            result[key] = new
+            result[key] = new_value
             return result
-        return _combine(x, parts, columns, new, mode)
+        return _combine(x, parts, columns, new_value, mode)
     except (IndexError, RuntimeError) as error:
         if passing(error):
             raise
@@ -120,10 +120,10 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
 
 
 def _write_by_mask(x: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> torch.Tensor | None:
-    rest = x.ndim - mask.ndim
-    if not mask.ndim or tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or new.ndim > rest:
+    item_ndim = x.ndim - mask.ndim
+    if not mask.ndim or tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or new.ndim > item_ndim:
         return None
-    result = torch.where(mask.reshape(*mask.shape, *(1,) * rest), new, x)
+    result = torch.where(mask.reshape(*mask.shape, *(1,) * item_ndim), new, x)
     return result if result.shape == x.shape else None
 
 
@@ -135,8 +135,8 @@ def _combine(
         return None
     if len(parts) > 1 or columns[0].ndim > 1 or not x.numel():
         # Here `index_put` takes no None for a whole axis.
-        whole = len(columns) == len(parts)
-        return x.index_put(tuple(columns), new, True) if whole and mode == "add" else None
+        is_complete = len(columns) == len(parts)
+        return x.index_put(tuple(columns), new, True) if is_complete and mode == "add" else None
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
     places = columns[0]
@@ -149,14 +149,19 @@ def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis:
     if not isinstance(indices, torch.Tensor) or indices.dtype is not torch.int64 or not -x.ndim <= axis < x.ndim:
         return None
     axis %= x.ndim
-    whole = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
-    if tuple(indices.shape) != whole or mode not in ("set", "add") or not _is_direct((x, indices)):
+    full_shape = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
+    if tuple(indices.shape) != full_shape or mode not in ("set", "add") or not _is_direct((x, indices)):
         return None
-    new = value_like(backend, promotion, values, x)
-    if x.dtype in SIGNED or x.dtype is torch.bool or not _is_direct((new,)) or (mode == "set" and new.requires_grad):
+    new_value = value_like(backend, promotion, values, x)
+    if (
+        x.dtype in SIGNED
+        or x.dtype is torch.bool
+        or not _is_direct((new_value,))
+        or (mode == "set" and new_value.requires_grad)
+    ):
         return None
     try:
-        updates = new.expand(whole)
+        updates = new_value.expand(full_shape)
         return x.scatter(axis, indices, updates) if mode == "set" else x.scatter_add(axis, indices, updates)
     except (IndexError, RuntimeError) as error:
         if passing(error):

@@ -16,10 +16,10 @@ _REAL = "{0}.dtype.is_floating_point"
 def _in_float32(native: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Returns a float function that computes half precision in float32: PyTorch's kernel loses digits near zero."""
 
-    def full(x: torch.Tensor) -> torch.Tensor:
+    def call_in_float32(x: torch.Tensor) -> torch.Tensor:
         return native(x) if x.dtype.itemsize > 2 else native(x.float()).to(x.dtype)
 
-    return direct(native, full, when="{0}.dtype is native_float32")
+    return direct(native, call_in_float32, when="{0}.dtype is native_float32")
 
 
 def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -28,10 +28,10 @@ def _in_complex(native: Callable[[torch.Tensor], torch.Tensor], mended: Callable
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
-    near_value, above, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
+    near_value, exponential, finite = torch.expm1(x), torch.exp(x), torch.isfinite(x)
     # The real part of exp(x) - 1 is +0.0 where that of `x` is -0.0. Infinities and NaN follow the rules of exp.
-    real = torch.where(finite, near_value.real + 0.0, above.real - 1)
-    return torch.complex(real, torch.where(finite, near_value.imag, above.imag))
+    real = torch.where(finite, near_value.real + 0.0, exponential.real - 1)
+    return torch.complex(real, torch.where(finite, near_value.imag, exponential.imag))
 
 
 def _log1p(x: torch.Tensor) -> torch.Tensor:
@@ -100,20 +100,20 @@ def _i0(x: torch.Tensor) -> torch.Tensor:
     # not, and NaN where `x` is infinite.
     size, infinite = x.abs(), x.isinf()
     is_far = (size > math.log(torch.finfo(x.dtype).max) - 1) & ~infinite
-    near = torch.where(infinite, size, torch.special.i0(torch.where(is_far, 0, x)))
-    away = torch.where(is_far, size, 80)
-    scaled, root = torch.special.i0e(away.detach()), torch.exp(away.detach() / 2)
+    near_value = torch.where(infinite, size, torch.special.i0(torch.where(is_far, 0, x)))
+    far_size = torch.where(is_far, size, 80)
+    scaled, root = torch.special.i0e(far_size.detach()), torch.exp(far_size.detach() / 2)
     # The value comes from detached tensors, so `growth`, whose value is 0, carries the derivative: i0' / i0 = i1 / i0.
-    growth = torch.special.i1e(away.detach()) / scaled * (away - away.detach())
-    return torch.where(is_far, scaled * root * root * torch.exp(growth), near)
+    growth = torch.special.i1e(far_size.detach()) / scaled * (far_size - far_size.detach())
+    return torch.where(is_far, scaled * root * root * torch.exp(growth), near_value)
 
 
 def _logaddexp2(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     # For two equal numbers the result must be exactly x + 1, but PyTorch's can be a tenth of eps less. The correction
     # is detached, because the derivatives are right.
     result = torch.logaddexp2(x1, x2)
-    alike = (x1 == x2) & x1.isfinite()
-    return result + torch.where(alike, x1 + 1 - result, 0.0).detach()
+    is_equal = (x1 == x2) & x1.isfinite()
+    return result + torch.where(is_equal, x1 + 1 - result, 0.0).detach()
 
 
 class TorchElementaryOps:

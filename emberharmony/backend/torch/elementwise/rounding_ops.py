@@ -50,8 +50,8 @@ class TorchRoundingOps(Decimals):
         # A number so large that it has no such decimals must stay the same, but torch.round may scale it to infinity.
         # For such a number `still - step` and `still + step` are the number itself, so clamping restores it. This is
         # faster than a comparison with `bound`.
-        step, still = 10.0**-decimals, x.detach()
-        return torch.clamp(rounded, still - step, still + step)
+        step, x_detached = 10.0**-decimals, x.detach()
+        return torch.clamp(rounded, x_detached - step, x_detached + step)
 
     def nan_to_num(self, x: torch.Tensor, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> torch.Tensor:
         if holds_tensor(nan, posinf, neginf):
@@ -65,12 +65,12 @@ class TorchRoundingOps(Decimals):
         x = promotion.floats(x1)
         promotion.refuse(x, ("complex",))
         # 2 ** x2 alone may overflow where the product does not, so multiply in three steps.
-        reach = _REACH[x.dtype]
-        rest = x2.to(torch.int64)
+        largest_exponent = _REACH[x.dtype]
+        remaining_shift = x2.to(torch.int64)
         if x2.dtype is torch.uint64:
-            rest = torch.where(rest < 0, 3 * reach, rest)
-        rest = rest.clamp(-3 * reach, 3 * reach)
+            remaining_shift = torch.where(remaining_shift < 0, 3 * largest_exponent, remaining_shift)
+        remaining_shift = remaining_shift.clamp(-3 * largest_exponent, 3 * largest_exponent)
         for _ in range(3):
-            step = rest.clamp(-reach, reach)
-            x, rest = x * torch.exp2(step.to(x.dtype)), rest - step
+            step = remaining_shift.clamp(-largest_exponent, largest_exponent)
+            x, remaining_shift = x * torch.exp2(step.to(x.dtype)), remaining_shift - step
         return x

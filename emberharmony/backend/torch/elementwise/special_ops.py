@@ -134,15 +134,15 @@ class _Special(torch.autograd.Function):
         """
         tensors = [t for t in (x, y, z) if t is not None]
         # MPS has no float64.
-        wide = torch.float32 if x.device.type == "mps" else torch.float64
-        together = [t.to(wide) for t in tensors]
-        if len(together) > 1:
-            together = list(torch.broadcast_tensors(*together))  # type: ignore[no-untyped-call]
+        wide_dtype = torch.float32 if x.device.type == "mps" else torch.float64
+        wide_tensors = [t.to(wide_dtype) for t in tensors]
+        if len(wide_tensors) > 1:
+            wide_tensors = list(torch.broadcast_tensors(*wide_tensors))  # type: ignore[no-untyped-call]
         if name in _NATIVE:
-            return _NATIVE[name](*together).to(x.dtype)
-        if x.dtype is not wide and _is_rounded(name, together[0]):
-            return _ROUNDED[name](*together).to(x.dtype)
-        return _compute(name, x.dtype is wide, together).to(x.dtype)
+            return _NATIVE[name](*wide_tensors).to(x.dtype)
+        if x.dtype is not wide_dtype and _is_rounded(name, wide_tensors[0]):
+            return _ROUNDED[name](*wide_tensors).to(x.dtype)
+        return _compute(name, x.dtype is wide_dtype, wide_tensors).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -160,8 +160,10 @@ class _Special(torch.autograd.Function):
         if cotangent is None:
             return (None,) * _INPUTS
         gradients = [
-            (cotangent * _slope(derivative, tensors, y)).sum_to_size(x.shape) if needed else None
-            for derivative, x, needed in zip(DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=False)
+            (cotangent * _slope(derivative, tensors, y)).sum_to_size(x.shape) if needs_gradient else None
+            for derivative, x, needs_gradient in zip(
+                DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=False
+            )
         ]
         return None, *gradients, *(None,) * (_INPUTS - 1 - len(gradients))
 
@@ -200,12 +202,12 @@ def _special(name: str, *arguments: Any) -> torch.Tensor:
     missing = (None,) * (_INPUTS - 1 - len(tensors))
     if is_unwatched(*tensors):
         return _Special.forward(name, *tensors, *missing)
-    chosen: type[_Special] = _SpecialInBothModes
+    function_class: type[_Special] = _SpecialInBothModes
     if torch.compiler.is_compiling():
         # Dynamo (PyTorch 2.13) refuses a tensor that is passed twice.
-        chosen = _Special
+        function_class = _Special
         tensors = [x.clone() if any(x is y for y in tensors[:i]) else x for i, x in enumerate(tensors)]
-    result: torch.Tensor = chosen.apply(name, *tensors, *missing)  # type: ignore[no-untyped-call]
+    result: torch.Tensor = function_class.apply(name, *tensors, *missing)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -233,13 +235,13 @@ def _quick_rounded(name: str) -> Callable[..., torch.Tensor]:
             raise NotImplementedError
         return native(x.double()).float()
 
-    def two(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    def rounded_of_two(a: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         if forward_ad._current_level >= 0 or not _is_moderate(a):
             raise NotImplementedError
         # The kernel converts `x` to the dtype of the other argument at no cost.
         return native(a.double(), x).float()
 
-    return two if name in ("gammainc", "gammaincc") else one
+    return rounded_of_two if name in ("gammainc", "gammaincc") else one
 
 
 _FIRST = f"{{0}}.dtype is native_float32 and not {{0}}.requires_grad and {HAS_VALUES}"

@@ -13,20 +13,20 @@ _WIDE = (torch.uint16, torch.uint32, torch.uint64)
 # below shift by 0 there, and fill in the result.
 def _shift_left(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     width = x1.dtype.itemsize * 8
-    outside = (x2 < 0) | (x2 >= width)
-    return torch.bitwise_left_shift(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
+    is_outside = (x2 < 0) | (x2 >= width)
+    return torch.bitwise_left_shift(x1, torch.where(is_outside, 0, x2)).masked_fill(is_outside, 0)
 
 
 def _shift_right(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     width = x1.dtype.itemsize * 8
-    outside = (x2 < 0) | (x2 >= width)
-    shifted = torch.bitwise_right_shift(x1, torch.where(outside, 0, x2))
-    return torch.where(outside, torch.where(x1 < 0, -1, 0).to(x1.dtype), shifted)
+    is_outside = (x2 < 0) | (x2 >= width)
+    shifted = torch.bitwise_right_shift(x1, torch.where(is_outside, 0, x2))
+    return torch.where(is_outside, torch.where(x1 < 0, -1, 0).to(x1.dtype), shifted)
 
 
 def _right_bits64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-    outside = (x2 < 0) | (x2 >= 64)
-    return unsigned.shift_right(x1, torch.where(outside, 0, x2)).masked_fill(outside, 0)
+    is_outside = (x2 < 0) | (x2 >= 64)
+    return unsigned.shift_right(x1, torch.where(is_outside, 0, x2)).masked_fill(is_outside, 0)
 
 
 def _bitwise_not(x: torch.Tensor) -> torch.Tensor:

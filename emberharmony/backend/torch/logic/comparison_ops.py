@@ -19,8 +19,8 @@ def _close(
     if is_number(rtol) and is_number(atol):
         return torch.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     limit = promotion.common(a.real, atol)[1] + promotion.common(a.real, rtol)[1] * b.abs()
-    close = torch.where(a.isfinite() & b.isfinite(), (a - b).abs() <= limit, a == b)
-    return close | (a.isnan() & b.isnan()) if equal_nan else close
+    is_close = torch.where(a.isfinite() & b.isfinite(), (a - b).abs() <= limit, a == b)
+    return is_close | (a.isnan() & b.isnan()) if equal_nan else is_close
 
 
 class TorchComparisonOps:

@@ -27,8 +27,10 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
             return x.clone()
         kept_axes = [a for a in range(x.ndim) if a not in axes]
         order = [*kept_axes, *axes]
-        moved = x.permute(*order)
-        flat = native(moved.reshape([*moved.shape[: len(kept_axes)], -1]), -1).reshape(moved.shape)
+        class_axis_second = x.permute(*order)
+        flat = native(class_axis_second.reshape([*class_axis_second.shape[: len(kept_axes)], -1]), -1).reshape(
+            class_axis_second.shape
+        )
         return flat.permute(*sorted(range(x.ndim), key=order.__getitem__))
 
     return softmax

@@ -24,12 +24,12 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
     kind = query.dtype
     if not (kind is torch.float32 or kind is torch.float64):
         return False
-    mapped, recorded = in_functional_transform(), torch.is_grad_enabled()
+    is_mapped, is_recorded = in_functional_transform(), torch.is_grad_enabled()
     for x in (query, key, value, bias):
         if x is not None:
-            if x.dtype is not kind or (recorded and x.requires_grad) or not x.numel():
+            if x.dtype is not kind or (is_recorded and x.requires_grad) or not x.numel():
                 return False
-            if mapped and torch._C._functorch.is_batchedtensor(x):
+            if is_mapped and torch._C._functorch.is_batchedtensor(x):
                 return False
     return forward_ad._current_level < 0
 
@@ -71,8 +71,8 @@ def _mask(
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask != 0
     if is_causal:
-        earlier = torch.ones(query.shape[1], keys, dtype=torch.bool, device=query.device).tril()
-        mask = earlier if mask is None else mask & earlier
+        is_earlier = torch.ones(query.shape[1], keys, dtype=torch.bool, device=query.device).tril()
+        mask = is_earlier if mask is None else mask & is_earlier
     if mask is not None:
         zeros = query.new_zeros(()) if bias is None else bias
         bias = torch.where(mask, zeros, torch.finfo(query.dtype).min * 0.5)
@@ -115,23 +115,23 @@ class TorchAttentionOps:
             composed, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
             return composed(query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows)
         check_attention(query, key, value, bias, mask)
-        plain = (
+        is_plain = (
             attn_logits_soft_cap is None
             and (scale is None or is_number(scale))
             and is_number(dropout_rate)
             and not dropout_rate
         )
-        if not plain or not _is_fused(query, key, value, bias):
+        if not is_plain or not _is_fused(query, key, value, bias):
             composed = self.composed("dot_product_attention")
             options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
             return composed(query, key, value, bias, mask, *options)
-        added = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
+        additive_mask = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
         return functional.scaled_dot_product_attention(
             query.transpose(1, 2),
             key.transpose(1, 2),
             value.transpose(1, 2),
-            added,
-            is_causal=is_causal and added is None,
+            additive_mask,
+            is_causal=is_causal and additive_mask is None,
             scale=scale,
             enable_gqa=query.shape[2] != key.shape[2],
         ).transpose(1, 2)

@@ -128,19 +128,19 @@ def _cuts(
         `padding`, `output_padding`, and the zeros that remain to be added before and after each axis; a negative
         number says how many elements remain to be cropped.
     """
-    both, extra, rest = [], [], []
+    common_padding, extra, remaining_padding = [], [], []
     for (before, after), step, spread in zip(excess, strides, dilation, strict=True):
         # PyTorch crops `padding` elements at both ends, and at the far end `output_padding` fewer. That option must be
         # below the stride or the dilation.
         longer = before - after
         if before >= 0 and 0 <= longer < max(step, spread):
-            cut = before
+            cut_start = before
         else:
-            cut, longer = max(min(before, after), 0), 0
-        both.append(cut)
+            cut_start, longer = max(min(before, after), 0), 0
+        common_padding.append(cut_start)
         extra.append(longer)
-        rest.append((cut - before, cut - longer - after))
-    return both, extra, rest
+        remaining_padding.append((cut_start - before, cut_start - longer - after))
+    return common_padding, extra, remaining_padding
 
 
 @functools.lru_cache(maxsize=256)
@@ -163,28 +163,28 @@ def _native_convolution(
     n = len(size) - 2
     if n > len(_CONV) or 0 in shape or 0 in size:
         raise NotImplementedError
-    outputs_first, joined = (n + 1, n, *range(n)), depthwise and size[-1] > 1
+    outputs_first, joins_channels = (n + 1, n, *range(n)), depthwise and size[-1] > 1
     if depthwise:
         check_depthwise(shape, size)
         outputs_first, size = (n, n + 1, *range(n)), (*size[:-2], 1, size[-2] * size[-1])
     groups = check_channels(shape, size)
     plan = windows(shape[1:-1], size[:-2], strides, padding, dilation)
     even = all(before == after for before, after in plan.padding)
-    around = tuple(before if even else 0 for before, _ in plan.padding)
+    paddings = tuple(before if even else 0 for before, _ in plan.padding)
     zeros, native, weights = flat(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
     second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
-    odd, odd_result, odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
+    has_length_1, odd_result, odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*second)  # a tuple would take 0.35 µs more
-        if odd:
+        if has_length_1:
             x = _with_plain_layout(x)
         if not even:
             x = functional.pad(x, zeros)
         weight = _contiguous_kernel(kernel.permute(*outputs_first), x, odd_kernel)
-        if joined:
+        if joins_channels:
             weight = weight.view(weights)
-        result = native(x, weight, None, plan.strides, around, plan.dilation, groups)
+        result = native(x, weight, None, plan.strides, paddings, plan.dilation, groups)
         return (_with_plain_layout(result) if odd_result else result).permute(*last)
 
     return convolve
@@ -215,24 +215,24 @@ def _usual_transposed(
     if n > len(_TRANSPOSED) or 0 in shape or 0 in size:
         raise NotImplementedError
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, dilation)
-    both, extra, rest = _cuts(plan.excess(size[:-2]), plan.strides, plan.dilation)
-    fits, native, zeros = not any(map(any, rest)), _TRANSPOSED[n - 1], flat(rest)
+    common_padding, extra, remaining_padding = _cuts(plan.excess(size[:-2]), plan.strides, plan.dilation)
+    has_no_rest, native, zeros = not any(map(any, remaining_padding)), _TRANSPOSED[n - 1], flat(remaining_padding)
     second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
     lengths = plan.lengths(shape[1:-1], size[:-2])
-    odd, odd_result, odd_kernel = 1 in shape[1:], not fits or 1 in (*lengths, size[-2]), 1 in size
+    has_length_1, odd_result, odd_kernel = 1 in shape[1:], not has_no_rest or 1 in (*lengths, size[-2]), 1 in size
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*second)
-        if odd:
+        if has_length_1:
             x = _with_plain_layout(x)
         if groups == 1:
             weight = _contiguous_kernel(kernel.permute(*outputs_first), x, odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
-        result = native(x, weight, None, plan.strides, both, extra, groups, plan.dilation)
+        result = native(x, weight, None, plan.strides, common_padding, extra, groups, plan.dilation)
         if odd_result:
             result = _with_plain_layout(result)
-        return (result if fits else functional.pad(result, zeros)).permute(*last)
+        return (result if has_no_rest else functional.pad(result, zeros)).permute(*last)
 
     return convolve
 
@@ -295,12 +295,14 @@ class TorchConvolutionOps:
         groups = check_channels(shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = windows(shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        x, w, added = _channels_second(x, last), _outputs_first(w), _widen(b[0]) if b else None
-        around = [before for before, _ in plan.padding]
+        x, w, widened_bias = _channels_second(x, last), _outputs_first(w), _widen(b[0]) if b else None
+        paddings = [before for before, _ in plan.padding]
         # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
-            x, around = functional.pad(x, flat(plan.padding)), [0] * n
-        result = _with_plain_layout(_CONV[n - 1](x, w, added, plan.strides, around, plan.dilation, groups)).to(kind)
+            x, paddings = functional.pad(x, flat(plan.padding)), [0] * n
+        result = _with_plain_layout(_CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)).to(
+            kind
+        )
         return result.movedim(1, -1) if last else result
 
     @fast(_quick_depthwise, f"{_NUMBERS} and {{5}}.__class__ is int and {{4}} is None")
@@ -342,11 +344,13 @@ class TorchConvolutionOps:
         plan = transposed_geometry(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
         excess = plan.excess(w.shape[:-2])
         x, w = _channels_second(x, last), _inputs_first(w, groups)
-        both, extra, rest = _cuts(excess, plan.strides, plan.dilation)
+        common_padding, extra, remaining_padding = _cuts(excess, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
-        result = _with_plain_layout(_TRANSPOSED[n - 1](x, w, None, plan.strides, both, extra, groups, plan.dilation))
-        if any(map(any, rest)):
-            result = functional.pad(result, flat(rest))
+        result = _with_plain_layout(
+            _TRANSPOSED[n - 1](x, w, None, plan.strides, common_padding, extra, groups, plan.dilation)
+        )
+        if any(map(any, remaining_padding)):
+            result = functional.pad(result, flat(remaining_padding))
         result = (result + _widen(b[0]).reshape(-1, *[1] * n) if b else result).to(kind)
         return result.movedim(1, -1) if last else result
 
@@ -360,10 +364,10 @@ class TorchConvolutionOps:
         stride: Any = 1,
     ) -> torch.Tensor:
         if len(output_size) == 2 and x.ndim == 3 and x.dtype in (torch.float32, torch.float64) and x.numel():
-            size, around = per_axis(kernel_size, 2, "kernel_size"), per_axis(padding, 2, "padding", 0)
+            size, paddings = per_axis(kernel_size, 2, "kernel_size"), per_axis(padding, 2, "padding", 0)
             steps, spread = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
-            lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
+            lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
             plan = windows(lengths, size, steps, "valid", spread)
             if x.shape[1] % math.prod(size) == 0 and x.shape[2] == math.prod(plan.counts):
-                return functional.fold(x, tuple(output_size), size, spread, around, steps)
+                return functional.fold(x, tuple(output_size), size, spread, paddings, steps)
         return self.composed("fold")(x, output_size, kernel_size, dilation, padding, stride)

@@ -21,7 +21,7 @@ class TorchLayersOps:
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, transposed: bool = False
     ) -> torch.Tensor:
         kind = x.dtype
-        plain = kind.is_floating_point and weight.dtype is kind and (bias is None or bias.dtype is kind)
-        if not (plain and is_linear(x, weight, bias, transposed)):
+        is_plain = kind.is_floating_point and weight.dtype is kind and (bias is None or bias.dtype is kind)
+        if not (is_plain and is_linear(x, weight, bias, transposed)):
             return self.composed("linear")(x, weight, bias, transposed)
         return functional.linear(x, weight if transposed else weight.mT, bias)

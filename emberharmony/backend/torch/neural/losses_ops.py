@@ -66,20 +66,22 @@ class TorchLossesOps:
         label_smoothing: float = 0.0,
         axis: int = -1,
     ) -> torch.Tensor:
-        rank, along = input.ndim, axis if axis >= 0 else axis + input.ndim
-        plain = target.dtype is torch.int64 and input.dtype in _FLOATS and 0 <= along < rank and input.numel() > 0
-        plain = plain and reduction in REDUCTIONS and is_number(label_smoothing) and 0.0 <= label_smoothing <= 1.0
+        rank, class_axis = input.ndim, axis if axis >= 0 else axis + input.ndim
+        is_plain = (
+            target.dtype is torch.int64 and input.dtype in _FLOATS and 0 <= class_axis < rank and input.numel() > 0
+        )
+        is_plain = is_plain and reduction in REDUCTIONS and is_number(label_smoothing) and 0.0 <= label_smoothing <= 1.0
         # Where PyTorch traces or maps the ids, or has them on a GPU, the check of the kernel cannot be caught.
-        if plain and has_values(target) and has_values(input) and (weight is None or _is_constant(weight, input)):
+        if is_plain and has_values(target) and has_values(input) and (weight is None or _is_constant(weight, input)):
             shape = input.shape
-            if target.shape == shape[:along] + shape[along + 1 :] and (
-                weight is None or weight.shape == shape[along : along + 1]
+            if target.shape == shape[:class_axis] + shape[class_axis + 1 :] and (
+                weight is None or weight.shape == shape[class_axis : class_axis + 1]
             ):
                 x, ids = input, target
-                if rank > 2 and along == rank - 1:
+                if rank > 2 and class_axis == rank - 1:
                     x, ids = x.flatten(0, -2), ids.flatten()
-                elif rank > 1 and along != 1:
-                    x = x.movedim(along, 1)
+                elif rank > 1 and class_axis != 1:
+                    x = x.movedim(class_axis, 1)
                 try:
                     losses = _cross_entropy(x, ids, weight, REDUCTIONS.index(reduction), ignore_index, label_smoothing)
                     return losses.reshape(target.shape) if ids is not target and reduction == "none" else losses

@@ -43,20 +43,24 @@ def _constant(
 
     On a CPU it takes 0.5 to 0.75 of the time of the kernel and the subtraction before it, from 100,000 numbers on.
     """
-    wide = x if x.dtype.itemsize > 2 else x.float()
-    over = [axis for axis in range(x.ndim) if axis != place]
-    pilot = (wide[:1] if place else wide[:, :1]).mean(over, True)
-    result = wide - pilot
-    rest = result.mean(over, True)
-    result -= rest
-    variance = result.square().mean(over, True)
+    widened_x = x if x.dtype.itemsize > 2 else x.float()
+    other_axes = [axis for axis in range(x.ndim) if axis != place]
+    pilot_mean = (widened_x[:1] if place else widened_x[:, :1]).mean(other_axes, True)
+    result = widened_x - pilot_mean
+    remaining_mean = result.mean(other_axes, True)
+    result -= remaining_mean
+    variance = result.square().mean(other_axes, True)
     factor = torch.rsqrt(variance + epsilon)
     if scale is not None:
         factor *= scale.reshape(factor.shape)
     result *= factor
     if offset is not None:
         result += offset.reshape(factor.shape)
-    return result if wide is x else result.to(x.dtype), (pilot + rest).reshape(-1), variance.reshape(-1)
+    return (
+        result if widened_x is x else result.to(x.dtype),
+        (pilot_mean + remaining_mean).reshape(-1),
+        variance.reshape(-1),
+    )
 
 
 def _quick_layer(
@@ -114,9 +118,9 @@ class TorchNormalizationOps:
         self, x: torch.Tensor, scale: torch.Tensor | None = None, axis: Any = -1, epsilon: Any = None
     ) -> torch.Tensor:
         kind = x.dtype
-        plain = axis.__class__ is int and (kind is torch.float32 or kind is torch.float64)
-        plain = plain and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is kind)
-        if not plain or not -x.ndim <= axis < x.ndim:
+        is_plain = axis.__class__ is int and (kind is torch.float32 or kind is torch.float64)
+        is_plain = is_plain and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is kind)
+        if not is_plain or not -x.ndim <= axis < x.ndim:
             result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
             return result
         square = torch.mean(torch.square(x), axis, True)
@@ -133,30 +137,30 @@ class TorchNormalizationOps:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         place = check_channels(x.shape, axis, scale, offset)
         kind, channels = x.dtype, x.shape[place]
-        wide = torch.float32 if kind.itemsize == 2 else kind
-        plain = kind.is_floating_point and all(t is None or t.dtype in (kind, wide) for t in (scale, offset))
+        wide_dtype = torch.float32 if kind.itemsize == 2 else kind
+        is_plain = kind.is_floating_point and all(t is None or t.dtype in (kind, wide_dtype) for t in (scale, offset))
         count = x.numel() // (channels or 1)
-        if not plain or count < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
+        if not is_plain or count < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
             outputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
         present_tensors = [t for t in (x, scale, offset) if t is not None]
         if x.numel() >= _MANY and x.is_cpu and is_unwatched(*present_tensors):
             return _constant(x, place, offset, scale, epsilon)
-        rows = _channels_second(x if kind is wide else x.to(wide), place)
+        rows = _channels_second(x if kind is wide_dtype else x.to(wide_dtype), place)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the
         # mean of one sample changes neither the result nor a gradient, and leaves a mean of at most sqrt(samples)
         # deviations.
-        pilot = rows.detach()[:1]
-        pilot = pilot if rows.ndim == 2 else pilot.mean(tuple(range(2, rows.ndim)), True)
+        pilot_row = rows.detach()[:1]
+        pilot_row = pilot_row if rows.ndim == 2 else pilot_row.mean(tuple(range(2, rows.ndim)), True)
         center, variance = rows.new_zeros(channels), rows.new_zeros(channels)
-        weight, bias = (None if t is None else t.to(wide) for t in (scale, offset))
-        result = functional.batch_norm(rows - pilot, center, variance, weight, bias, True, 1.0, epsilon)
+        weight, bias = (None if t is None else t.to(wide_dtype) for t in (scale, offset))
+        result = functional.batch_norm(rows - pilot_row, center, variance, weight, bias, True, 1.0, epsilon)
         result = result[0].mT if x.ndim == 2 and result.ndim == 3 else result
         result = result if place == 1 else result.movedim(1, place)
         return (
-            result if kind is wide else result.to(kind),
-            center + pilot.reshape(channels),
+            result if kind is wide_dtype else result.to(kind),
+            center + pilot_row.reshape(channels),
             variance * ((count - 1) / count),
         )
 
@@ -170,10 +174,10 @@ class TorchNormalizationOps:
         epsilon: Any = 1e-3,
     ) -> torch.Tensor:
         place = check_groups(x.shape, groups, axis, scale, offset)
-        plain = all(t is None or t.dtype is x.dtype for t in (scale, offset)) and is_number(epsilon)
+        is_plain = all(t is None or t.dtype is x.dtype for t in (scale, offset)) and is_number(epsilon)
         # The second derivative of the kernel (PyTorch 2.13) fails for an offset without a scale.
-        plain = plain and (scale is not None or offset is None)
-        if plain and x.is_floating_point() and x.numel() and not is_nested(x):
+        is_plain = is_plain and (scale is not None or offset is None)
+        if is_plain and x.is_floating_point() and x.numel() and not is_nested(x):
             # It also fails for tensors that are not contiguous. functional.group_norm refuses groups of one element.
             rows = x.movedim(place, 1).contiguous()
             normalized = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)

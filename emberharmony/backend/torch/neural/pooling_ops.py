@@ -52,10 +52,10 @@ def _padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
 
     avg_pool3d (PyTorch 2.13) raises if a window is longer than the axis without its padding.
     """
-    reaches = [(k - 1) * spread + 1 for k, spread in zip(windows.size, windows.plan.dilation, strict=True)]
+    window_lengths = [(k - 1) * spread + 1 for k, spread in zip(windows.size, windows.plan.dilation, strict=True)]
     return (
         _symmetric_padding(windows.given)
-        if all(r <= length for r, length in zip(reaches, lengths, strict=True))
+        if all(r <= length for r, length in zip(window_lengths, lengths, strict=True))
         else None
     )
 
@@ -69,27 +69,27 @@ def _averages(x: torch.Tensor, windows: Pool, counted: bool, divisor: int | None
         counted: whether the padding that was asked for counts.
         divisor: divides the sums, if it is not None.
     """
-    plan, around = windows.plan, _padding(windows, x.shape[2:])
+    plan, padding = windows.plan, _padding(windows, x.shape[2:])
     pool, rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
-    if around is not None and divisor is None:
-        return pool(x, plan.size, plan.strides, around, rounded_up, counted)
+    if padding is not None and divisor is None:
+        return pool(x, plan.size, plan.strides, padding, rounded_up, counted)
     # Else average the padded tensor, and divide by the share of elements that count in each window.
     averages = pool(functional.pad(x, flat(plan.padding)), plan.size, plan.strides)
     if divisor is not None or (counted and not rounded_up):
         return averages * (math.prod(plan.size) / (divisor or math.prod(windows.size)))
-    outside = windows.given if counted else ((0, 0),) * len(plan.size)
-    lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], outside, strict=True)]
-    rest = [(a - c, b - d) for (a, b), (c, d) in zip(plan.padding, outside, strict=True)]
-    inside_mask = functional.pad(torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat(rest))
+    given_padding = windows.given if counted else ((0, 0),) * len(plan.size)
+    lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], given_padding, strict=True)]
+    extra_padding = [(a - c, b - d) for (a, b), (c, d) in zip(plan.padding, given_padding, strict=True)]
+    inside_mask = functional.pad(torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat(extra_padding))
     return averages / pool(inside_mask, plan.size, plan.strides)
 
 
 def _maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     """Returns the largest element of each window of a tensor (batch, channels, *spatial)."""
-    plan, around = windows.plan, _padding(windows, x.shape[2:])
+    plan, padding = windows.plan, _padding(windows, x.shape[2:])
     pool = _MAX[len(plan.size) - 1]
-    if around is not None:
-        return pool(x, plan.size, plan.strides, around, plan.dilation, plan.padding != windows.given)
+    if padding is not None:
+        return pool(x, plan.size, plan.strides, padding, plan.dilation, plan.padding != windows.given)
     padded = functional.pad(x, flat(plan.padding), value=-torch.inf)
     return pool(padded, plan.size, plan.strides, 0, plan.dilation)
 
@@ -143,13 +143,13 @@ def _native_pool(
         NotImplementedError: if PyTorch has no kernel for such shapes, or has to do more than call it.
     """
     windows, lengths = pool_windows(shape[1:-1], size, strides, padding, *options), shape[1:-1]
-    around, n = _padding(windows, lengths), len(lengths)
-    if around is None or n > len(_MAX) or 0 in shape or windows.plan.padding != windows.given:
+    paddings, n = _padding(windows, lengths), len(lengths)
+    if paddings is None or n > len(_MAX) or 0 in shape or windows.plan.padding != windows.given:
         raise NotImplementedError
     native, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
-    rest = (plan.dilation,) if options else (False, False)
+    last_arguments = (plan.dilation,) if options else (False, False)
     second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
-    return lambda x: native(x.permute(*second), plan.size, plan.strides, around, *rest).permute(*last)
+    return lambda x: native(x.permute(*second), plan.size, plan.strides, paddings, *last_arguments).permute(*last)
 
 
 def _quick_max(
@@ -224,6 +224,8 @@ class TorchPoolingOps:
             options = (ceil_mode, count_include_pad, divisor_override)
             return self.composed("average_pool")(inputs, pool_size, strides, padding, data_format, *options)
         windows, kind = pool_windows(_lengths(x, data_format), pool_size, strides, padding, 1, ceil_mode), x.dtype
-        by = None if divisor_override is None else divisor(divisor_override)
-        wide = x.float() if x.itemsize == 2 else x
-        return _run_channels_first(lambda x: _averages(x, windows, count_include_pad, by), wide, data_format).to(kind)
+        divisor_value = None if divisor_override is None else divisor(divisor_override)
+        x_float32 = x.float() if x.itemsize == 2 else x
+        return _run_channels_first(
+            lambda x: _averages(x, windows, count_include_pad, divisor_value), x_float32, data_format
+        ).to(kind)

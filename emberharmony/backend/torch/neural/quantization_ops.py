@@ -95,13 +95,13 @@ class TorchQuantizationOps:
 
     def quantized_forms(self, w: Any, scales: Any, biases: Any, bits: int) -> tuple[Form, Any, Any] | None:
         """Returns the integers by columns, and scales and biases whose groups are rows in memory."""
-        plain = all(each.__class__ is torch.Tensor and each.is_cpu for each in (w, scales, biases))
-        if not plain or scales.dtype not in _NARROW or not w.numel() or _is_transformed():
+        is_plain = all(array.__class__ is torch.Tensor and array.is_cpu for array in (w, scales, biases))
+        if not is_plain or scales.dtype not in _NARROW or not w.numel() or _is_transformed():
             return None
         rows = len(w)
         with torch.inference_mode(False), torch.no_grad():
             table = quantized_columns.columns_of(w, bits)
-            scales, biases = (each.mT.contiguous().mT for each in (scales, biases))
+            scales, biases = (array.mT.contiguous().mT for array in (scales, biases))
         return Form(table, self.home, lambda: _words(table, rows, bits)), scales, biases  # type: ignore[attr-defined]
 
     @staticmethod
@@ -179,8 +179,8 @@ def _product_by_rows(
                 result.addmm_(factor[:, part], values)
     if transpose:
         return torch.addmm(sum(results).T, x.view(vectors, groups, -1).sum(-1), biases.T)  # type: ignore[union-attr]
-    whole = torch.stack(results, -1).view(vectors, groups, -1)
-    return whole.add_((x @ biases)[..., None]).flatten(1)
+    stacked_results = torch.stack(results, -1).view(vectors, groups, -1)
+    return stacked_results.add_((x @ biases)[..., None]).flatten(1)
 
 
 class _Product(torch.autograd.Function):
@@ -209,9 +209,10 @@ class _Product(torch.autograd.Function):
             )
             by_x = gradient.to(x.dtype)
         if any(ctx.needs_input_grad[_OPTIONS + 2 :]):
-            wide = torch.promote_types(torch.promote_types(x.dtype, cotangent.dtype), torch.float32)
+            wide_dtype = torch.promote_types(torch.promote_types(x.dtype, cotangent.dtype), torch.float32)
             left, right = (
-                rows.to(wide).reshape(-1, rows.shape[-1]) for rows in ((cotangent, x) if transpose else (x, cotangent))
+                rows.to(wide_dtype).reshape(-1, rows.shape[-1])
+                for rows in ((cotangent, x) if transpose else (x, cotangent))
             )
             by_groups = (left.mT @ right).reshape(*scales.shape, group_size)
             by_biases = by_groups.sum(-1).to(biases.dtype)

@@ -59,14 +59,14 @@ def _run(
     # On a CPU a layer that needs no gradients is faster if it is not in training.
     train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, known))
     x = known[0]
-    kind = wide = x.dtype
+    kind = wide_dtype = x.dtype
     if kind not in _WIDE or {*map(_DTYPE, known)} != {kind}:
         x, *known = promotion.common(*known, inexact=True)
         kind = x.dtype
-        wide = torch.float32 if kind.itemsize == 2 and x.is_cpu else kind
-        x, rest = x.to(wide), iter(known)
-        weights = [None if w is None else next(rest).to(wide) for w in weights]
-        states = [None if state is None else next(rest).to(wide) for state in states]
+        wide_dtype = torch.float32 if kind.itemsize == 2 and x.is_cpu else kind
+        x, other_tensors = x.to(wide_dtype), iter(known)
+        weights = [None if w is None else next(other_tensors).to(wide_dtype) for w in weights]
+        states = [None if state is None else next(other_tensors).to(wide_dtype) for state in states]
     biased = weights[2] is not None or weights[3] is not None
     if weights[2] is None or weights[3] is None:
         weights = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if biased or w is not None]
@@ -80,7 +80,7 @@ def _run(
         outputs, *last = layer_results
         outputs = outputs.flip(0 if time_major else 1) if reverse else outputs
         layer_results = (outputs, *(last if layer_axis else [state.squeeze(0) for state in last]))
-    return layer_results if wide is kind else tuple([t.to(kind) for t in layer_results])
+    return layer_results if wide_dtype is kind else tuple([t.to(kind) for t in layer_results])
 
 
 class TorchRecurrentOps:

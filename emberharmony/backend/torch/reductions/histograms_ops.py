@@ -42,7 +42,7 @@ class TorchHistogramsOps:
         values = values[(values >= steps[0]) & (values <= steps[-1])]
         places = (torch.searchsorted(steps, values, right=True) - 1).clamp_max(bins - 1)
         if range is None and x.numel():
-            share = torch.linspace(0.0, 1.0, bins + 1, dtype=x.dtype, device=x.device)
-            moved = floats.min() * (1.0 - share) + floats.max() * share
-            steps = steps + (moved - moved.detach())  # adds 0, which carries the derivative of the edges
+            unit_edges = torch.linspace(0.0, 1.0, bins + 1, dtype=x.dtype, device=x.device)
+            range_edges = floats.min() * (1.0 - unit_edges) + floats.max() * unit_edges
+            steps = steps + (range_edges - range_edges.detach())  # adds 0, which carries the derivative of the edges
         return torch.bincount(places, minlength=bins), steps

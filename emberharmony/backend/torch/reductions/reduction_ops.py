@@ -103,11 +103,11 @@ def _cumulative(native: Any) -> Any:
 
 
 def _cumulative_op(native: Any) -> Any:
-    def running(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
+    def cumulative(x: torch.Tensor, axis: int | None = None) -> torch.Tensor:
         x, axis = tensor_and_axis(x, axis)
         return from_orderable(native(orderable(x), axis).values, x.dtype)
 
-    return running
+    return cumulative
 
 
 def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
@@ -127,8 +127,10 @@ def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correct
         freedom = count - promotion.common(x.real, without_axes("correction", correction))[1].to(
             device=x.device, dtype=x.real.dtype
         )
-        share = count / torch.where(freedom > 0, freedom, math.nan)
-        return native(x, axes, correction=0, keepdim=keepdims) * (share if native is torch.var else share.sqrt())
+        slope_share = count / torch.where(freedom > 0, freedom, math.nan)
+        return native(x, axes, correction=0, keepdim=keepdims) * (
+            slope_share if native is torch.var else slope_share.sqrt()
+        )
     if count > correction:
         if native is torch.std:
             return _plain_std(x, tuple(axes), keepdims, correction)
@@ -152,11 +154,17 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
     longest = max(axes, key=x.shape.__getitem__, default=None)
     if longest is None or x.shape[longest] == 1:
         return deviation.detach()
-    none = deviation == 0
-    wide = none if keepdims else none.view([1 if a in axes else n for a, n in enumerate(x.shape)])
-    varied = torch.arange(x.shape[longest], device=x.device).view([-1 if a == longest else 1 for a in range(x.ndim)])
-    others = torch.where(wide, varied.to(x.dtype), x)
-    return torch.where(none, 0.0, torch.std(others, axis, correction=correction, keepdim=keepdims)).to(deviation.dtype)
+    is_constant = deviation == 0
+    is_constant_kept = (
+        is_constant if keepdims else is_constant.view([1 if a in axes else n for a, n in enumerate(x.shape)])
+    )
+    alternating = torch.arange(x.shape[longest], device=x.device).view(
+        [-1 if a == longest else 1 for a in range(x.ndim)]
+    )
+    others = torch.where(is_constant_kept, alternating.to(x.dtype), x)
+    return torch.where(is_constant, 0.0, torch.std(others, axis, correction=correction, keepdim=keepdims)).to(
+        deviation.dtype
+    )
 
 
 def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:
@@ -166,8 +174,8 @@ def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tenso
     if not differentiated or (has_values(x) and not _has_minus_infinity(total.detach())):
         return total
     # If all elements are -inf, the derivative of torch.logsumexp (PyTorch 2.13) is NaN.
-    none = torch.all(x == -torch.inf, axes, keepdim=True)
-    total = torch.logsumexp(x.masked_fill(none, 0), axes, True).masked_fill(none, -torch.inf)
+    is_all_minus_inf = torch.all(x == -torch.inf, axes, keepdim=True)
+    total = torch.logsumexp(x.masked_fill(is_all_minus_inf, 0), axes, True).masked_fill(is_all_minus_inf, -torch.inf)
     return total if keepdims else total.squeeze(axes)
 
 
@@ -252,5 +260,5 @@ class TorchReductionOps:
         axes = nonnegative_axes(axis, x.ndim)
         if not axes:
             return x
-        wide = x.to(torch.float32) if x.dtype in _HALVES else x
-        return _logarithm_of_sum(wide, axes, keepdims).to(x.dtype)
+        widened_x = x.to(torch.float32) if x.dtype in _HALVES else x
+        return _logarithm_of_sum(widened_x, axes, keepdims).to(x.dtype)

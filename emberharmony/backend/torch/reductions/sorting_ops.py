@@ -31,8 +31,8 @@ def _sorted_vector(x: torch.Tensor) -> torch.Tensor:
     by_imaginary = torch.sort(x.imag.detach(), stable=True).indices
     order = torch.sort(x.real.detach()[by_imaginary], stable=True).indices
     ordered = x[by_imaginary[order]]
-    wrong = ordered.detach().isnan()
-    return torch.cat([ordered[~wrong], ordered[wrong]])
+    is_nan = ordered.detach().isnan()
+    return torch.cat([ordered[~is_nan], ordered[is_nan]])
 
 
 class TorchSortingOps(WithUnique):
@@ -85,8 +85,8 @@ class TorchSortingOps(WithUnique):
             # torch.unique (PyTorch 2.13) has no derivative, and does not order complex NaN. Sort instead, and keep the
             # first of equal elements.
             values = _sorted_vector(x.reshape(-1))
-            same = (values[1:] == values[:-1]) | (values[1:].isnan() & values[:-1].isnan())
-            return values[torch.cat([same.new_zeros(min(len(values), 1)), same]).logical_not()]
+            is_equal = (values[1:] == values[:-1]) | (values[1:].isnan() & values[:-1].isnan())
+            return values[torch.cat([is_equal.new_zeros(min(len(values), 1)), is_equal]).logical_not()]
         # torch.unique returns every NaN; keep the first only.
         values = torch.unique(x, sorted=True)
         if not x.dtype.is_floating_point:
@@ -99,7 +99,7 @@ class TorchSortingOps(WithUnique):
         a, b = (orderable(x) for x in promotion.common(x1, x2))
         if a.dtype.is_complex:
             # torch.isin has no kernel for complex numbers.
-            contained = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
-            return ~contained if invert else contained
+            is_contained = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
+            return ~is_contained if invert else is_contained
         # torch.isin (PyTorch 2.13) raises if the second tensor is not contiguous.
         return torch.isin(a, b.contiguous(), invert=invert)
