@@ -26,12 +26,12 @@ def capture(function: str, folder: str, train: bool, dynamic: bool, backends: tu
     # Imported here, because it loads the layers.
     from emberharmony.interop.torch.conversion import from_torch
 
-    made: Any = made_by(function, "FILE.py:FUNCTION", lambda value: False)
-    if not isinstance(made, tuple) or len(made) not in (2, 3):
+    made_object: Any = made_by(function, "FILE.py:FUNCTION", lambda value: False)
+    if not isinstance(made_object, tuple) or len(made_object) not in (2, 3):
         raise click.UsageError(
-            f"FILE.py:FUNCTION: it gives {brief(made)}, expected (module, args) or (module, args, kwargs)"
+            f"FILE.py:FUNCTION: it gives {brief(made_object)}, expected (module, args) or (module, args, kwargs)"
         )
-    net = from_torch(*made, dynamic=dynamic or None, train=train or None)
+    net = from_torch(*made_object, dynamic=dynamic or None, train=train or None)
     report = net.check(list(backends) or None)
     click.echo(repr(report))
     net.save(folder)

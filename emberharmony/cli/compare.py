@@ -80,7 +80,7 @@ def compare(
     check_writable(save, html_file, repro_file, report_file)
     if report_file and (save or len(programs) != 1):
         raise click.UsageError("--report is for a comparison on this machine, of one program on two backends")
-    started = time.perf_counter()
+    start = time.perf_counter()
     names = backends.split(",")
     stop = "all" if every else "first"
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
@@ -121,9 +121,9 @@ def compare(
         report.html(html_file)
     if report_file:
         content = json.loads(report.to_json())
-        kept_items = {name: content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
-        result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **kept_items}
-        write_report(report_file, "compare", names, device, time.perf_counter() - started, result)
+        shown_items = {name: content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
+        result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **shown_items}
+        write_report(report_file, "compare", names, device, time.perf_counter() - start, result)
     if repro_file and report.first is not None and report.first.is_wrong:
         try:
             report.repro(repro_file)

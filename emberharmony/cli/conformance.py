@@ -60,7 +60,7 @@ def conformance(
 
     rows = checking.matching(pattern)
     check_writable(json_file, html_file, report_file)
-    started = time.perf_counter()
+    start = time.perf_counter()
     precisions: dict[str, dict[str, str]] = {}
     with on_device(names, device) as names_with_device:
         try:
@@ -75,7 +75,7 @@ def conformance(
         replace_text(html_file, checking.as_html(report))
     checking.show(report)
     if report_file:
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start
         write_report(report_file, "conformance", names_with_device, device, seconds, checking.condense(report))
     if any(entry["failures"] for entry in report["ops"]):
         sys.exit(1)

@@ -44,14 +44,14 @@ def demo(
     The same trainings then run on NumPy alone, and all results are compared. With --device, NumPy and the backends that
     have the device take part.
     """
-    chosen = list(names) or [name for name in BUILTIN if is_installed(name)]
+    chosen_names = list(names) or [name for name in BUILTIN if is_installed(name)]
     check_writable(report_file)
-    started = time.perf_counter()
-    with on_device([name for name in chosen if name != "numpy"] or chosen, device) as names_with_device:
-        chosen = [name for name in chosen if name in (*names_with_device, "numpy")]
-        agrees, results = _train(chosen, seed, steps, gpt_steps, plot)
+    start = time.perf_counter()
+    with on_device([name for name in chosen_names if name != "numpy"] or chosen_names, device) as names_with_device:
+        chosen_names = [name for name in chosen_names if name in (*names_with_device, "numpy")]
+        agrees, results = _train(chosen_names, seed, steps, gpt_steps, plot)
     if report_file:
-        write_report(report_file, "demo", chosen, device, time.perf_counter() - started, results)
+        write_report(report_file, "demo", chosen_names, device, time.perf_counter() - start, results)
     if not agrees:
         raise SystemExit(1)
 

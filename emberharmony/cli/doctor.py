@@ -29,24 +29,24 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
     Each check is OK, differs (with the page that describes the difference) or broken (with a program of three lines).
     Each backend is checked in a process of its own. The exit status is 1 if something is broken, and 0 if not.
     """
-    chosen = list(names) or [name for name in backend_names() if is_installed(name)]
-    for name in chosen:
+    chosen_names = list(names) or [name for name in backend_names() if is_installed(name)]
+    for name in chosen_names:
         if name not in backend_names():
             raise click.UsageError(f"no backend is named {name!r}{suggest(name, backend_names())}")
         if not is_installed(name):
             raise click.UsageError(f"{name} is not installed: {install_line(name)}")
     check_writable(report_file)
-    started = time.perf_counter()
+    start = time.perf_counter()
     facts = machine.facts()
     if not as_json:
         _show_facts(facts)
     backends: dict[str, Any] = {}
     findings = []
-    for finding in _findings(chosen, device, backends):
+    for finding in _findings(chosen_names, device, backends):
         findings.append(finding)
         if not as_json:
             _show(finding)
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - start
     counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in (OK, DIFFERS, BROKEN)}
     result = {"facts": facts, "counts": counts, "findings": [_printed_fields(finding) for finding in findings]}
     if as_json:
@@ -62,17 +62,17 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
 def _findings(names: Sequence[str], device: str | None, backends: dict[str, Any]) -> Iterator[Finding]:
     """Yields the findings about the machine and about each backend, and notes what the backends have."""
     yield from machine.findings(os.environ)
-    lacking = []
+    missing_packages = []
     for name in names:
         for finding in of_backend(name, device):
             if isinstance(finding, Finding):
                 yield finding
             elif isinstance(finding, str):
-                lacking.append(finding)
+                missing_packages.append(finding)
             else:
                 backends[name] = finding
-    if len(lacking) == len(names):
-        raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(lacking)}")
+    if len(missing_packages) == len(names):
+        raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(missing_packages)}")
 
 
 def _printed_fields(finding: Finding) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _printed_fields(finding: Finding) -> dict[str, Any]:
 
 def _show_facts(facts: dict[str, Any]) -> None:
     for name, value in facts.items():
-        text = ", ".join(f"{key} {held}" for key, held in value.items()) if isinstance(value, dict) else value
+        text = ", ".join(f"{key} {entry}" for key, entry in value.items()) if isinstance(value, dict) else value
         click.echo(f"{name}: {text}")
 
 

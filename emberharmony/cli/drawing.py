@@ -45,13 +45,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     from rich.console import Console
     from rich.table import Table
 
-    drawn = Table(*header)
-    drawn.columns[0].no_wrap = True
+    grid = Table(*header)
+    grid.columns[0].no_wrap = True
     console = Console() if sys.stdout.isatty() else Console(width=_WIDTH)
     for row in rows:
-        drawn.add_row(*row)
+        grid.add_row(*row)
     with console.capture() as captured:
-        console.print(drawn)
+        console.print(grid)
     return captured.get().rstrip("\n")
 
 

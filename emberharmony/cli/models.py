@@ -59,13 +59,13 @@ def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
 def _object_named(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:
     if name not in names:
         raise click.UsageError(f"{what}: {place} has no {name}{suggest(name, names)}")
-    made = names[name]
-    if callable(made) and (isinstance(made, type) or not is_made(made)):
+    named_object = names[name]
+    if callable(named_object) and (isinstance(named_object, type) or not is_made(named_object)):
         try:
-            made = made()
+            named_object = named_object()
         except TypeError as error:
             raise click.UsageError(f"{what}: {name}() failed: {error}; name a model or a function of none") from error
-    return made
+    return named_object
 
 
 @contextmanager

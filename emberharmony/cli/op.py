@@ -35,11 +35,11 @@ def find(name: str) -> OpSpec:
     Raises:
         ArgumentError: if there is no such op.
     """
-    short = name.removeprefix("ops.")
-    for candidate in (short, short.replace(".", "_"), short.rpartition(".")[2]):
+    short_name = name.removeprefix("ops.")
+    for candidate in (short_name, short_name.replace(".", "_"), short_name.rpartition(".")[2]):
         if ALIASES.get(candidate, candidate) in OPS:
             return OPS[ALIASES.get(candidate, candidate)]
-    raise ArgumentError(f"there is no op {name!r}{suggest(short, [*OPS, *ALIASES])}")
+    raise ArgumentError(f"there is no op {name!r}{suggest(short_name, [*OPS, *ALIASES])}")
 
 
 def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
@@ -47,8 +47,8 @@ def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
     aliases = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
     yield f"ops.{spec.name}{aliases}: {_kind(spec, backend)}"
     yield _part(f"declaration, {_place(spec.declared)}", inspect.getsource(spec.declared))
-    if described := descriptions(spec):
-        yield _part("parameters", "\n".join(f"{name}: {text}" for name, text in described.items()))
+    if parameter_texts := descriptions(spec):
+        yield _part("parameters", "\n".join(f"{name}: {text}" for name, text in parameter_texts.items()))
     yield _implementation(spec, backend)
     yield _part("the code of a call, after the backend is chosen", source_of(spec, backend))
     yield _dispatch(spec)
@@ -73,15 +73,15 @@ def _owner(spec: OpSpec, backend: Any) -> str:
 
 def _implementation(spec: OpSpec, backend: Any) -> str:
     implementation = backend.implementation(spec)
-    quick = getattr(implementation, "__fast__", None)
+    fast_form = getattr(implementation, "__fast__", None)
     notes = []
-    if quick is not None:
-        when = quick.when.format(*(p.name for p in spec.parameters)) or "True"
-        notes.append(f"{_qualified_name(quick.native)} is called directly if {when}")
-    whole, implementation = implementation, getattr(implementation, "__promoted__", implementation)
-    if implementation is not whole:
-        refused = " or ".join(spec.facts.refuses)
-        after = f" that is not {refused}" if refused else ""
+    if fast_form is not None:
+        condition = fast_form.when.format(*(p.name for p in spec.parameters)) or "True"
+        notes.append(f"{_qualified_name(fast_form.native)} is called directly if {condition}")
+    complete_op, implementation = implementation, getattr(implementation, "__promoted__", implementation)
+    if implementation is not complete_op:
+        refused_kinds = " or ".join(spec.facts.refuses)
+        after = f" that is not {refused_kinds}" if refused_kinds else ""
         notes.append(
             f"operands become tensors of one dtype{after}, and then {_qualified_name(implementation)} is called"
         )

@@ -86,8 +86,8 @@ def _show(profiling: Any, by: str, top: int) -> None:
     if not rows:
         click.echo("The program called no op.")
         return
-    here = os.getcwd() + os.sep
-    click.echo(table(header, [[row[0].removeprefix(here), *row[1:]] for row in rows[:top]]))
+    working_folder = os.getcwd() + os.sep
+    click.echo(table(header, [[row[0].removeprefix(working_folder), *row[1:]] for row in rows[:top]]))
     if len(rows) > top:
         click.echo(f"{len(rows) - top} more rows: --top {len(rows)}")
     click.echo(profiling.summary())

@@ -52,7 +52,7 @@ def on_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
     Raises:
         click.UsageError: if none has the device.
     """
-    with_device, lacking = [], []
+    with_device, without_device = [], []
     with contextlib.ExitStack() as stack:
         for name in names:
             try:
@@ -60,9 +60,9 @@ def on_device(names: Sequence[str], device: str | None) -> Iterator[list[str]]:
                     stack.enter_context(load(BackendName(name)).device_scope(device))
                 with_device.append(name)
             except (DeviceError, UnsupportedOpError) as error:
-                lacking.append(f"{name}: {error}")
+                without_device.append(f"{name}: {error}")
         if device is not None and not with_device:
-            raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(lacking)}")
+            raise click.UsageError(f"no backend has the device {device!r}: {'; '.join(without_device)}")
         yield with_device
 
 
@@ -105,5 +105,5 @@ def _describe_backend(name: str, device: str | None) -> dict[str, Any]:
             if device is not None:
                 stack.enter_context(backend.device_scope(device))
         device_name = str(backend.bound.get_default_device())
-        about = {"version": str(backend.version), "device": device_name, "model": backend.device_model(device_name)}
-        return {**about, "precision": backend.product_precision()}
+        facts = {"version": str(backend.version), "device": device_name, "model": backend.device_model(device_name)}
+        return {**facts, "precision": backend.product_precision()}

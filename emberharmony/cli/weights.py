@@ -118,14 +118,14 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
         with _bar(a, [name for name in names if name in a.tensors]) as advance:
             compared = list(differences(a, b, names, advance))
     differ = [each for each in compared if each.kind != "equal"]
-    listed = compared if everything else differ
+    shown_rows = compared if everything else differ
     if as_json:
-        about = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared)}
-        click.echo(json.dumps(about | {"tensors": [_difference(each) for each in listed]}, indent=1))
+        summary = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared)}
+        click.echo(json.dumps(summary | {"tensors": [_difference(row) for row in shown_rows]}, indent=1))
     else:
-        if listed:
+        if shown_rows:
             header = ("name", "", "elements that differ", "largest difference", "relative")
-            click.echo(columns(header, [_row(each) for each in listed]))
+            click.echo(columns(header, [_row(row) for row in shown_rows]))
         count = f"{len(compared):,} tensors"
         click.echo(f"{len(differ):,} of {count} differ" if differ else f"{count} are equal to the bit")
     if differ:
@@ -183,33 +183,35 @@ def convert(
         raise click.UsageError("--layout converts all tensors of a model, so --match does not go with it")
     if not force and (os.path.lexists(dst) or os.path.lexists(dst + INDEX)):
         raise click.UsageError(f"{dst} exists; give --force to replace it")
-    with closing(source(src)) as opened:
-        names = new_names(_matching(opened.tensors, pattern), [(_pattern(rule), new) for rule, new in rules])
-        added = dict(map(_pair, metadata))
-        texts = opened.metadata | added
+    with closing(source(src)) as source_file:
+        names = new_names(
+            _matching(source_file.tensors, pattern), [(_pattern(rule), replacement) for rule, replacement in rules]
+        )
+        added_metadata = dict(map(_pair, metadata))
+        texts = source_file.metadata | added_metadata
         options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}
         if layout is None:
-            with _bar(opened, list(names)) as advance:
-                written = rewrite(opened, dst, names, metadata=texts, advance=advance, **options)
+            with _bar(source_file, list(names)) as advance:
+                written_bytes = rewrite(source_file, dst, names, metadata=texts, advance=advance, **options)
         else:
             layers = None if model is None else model_of(model)
             options |= {"layout": layout, "model": layers, "source": before}
-            files = io.convert(src, dst, rename=names.__getitem__, metadata=added, **options)
+            files = io.convert(src, dst, rename=names.__getitem__, metadata=added_metadata, **options)
             report = io.check(dst)
-            written = Rewritten(files, len(report.tensors), report.nbytes, {})
-    for name, count in written.overflowed.items():
+            written_bytes = Rewritten(files, len(report.tensors), report.nbytes, {})
+    for name, count in written_bytes.overflowed.items():
         click.echo(
             f"warning: {count:,} elements of {_printable(name)} are too large for {dtype} and now infinite", err=True
         )
     if texts and dst.endswith(".npz"):
         click.echo(f"warning: .npz files have no place for metadata, {len(texts)} texts are lost", err=True)
     if as_json:
-        counts = {"files": written.files, "tensors": written.tensors, "nbytes": written.nbytes}
-        click.echo(json.dumps(counts | {"overflowed": written.overflowed}, indent=1))
+        counts = {"files": written_bytes.files, "tensors": written_bytes.tensors, "nbytes": written_bytes.nbytes}
+        click.echo(json.dumps(counts | {"overflowed": written_bytes.overflowed}, indent=1))
         return
-    for file in written.files:
+    for file in written_bytes.files:
         click.echo(file)
-    click.echo(f"{written.tensors:,} tensors, {_size(written.nbytes)}")
+    click.echo(f"{written_bytes.tensors:,} tensors, {_size(written_bytes.nbytes)}")
 
 
 def _matching(names: Iterable[str], pattern: str) -> list[str]:
@@ -299,8 +301,8 @@ def _number(value: complex | None) -> str:
 
 
 def _fault_entry(error: WeightFileError) -> dict[str, Any]:
-    about = {"kind": error.kind, "file": error.path, "tensor": error.tensor, "reason": error.reason, "hint": error.hint}
-    return about | {"message": str(error)}
+    entry = {"kind": error.kind, "file": error.path, "tensor": error.tensor, "reason": error.reason, "hint": error.hint}
+    return entry | {"message": str(error)}
 
 
 def _values(path: str) -> Iterator[dict[str, Any]]:

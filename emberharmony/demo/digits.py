@@ -77,12 +77,12 @@ def _train(
         images, labels = ops.convert_to_tensor(data.train_images), ops.convert_to_tensor(data.train_labels)
         targets = ops.one_hot(labels, 10)
         losses = []
-        started = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(steps):
             program.step(state, images, targets)
             losses.append(float(program.loss(state, images, targets)))
             advance()
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start
         hits = program.accuracy(state, ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels))
         span = f"{leg * steps + 1} to {(leg + 1) * steps}"
         legs.append(Leg(name, span, losses[-1], float(hits), seconds, losses))

@@ -74,17 +74,17 @@ class Training:
 
     def step(self) -> None:
         """Makes a step on the active backend, and notes its loss and the first dropout mask that it draws."""
-        numbers, later = next(self.batches)
+        numbers, labels = next(self.batches)
         self.masks.append(self._next_mask())
-        loss = ops.backward(lambda: self.program.loss(self.model, numbers, later), self.model)
+        loss = ops.backward(lambda: self.program.loss(self.model, numbers, labels), self.model)
         self.optimizer.step()
         self.losses.append(float(loss))
 
     def _next_mask(self) -> bytes:
         """Returns the dropout mask that is drawn next, which all masks before it have led to."""
         dropout = next(module for _, module in self.model.named_modules() if isinstance(module, nn.Dropout))
-        drawn = copy.deepcopy(dropout)(ops.ones((BATCH, 64)))
-        return bytes(np.packbits(np.asarray(ops.to_numpy(drawn)) != 0))
+        dropout_mask = copy.deepcopy(dropout)(ops.ones((BATCH, 64)))
+        return bytes(np.packbits(np.asarray(ops.to_numpy(dropout_mask)) != 0))
 
     def arrays(self) -> tuple[list[Any], list[Any]]:
         """Returns the weights, and the tensors of the state of the optimizer, as arrays."""
@@ -132,9 +132,9 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
 
 
 def _leg(training: Training, name: str, done: int, steps: int, advance: Callable[[], None]) -> Leg:
-    started = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(steps):
         training.step()
         advance()
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - start
     return Leg(name, f"{done + 1} to {done + steps}", training.losses[done:], seconds)

@@ -49,15 +49,15 @@ def _difference(world: World, lines_of_ranks: list[list[str]]) -> DistributedErr
     """Returns the error for ranks that have made different calls."""
     counts = Counter(map(tuple, lines_of_ranks))
     # Of several that are as frequent, the one of the lowest rank.
-    usual = max(counts, key=lambda each: (counts[each], -lines_of_ranks.index(list(each))))
+    usual_line = max(counts, key=lambda each: (counts[each], -lines_of_ranks.index(list(each))))
     texts = []
-    ranks = [rank for rank, lines in enumerate(lines_of_ranks) if tuple(lines) != usual]
+    ranks = [rank for rank, lines in enumerate(lines_of_ranks) if tuple(lines) != usual_line]
     for rank in ranks:
         lines = lines_of_ranks[rank]
-        if lines[0] != usual[0]:
-            texts.append(f"rank {rank} calls {lines[0]}(), the others {usual[0]}()")
+        if lines[0] != usual_line[0]:
+            texts.append(f"rank {rank} calls {lines[0]}(), the others {usual_line[0]}()")
             continue
-        unusual_lines = [line for line in lines[1:] if line not in usual] or ["nothing else"]
-        wanted = [line for line in usual[1:] if line not in lines] or ["nothing there"]
+        unusual_lines = [line for line in lines[1:] if line not in usual_line] or ["nothing else"]
+        wanted = [line for line in usual_line[1:] if line not in lines] or ["nothing there"]
         texts.append(f"rank {rank} gives {'; '.join(unusual_lines[:3])} (the others: {'; '.join(wanted[:3])})")
     return DistributedError(f"{world.call}: the ranks differ: {'. '.join(texts)}", world.call, ranks)

@@ -95,18 +95,18 @@ class Board:
             if total == zlib.crc32(row[: _FORM.size]) or not any(row):
                 break
             time.sleep(0.001)
-        process, state, number, since, call = _FORM.unpack_from(row)
+        process, state, number, call_start, call = _FORM.unpack_from(row)
         (alive,) = _ALIVE.unpack_from(row, _ALIVE_AT)
-        return Entry(process, state, number, since, alive, call.rstrip(b"\0").decode(errors="replace"))
+        return Entry(process, state, number, call_start, alive, call.rstrip(b"\0").decode(errors="replace"))
 
     def absent_ranks(self, seconds: float) -> list[int]:
         """Waits until all ranks have joined, and returns those that have not when the time is over."""
-        until = time.monotonic() + seconds
-        while absent := [rank for rank in range(self.size) if not self.read(rank).process]:
-            if time.monotonic() > until:
+        deadline = time.monotonic() + seconds
+        while absent_ranks_now := [rank for rank in range(self.size) if not self.read(rank).process]:
+            if time.monotonic() > deadline:
                 break
             time.sleep(0.01)
-        return absent
+        return absent_ranks_now
 
     def missing(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
         """Returns the ranks that keep a call from ending, each with what is known of it.
@@ -120,22 +120,24 @@ class Board:
             peer: the only other rank in it, if it is no collective.
             wait: the seconds for which it looks.
         """
-        until = time.monotonic() + wait
+        deadline = time.monotonic() + wait
         while True:
             late: dict[int, str] = {}
-            ended: dict[int, str] = {}
+            reasons_by_rank: dict[int, str] = {}
             for rank in range(self.size) if peer is None else (peer,):
                 if rank != self._rank and (text := self._lateness(self.read(rank), number, call, peer is not None)):
                     late[rank] = text
                 if rank != self._rank and (text := self._reason_of_end(self.read(rank))):
-                    ended[rank] = text
-            if ended or time.monotonic() > until:
+                    reasons_by_rank[rank] = text
+            if reasons_by_rank or time.monotonic() > deadline:
                 # A rank may be late because it waits for another one, so only the last of them are the cause. And one
                 # that has left the call is a cause only if there is no other.
-                progress = {i: self.read(i).progress for i in (*late, *ended)}
+                progress = {i: self.read(i).progress for i in (*late, *reasons_by_rank)}
                 last = min((progress[i] for i in late), default=0.0)
-                inside = {i: text for i, text in ended.items() if progress[i] < number or peer is not None}
-                return inside or ended or {i: text for i, text in late.items() if progress[i] == last}
+                reasons_inside = {
+                    i: text for i, text in reasons_by_rank.items() if progress[i] < number or peer is not None
+                }
+                return reasons_inside or reasons_by_rank or {i: text for i, text in late.items() if progress[i] == last}
             time.sleep(0.02)
 
     def is_hopeless(self, number: int, peer: int | None = None) -> bool:
@@ -152,18 +154,20 @@ class Board:
         """Returns why a rank cannot go on; an empty text if it can."""
         if not entry.process or entry.state == FAILED:
             return ""
-        who, last = f"(process {entry.process})", _last_call_text(entry)
+        process_text, last = f"(process {entry.process})", _last_call_text(entry)
         if entry.state == ENDED:
-            return f"{who} has ended its program; {last}"
+            return f"{process_text} has ended its program; {last}"
         condition = _condition(entry.process)
         if condition == "gone":
             location = "in" if entry.state == INSIDE else "after"
-            when = f"{location} {call_label(entry.call, entry.number)}" if entry.number else "before its first call"
-            return f"{who} was killed or ended {when}"
+            call_text = (
+                f"{location} {call_label(entry.call, entry.number)}" if entry.number else "before its first call"
+            )
+            return f"{process_text} was killed or ended {call_text}"
         if condition == "stopped":
-            return f"{who} is stopped; {last}"
+            return f"{process_text} is stopped; {last}"
         if condition == "unknown" and time.monotonic() - entry.alive > _SILENT:
-            return f"{who} does not run, or is stopped; {last}"
+            return f"{process_text} does not run, or is stopped; {last}"
         return ""
 
     def _lateness(self, entry: Entry, number: int, call: str, is_peer: bool) -> str:
@@ -172,13 +176,13 @@ class Board:
             return "has not joined the run; no call of init() has come from it"
         if entry.state == FAILED:
             return ""
-        who, waited = f"(process {entry.process})", f"{time.monotonic() - entry.since:.1f} s"
+        process_text, waited = f"(process {entry.process})", f"{time.monotonic() - entry.since:.1f} s"
         if entry.number < number or (is_peer and entry.call not in ("send", "recv")):
             if entry.state == INSIDE:
-                return f"{who} is still in {call_label(entry.call, entry.number)}, for {waited}"
-            return f"{who} has not come to this call; {_last_call_text(entry)}, {waited} ago"
+                return f"{process_text} is still in {call_label(entry.call, entry.number)}, for {waited}"
+            return f"{process_text} has not come to this call; {_last_call_text(entry)}, {waited} ago"
         if entry.number == number and entry.call != call and not is_peer and entry.state == INSIDE:
-            return f"{who} has called {call_label(entry.call, entry.number)} instead"
+            return f"{process_text} has called {call_label(entry.call, entry.number)} instead"
         return ""
 
 

@@ -92,11 +92,11 @@ def all_gather(tree: Any) -> Any:
             for row, (bits, dtype) in zip(rows, given, strict=True)
         ]
 
-    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+    def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         parts = reduce_scatter(list(cotangents))
         return [ops.reshape(part, tuple(x.shape)) for part, x in zip(parts, primals, strict=True)]
 
-    return _apply(ranks, "all_gather", tree, {}, run, back)
+    return _apply(ranks, "all_gather", tree, {}, run, pull_back)
 
 
 def reduce_scatter(tree: Any) -> Any:
@@ -131,7 +131,7 @@ def reduce_scatter(tree: Any) -> Any:
         parts = [(x.bits.shape[0] // ranks.size, *x.bits.shape[1:]) for x in given]
         return [wire.tensor_of_sums(total, x.dtype, part) for total, x, part in zip(sums, given, parts, strict=True)]
 
-    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+    def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients: list[Any] = all_gather(list(cotangents))
         return gradients
 
@@ -143,7 +143,7 @@ def reduce_scatter(tree: Any) -> Any:
                 f"ranks"
             )
 
-    return _apply(ranks, "reduce_scatter", tree, {}, run, back, check)
+    return _apply(ranks, "reduce_scatter", tree, {}, run, pull_back, check)
 
 
 def broadcast(tree: Any, root: int = 0) -> Any:
@@ -171,14 +171,14 @@ def broadcast(tree: Any, root: int = 0) -> Any:
             transport.broadcast(vector, root)
             return vector
 
-        carried = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
-        return [_bits_like(vector, tensor) for vector, tensor in zip(carried, given, strict=True)]
+        gathered = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
+        return [_bits_like(vector, tensor) for vector, tensor in zip(gathered, given, strict=True)]
 
-    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+    def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         total = all_sum(list(cotangents))
         return [x if ranks.rank == root else ops.zeros_like(x) for x in total]
 
-    return _apply(ranks, "broadcast", tree, {"root": root}, run, back)
+    return _apply(ranks, "broadcast", tree, {"root": root}, run, pull_back)
 
 
 def send(tree: Any, to: int) -> Any:
@@ -206,11 +206,11 @@ def send(tree: Any, to: int) -> Any:
         wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
         return given
 
-    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
-        returned = recv(list(cotangents), to)
-        return [ops.add(x, y) for x, y in zip(cotangents, returned, strict=True)]
+    def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+        received = recv(list(cotangents), to)
+        return [ops.add(x, y) for x, y in zip(cotangents, received, strict=True)]
 
-    return _apply(ranks, "send", tree, {}, run, back, peer=to)
+    return _apply(ranks, "send", tree, {}, run, pull_back, peer=to)
 
 
 def recv(like: Any, source: int) -> Any:
@@ -237,12 +237,12 @@ def recv(like: Any, source: int) -> Any:
         received = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
         return [_bits_like(vector, tensor) for vector, tensor in zip(received, given, strict=True)]
 
-    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+    def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         send(list(cotangents), source)
         return [ops.zeros_like(x) for x in primals]
 
     templates = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
-    return _apply(ranks, "recv", templates, {}, run, back, peer=source)
+    return _apply(ranks, "recv", templates, {}, run, pull_back, peer=source)
 
 
 def barrier() -> None:
@@ -279,7 +279,7 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
         sums = wire.by_dtype(call, given, wire.vector_to_sum, bucket_bytes, change)
         return [wire.tensor_of_sums(total, x.dtype, x.bits.shape) for total, x in zip(sums, given, strict=True)]
 
-    def back(primals: Tensors, cotangents: Tensors) -> list[Any]:
+    def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients: list[Any] = _sum_over_ranks(call, list(cotangents), divisor, options)
         return gradients
 
@@ -288,7 +288,7 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
         if call == "all_mean" and dtype.kind not in _INEXACT:
             raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
 
-    return _apply(ranks, call, tree, options, run, back, check)
+    return _apply(ranks, call, tree, options, run, pull_back, check)
 
 
 def _apply(
@@ -323,8 +323,8 @@ def _apply(
             check(tuple(x.shape), dtype)
     if checking() and peer is None:
         names = [str(path) for path in ops.tree_paths(tree)]
-        described = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, operands, dtypes, strict=True)]
-        require_agreement(here, call, options, described)
+        descriptions = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, operands, dtypes, strict=True)]
+        require_agreement(here, call, options, descriptions)
     devices = [bound.get_device(x) for x in operands]
     outputs: list[Any] = [None] * len(operands)
     # Integers have no derivative. They are always carried apart, because one rank may differentiate and another not.

@@ -37,9 +37,9 @@ def share(value: Any, root: int = 0) -> Any:
     def run(transport: Transport) -> Any:
         length = np.asarray([len(text)], np.int64)
         transport.broadcast(length.view(np.uint8), root)
-        carried = text.copy() if ranks.rank == root else np.zeros(int(length[0]), np.uint8)
-        transport.broadcast(carried, root)
-        return json.loads(carried.tobytes())
+        sent_bytes = text.copy() if ranks.rank == root else np.zeros(int(length[0]), np.uint8)
+        transport.broadcast(sent_bytes, root)
+        return json.loads(sent_bytes.tobytes())
 
     return ranks.run("shared", run)
 

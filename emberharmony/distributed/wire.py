@@ -86,16 +86,16 @@ def pieces(lengths: Sequence[int], most: int) -> Iterator[list[tuple[int, int, i
         [[(0, 0, 2), (1, 0, 2)], [(1, 2, 5), (3, 0, 1)]]
     """
     bucket: list[tuple[int, int, int]] = []
-    room = most
+    free_room = most
     for i, length in enumerate(lengths):
         start = 0
         while start < length:
-            taken = min(room, length - start)
-            bucket.append((i, start, start + taken))
-            start, room = start + taken, room - taken
-            if not room:
+            piece_length = min(free_room, length - start)
+            bucket.append((i, start, start + piece_length))
+            start, free_room = start + piece_length, free_room - piece_length
+            if not free_room:
                 yield bucket
-                bucket, room = [], most
+                bucket, free_room = [], most
     if bucket:
         yield bucket
 
@@ -114,8 +114,8 @@ def by_buckets(
     if not arrays:
         return []
     changed = [np.empty((*lead, x.shape[-1]), x.dtype) for x in arrays]
-    most = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
-    for bucket in pieces([x.shape[-1] for x in arrays], most):
+    most_columns = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
+    for bucket in pieces([x.shape[-1] for x in arrays], most_columns):
         result = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))
         offset = 0
         for i, start, stop in bucket:

@@ -152,8 +152,8 @@ class World:
         while not self._has_ended.wait(0.25):
             if self._board is not None:
                 self._board.beat()
-            begun = self._begun
-            waited = 0.0 if begun is None else time.monotonic() - begun
+            begun_world = self._begun
+            waited = 0.0 if begun_world is None else time.monotonic() - begun_world
             if waited > 0.5 and self._board is not None and self._board.is_hopeless(self._number, self._peer):
                 self.transport.is_hopeless = True
             if waited > self.timeout + _MARGIN:
@@ -181,20 +181,22 @@ class World:
         try:
             # Some file systems for temporary files are not those of the other processes, so they look for it.
             path = os.path.join(folder, "board") if folder else os.environ.get(environment.BOARD, "")
-            shared = np.zeros(256, np.uint8)
+            shared_text = np.zeros(256, np.uint8)
             if self.rank == 0:
-                _write(shared, f"{socket.gethostname()}\n{path}")
-            self.run("init", lambda transport: transport.broadcast(shared, 0))
-            host, _, path = bytes(shared).rstrip(b"\0").decode().partition("\n")
-            here = host == socket.gethostname() and os.path.exists(path)
-            if not here:
+                _write(shared_text, f"{socket.gethostname()}\n{path}")
+            self.run("init", lambda transport: transport.broadcast(shared_text, 0))
+            host, _, path = bytes(shared_text).rstrip(b"\0").decode().partition("\n")
+            is_here = host == socket.gethostname() and os.path.exists(path)
+            if not is_here:
                 self._board = None
             elif self._board is None:
                 self._board = board.Board(path, self.rank, self.size)
-            seen = np.asarray([here], np.uint8)
-            if not self.run("init", lambda transport: transport.all_gather(seen)).all():
+            seen_flags = np.asarray([is_here], np.uint8)
+            if not self.run("init", lambda transport: transport.all_gather(seen_flags)).all():
                 self._board = None
-            self.run("init", lambda transport: transport.all_gather(seen))  # all have opened it before one can end
+            self.run(
+                "init", lambda transport: transport.all_gather(seen_flags)
+            )  # all have opened it before one can end
         finally:
             if folder:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -252,21 +254,21 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
     place = environment.place()
     name = transports.automatic(place) if transport == "auto" else transport
     path = os.environ.get(environment.BOARD, "")
-    early = board.Board(path, place.rank, place.size) if path and place.size > 1 else None
+    early_board = board.Board(path, place.rank, place.size) if path and place.size > 1 else None
     try:
         # Before the transport, because a ring of MLX waits no longer than 15 s for a rank that comes late.
-        if early is not None and early.absent_ranks(timeout):
+        if early_board is not None and early_board.absent_ranks(timeout):
             raise LostError(f"not all ranks have come within {timeout:g} s")
         connected = transports.connect(name, place, timeout)
     except LostError as error:
-        missing = {} if early is None else early.missing(0, "init", wait=0.2)
+        missing = {} if early_board is None else early_board.missing(0, "init", wait=0.2)
         reasons = "".join(f"; rank {rank} {text}" for rank, text in missing.items())
-        if early is not None:
-            early.write(board.FAILED)
+        if early_board is not None:
+            early_board.write(board.FAILED)
         raise DistributedError(
             f"init() on rank {place.rank} of {place.size} by {name!r}: {error}{reasons}", "init()", missing
         ) from error
-    world = World(place, connected, timeout, early)
+    world = World(place, connected, timeout, early_board)
     if world.size > 1:
         world.share_board()
     _WORLD = world

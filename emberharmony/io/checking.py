@@ -52,13 +52,13 @@ class Report:
         largest = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
         rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest]
         left_out = len(self.tensors) - len(rows)
-        notes = f"and {left_out} smaller tensors" if left_out else ""
-        return table(str(self), ("name", "dtype", "shape", "bytes"), rows, left=3, notes=notes)
+        note = f"and {left_out} smaller tensors" if left_out else ""
+        return table(str(self), ("name", "dtype", "shape", "bytes"), rows, left=3, notes=note)
 
     def __str__(self) -> str:
         if self.error is not None:
-            more = f" (and {len(self.errors) - 1} more faults)" if len(self.errors) > 1 else ""
-            return f"damaged: {self.error}{more}"
+            more_faults = f" (and {len(self.errors) - 1} more faults)" if len(self.errors) > 1 else ""
+            return f"damaged: {self.error}{more_faults}"
         first = f"{self.path}: {len(self.tensors)} tensors, {self.nbytes:,} bytes, correct"
         return "\n  ".join([first, *(f"warning: {warning}" for warning in self.warnings)])
 
@@ -116,7 +116,7 @@ def check(path: str | os.PathLike[str]) -> Report:
         tensors |= header.tensors
         nbytes += held_bytes(header.tensors)
     metadata = headers[0].metadata if len(headers) == 1 and not place.endswith(INDEX) else {}
-    warnings = tuple(each for header in headers for each in _warnings(header))
+    warnings = tuple(warning for header in headers for warning in _warnings(header))
     return Report(place, None, tensors, metadata, warnings, (), nbytes)
 
 

@@ -167,8 +167,8 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
 def hint_of_other_format(start: bytes) -> str:
     """Returns what another kind of file is and the way out, from its first bytes, or an empty string."""
     text = start.lstrip()
-    for mark, hint in _STARTS:
-        if text[: len(mark)].lower() == mark.lower():
+    for first_bytes, hint in _STARTS:
+        if text[: len(first_bytes)].lower() == first_bytes.lower():
             return f"the file is {hint}"
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return "the file is a pickle, which could run any program: convert it where you trust it"
@@ -211,11 +211,11 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
     """Returns the description of a tensor that an entry gives."""
     try:
         # Without a dict, which takes longer, for the fields in the order of all known writers.
-        (first, tag), (second, shape), (third, offsets) = entry
-        usual = (first, second, third) == ("dtype", "shape", "data_offsets") and entry.__class__ is tuple
+        (first, tag), (second, shape), (third_name, offsets) = entry
+        is_usual = (first, second, third_name) == ("dtype", "shape", "data_offsets") and entry.__class__ is tuple
     except (TypeError, ValueError):
-        usual = False
-    if not usual:
+        is_usual = False
+    if not is_usual:
         tag, shape, offsets = _fields(name, entry, path, unknown)
     if tag.__class__ is not str or tag not in BITS:
         raise WeightFileError("dtype", path, f"has dtype {text_of(tag)}, which the format does not have", name)
@@ -264,24 +264,28 @@ def _nbytes(shape: Any, tag: str, path: str, name: str) -> int:
 
 def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: int, fault: Fault) -> None:
     """Checks that tensors follow each other without overlap or hole, up to the last byte of the file."""
-    reached = start
+    covered_end = start
     for info in tensors.values():
-        if info.start != reached:
+        if info.start != covered_end:
             break
-        reached += info.nbytes
+        covered_end += info.nbytes
     else:
-        if reached == size:
+        if covered_end == size:
             return
-    reached = start
+    covered_end = start
     for name, info in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].nbytes)):
         begin, end = info.start, info.start + info.nbytes
         if end > size:
-            short = f"ends at byte {end - start} of the data, of which the file has {size - start}"
-            fault(WeightFileError("truncated", path, short, name, "the file was cut: download or save it again"))
-        elif begin != reached:
-            kind, what = ("overlap", "overlaps the one before") if begin < reached else ("hole", "leaves a hole")
-            place = f"begins at byte {begin - start} of the data, expected {reached - start}: it {what}"
+            shortfall_text = f"ends at byte {end - start} of the data, of which the file has {size - start}"
+            fault(
+                WeightFileError("truncated", path, shortfall_text, name, "the file was cut: download or save it again")
+            )
+        elif begin != covered_end:
+            kind, fault_text = (
+                ("overlap", "overlaps the one before") if begin < covered_end else ("hole", "leaves a hole")
+            )
+            place = f"begins at byte {begin - start} of the data, expected {covered_end - start}: it {fault_text}"
             fault(WeightFileError(kind, path, place, name))
-        reached = max(reached, end)
-    if reached < size:
-        fault(WeightFileError("hole", path, f"its last {size - reached} bytes belong to no tensor"))
+        covered_end = max(covered_end, end)
+    if covered_end < size:
+        fault(WeightFileError("hole", path, f"its last {size - covered_end} bytes belong to no tensor"))

@@ -51,11 +51,11 @@ def _require_plain(path: str, file: str) -> None:
         WeightFileError: if it is elsewhere.
     """
     folder = os.path.dirname(path)
-    plain = file not in ("", ".", "..") and not re.search(r"[/\\:\0]", file) and file.endswith(ENDING)
-    if not plain:
+    is_plain = file not in ("", ".", "..") and not re.search(r"[/\\:\0]", file) and file.endswith(ENDING)
+    if not is_plain:
         raise WeightFileError("index", path, f"names the file {brief(file)}, expected a plain name ending in {ENDING}")
-    inside = {os.path.realpath(folder), os.path.dirname(os.path.realpath(path))}
-    if os.path.dirname(os.path.realpath(os.path.join(folder, file))) not in inside:
+    own_folders = {os.path.realpath(folder), os.path.dirname(os.path.realpath(path))}
+    if os.path.dirname(os.path.realpath(os.path.join(folder, file))) not in own_folders:
         raise WeightFileError("index", path, f"names {brief(file)}, a link that leads out of the folder")
 
 
@@ -71,9 +71,9 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
     """
     files, total = read_index(path)
     folder = os.path.dirname(path)
-    named: dict[str, set[str]] = {}
+    names_by_file: dict[str, set[str]] = {}
     for name, file in files.items():
-        named.setdefault(file, set()).add(name)
+        names_by_file.setdefault(file, set()).add(name)
     headers: dict[str, Header] = {}
     faults: list[WeightFileError] = []
 
@@ -81,7 +81,7 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
         faults.append(error)
         fault(error)
 
-    for file in sorted(named):
+    for file in sorted(names_by_file):
         shard = os.path.join(folder, file)
         before = len(faults)
         try:
@@ -91,9 +91,9 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
             continue
         if len(faults) > before:
             continue
-        for missing_names in sorted(named[file] - header.tensors.keys()):
+        for missing_names in sorted(names_by_file[file] - header.tensors.keys()):
             note_fault(WeightFileError("index", shard, "lacks a tensor that the index says it has", missing_names))
-        for extra in sorted(header.tensors.keys() - named[file]):
+        for extra in sorted(header.tensors.keys() - names_by_file[file]):
             note_fault(WeightFileError("index", shard, "has a tensor that the index does not list for it", extra))
     total_bytes = sum(held_bytes(header.tensors) for header in headers.values())
     if total is not None and total != total_bytes and not faults:

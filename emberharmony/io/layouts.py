@@ -127,12 +127,13 @@ def _save_checkpoint(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> 
     Raises:
         ArgumentError: if there is an unknown part.
     """
-    allowed = ("step", *KINDS, "extra")
+    allowed_keys = ("step", *KINDS, "extra")
     for name in parts:
-        if name not in allowed:
-            hint = suggest(str(name), allowed)
+        if name not in allowed_keys:
+            hint = suggest(str(name), allowed_keys)
             raise ArgumentError(
-                f"save(): {brief(name)} is no part of a checkpoint{hint} (known: {', '.join(allowed)}); numbers and "
+                f"save(): {brief(name)} is no part of a checkpoint{hint} (known: {', '.join(allowed_keys)}); numbers "
+                "and "
                 f"texts go into 'extra'"
             )
     options = dict(parts)
@@ -247,10 +248,10 @@ def convert(
         if model is not None:
             _require_model("convert", model)
             try:
-                converted = model.convert_state_dict(tensors, source=before, layout=layout)
+                converted_tensors = model.convert_state_dict(tensors, source=before, layout=layout)
             except StateDictError as error:
                 raise StateDictError(f"{place}: {error}") from error
-            tensors = tensors if before == layout else converted
+            tensors = tensors if before == layout else converted_tensors
         if dtype is not None:
             tensors = {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
         kept_metadata = {name: text for name, text in texts.items() if name not in (TIED, TAG, "format")}
@@ -270,10 +271,10 @@ def _rename_tensors(tensors: dict[str, Any], rename: Callable[[str], str] | None
         return tensors
     by_new_name: dict[str, Any] = {}
     for name, tensor in tensors.items():
-        new = rename(name)
-        if not isinstance(new, str):
-            raise ArgumentTypeError(f"convert(): rename() must return the new name, got {brief(new)} for {name!r}")
-        if new in by_new_name:
-            raise StateDictError(f"convert(): rename() gives two tensors the name {new!r}")
-        by_new_name[new] = tensor
+        new_name = rename(name)
+        if not isinstance(new_name, str):
+            raise ArgumentTypeError(f"convert(): rename() must return the new name, got {brief(new_name)} for {name!r}")
+        if new_name in by_new_name:
+            raise StateDictError(f"convert(): rename() gives two tensors the name {new_name!r}")
+        by_new_name[new_name] = tensor
     return by_new_name

@@ -132,16 +132,18 @@ def in_folder(folder: str) -> str:
     except OSError as error:
         raise WeightFileError("unreadable", folder, f"cannot be read: {error}") from error
     # A save that was killed may have left shards of which no index knows.
-    whole = [file for file in files if file.endswith(ENDING) and not SHARD.search(file)]
+    whole_files = [file for file in files if file.endswith(ENDING) and not SHARD.search(file)]
     indexes = [file for file in files if file.endswith(ENDING + INDEX)]
     # `save` writes the new file before it removes the index of the shards that the file replaces.
-    replaced = [file for file in whole if file + INDEX in indexes]
-    for fitting in (replaced, indexes, whole):
+    replaced_files = [file for file in whole_files if file + INDEX in indexes]
+    for fitting in (replaced_files, indexes, whole_files):
         if len(fitting) == 1:
             return os.path.join(folder, fitting[0])
         if fitting:
-            listed = ", ".join(fitting[:5])
-            raise WeightFileError("missing", folder, f"has {len(fitting)} files to choose from ({listed}); name one")
+            file_names = ", ".join(fitting[:5])
+            raise WeightFileError(
+                "missing", folder, f"has {len(fitting)} files to choose from ({file_names}); name one"
+            )
     raise WeightFileError("missing", folder, f"has no file *{ENDING} and no index *{ENDING}{INDEX}")
 
 
@@ -154,10 +156,10 @@ def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
             raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, places)}")
     tensors: dict[str, Any] = {}
     for shard in shards:
-        picked = [name for name in wanted if places[name] == shard]
-        if picked:
+        names_in_shard = [name for name in wanted if places[name] == shard]
+        if names_in_shard:
             with TensorFile(shard) as file:
-                tensors.update(_tensors_of_names(file, picked))
+                tensors.update(_tensors_of_names(file, names_in_shard))
     return {name: tensors[name] for name in wanted}
 
 

@@ -97,7 +97,7 @@ def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
     """
     if b"\\" in raw:
         raw = raw.replace(b"\\\\", b"__").replace(b'\\"', b"__")
-    quoted, depth, deepest, marks, comma = 0, 0, 0, 0, -1
+    quoted, depth, deepest, mark_count, comma = 0, 0, 0, 0, -1
     for start in range(0, len(raw), 1 << 16):
         part = np.frombuffer(raw, np.uint8, min(1 << 16, len(raw) - start), start)
         places = np.flatnonzero(_MARKS[part])
@@ -105,18 +105,18 @@ def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
             continue
         characters = part[places]
         quotes = np.cumsum(characters == ord('"')) + quoted
-        outside = (quotes & 1) == 0
-        levels = np.cumsum(_STEPS[characters] * outside) + depth
-        outside &= characters != ord('"')
-        marks += int(np.count_nonzero(outside))
+        is_outside = (quotes & 1) == 0
+        levels = np.cumsum(_STEPS[characters] * is_outside) + depth
+        is_outside &= characters != ord('"')
+        mark_count += int(np.count_nonzero(is_outside))
         deepest = max(deepest, int(levels.max()))
-        outer = np.flatnonzero(outside & (characters == ord(",")) & (levels == 0))
+        outer = np.flatnonzero(is_outside & (characters == ord(",")) & (levels == 0))
         if outer.size:
             comma = start + int(places[outer[-1]])
         quoted, depth = int(quotes[-1]) & 1, int(levels[-1])
-        if marks > most:
+        if mark_count > most:
             break
-    return _Outline(deepest, marks > most and not (in_object and comma >= 0), comma)
+    return _Outline(deepest, mark_count > most and not (in_object and comma >= 0), comma)
 
 
 def parse(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MARKS) -> Any:
@@ -191,8 +191,8 @@ def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = No
         raise WeightFileError(kind, path, f"{place} must be a JSON object, not {text_of(pairs)}", tensor)
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        seen_names: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen_names or seen_names.add(name))  # type: ignore[func-returns-value]
         raise WeightFileError("duplicate", path, f"{place} has the name {brief(twice)} twice", tensor)
     return fields
 

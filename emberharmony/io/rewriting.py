@@ -47,7 +47,7 @@ def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]
         ArgumentError: if a rule refers to no group of its pattern, or if two tensors get one name.
     """
     new_by_old: dict[str, str] = {}
-    taken: dict[str, str] = {}
+    taken_names: dict[str, str] = {}
     for name in names:
         new = name
         for pattern, replacement in rules:
@@ -55,11 +55,11 @@ def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]
                 new = pattern.sub(replacement, new)
             except (re.error, IndexError) as error:
                 raise ArgumentError(f"the new name {replacement!r} does not fit {pattern.pattern!r}: {error}") from None
-        if new in taken:
-            raise ArgumentError(f"{brief(taken[new])} and {brief(name)} would both be named {brief(new)}")
+        if new in taken_names:
+            raise ArgumentError(f"{brief(taken_names[new])} and {brief(name)} would both be named {brief(new)}")
         if new == "__metadata__":
             raise ArgumentError(f"{brief(name)} would be named '__metadata__', which is no name of a tensor")
-        new_by_old[name], taken[new] = new, name
+        new_by_old[name], taken_names[new] = new, name
     return new_by_old
 
 
@@ -96,12 +96,12 @@ def rewrite(
         raise ArgumentError(f"{brief(path)} must end in {ENDING} or .npz")
     overflowed: dict[str, int] = {}
     items: dict[object, Item] = {}
-    for name, new in names.items():
+    for name, new_name in names.items():
         place = source.place(name) if path.endswith(ENDING) else name  # archives have no ties
         if place in items:
-            items[place].ties.append(new)
+            items[place].ties.append(new_name)
             continue
-        items[place] = _item(source, name, new, target and target.name, advance, overflowed)
+        items[place] = _item(source, name, new_name, target and target.name, advance, overflowed)
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
             files = write(path, items.values(), metadata or {}, max_shard_size)
@@ -131,19 +131,19 @@ def _byte_parts(
     source: Source, name: str, dtype: str, advance: Advance, overflowed: dict[str, int]
 ) -> Iterator[memoryview]:
     """Yields the bytes of a tensor, cast to a dtype."""
-    old = source.tensors[name].dtype
+    old_dtype = source.tensors[name].dtype
     for block in source.blocks(name):
-        if dtype == old:
+        if dtype == old_dtype:
             yield as_bytes(block)
         else:
-            cast = _cast(block, old, dtype, source.path, name)
-            before, after = numbers(block, old), numbers(cast, dtype)
+            cast_block = _cast(block, old_dtype, dtype, source.path, name)
+            before, after = numbers(block, old_dtype), numbers(cast_block, dtype)
             assert before is not None
             assert after is not None
             new_infinities = int(np.count_nonzero(np.isinf(after))) - int(np.count_nonzero(np.isinf(before)))
             if new_infinities:
                 overflowed[name] = overflowed.get(name, 0) + new_infinities
-            yield as_bytes(cast)
+            yield as_bytes(cast_block)
         advance(block.nbytes)
 
 
@@ -179,8 +179,8 @@ def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
                 with archive.open(zipfile.ZipInfo(f"{item.name}.npy"), "w", force_zip64=True) as member:
                     header = {"descr": dtypes[item.tag].str, "fortran_order": False, "shape": item.shape}
                     npy.write_array_header_1_0(member, header)
-                    written = sum(map(member.write, item.parts()))
-                    assert written == item.nbytes, (item.name, written)
+                    written_bytes = sum(map(member.write, item.parts()))
+                    assert written_bytes == item.nbytes, (item.name, written_bytes)
     except OSError as error:
         raise WeightFileError("unwritable", path, f"could not be written, the old file stays: {error}") from error
     return [os.fspath(path)]

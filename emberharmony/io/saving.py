@@ -55,8 +55,8 @@ def save_tensors(
     """Writes tensors to a safetensors file, and returns the names of the files; see `io.save`."""
     target = os.fspath(path)
     if not target.endswith(ENDING):
-        instead = os.path.splitext(target)[0] + ENDING
-        raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}: use {instead!r}")
+        other_path = os.path.splitext(target)[0] + ENDING
+        raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}: use {other_path!r}")
     _require_strings(metadata or {})
     return write(target, _items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
 
@@ -107,7 +107,7 @@ def _require_text(name: str) -> None:
 def _items(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns the tensors to save, each once."""
     items: dict[Any, Item] = {}
-    kept_items = []  # so that no other object gets the id of one
+    referenced_items = []  # so that no other object gets the id of one
     for name, value in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
             raise ArgumentError(f"save(): {brief(name)} is no name of a tensor; use another string")
@@ -120,7 +120,7 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
                 way_out = "a training is saved by io.save({'model': model, 'optimizer': optimizer, 'step': 3}, folder)"
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
         item, place = _item_and_place(name, tensor, backend)
-        kept_items.append(tensor)
+        referenced_items.append(tensor)
         first = items.get(("same", id(tensor))) or (items.get(place) if place else None)
         if first is not None:
             first.ties.append(name)
@@ -134,7 +134,7 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
 def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
     """Returns a tensor to save, and its place in memory, or None if the host has only a copy of it."""
     try:
-        packed, again = backend.pack(tensor), backend.pack(tensor)
+        packed, packed_again = backend.pack(tensor), backend.pack(tensor)
     except EmberError as error:
         kind = type(error)
         raise kind(f"save(): {name!r}: {error}") from error
@@ -146,8 +146,8 @@ def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any
         )
     item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_byte_parts, backend, tensor))
     # Two copies lie in different places, so what lies in one place is the memory of the tensor itself.
-    shared = bits.size > 0 and bits.ctypes.data == again.bits.ctypes.data
-    return item, (bits.ctypes.data, bits.shape, bits.strides, packed.dtype) if shared else None
+    is_shared = bits.size > 0 and bits.ctypes.data == packed_again.bits.ctypes.data
+    return item, (bits.ctypes.data, bits.shape, bits.strides, packed.dtype) if is_shared else None
 
 
 def _byte_parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
@@ -181,8 +181,8 @@ def _write(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> Non
     with replace_bytes(path) as stream:
         stream.write(len(header).to_bytes(8, "little") + header)
         for item in items:
-            written = sum(map(stream.write, item.parts()))
-            assert written == item.nbytes, (item.name, written)
+            written_bytes = sum(map(stream.write, item.parts()))
+            assert written_bytes == item.nbytes, (item.name, written_bytes)
 
 
 def _size(size: int | str) -> int:
@@ -215,7 +215,7 @@ def _write_shards(path: str, groups: list[list[Item]], metadata: Mapping[str, st
         OSError: if a file cannot be written; no new file remains then.
     """
     folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(ENDING)
-    token, old = os.urandom(4).hex(), own_shards(path)
+    token, old_shards = os.urandom(4).hex(), own_shards(path)
     names = [f"{stem}-{token}-{i + 1:05}-of-{len(groups):05}{ENDING}" for i in range(len(groups))]
     weight_map = {
         name: file
@@ -225,29 +225,29 @@ def _write_shards(path: str, groups: list[list[Item]], metadata: Mapping[str, st
     }
     total = sum(item.nbytes for items in groups for item in items)
     index = {"metadata": {**metadata, "total_size": total}, "weight_map": weight_map}
-    written: list[str] = []
+    written_shards: list[str] = []
     try:
         for file, items in zip(names, groups, strict=True):
-            written.append(os.path.join(folder, file))
-            _write(written[-1], items, metadata)
+            written_shards.append(os.path.join(folder, file))
+            _write(written_shards[-1], items, metadata)
         with replace_bytes(path + INDEX) as stream:
             stream.write(json.dumps(index, ensure_ascii=False, indent=1).encode())
     except BaseException:
-        for file in written:
+        for file in written_shards:
             with suppress(OSError):
                 os.unlink(file)
         raise
-    for file in (path, *old):
+    for file in (path, *old_shards):
         with suppress(FileNotFoundError):
             os.unlink(file)
-    return [path + INDEX, *written]
+    return [path + INDEX, *written_shards]
 
 
 def _remove_index(path: str) -> None:
     """Removes the index and the shards that a file has replaced."""
-    old = own_shards(path)
-    if old:
+    old_shards = own_shards(path)
+    if old_shards:
         os.unlink(path + INDEX)
-    for file in old:
+    for file in old_shards:
         with suppress(FileNotFoundError):
             os.unlink(file)

@@ -46,13 +46,13 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
     dtype = source.tensors[name].dtype
     if numbers(np.empty(0, np.uint16), dtype) is None:
         return None
-    so_far = Statistics()
+    total_statistics = Statistics()
     count, mean, squares = 0, np.float64(0), np.float64(0)
     with np.errstate(all="ignore"):
         for block in source.blocks(name):
             values = numbers(block, dtype)
             assert values is not None
-            finite_values, so_far = _finite(values, so_far)
+            finite_values, total_statistics = _finite(values, total_statistics)
             if finite_values.size:
                 size, centre, spread = _moments(finite_values)
                 delta = centre - mean
@@ -62,9 +62,9 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
                 count = total
             advance(block.nbytes)
     if not count:
-        return so_far
-    plain = complex(mean) if dtype.startswith("complex") else float(mean.real)
-    return so_far._replace(mean=plain, std=float(np.sqrt(squares / count)))
+        return total_statistics
+    plain_mean = complex(mean) if dtype.startswith("complex") else float(mean.real)
+    return total_statistics._replace(mean=plain_mean, std=float(np.sqrt(squares / count)))
 
 
 def _finite(values: Array, so_far: Statistics) -> tuple[Array, Statistics]:
@@ -77,10 +77,10 @@ def _finite(values: Array, so_far: Statistics) -> tuple[Array, Statistics]:
             so_far = so_far._replace(nans=so_far.nans + nans, infinities=so_far.infinities + nonfinite_count - nans)
             values = values[finite]
     if values.size and values.dtype.kind != "c":
-        least, most = values.min().item(), values.max().item()
+        smallest, largest = values.min().item(), values.max().item()
         so_far = so_far._replace(
-            minimum=least if so_far.minimum is None else min(so_far.minimum, least),
-            maximum=most if so_far.maximum is None else max(so_far.maximum, most),
+            minimum=smallest if so_far.minimum is None else min(so_far.minimum, smallest),
+            maximum=largest if so_far.maximum is None else max(so_far.maximum, largest),
         )
     return values, so_far
 
@@ -91,8 +91,14 @@ def _moments(values: Array) -> tuple[int, Any, Any]:
     if values.dtype.itemsize >= 8 and values.dtype.kind in "fc" and np.abs(values).max() > _LARGE:
         wide_dtype = np.clongdouble if values.dtype.kind == "c" else np.longdouble
     centre = values.mean(dtype=wide_dtype)
-    away = np.subtract(values, centre, dtype=wide_dtype)
-    return values.size, centre, (away.real**2 + away.imag**2).sum() if values.dtype.kind == "c" else (away * away).sum()
+    deviations = np.subtract(values, centre, dtype=wide_dtype)
+    return (
+        values.size,
+        centre,
+        (deviations.real**2 + deviations.imag**2).sum()
+        if values.dtype.kind == "c"
+        else (deviations * deviations).sum(),
+    )
 
 
 def not_finite(figures: Statistics) -> str:

@@ -34,8 +34,8 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
         stream = builtins.open(path, "rb") if is_file else None  # noqa: SIM115  (the caller closes it)
     except FileNotFoundError as error:
         folder, name = os.path.split(path)
-        there = os.path.isdir(folder or ".")
-        hint = suggest(name, os.listdir(folder or ".")) if there else f"; there is no folder {folder}"
+        folder_exists = os.path.isdir(folder or ".")
+        hint = suggest(name, os.listdir(folder or ".")) if folder_exists else f"; there is no folder {folder}"
         raise MissingFileError("missing", path, f"does not exist{hint}") from error
     except (OSError, ValueError) as error:  # ValueError: the name has a null character
         raise WeightFileError("unreadable", path, f"cannot be read: {error}") from error

@@ -77,8 +77,8 @@ class KVCache(Module):
     @property
     def offset(self) -> int | tuple[int, ...]:
         """The position of the next time step: `length`, or with padding one for each text, which is less by that."""
-        past = self.length
-        return past if self.padding is None else tuple(past - each for each in self.padding)
+        past_length = self.length
+        return past_length if self.padding is None else tuple(past_length - pad for pad in self.padding)
 
     def mask(self, queries: int) -> Tensor | None:
         """Returns which keys the last time steps look at, for `ops.dot_product_attention`; None if they look at all.
@@ -100,10 +100,10 @@ class KVCache(Module):
         keys, text = self.length, self.texts()
         if queries == 1 or queries == keys:
             return text
-        earlier = ops.tri(queries, keys, keys - queries, "bool")
+        is_earlier = ops.tri(queries, keys, keys - queries, "bool")
         if self.keys is not None:
-            earlier = ops.to_device(earlier, ops.get_device(self.keys.value))
-        return earlier if text is None else ops.logical_and(earlier, text)
+            is_earlier = ops.to_device(is_earlier, ops.get_device(self.keys.value))
+        return is_earlier if text is None else ops.logical_and(is_earlier, text)
 
     def texts(self) -> Tensor | None:
         """Returns which keys are no padding, (batch, 1, 1, keys); None if there is no padding."""
@@ -127,26 +127,39 @@ class KVCache(Module):
         if cells[0] is None or cells[1] is None:
             self.keys, self.values = Buffer(keys, persistent=False), Buffer(values, persistent=False)
             return keys, values
-        before, new = (cells[0].value, cells[1].value), (keys, values)
-        for old, more in zip(before, new, strict=True):
-            have, added = old.shape, more.shape
-            if len(added) != 4 or have[0] != added[0] or have[2] != added[2] or have[3] != added[3]:
+        old_tensors, new_tensors = (cells[0].value, cells[1].value), (keys, values)
+        for old_tensor, new_tensor in zip(old_tensors, new_tensors, strict=True):
+            old_shape, added_shape = old_tensor.shape, new_tensor.shape
+            if (
+                len(added_shape) != 4
+                or old_shape[0] != added_shape[0]
+                or old_shape[2] != added_shape[2]
+                or old_shape[3] != added_shape[3]
+            ):
                 raise fault(
                     ShapeError(
-                        f"the cache holds {tuple(have)} as (batch, time, heads, width), which {tuple(added)} does not "
+                        f"the cache holds {tuple(old_shape)} as (batch, time, heads, width), which "
+                        f"{tuple(added_shape)} does not "
                         f"continue; use one cache for each layer and sequence"
                     )
                 )
         room = _ROOMS.pop(self, None)  # it is written to from here on, so an error must not leave it to a later call
         backend = selection.active().backend
-        if keys.dtype != before[0].dtype or values.dtype != before[1].dtype or not backend.may_write(*before, *new):
-            all_keys_and_values = ops.concatenate([before[0], keys], 1), ops.concatenate([before[1], values], 1)
+        if (
+            keys.dtype != old_tensors[0].dtype
+            or values.dtype != old_tensors[1].dtype
+            or not backend.may_write(*old_tensors, *new_tensors)
+        ):
+            all_keys_and_values = (
+                ops.concatenate([old_tensors[0], keys], 1),
+                ops.concatenate([old_tensors[1], values], 1),
+            )
             cells[0].value, cells[1].value = all_keys_and_values
             return all_keys_and_values
-        memory = _memory(backend, room, before, new)
+        memory = _memory(backend, room, old_tensors, new_tensors)
         all_keys_and_values = (
-            memory[0][:, : before[0].shape[1] + keys.shape[1]],
-            memory[1][:, : before[1].shape[1] + values.shape[1]],
+            memory[0][:, : old_tensors[0].shape[1] + keys.shape[1]],
+            memory[1][:, : old_tensors[1].shape[1] + values.shape[1]],
         )
         cells[0].value, cells[1].value = all_keys_and_values
         _ROOMS[self] = _Room(memory, all_keys_and_values)
@@ -174,15 +187,15 @@ def _memory(backend: Any, room: _Room | None, before: tuple[Any, Any], new: tupl
     """Returns memory with the keys and values of a cache and the new ones: its room if they fit, else a new one."""
     sizes = []
     for i in (0, 1):
-        old, more = before[i], new[i]
-        past = old.shape[1]
-        length = past + more.shape[1]
-        if room is not None and room.shown[i] is old and length <= room.memory[i].shape[1]:
+        old_tensor, new_tensor = before[i], new[i]
+        past_length = old_tensor.shape[1]
+        length = past_length + new_tensor.shape[1]
+        if room is not None and room.shown[i] is old_tensor and length <= room.memory[i].shape[1]:
             memory = room.memory[i]
         else:
-            batch, _, heads, width = old.shape
-            memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), old.dtype)
-            memory = ops.swapaxes(ops.to_device(memory, ops.get_device(old)), 1, 2)
-            memory = backend.write_into(memory, (_ALL, slice(past)), old)
-        sizes.append(backend.write_into(memory, (_ALL, slice(past, length)), more))
+            batch, _, heads, width = old_tensor.shape
+            memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), old_tensor.dtype)
+            memory = ops.swapaxes(ops.to_device(memory, ops.get_device(old_tensor)), 1, 2)
+            memory = backend.write_into(memory, (_ALL, slice(past_length)), old_tensor)
+        sizes.append(backend.write_into(memory, (_ALL, slice(past_length, length)), new_tensor))
     return sizes[0], sizes[1]

@@ -77,8 +77,8 @@ class Batches:
 
     def __len__(self) -> int:
         """Returns the number of batches in an epoch."""
-        full, rest = divmod(self.rows, self.batch_size)
-        return full if self.drop_last or rest < self._ranks else full + 1
+        full_batches, remaining_rows = divmod(self.rows, self.batch_size)
+        return full_batches if self.drop_last or remaining_rows < self._ranks else full_batches + 1
 
     def __iter__(self) -> Iterator[Any]:
         if not self._continues:
@@ -136,25 +136,25 @@ class Batches:
 
     def _rows(self, start: int, stop: int) -> Any:
         if self._ranks > 1:
-            each = (stop - start) // self._ranks
-            start += self._rank * each
-            stop = start + each
+            rows_of_rank = (stop - start) // self._ranks
+            start += self._rank * rows_of_rank
+            stop = start + rows_of_rank
         if self._order is None:
             rows = tuple(array.value[start:stop] for array in self._arrays)
         else:
-            chosen = self._order.value[start:stop]
-            rows = tuple(ops.take(array, chosen, axis=0) for array in self._arrays)
+            chosen_rows = self._order.value[start:stop]
+            rows = tuple(ops.take(array, chosen_rows, axis=0) for array in self._arrays)
         return rows[0] if len(rows) == 1 else rows
 
     def state_dict(self) -> dict[str, Any]:
         """Returns where the iteration is, as a dict that `json.dumps` accepts."""
-        now = None if self._rng is None else self._rng.state_dict()
+        generator_state = None if self._rng is None else self._rng.state_dict()
         return {
             "epoch": self.epoch,
             "position": self._position,
             "rows": self.rows,
             "batch_size": self.batch_size,
-            "generator": now,
+            "generator": generator_state,
             "drawn_from": self._drawn_from,
         }
 

@@ -66,11 +66,11 @@ class DataParallel(Module):
         ]
         has_gradient = ops.array([0.0 if x is None else 1.0 for x in own_gradients], "float32")
         tree = [gradients, has_gradient, ops.convert_to_tensor(0.0, "float32") if loss is None else loss]
-        means, seen, mean = all_mean(tree, deterministic=self.deterministic, bucket_bytes=self.bucket_bytes)
+        means, seen_parameters, mean = all_mean(tree, deterministic=self.deterministic, bucket_bytes=self.bucket_bytes)
         anywhere = [x is not None for x in own_gradients]
         if not all(anywhere):
             # Only if a gradient is missing, which all ranks must know before they change a parameter.
-            anywhere = ops.to_numpy(ops.greater(seen, 0.0)).tolist()
+            anywhere = ops.to_numpy(ops.greater(seen_parameters, 0.0)).tolist()
         for cell, x, is_known in zip(cells, means, anywhere, strict=True):
             cell.grad = x if is_known else None
         self._share(self.module.buffers())

@@ -96,14 +96,14 @@ def functional_call(module: Module, values: Mapping[str, Tensor], *args: Any, **
         >>> by_weight([[0.0, 0.0]]).tolist()
         [[3.0, 4.0]]
     """
-    named = dict(walk.named_places(module))
-    unknown = next((name for name in values if name not in named), None)
+    places_by_name = dict(walk.named_places(module))
+    unknown = next((name for name in values if name not in places_by_name), None)
     if unknown is not None:
         raise ArgumentError(
             f"functional_call(): {type(module).__name__} has no parameter or buffer {unknown!r}"
-            f"{suggest(unknown, named)}"
+            f"{suggest(unknown, places_by_name)}"
         )
-    with Assignments({named[name]: ops.convert_to_tensor(value) for name, value in values.items()}):
+    with Assignments({places_by_name[name]: ops.convert_to_tensor(value) for name, value in values.items()}):
         return module(*args, **kwargs)
 
 

@@ -87,10 +87,10 @@ def stream_generate(
     top_k = None if top_k is None else length("top_k", top_k)
     if top_p is not None and not share("top_p", top_p):
         raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
-    texts, single = _texts(prompt)
+    texts, is_single = _texts(prompt)
     generator = rngs.generator(rng) if temperature else None
     options = temperature, top_k, top_p, generator
-    return _steps(model, texts, single, max_tokens, ends, options)
+    return _steps(model, texts, is_single, max_tokens, ends, options)
 
 
 def generate(
@@ -124,13 +124,13 @@ def generate(
         >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
         [[2, 3, 4], [4]]
     """
-    (prompts, single), ends = _texts(prompt), _end_tokens(eos)
+    (prompts, is_single), ends = _texts(prompt), _end_tokens(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     count = length("max_tokens", max_tokens, 0)
-    tokens = list(stream_generate(model, prompts[0] if single else prompts, count, **options))
-    if single:
+    tokens = list(stream_generate(model, prompts[0] if is_single else prompts, count, **options))
+    if is_single:
         return tokens
-    texts = [[each[row] for each in tokens] for row in range(len(prompts))]
+    texts = [[row_tokens[row] for row_tokens in tokens] for row in range(len(prompts))]
     last = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
     return [text[: end + 1] for text, end in zip(texts, last, strict=True)]
 
@@ -145,7 +145,7 @@ def _texts(prompt: Any) -> tuple[list[list[int]], bool]:
     lengths = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
     if len(lengths) > 1:  # each text alone, because a tensor has rows of equal length
         parsed_rows = [_texts(row) for row in rows]
-        if all(single for _, single in parsed_rows):
+        if all(is_single for _, is_single in parsed_rows):
             return [texts[0] for texts, _ in parsed_rows], False
     tokens = ops.convert_to_tensor(prompt)
     shape = tuple(tokens.shape)
@@ -178,22 +178,22 @@ def _steps(
         for cache in caches:
             if isinstance(cache, KVCache):
                 cache.padding = padding
-    tokens = ops.array([[0] * more + text for more, text in zip(padding, texts, strict=True)])
-    ended: list[int | None] = [None] * len(tokens)
-    while (limit is None or limit > 0) and None in ended:
+    tokens = ops.array([[0] * pad_count + text for pad_count, text in zip(padding, texts, strict=True)])
+    ended_at: list[int | None] = [None] * len(tokens)
+    while (limit is None or limit > 0) and None in ended_at:
         logits = model(tokens, caches)
         if any(padding) and not any(isinstance(cache, KVCache) and cache.is_masked for cache in caches):
             raise ArgumentError(
                 f"{type(model).__name__} does not ask its caches for the mask of padding (nn.KVCache.mask), which "
                 f"texts of different length need; generate each text alone"
             )
-        chosen = _sample_tokens(logits[:, -1], *options)
-        bound, drawn = selection.active(), ops.to_numpy(chosen).tolist()
-        new_tokens = [token if end is None else end for token, end in zip(drawn, ended, strict=True)]
-        ended = [token if token in ends else None for token in new_tokens]
+        chosen_tokens = _sample_tokens(logits[:, -1], *options)
+        bound, token_ids = selection.active(), ops.to_numpy(chosen_tokens).tolist()
+        new_tokens = [token if end is None else end for token, end in zip(token_ids, ended_at, strict=True)]
+        ended_at = [token if token in ends else None for token in new_tokens]
         yield new_tokens[0] if single else new_tokens
-        if new_tokens == drawn and selection.is_active(bound):
-            tokens = ops.expand_dims(chosen, 1)
+        if new_tokens == token_ids and selection.is_active(bound):
+            tokens = ops.expand_dims(chosen_tokens, 1)
         else:
             tokens = ops.array([[token] for token in new_tokens])
         limit = None if limit is None else limit - 1
@@ -207,13 +207,13 @@ def _sample_tokens(
         return ops.argmax(logits, -1)
     logits = ops.divide(ops.cast(logits, "float32"), temperature)
     if top_k is not None and top_k < logits.shape[-1]:
-        least = ops.top_k(logits, top_k)[0][:, -1:]
-        logits = ops.where(ops.less(logits, least), -ops.inf, logits)
+        least_logit = ops.top_k(logits, top_k)[0][:, -1:]
+        logits = ops.where(ops.less(logits, least_logit), -ops.inf, logits)
     if top_p is not None and top_p < 1:
         ordered = ops.sort(logits, -1, descending=True)
         shares = ops.softmax(ordered, -1)
         # The first tokens, before which the probabilities add up to less than p.
         count = ops.sum(ops.less(ops.subtract(ops.cumsum(shares, -1), shares), top_p), -1, keepdims=True)
-        least = ops.take_along_axis(ordered, ops.subtract(ops.maximum(count, 1), 1), -1)
-        logits = ops.where(ops.less(logits, least), -ops.inf, logits)
+        least_logit = ops.take_along_axis(ordered, ops.subtract(ops.maximum(count, 1), 1), -1)
+        logits = ops.where(ops.less(logits, least_logit), -ops.inf, logits)
     return ops.squeeze(ops.random.categorical(logits, 1, generator=generator), 1)

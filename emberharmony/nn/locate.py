@@ -37,10 +37,10 @@ def location() -> str:
         name = next((name for name, module in named_modules(outer) if module is inner), "")
     except EmberError:  # a model that contains itself has no names
         name = ""
-    kind, whole = type(inner).__name__, type(outer).__name__
+    kind, outer_kind = type(inner).__name__, type(outer).__name__
     if name:
-        return f"{name} of {whole}, {_article(kind)} {kind}"
-    return kind if inner is outer else f"{kind} of {whole}"  # a layer that is being made has no name yet
+        return f"{name} of {outer_kind}, {_article(kind)} {kind}"
+    return kind if inner is outer else f"{kind} of {outer_kind}"  # a layer that is being made has no name yet
 
 
 def _article(kind: str) -> str:

@@ -289,16 +289,16 @@ class Module(walk.Holder):
         return self._set_trainable("unfreeze", patterns, True)
 
     def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
-        named = dict(walk.named_places(self))
+        places_by_name = dict(walk.named_places(self))
         cells: dict[Cell, None] = {}
         for pattern in patterns or ("*",):
             fitting = [
                 cell
-                for name, cell in named.items()
+                for name, cell in places_by_name.items()
                 if isinstance(cell, Parameter) and (fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*"))
             ]
             if not fitting and patterns:
-                hint = suggest(pattern, list(named)) or f" (known: {', '.join(list(named)[:6])})"
+                hint = suggest(pattern, list(places_by_name)) or f" (known: {', '.join(list(places_by_name)[:6])})"
                 raise ArgumentError(f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{hint}")
             cells.update(dict.fromkeys(fitting))
         commit([assignment(cell, "trainable", trainable) for cell in cells])

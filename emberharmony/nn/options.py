@@ -32,7 +32,7 @@ def lengths(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]
         return (length(name, value, least),) * axes
     if len(value) != axes:
         raise fault(ArgumentError(f"{name} must be one integer or {axes}, got {brief(value)}"))
-    return tuple(length(name, each, least) for each in value)
+    return tuple(length(name, axis_value, least) for axis_value in value)
 
 
 def choice(name: str, value: Any, known: tuple[str, ...]) -> str:

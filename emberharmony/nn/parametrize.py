@@ -39,8 +39,8 @@ class ParametrizationList(Module):
                 before.value = original_value
             self.original = before
         else:
-            for place, each in enumerate(original_value):
-                setattr(self, f"original{place}", Parameter(each, before.trainable))
+            for place, part in enumerate(original_value):
+                setattr(self, f"original{place}", Parameter(part, before.trainable))
         self._chain = [parametrization]
 
     def append(self, parametrization: Module) -> None:
@@ -52,20 +52,20 @@ class ParametrizationList(Module):
         self._chain.append(parametrization)
 
     def members(self) -> Iterator[tuple[str, Any]]:
-        yield from ((name, each) for name, each in vars(self).items() if name != "_chain")
-        yield from ((str(place), each) for place, each in enumerate(self._chain))
+        yield from ((name, member) for name, member in vars(self).items() if name != "_chain")
+        yield from ((str(place), member) for place, member in enumerate(self._chain))
 
     def put_member(self, key: str, member: Any) -> None:
         self._chain[int(key)] = member
 
     def originals(self) -> list[Parameter]:
         """Returns the parameters that the first module takes."""
-        return [each for each in vars(self).values() if isinstance(each, Parameter)]
+        return [value for value in vars(self).values() if isinstance(value, Parameter)]
 
     def __call__(self) -> Any:
         """Returns the computed tensor, in a parameter that is not one of the layer."""
         originals = self.originals()
-        value = self._chain[0](*(each.value for each in originals))
+        value = self._chain[0](*(original.value for original in originals))
         for module in self._chain[1:]:
             value = module(value)
         return originals[0].holding(value)
@@ -164,8 +164,8 @@ def remove(module: M, name: str) -> M:
     vars(module)["parametrizations"] = registered
     if not registered:
         del vars(module)["parametrizations"]
-    plain = _plain_class(type(module))
-    module.__class__ = _class_with(plain, tuple(registered)) if registered else plain
+    plain_class = _plain_class(type(module))
+    module.__class__ = _class_with(plain_class, tuple(registered)) if registered else plain_class
     setattr(module, name, value)
     return module
 
@@ -210,8 +210,8 @@ class WeightNorm(Module):
         if self.dim is None:
             return ops.sqrt(ops.sum(ops.square(x)))
         kept_axis = self.dim % len(x.shape)
-        over = [axis for axis in range(len(x.shape)) if axis != kept_axis]
-        return ops.sqrt(ops.sum(ops.square(x), over, True))
+        other_axes = [axis for axis in range(len(x.shape)) if axis != kept_axis]
+        return ops.sqrt(ops.sum(ops.square(x), other_axes, True))
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -265,14 +265,14 @@ class SpectralNorm(Module):
         if rank > 1:
             source, matrix = rngs.generator(rng), self._matrix(weight)
             self._u, self._v = (
-                Buffer(self._unit(ops.random.normal((each,), dtype=weight.dtype, generator=source)))
-                for each in matrix.shape
+                Buffer(self._unit(ops.random.normal((part,), dtype=weight.dtype, generator=source)))
+                for part in matrix.shape
             )
             self._iterate(matrix, 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
-        moved = weight if self.dim == 0 else ops.moveaxis(weight, self.dim, 0)
-        return ops.reshape(moved, (moved.shape[0], -1))
+        weight_matrix = weight if self.dim == 0 else ops.moveaxis(weight, self.dim, 0)
+        return ops.reshape(weight_matrix, (weight_matrix.shape[0], -1))
 
     def _unit(self, x: Tensor) -> Tensor:
         return ops.divide(x, ops.maximum(ops.sqrt(ops.sum(ops.square(x))), self.eps))

@@ -30,11 +30,11 @@ class Spatial(Module):
     def __init_subclass__(cls, axes: int | None = None, **options: Any) -> None:
         if axes is not None:
             cls.axes = axes
-            shared = next((base.__doc__ for base in cls.__mro__[1:] if "Args:" in (base.__doc__ or "")), None)
-            if shared and cls.__doc__:  # without docstrings (python -OO) there is neither
-                own_text, mark, example = cls.__doc__.partition("Example:")
+            shared_doc = next((base.__doc__ for base in cls.__mro__[1:] if "Args:" in (base.__doc__ or "")), None)
+            if shared_doc and cls.__doc__:  # without docstrings (python -OO) there is neither
+                own_text, example_mark, example = cls.__doc__.partition("Example:")
                 margin = own_text[len(own_text.rstrip()) :]
-                cls.__doc__ = f"{own_text}{shared.partition(margin)[2].strip()}{margin}{mark}{example}"
+                cls.__doc__ = f"{own_text}{shared_doc.partition(margin)[2].strip()}{margin}{example_mark}{example}"
         super().__init_subclass__(**options)
 
 
@@ -65,7 +65,7 @@ def apply_to_batch(function: Callable[[Any], T], x: TensorLike, axes: int) -> T:
     if len(x.shape) == axes + 1:
         result: Any = function(ops.expand_dims(x, 0))
         if isinstance(result, tuple):
-            return cast(T, tuple(ops.squeeze(each, 0) for each in result))
+            return cast(T, tuple(ops.squeeze(tensor, 0) for tensor in result))
         return cast(T, ops.squeeze(result, 0))
     raise fault(
         ShapeError(
@@ -86,7 +86,7 @@ def before_and_after(name: str, value: Any, axes: int) -> tuple[int, ...]:
         value = (value,) * (2 * axes)
     if len(value) != 2 * axes:
         raise fault(ArgumentError(f"{name} must be one integer or {2 * axes}, two for each axis, got {brief(value)}"))
-    return tuple(length(name, each, least=-(2**31)) for each in value)
+    return tuple(length(name, pad, least=-(2**31)) for pad in value)
 
 
 def by_axis(around: Sequence[int]) -> list[tuple[int, int]]:

@@ -52,11 +52,11 @@ def saved_places(module: walk.Holder, persistent_only: bool) -> dict[str, Cell]:
 
 def state_dict(module: walk.Holder, host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
-    named = saved_places(module, persistent_only)
-    values = {name: _value(module, name, cell) for name, cell in named.items()}
+    places_by_name = saved_places(module, persistent_only)
+    values = {name: _value(module, name, cell) for name, cell in places_by_name.items()}
     require_layout(layout)
     if layout != "torch":
-        values = _layouts().to_layout(module, _shapes(module, named), values, layout)
+        values = _layouts().to_layout(module, _shapes(module, places_by_name), values, layout)
     return {name: ops.to_numpy(value) for name, value in values.items()} if host else values
 
 
@@ -74,21 +74,23 @@ def loading(
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{advice}")
     require_layout(layout)
     renamed = _rename_keys(values, rename)
-    named = saved_places(module, persistent_only=True)
+    places_by_name = saved_places(module, persistent_only=True)
     foreign: list[str] = []
     faults: list[str] = []
     if layout != "torch":
-        moved = {name: _active_tensor(name, value) for name, value in renamed.items()}
-        renamed, foreign, faults = _layouts().read(module, named, _shapes(module, named), moved, layout, strict)
-    loaded_cells = {cell for name, cell in named.items() if name in renamed}
-    missing = [name for name, cell in named.items() if name not in renamed and cell not in loaded_cells]
-    unexpected = [name for name in renamed if name not in named]
+        active_tensors = {name: _active_tensor(name, value) for name, value in renamed.items()}
+        renamed, foreign, faults = _layouts().read(
+            module, places_by_name, _shapes(module, places_by_name), active_tensors, layout, strict
+        )
+    loaded_cells = {cell for name, cell in places_by_name.items() if name in renamed}
+    missing = [name for name, cell in places_by_name.items() if name not in renamed and cell not in loaded_cells]
+    unexpected = [name for name in renamed if name not in places_by_name]
     if strict and layout == "torch":
         faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing]
-        faults += [f"unexpected: {name}{suggest(name, named)}" for name in unexpected]
+        faults += [f"unexpected: {name}{suggest(name, places_by_name)}" for name in unexpected]
     new_tensors: dict[Cell, Any] = {}
-    cast: list[str] = []
-    for name, cell in named.items():
+    cast_names: list[str] = []
+    for name, cell in places_by_name.items():
         if name in renamed:
             before = _value(module, name, cell)
             try:
@@ -97,20 +99,22 @@ def loading(
                 wanted = ops.dtype(before)
                 if keep_dtype and ops.dtype(tensor) != wanted:
                     tensor = ops.cast(tensor, wanted)
-                    cast.append(name)
+                    cast_names.append(name)
                 if cell in new_tensors and not _is_equal(new_tensors[cell], tensor):
                     raise StateDictError("is the same parameter as another name, whose value differs")
                 new_tensors[cell] = tensor
             except EmberError as error:
                 faults.append(f"wrong: {name}: {error}")
     if faults:
-        given = _rename_keys(values, rename)
-        hint = (layout == "torch" and _prefix_hint(named, given)) or _hint(module, named, given, layout)
-        hint = hint or (_rest_hint(faults, given) if layout == "torch" else "")
+        given_tensors = _rename_keys(values, rename)
+        hint = (layout == "torch" and _prefix_hint(places_by_name, given_tensors)) or _hint(
+            module, places_by_name, given_tensors, layout
+        )
+        hint = hint or (_rest_hint(faults, given_tensors) if layout == "torch" else "")
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
-    loaded = Loaded([name for name in named if name in renamed], missing, unexpected + foreign, cast)
+    loaded = Loaded([name for name in places_by_name if name in renamed], missing, unexpected + foreign, cast_names)
     return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
 
 
@@ -120,16 +124,16 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
     require_layout(layout)
     if not isinstance(values, Mapping):
         raise ArgumentTypeError(f"convert_state_dict() takes a dict from names to tensors, not {brief(values)}")
-    named = saved_places(module, persistent_only=True)
-    shapes = _shapes(module, named)
-    moved = {name: _active_tensor(name, value) for name, value in values.items()}
-    tensors, _, faults = _layouts().read(module, named, shapes, moved, source, True)
+    places_by_name = saved_places(module, persistent_only=True)
+    shapes = _shapes(module, places_by_name)
+    active_tensors = {name: _active_tensor(name, value) for name, value in values.items()}
+    tensors, _, faults = _layouts().read(module, places_by_name, shapes, active_tensors, source, True)
     if faults:
-        hint = _hint(module, named, moved, source, "source")
+        hint = _hint(module, places_by_name, active_tensors, source, "source")
         raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
-    by_cell = {cell: tensors[name] for name, cell in named.items() if name in tensors}
-    full = {name: by_cell[cell] for name, cell in named.items()}
-    in_layout: dict[str, Any] = _layouts().to_layout(module, shapes, full, layout)
+    by_cell = {cell: tensors[name] for name, cell in places_by_name.items() if name in tensors}
+    tensors_by_name = {name: by_cell[cell] for name, cell in places_by_name.items()}
+    in_layout: dict[str, Any] = _layouts().to_layout(module, shapes, tensors_by_name, layout)
     return in_layout
 
 
@@ -151,14 +155,14 @@ def _hint(module: walk.Holder, named: Mapping[str, Cell], given: Values, layout:
 
 def _prefix_hint(named: Iterable[str], given: Iterable[str]) -> str:
     """Returns the end of a message that says by which prefix all names differ, else an empty string."""
-    ours, theirs = sorted(named), sorted(given)
-    if not ours or ours == theirs or len(ours) != len(theirs):
+    own_names, given_names = sorted(named), sorted(given)
+    if not own_names or own_names == given_names or len(own_names) != len(given_names):
         return ""
-    prefix = theirs[0].removesuffix(ours[0])
-    if theirs == [prefix + name for name in ours]:
+    prefix = given_names[0].removesuffix(own_names[0])
+    if given_names == [prefix + name for name in own_names]:
         return f"\nall names have {prefix!r} before them: pass rename=lambda name: name.removeprefix({prefix!r})"
-    prefix = ours[0].removesuffix(theirs[0])
-    if ours == [prefix + name for name in theirs]:
+    prefix = own_names[0].removesuffix(given_names[0])
+    if own_names == [prefix + name for name in given_names]:
         return f"\nall names lack {prefix!r} before them: pass rename=lambda name: {prefix!r} + name"
     return ""
 
@@ -225,12 +229,12 @@ def _rename_keys(values: Values, rename: Callable[[str], str] | None) -> dict[st
     by_new_name: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, value in values.items():
-        new = rename(name)
-        if not isinstance(new, str):
-            raise ArgumentTypeError(f"rename() must return the new name, got {brief(new)} for {name!r}")
-        if new in by_new_name:
-            raise StateDictError(f"rename() gives {origins[new]!r} and {name!r} the same name {new!r}")
-        by_new_name[new], origins[new] = value, name
+        new_name = rename(name)
+        if not isinstance(new_name, str):
+            raise ArgumentTypeError(f"rename() must return the new name, got {brief(new_name)} for {name!r}")
+        if new_name in by_new_name:
+            raise StateDictError(f"rename() gives {origins[new_name]!r} and {name!r} the same name {new_name!r}")
+        by_new_name[new_name], origins[new_name] = value, name
     return by_new_name
 
 
@@ -256,10 +260,10 @@ def _tensor(value: Any) -> Any:
         return ops.convert_to_tensor(value)
     if isinstance(value, Cell):
         value = value.value
-    moved = to_backend([value], selection.active().backend)[0]
-    if not ops.is_tensor(moved):
+    active_tensor = to_backend([value], selection.active().backend)[0]
+    if not ops.is_tensor(active_tensor):
         raise ArgumentTypeError(f"expected a tensor, array or list, got {brief(value)}")
-    return moved
+    return active_tensor
 
 
 def _require_like(tensor: Any, before: Any) -> None:

@@ -135,30 +135,31 @@ def _modules_with_places(root: Holder) -> Iterator[_Met]:
     """
     outer: dict[int, str] = {}
 
-    def enter(name: str, place: Place) -> Iterator[_Met]:
+    def walk_module(name: str, place: Place) -> Iterator[_Met]:
         module = place.module
         if id(module) in outer:
-            above = outer[id(module)] or type(root).__name__
+            outer_name = outer[id(module)] or type(root).__name__
             raise ArgumentError(
-                f"{type(root).__name__} contains itself: {name} is {above} again; keep references to outer modules out "
+                f"{type(root).__name__} contains itself: {name} is {outer_name} again; keep references to outer "
+                "modules out "
                 f"of the attributes"
             )
         outer[id(module)] = name
         contents = _Contents(module)
         yield _Met(name, place, contents)
         for inner, inner_place in contents.places:
-            yield from enter(f"{name}.{inner}" if name else inner, inner_place)
+            yield from walk_module(f"{name}.{inner}" if name else inner, inner_place)
         del outer[id(module)]
 
-    return enter("", Place(None, None, root))
+    return walk_module("", Place(None, None, root))
 
 
 def named_modules(root: Holder) -> Iterator[tuple[str, Holder]]:
     """Yields the name of each module and the module, each once."""
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     for name, place, _ in _modules_with_places(root):
-        if id(place.module) not in seen:
-            seen.add(id(place.module))
+        if id(place.module) not in seen_ids:
+            seen_ids.add(id(place.module))
             yield name, place.module
 
 
@@ -196,9 +197,9 @@ def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
             yield f"{name}.{own_name}" if name else own_name, cell
     if any(cell not in saved_cells for cell in instances_in(root, Parameter)):
         path, holder = next(
-            (held.path, held.holder)
-            for held in held_in(root)
-            if isinstance(held.value, Parameter) and held.value not in saved_cells
+            (held_object.path, held_object.holder)
+            for held_object in held_in(root)
+            if isinstance(held_object.value, Parameter) and held_object.value not in saved_cells
         )
         raise ArgumentError(
             f"{type(root).__name__}: the parameter at {path} is held by a {type(holder).__name__}, "
@@ -208,10 +209,10 @@ def named_places(root: Holder) -> Iterator[tuple[str, Cell]]:
 
 def named_cells(root: Holder) -> Iterator[tuple[str, Cell]]:
     """Yields the name of each parameter and buffer, and the cell, each once."""
-    seen: set[Cell] = set()
+    seen_cells: set[Cell] = set()
     for name, cell in named_places(root):
-        if cell not in seen:
-            seen.add(cell)
+        if cell not in seen_cells:
+            seen_cells.add(cell)
             yield name, cell
 
 

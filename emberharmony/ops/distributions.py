@@ -86,9 +86,9 @@ def random_multivariate_normal(
             f"{tuple(cov.shape)}"
         )
     batch = broadcast_shapes(tuple(centre.shape[:-1]), tuple(matrix.shape[:-2]))
-    drawn = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
-    checks.check_fits_shape("the mean and the covariance", batch, drawn)
-    noise = random_normal((*drawn, centre.shape[-1]), 0.0, 1.0, wanted, seed, generator)
+    draw_shape = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+    checks.check_fits_shape("the mean and the covariance", batch, draw_shape)
+    noise = random_normal((*draw_shape, centre.shape[-1]), 0.0, 1.0, wanted, seed, generator)
     noise = expand_dims(to_device(noise, get_device(matrix)), -1)
     return add(squeeze(matmul(cholesky(matrix), noise), -1), centre)
 
@@ -113,12 +113,12 @@ def random_bernoulli(
 
     See also: `random_binomial`, of several trials; `dropout`, as a mask.
     """
-    chance: Any = checks.number("p", p, checks.CHANCE)
+    probability: Any = checks.number("p", p, checks.CHANCE)
     uniform = random_uniform(shape, seed=seed, generator=generator)
-    if chance is None:
-        chance = parameter("p", constant("p", p, _DISCRETE), uniform.shape)
-        uniform = to_device(uniform, get_device(chance))
-    return cast(less(uniform, chance), checks.floating(dtype))
+    if probability is None:
+        probability = parameter("p", constant("p", p, _DISCRETE), uniform.shape)
+        uniform = to_device(uniform, get_device(probability))
+    return cast(less(uniform, probability), checks.floating(dtype))
 
 
 @op
@@ -359,8 +359,8 @@ def random_categorical(
     # The Gumbel-max trick. Noise is always float32, so that a generator gives the same classes on all backends.
     rows, classes = tuple(logits.shape[:-1]), logits.shape[-1]
     noise = random_gumbel((*rows, num_samples, classes), dtype=float32, seed=seed, generator=generator)
-    drawn = argmax(add(expand_dims(logits, -2), to_device(noise, get_device(logits))), -1)
-    return drawn if dtype is None else cast(drawn, dtype)
+    draws = argmax(add(expand_dims(logits, -2), to_device(noise, get_device(logits))), -1)
+    return draws if dtype is None else cast(draws, dtype)
 
 
 def _draw(
@@ -379,8 +379,8 @@ def _draw(
         parameters: other parameters by name, each with its domain.
     """
     wanted = checks.floating(dtype)
-    host = [_read(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
-    values = source_of(seed, generator).draw(law, shape, *known, *host)
+    host_parameters = [_read(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
+    values = source_of(seed, generator).draw(law, shape, *known, *host_parameters)
     return convert_to_tensor(values.astype("float64" if wanted is float64 else "float32"), wanted)
 
 

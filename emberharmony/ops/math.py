@@ -158,16 +158,18 @@ def fmod(x1: Operand, x2: Operand) -> Tensor:
     kind = dtype(x1).kind
     if kind == "float":
         # mod(x, inf) is x, but some libraries compute x - inf * 0.
-        size, by = absolute(x1), absolute(x2)
-        rest = indexing.where(logical_and(isinf(x2), isfinite(x1)), size, mod(size, by))
+        size, divisor = absolute(x1), absolute(x2)
+        remainder = indexing.where(logical_and(isinf(x2), isfinite(x1)), size, mod(size, divisor))
         # A remainder of 0 keeps the sign of the dividend.
-        return indexing.where(equal(rest, 0), multiply(x1, 0), indexing.where(less(x1, 0), negative(rest), rest))
-    rest = mod(x1, x2)
+        return indexing.where(
+            equal(remainder, 0), multiply(x1, 0), indexing.where(less(x1, 0), negative(remainder), remainder)
+        )
+    remainder = mod(x1, x2)
     if kind == "unsigned":
-        return rest
+        return remainder
     # The magnitude of the smallest integer does not fit the dtype, so correct the sign of the remainder instead.
-    has_wrong_sign = logical_and(not_equal(rest, 0), not_equal(less(x1, 0), less(x2, 0)))
-    return indexing.where(has_wrong_sign, subtract(rest, x2), rest)
+    has_wrong_sign = logical_and(not_equal(remainder, 0), not_equal(less(x1, 0), less(x2, 0)))
+    return indexing.where(has_wrong_sign, subtract(remainder, x2), remainder)
 
 
 @op(elementwise=True, takes="numeric", autocast="float32")
@@ -479,8 +481,8 @@ def gcd(x1: Operand, x2: Operand) -> Tensor:
     a, b = (x1, x2) if x1_dtype.kind == "unsigned" else (absolute(x1), absolute(x2))
     # Lamé: the Fibonacci numbers need the most of Euclid's steps, 1.44 for each bit.
     for _ in range(ceil(1.45 * x1_dtype.bits) + 2):
-        none = equal(b, 0)
-        a, b = indexing.where(none, a, b), indexing.where(none, 0, mod(a, indexing.where(none, 1, b)))
+        is_zero = equal(b, 0)
+        a, b = indexing.where(is_zero, a, b), indexing.where(is_zero, 0, mod(a, indexing.where(is_zero, 1, b)))
     return absolute(a) if x1_dtype.kind == "signed" else a
 
 

@@ -211,14 +211,14 @@ def random_uniform(
     limit = max(low, checks.below(high, wanted))
     if source is not None:
 
-        def within(source: Generator) -> Any:
+        def draw_within(source: Generator) -> Any:
             part = source.uniform(shape, wanted)
             # The width of a range may overflow the dtype; half of the width never does.
             half = part * (high / 2 - low / 2)
-            wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
-            return (half + low + half if wide else part * (high - low) + low).clip(max=limit)
+            is_wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
+            return (half + low + half if is_wide else part * (high - low) + low).clip(max=limit)
 
-        return _draw_tensor(source, wanted, within)
+        return _draw_tensor(source, wanted, draw_within)
     values = standard_uniform(shape, dtype)
     if high - low > FloatInfo.of(wanted).max:
         step = multiply(values, high / 2 - low / 2)
@@ -299,8 +299,8 @@ def random_shuffle(x: TensorLike, axis: int = 0, seed: Any = None, generator: Ge
 
     See also: `random_permutation`, also of a number.
     """
-    (along,) = nonnegative_axes(axis, len(x.shape))
-    return take(x, source_of(seed, generator).permutation(x.shape[along]), along)
+    (shuffled_axis,) = nonnegative_axes(axis, len(x.shape))
+    return take(x, source_of(seed, generator).permutation(x.shape[shuffled_axis]), shuffled_axis)
 
 
 @op
@@ -368,7 +368,9 @@ def dropout(
     keep_rate = subtract(1.0, parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
     shape: Any = inputs.shape if noise_shape is None else noise_shape
     if isinstance(shape, (list, tuple)) and None in shape and len(shape) == len(inputs.shape):
-        shape = [own if length is None else length for length, own in zip(shape, inputs.shape, strict=True)]
+        shape = [
+            own_length if length is None else length for length, own_length in zip(shape, inputs.shape, strict=True)
+        ]
     noise = random_uniform(shape, seed=seed, generator=generator)
     if noise_shape is not None:
         checks.check_fits_shape("noise_shape", noise.shape, inputs.shape)
@@ -426,9 +428,9 @@ def _map_to_range(values: Tensor, minval: Any, maxval: Any) -> Tensor:
     )
     limits = FloatInfo.of(values_dtype)
     largest = maximum(absolute(low), absolute(high))
-    share = to_device(values, get_device(largest))
+    unit_values = to_device(values, get_device(largest))
     # Two shares, because the width of a range may overflow the dtype, and would be rounded before it is shared.
-    mixed = add(multiply(low, subtract(1.0, share)), multiply(high, share))
-    under = subtract(high, maximum(multiply(absolute(high), limits.eps), limits.smallest_normal))
-    inside = minimum(maximum(mixed, low), maximum(low, under))
-    return where(logical_and(less_equal(low, high), less(largest, math.inf)), inside, math.nan)
+    scaled = add(multiply(low, subtract(1.0, unit_values)), multiply(high, unit_values))
+    largest_below = subtract(high, maximum(multiply(absolute(high), limits.eps), limits.smallest_normal))
+    clipped = minimum(maximum(scaled, low), maximum(low, largest_below))
+    return where(logical_and(less_equal(low, high), less(largest, math.inf)), clipped, math.nan)

@@ -468,8 +468,8 @@ def _pseudo_inverse(x: Tensor, share: Any) -> tuple[Tensor, Any]:
         y = pinv(x, share)
         transposed, cotangent = _adjoint(y), _adjoint(upstream)
         inner = matmul(cotangent, y)
-        across = matmul(inner, transposed)
-        result = subtract(subtract(across, matmul(matmul(x, y), across)), _adjoint(matmul(y, inner)))
+        right_product = matmul(inner, transposed)
+        result = subtract(subtract(right_product, matmul(matmul(x, y), right_product)), _adjoint(matmul(y, inner)))
         return add(result, matmul(matmul(transposed, y), subtract(cotangent, matmul(inner, x)))), None
 
     return matmul(multiply(_adjoint(vh), expand_dims(inverse, -2)), _adjoint(u)), gradient

@@ -116,11 +116,12 @@ def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, no
 def _nonfinite(norm: Tensor, params: Any) -> NonFiniteGradientError:
     """Returns the error that names up to five parameters whose gradients are not finite."""
     head = f"clip_by_global_norm(): the norm of the gradients is {ops.to_numpy(norm)}"
-    wrong = [repr(cell) for cell in _with_gradient(params) if not _is_finite(cell.grad)]
-    if not wrong:
+    nonfinite_parameters = [repr(cell) for cell in _with_gradient(params) if not _is_finite(cell.grad)]
+    if not nonfinite_parameters:
         return NonFiniteGradientError(f"{head}, because their squares exceed the range of the dtype")
     return NonFiniteGradientError(
-        f"{head}; those of {', '.join(wrong[:5])} are not finite: lower the learning rate, or pass nonfinite='skip' or "
+        f"{head}; those of {', '.join(nonfinite_parameters[:5])} are not finite: lower the learning rate, or pass "
+        "nonfinite='skip' or "
         f"'zero'"
     )
 
@@ -151,8 +152,8 @@ def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
         # A new cell checks the gradient, and knows its backend.
         gradient = change(cell.grad)
         clipped.append(None if gradient is None else Cell(gradient).tensor_and_home())
-    ops.eval([held[0] for held in clipped if held is not None])
-    commit(cell.exchanging_grad(held) for cell, held in zip(cells, clipped, strict=True))
+    ops.eval([clipped_gradient[0] for clipped_gradient in clipped if clipped_gradient is not None])
+    commit(cell.exchanging_grad(clipped_gradient) for cell, clipped_gradient in zip(cells, clipped, strict=True))
 
 
 def _norm(gradients: list[Any], norm_type: float) -> Tensor:

@@ -170,16 +170,16 @@ class ParameterGroups:
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once."""
-        saved = self.saved(self, state_dict)
+        saved_groups = self.saved(self, state_dict)
         for position, group in enumerate(self.param_groups):
-            saved.match(position, group)
-        saved.require_all()
+            saved_groups.match(position, group)
+        saved_groups.require_all()
         steps: list[Step] = [
             (self.state.clear,),
-            (self.state.update, saved.state),
-            (setattr, self, "_count", saved.count),
+            (self.state.update, saved_groups.state),
+            (setattr, self, "_count", saved_groups.count),
         ]
-        for group, options in zip(self.param_groups, saved.options, strict=True):
+        for group, options in zip(self.param_groups, saved_groups.options, strict=True):
             steps.append((group.update, options))
         return steps
 
@@ -196,19 +196,19 @@ class ParameterGroups:
         return require_allowed(self._head, options, self.limits)
 
     def _groups(self, params: Any) -> Iterator[Mapping[str, Any]]:
-        listed = list(params) if isinstance(params, Iterator) else params
+        parameter_list = list(params) if isinstance(params, Iterator) else params
         if (
-            isinstance(listed, (list, tuple))
-            and listed
-            and all(isinstance(x, Mapping) and "params" in x for x in listed)
+            isinstance(parameter_list, (list, tuple))
+            and parameter_list
+            and all(isinstance(x, Mapping) and "params" in x for x in parameter_list)
         ):
-            yield from listed
-        elif not isinstance(listed, (list, tuple)) or listed:
-            yield {"params": listed}
+            yield from parameter_list
+        elif not isinstance(parameter_list, (list, tuple)) or parameter_list:
+            yield {"params": parameter_list}
 
     def _parameters(self, given: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters in a group, and their names if each has one of its own."""
-        whole = given
+        all_given = given
         if hasattr(given, "named_parameters"):  # a module
             given = given.named_parameters()
         given = list(given) if isinstance(given, (Iterator, set, frozenset)) else given
@@ -219,7 +219,7 @@ class ParameterGroups:
             parameters = self._parameters_in(given)
             names = [cell.name for cell in parameters]
         if not parameters:
-            raise ArgumentError(f"{self._head}there is no Parameter in params{_way_out(whole)}")
+            raise ArgumentError(f"{self._head}there is no Parameter in params{_way_out(all_given)}")
         for cell in parameters:
             self.require(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
@@ -295,7 +295,7 @@ def _is_named(item: Any) -> bool:
 
 def _saveable(x: Any, host: bool) -> Any:
     if isinstance(x, list):
-        return [_saveable(each, host) for each in x]
+        return [_saveable(item, host) for item in x]
     if not isinstance(x, Buffer):
         return x
     return ops.to_numpy(x.value) if host else x.value

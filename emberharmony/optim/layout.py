@@ -36,7 +36,7 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         ShapeError: if it has not the shape of its parameter.
         DTypeError: if the dtypes differ, or are not real and floating.
     """
-    cells, held_states, together = step.cells, step.held, is_elementwise(step.optimizer.rule)
+    cells, held_states, is_joinable = step.cells, step.held, is_elementwise(step.optimizer.rule)
     values = values_of(cells)
     shapes = [tuple(value.shape) for value in values]
     groups: dict[Any, list[int]] = {}
@@ -47,28 +47,30 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         state: State | None = None
         if entry is not None:
             state = {name: x.value if isinstance(x, Buffer) else x for name, x in entry.items()}
-        elif not together:  # the names in the state may depend on the parameter
+        elif not is_joinable:  # the names in the state may depend on the parameter
             state = step.initial(value)
         states.append(state)
         entries = (state or {}).items()
-        fits = together and all(tuple(x.shape) == shapes[place] for _, x in entries if not numbers.is_python(x))
+        is_fitting = is_joinable and all(
+            tuple(x.shape) == shapes[place] for _, x in entries if not numbers.is_python(x)
+        )
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
-        key = (fits, value.dtype, getattr(value, "device", None), entry is None, *looks)
+        key = (is_fitting, value.dtype, getattr(value, "device", None), entry is None, *looks)
         groups.setdefault(key, []).append(place)
     parts: list[SeparatePart | JoinedPart] = []
-    for (fits, *_), alike in groups.items():
-        sizes = {i: math.prod(shapes[i]) for i in alike}
-        most, fewest = _limits(step, values[alike[0]]) if fits else (-1, 0)
-        rest = [i for i in alike if sizes[i] > most]
-        for places in _in_chunks([i for i in alike if sizes[i] <= most], sizes):
-            if len(places) < fewest:
-                rest += places
+    for (is_fitting, *_), similar_places in groups.items():
+        sizes = {i: math.prod(shapes[i]) for i in similar_places}
+        most_elements, fewest_tensors = _limits(step, values[similar_places[0]]) if is_fitting else (-1, 0)
+        large_places = [i for i in similar_places if sizes[i] > most_elements]
+        for places in _in_chunks([i for i in similar_places if sizes[i] <= most_elements], sizes):
+            if len(places) < fewest_tensors:
+                large_places += places
             else:
                 parts.append(JoinedPart([cells[i] for i in places], places, [shapes[i] for i in places]))
-        if rest:
-            parts.append(SeparatePart([cells[i] for i in sorted(rest)], sorted(rest), fits))
-    works = [part.first_work(step, [states[i] for i in part.places]) for part in parts]
-    return Layout(cells, step.backend.home, step.updates, parts), works
+        if large_places:
+            parts.append(SeparatePart([cells[i] for i in sorted(large_places)], sorted(large_places), is_fitting))
+    first_works = [part.first_work(step, [states[i] for i in part.places]) for part in parts]
+    return Layout(cells, step.backend.home, step.updates, parts), first_works
 
 
 def _limits(step: GroupStep, like: Any) -> tuple[int, int]:
@@ -77,8 +79,8 @@ def _limits(step: GroupStep, like: Any) -> tuple[int, int]:
     update = step.updates.update_for(first, step.hyper) if step.backend.runs_programs else None
     if update is not None and step.backend.has_kernel(update, like):
         return -1, 0
-    most = step.backend.joinable
-    return (most, FEWEST) if first else (most // STATELESS[0], FEWEST * STATELESS[1])
+    most_elements = step.backend.joinable
+    return (most_elements, FEWEST) if first else (most_elements // STATELESS[0], FEWEST * STATELESS[1])
 
 
 def _in_chunks(places: list[int], sizes: Mapping[int, int]) -> Iterable[list[int]]:

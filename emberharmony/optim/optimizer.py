@@ -133,12 +133,12 @@ class Optimizer(ParameterGroups):
                 f"parameters or their names to gradients, such as dict(zip(params, grads))"
             )
         parameters = {cell: cell for cell in self.parameters()}
-        named: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
+        parameters_by_name: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
         for group in self._param_groups:
-            named.update(zip(group.get("param_names", ()), group["params"], strict=False))
+            parameters_by_name.update(zip(group.get("param_names", ()), group["params"], strict=False))
         by_parameter = {}
         for key, gradient in grads.items():
-            parameter = parameters.get(key, named.get(key))
+            parameter = parameters.get(key, parameters_by_name.get(key))
             if parameter is None:
                 raise ArgumentError(f"{self._head}grads has {brief(key)}, which is no parameter of the optimizer")
             by_parameter[parameter] = _tensor(gradient)
@@ -210,10 +210,11 @@ class Optimizer(ParameterGroups):
                 "the order is update(gradients, state, parameters)"
             )
         leaves, structure = ops.tree_flatten(params)
-        gradients, wrong = ops.tree_flatten(grads)
-        if wrong != structure or len(state["parameters"]) != len(leaves):
+        gradients, wrong_structure = ops.tree_flatten(grads)
+        if wrong_structure != structure or len(state["parameters"]) != len(leaves):
             raise ArgumentError(
-                f"{self._head}the gradients ({wrong}) and the state ({len(state['parameters'])} leaves) must be those "
+                f"{self._head}the gradients ({wrong_structure}) and the state ({len(state['parameters'])} leaves) "
+                "must be those "
                 f"of the parameters ({structure})"
             )
         values = [_tensor(leaf) for leaf in leaves]
@@ -251,17 +252,17 @@ class Optimizer(ParameterGroups):
         )
         work = layout.work(step) if layout is not None and layout.updates is updates else None
         if layout is None or work is None:
-            new, work = new_layout(step)
-            plan.steps += [] if layout is None else layout.left(new, self._state)
-            plan.steps.append((layouts.__setitem__, place, new))
-            layout = new
+            changed_layout, work = new_layout(step)
+            plan.steps += [] if layout is None else layout.left(changed_layout, self._state)
+            plan.steps.append((layouts.__setitem__, place, changed_layout))
+            layout = changed_layout
         for part, part_work in zip(layout.parts, work, strict=True):
             part.add(step, part_work)
 
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""
-        after, new = self.rule(gradient, value, state, hyper)
-        return _in_dtype_of(after, value), _likes(new, state)
+        new_value, new_state = self.rule(gradient, value, state, hyper)
+        return _in_dtype_of(new_value, value), _likes(new_state, state)
 
     def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Returns the same for the options of the pure form after a number of steps."""

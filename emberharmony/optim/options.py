@@ -41,7 +41,7 @@ def with_options(kind: Kind) -> Kind:
     fields: dict[str, Any] = kind.__annotations__
     others = {name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)}
     types = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
-    kind.limits = {name: _limit(each) for name, each in types.items() if name != "params"}  # type: ignore[attr-defined]
+    kind.limits = {name: _limit(annotation) for name, annotation in types.items() if name != "params"}  # type: ignore[attr-defined]
     names = [name for name in fields if name not in others]
     kind.__init__ = _Constructor(kind, names, types, dict(vars(kind)))  # type: ignore[misc]
     for name in types.keys() & vars(kind).keys():
@@ -81,8 +81,8 @@ class _Constructor:
         scope: dict[str, Any] = {"kind": self._kind, "__name__": self._kind.__module__, **self._defaults}
         exec(f"def __init__(self, {', '.join(parameters)}):\n    super(kind, self).__init__({handed})\n", scope)
         construct = scope["__init__"]
-        plain = {name: getattr(each, "__origin__", each) for name, each in self._types.items()}
-        construct.__annotations__ = {**plain, "return": None}
+        plain_types = {name: getattr(annotation, "__origin__", annotation) for name, annotation in self._types.items()}
+        construct.__annotations__ = {**plain_types, "return": None}
         construct.__qualname__ = f"{self._kind.__qualname__}.__init__"
         return construct
 
@@ -110,11 +110,11 @@ def require_allowed(head: str, options: Mapping[str, Any], limits: Mapping[str, 
     for name, value in options.items():
         message = f"{head}{name} is {brief(value)}, expected {limits[name].text}"
         try:
-            allowed = bool(limits[name].allows(value))
+            is_allowed = bool(limits[name].allows(value))
         except (TypeError, ValueError) as error:
             way_out = f"; float({name}) makes a number of a text" if isinstance(value, str) else ""
             raise ArgumentTypeError(f"{message}{way_out}") from error
-        if not allowed:
+        if not is_allowed:
             raise ArgumentError(message)
     return {name: _python_number(value) for name, value in options.items()}
 

@@ -56,17 +56,17 @@ class GroupPart:
 
     def is_as_before(self, held: Mapping[Parameter, State]) -> bool:
         """Returns whether the states have the very numbers and buffers that they had after the last step."""
-        current: list[Any] = list(map(held.get, self.cells))
+        current_values: list[Any] = list(map(held.get, self.cells))
         entries, entry_list = self.entries, [*(self.entries or ())]
         try:
-            if entries is None or {*map(len, current)} != {len(self.state)}:
+            if entries is None or {*map(len, current_values)} != {len(self.state)}:
                 return False
             for name, x in self.state.items():
                 entry_list += x if x.__class__ is list else repeat(x, len(entries))
-                current += map(operator.itemgetter(name), current[: len(entries)])
+                current_values += map(operator.itemgetter(name), current_values[: len(entries)])
         except (KeyError, TypeError):  # a state is gone, or has other names
             return False
-        return are_same(current, entry_list)
+        return are_same(current_values, entry_list)
 
     def fits(self, backend: Any, columns: Columns) -> bool:
         """Returns whether tensors are like those of the first step, of which it notes what a program can do with."""
@@ -144,8 +144,8 @@ class SeparatePart(GroupPart):
         program, backend, writes = self._overwritten
         if program is not update.program or backend is not step.backend:
             tensors = [name for name, x in self.state.items() if x.__class__ is list]
-            alike = update.tensors == tensors and update.after.keys() == self.state.keys()
-            writes = alike and bool(step.backend.overwrites(update))
+            is_alike = update.tensors == tensors and update.after.keys() == self.state.keys()
+            writes = is_alike and bool(step.backend.overwrites(update))
             self._overwritten = update.program, step.backend, writes
         return writes
 
@@ -274,21 +274,21 @@ class JoinedPart(GroupPart):
         vectors = [[backend.as_vector(gradients)], [backend.as_vector(likes)], *tensors]
         results = None if update is None else backend.run_update(update, vectors)
         if results is not None and update is not None:
-            ((after,), *tensors), new = results, dict(update.after)
+            ((after,), *tensors), new_state = results, dict(update.after)
             for name, (x,) in zip(update.tensors, tensors, strict=True):
-                new[name] = x
+                new_state[name] = x
                 step.plan.tensors.append(x)
         else:
-            (after,), (new,) = step.apply_rule(state, vectors)
-            step.plan.tensors += [x for x in new.values() if not numbers.is_python(x)]
+            (after,), (new_state,) = step.apply_rule(state, vectors)
+            step.plan.tensors += [x for x in new_state.values() if not numbers.is_python(x)]
         parts = backend.parts_of(after, likes)
         step.plan.values.update(zip(self.cells, parts, strict=True))
         step.plan.tensors += parts
         step.plan.steps += replacing(self.cells, parts)
-        if self.entries is not None and new.keys() == self.state.keys():
-            step.plan.steps += self._exchanging(new, backend.home)
+        if self.entries is not None and new_state.keys() == self.state.keys():
+            step.plan.steps += self._exchanging(new_state, backend.home)
         else:
-            step.plan.steps += self._beginning(new, step.held, backend.home, new.keys() == state.keys())
+            step.plan.steps += self._beginning(new_state, step.held, backend.home, new_state.keys() == state.keys())
 
     def _exchanging(self, state: State, home: Any) -> Iterable[Step]:
         """Returns the steps that make `state` the state of the vector, after `work` has found that of before."""
@@ -325,8 +325,8 @@ class JoinedPart(GroupPart):
                 steps.append((operator.setitem, held, cell, entry))
             for name, x in state.items():
                 if name in columns:
-                    share = entry.get(name)
-                    x = share if share.__class__ is SharedBuffer else SharedBuffer()
+                    shared_cell = entry.get(name)
+                    x = shared_cell if shared_cell.__class__ is SharedBuffer else SharedBuffer()
                     columns[name].append(x)
                 steps.append((operator.setitem, entry, name, x))
             entries.append(entry)
@@ -358,20 +358,22 @@ class Layout:
         """Returns what the parts add to a plan, or None if something has changed so that a new layout is needed."""
         if self.home is not step.backend.home or not are_same(self.cells, step.cells):
             return None
-        works: list[Work] = []
+        part_works: list[Work] = []
         for part in self.parts:
             work = part.work(step)
             if work is None:
                 return None
-            works.append(work)
-        return works
+            part_works.append(work)
+        return part_works
 
     def left(self, other: "Layout", held: Mapping[Parameter, State]) -> list[Step]:
         """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
-        new = {cell for part in other.parts if isinstance(part, JoinedPart) for cell in part.cells}
-        gone = [cell for part in self.parts if isinstance(part, JoinedPart) for cell in part.cells if cell not in new]
-        shares = [x for cell in gone for x in held.get(cell, {}).values() if isinstance(x, SharedBuffer)]
-        return [(setattr, share, "_held", share.tensor_and_home()) for share in shares]
+        new_cells = {cell for part in other.parts if isinstance(part, JoinedPart) for cell in part.cells}
+        left_cells = [
+            cell for part in self.parts if isinstance(part, JoinedPart) for cell in part.cells if cell not in new_cells
+        ]
+        shares = [x for cell in left_cells for x in held.get(cell, {}).values() if isinstance(x, SharedBuffer)]
+        return [(setattr, shared_cell, "_held", shared_cell.tensor_and_home()) for shared_cell in shares]
 
 
 def columns_of(states: Sequence[State | None]) -> State | None:

@@ -30,13 +30,14 @@ def first_state(values: list[Any], states: list[State]) -> State:
         states: the state of each.
     """
     wide_dtype = _state_dtype(values)
-    shared = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
+    shared_numbers = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
     return {
         "count": ops.convert_to_tensor(0, "int32"),
         "numbers": {
-            name: ops.convert_to_tensor(x, "int32" if isinstance(x, int) else wide_dtype) for name, x in shared.items()
+            name: ops.convert_to_tensor(x, "int32" if isinstance(x, int) else wide_dtype)
+            for name, x in shared_numbers.items()
         },
-        "parameters": [{name: x for name, x in state.items() if name not in shared} for state in states],
+        "parameters": [{name: x for name, x in state.items() if name not in shared_numbers} for state in states],
     }
 
 
@@ -48,19 +49,23 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
         values, gradients: the parameters and their gradients.
         state: the state before.
     """
-    shared, latest = state["numbers"], state["numbers"]
+    shared_numbers, latest_numbers = state["numbers"], state["numbers"]
     after, states = [], []
     widest = _state_dtype(values)
     for value, gradient, before in zip(values, gradients, state["parameters"], strict=True):
         wide_dtype = _computing_dtype(value)
-        new_value, new = applied(
-            gradient, value, _cast(shared, wide_dtype) | before, ops.cast(state["count"], wide_dtype)
+        new_value, new_state = applied(
+            gradient, value, _cast(shared_numbers, wide_dtype) | before, ops.cast(state["count"], wide_dtype)
         )
         if wide_dtype == widest:  # the numbers of all such parameters are equal
-            latest = new
+            latest_numbers = new_state
         after.append(new_value)
-        states.append(_state_without_numbers(new, shared))
-    return after, {"count": ops.add(state["count"], 1), "numbers": _like_before(shared, latest), "parameters": states}
+        states.append(_state_without_numbers(new_state, shared_numbers))
+    return after, {
+        "count": ops.add(state["count"], 1),
+        "numbers": _like_before(shared_numbers, latest_numbers),
+        "parameters": states,
+    }
 
 
 def _computing_dtype(value: Any) -> Wide:
@@ -91,8 +96,8 @@ def _like_before(shared: State, new: State) -> State:
 
 def _state_without_numbers(state: State, shared: State) -> State:
     """Returns the state of a parameter without the numbers."""
-    rest = {}
+    remaining_state = {}
     for name, x in state.items():
         if name not in shared:
-            rest[name] = x  # noqa: PERF403  (see above)
-    return rest
+            remaining_state[name] = x  # noqa: PERF403  (see above)
+    return remaining_state

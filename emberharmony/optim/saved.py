@@ -37,15 +37,17 @@ class SavedState:
 
     def match(self, position: int, group: dict[str, Any]) -> None:
         """Finds the options of a group and the state of its parameters."""
-        saved = self.groups[position]
-        options = self._options(position, group, saved)
+        saved_group = self.groups[position]
+        options = self._options(position, group, saved_group)
         self.options.append(options)
         hyper = {**group, **options, "lr": 0.0}
-        for place, (parameter, index) in enumerate(self._pairs(position, group, saved)):
+        for place, (parameter, index) in enumerate(self._pairs(position, group, saved_group)):
             self.unread.discard(index)
             if self.entries.get(index):
-                what = f"parameter {place} of group {position}" if not parameter.name else f"{parameter.name!r}"
-                entry = self.entry(what, self.entries[index], parameter, hyper)
+                parameter_text = (
+                    f"parameter {place} of group {position}" if not parameter.name else f"{parameter.name!r}"
+                )
+                entry = self.entry(parameter_text, self.entries[index], parameter, hyper)
                 if entry:
                     self.state[parameter] = entry
 
@@ -70,8 +72,10 @@ class SavedState:
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
         if callable(group["lr"]):
             options["lr"] = group["lr"]
-        checked: dict[str, Any] = self.optimizer.allowed_options({**{name: group[name] for name in limits}, **options})
-        return checked
+        checked_options: dict[str, Any] = self.optimizer.allowed_options(
+            {**{name: group[name] for name in limits}, **options}
+        )
+        return checked_options
 
     def _pairs(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
         """Returns each parameter of a group with the key of its state."""
@@ -114,8 +118,8 @@ class SavedState:
                 self.wrong.append(f"{name!r} of {what} has shape {tuple(tensor.shape)}, expected {tuple(wanted.shape)}")
                 continue
             device = ops.get_device(value)
-            cast = ops.cast(tensor, ops.dtype(wanted))
-            state[name] = Buffer(ops.convert_to_tensor(cast, device=device, copy=True))
+            cast_tensor = ops.cast(tensor, ops.dtype(wanted))
+            state[name] = Buffer(ops.convert_to_tensor(cast_tensor, device=device, copy=True))
         return {name: state[name] for name in expected if name in state}
 
 

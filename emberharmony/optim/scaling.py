@@ -57,13 +57,13 @@ class LossScaler:
         backoff_factor: float = 0.5,
         growth_interval: int = 2000,
     ) -> None:
-        for name, value, allowed, text in (
+        for name, value, is_allowed, text in (
             ("scale", scale, 0 < scale < math.inf, "a positive number"),
             ("growth_factor", growth_factor, growth_factor > 1, "a number > 1"),
             ("backoff_factor", backoff_factor, 0 < backoff_factor < 1, "a number in (0, 1)"),
             ("growth_interval", growth_interval, growth_interval >= 1, "an integer >= 1"),
         ):
-            if not allowed:
+            if not is_allowed:
                 raise ArgumentError(f"LossScaler(): {name} is {value}, expected {text}")
         self.scale, self.steps = scale, 0
         self.growth_factor, self.backoff_factor, self.growth_interval = growth_factor, backoff_factor, growth_interval
@@ -91,14 +91,17 @@ class LossScaler:
         finite = bool(ops.to_numpy(all_finite(gradients)))
         if finite:
             steps = self.steps + 1
-            grown = steps == self.growth_interval
-            scale, steps = (self.scale * self.growth_factor, 0) if grown else (self.scale, steps)
+            is_growing = steps == self.growth_interval
+            scale, steps = (self.scale * self.growth_factor, 0) if is_growing else (self.scale, steps)
             unscaled = [ops.cast(ops.multiply(at_least_float32(x), 1.0 / self.scale), ops.dtype(x)) for x in gradients]
             ops.eval(unscaled)
             tensors_and_homes = [Cell(gradient).tensor_and_home() for gradient in unscaled]
         else:
             scale, steps = self.scale * self.backoff_factor, 0
-        exchanged = [assignment(cell, "_grad", each) for cell, each in zip(cells, tensors_and_homes, strict=True)]
+        exchanged = [
+            assignment(cell, "_grad", tensor_and_home)
+            for cell, tensor_and_home in zip(cells, tensors_and_homes, strict=True)
+        ]
         commit(exchanged, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
         return finite
 

@@ -125,8 +125,8 @@ def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Numbe
         return schedules[i](count - starts[i])
     rate = schedules[0](count)
     for schedule, start in zip(schedules[1:], boundaries, strict=True):
-        later = schedule(numbers.subtract(count, start))
-        rate = numbers.where(numbers.less(count, start), rate, later)
+        later_value = schedule(numbers.subtract(count, start))
+        rate = numbers.where(numbers.less(count, start), rate, later_value)
     return rate
 
 
@@ -242,9 +242,9 @@ def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
         >>> rate(0), rate(5), rate(10), round(rate(60), 6)
         (0.0, 0.05, 0.1, 0.05)
     """
-    then = after if callable(after) else constant(after)
-    rise = linear(then(0), start_factor, 1.0, _positive("warmup", "steps", steps))
-    return join([rise, then], [steps])
+    after_warmup = after if callable(after) else constant(after)
+    rising = linear(after_warmup(0), start_factor, 1.0, _positive("warmup", "steps", steps))
+    return join([rising, after_warmup], [steps])
 
 
 def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
@@ -262,8 +262,8 @@ def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
 
 
 def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
-    now = numbers.add(count, 1)
-    return numbers.multiply(lr, numbers.minimum(numbers.divide(now, peak), numbers.sqrt(numbers.divide(peak, now))))
+    step = numbers.add(count, 1)
+    return numbers.multiply(lr, numbers.minimum(numbers.divide(step, peak), numbers.sqrt(numbers.divide(peak, step))))
 
 
 def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_min: float = 0.0) -> Schedule:
@@ -279,10 +279,10 @@ def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_m
     Source: Hu et al., "MiniCPM", 2024 (warmup, stable, decay).
     """
     _positive("wsd", "lr", lr)
-    rise = linear(lr, 0.0, 1.0, _positive("wsd", "warmup_steps", warmup_steps))
-    fall = linear(lr, 1.0, eta_min / lr, _positive("wsd", "decay_steps", decay_steps))
+    rising = linear(lr, 0.0, 1.0, _positive("wsd", "warmup_steps", warmup_steps))
+    falling = linear(lr, 1.0, eta_min / lr, _positive("wsd", "decay_steps", decay_steps))
     _positive("wsd", "stable_steps + 1", stable_steps + 1)
-    return join([rise, constant(lr), fall], [warmup_steps, warmup_steps + stable_steps])
+    return join([rising, constant(lr), falling], [warmup_steps, warmup_steps + stable_steps])
 
 
 def one_cycle(
@@ -327,17 +327,17 @@ def one_cycle(
 
 def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, count: Number) -> Number:
     starts = (0.0, *(end for end, _, _ in phases[:-1]))
-    now = numbers.minimum(count, phases[-1][0])
+    step = numbers.minimum(count, phases[-1][0])
     rate: Number = None
     for start, (end, low, high) in reversed(list(zip(starts, phases, strict=True))):
         if end <= start:  # a phase without any step
             continue
-        part = numbers.divide(numbers.subtract(now, start), end - start)
+        part = numbers.divide(numbers.subtract(step, start), end - start)
         if strategy == "cos":
             level = _wave(low, high, part)
         else:
             level = numbers.add(low, numbers.multiply(high - low, part))
-        rate = level if rate is None else numbers.where(numbers.less(end, now), rate, level)
+        rate = level if rate is None else numbers.where(numbers.less(end, step), rate, level)
     return rate
 
 
@@ -369,9 +369,9 @@ def cyclic(
     """
     if mode not in ("triangular", "triangular2", "exp_range"):
         raise ArgumentError(f"cyclic(): mode is {mode!r}, expected 'triangular', 'triangular2' or 'exp_range'")
-    up = _positive("cyclic", "step_size_up", step_size_up)
-    down = up if step_size_down is None else _positive("cyclic", "step_size_down", step_size_down)
-    return partial(_cyclic, base_lr, max_lr, up, down, mode, gamma)
+    steps_up = _positive("cyclic", "step_size_up", step_size_up)
+    steps_down = steps_up if step_size_down is None else _positive("cyclic", "step_size_down", step_size_down)
+    return partial(_cyclic, base_lr, max_lr, steps_up, steps_down, mode, gamma)
 
 
 def _cyclic(low: float, high: float, up: float, down: float, mode: str, gamma: float, count: Number) -> Number:

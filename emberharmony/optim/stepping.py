@@ -175,7 +175,7 @@ class GroupStep(SimpleNamespace):
         for gradient, value, *tensors in zip(*columns, strict=True):
             parameter_state = {**state, **dict(zip(names, tensors, strict=True))}
             pairs.append(apply(gradient, value, parameter_state, self.hyper))
-        return [after for after, _ in pairs], [new for _, new in pairs]
+        return [after for after, _ in pairs], [new_state for _, new_state in pairs]
 
 
 class _KnownProgram(NamedTuple):
@@ -233,11 +233,11 @@ class Updates:
         names = [name for name, x in state.items() if isinstance(x, _PYTHON)] if program is None else program.names
         input_numbers = [*map(state.__getitem__, names), rate]
         if program is None or not program.fits(hyper, input_numbers):
-            chosen = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
+            options_of = operator.itemgetter(*[name for name in hyper if name not in _UNRECORDED] or ["lr"])
             recording = recorder.record_rule(self.rule, state, hyper)
             tensors = [] if recording is None else [name for name, x in recording.made.items() if x is None]
             program = self._known[key] = _KnownProgram(
-                chosen, len(hyper), chosen(hyper), names, input_numbers, recording, tensors
+                options_of, len(hyper), options_of(hyper), names, input_numbers, recording, tensors
             )
         recording = program.recording
         if recording is None:

@@ -57,9 +57,9 @@ class SharedBuffer(Buffer):
 
     def tensor_and_home(self) -> Held:
         """Returns the tensor with its backend."""
-        held = self._held
-        if held[1].__class__ is Vectors:
-            self._following("_held", held, held[1].home.backend.bound)
+        held_tensor = self._held
+        if held_tensor[1].__class__ is Vectors:
+            self._following("_held", held_tensor, held_tensor[1].home.backend.bound)
         return self._held
 
     def __getstate__(self) -> dict[str, Any]:

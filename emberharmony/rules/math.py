@@ -40,9 +40,9 @@ def _clip_rule(g: T, y: T, x: T, *bounds: T) -> list[Any]:
     is_inside = equal(y, x)
     gradients: list[Any] = [where(is_inside, g, 0.0)]
     for bound in bounds:
-        reached = None if bound is None else logical_and(equal(y, bound), logical_not(is_inside))
-        gradients.append(None if reached is None else where(reached, g, 0.0))
-        is_inside = is_inside if reached is None else logical_or(is_inside, reached)
+        is_bound = None if bound is None else logical_and(equal(y, bound), logical_not(is_inside))
+        gradients.append(None if is_bound is None else where(is_bound, g, 0.0))
+        is_inside = is_inside if is_bound is None else logical_or(is_inside, is_bound)
     return gradients
 
 

@@ -94,18 +94,22 @@ def _whole(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a gradient rule that raises an error where a gradient is missing, on every backend alike."""
 
     @functools.wraps(rule)
-    def whole(g: Any, y: Any, *arguments: Any) -> tuple[Any, ...]:
-        found = rule(g, y, *arguments)
-        if not isinstance(found, (tuple, list)) or len(found) != len(arguments):
-            kind = f"a tuple of length {len(found)}" if isinstance(found, (tuple, list)) else type(found).__name__
+    def full_rule(g: Any, y: Any, *arguments: Any) -> tuple[Any, ...]:
+        gradients = rule(g, y, *arguments)
+        if not isinstance(gradients, (tuple, list)) or len(gradients) != len(arguments):
+            kind = (
+                f"a tuple of length {len(gradients)}"
+                if isinstance(gradients, (tuple, list))
+                else type(gradients).__name__
+            )
             parameters = ", ".join(inspect.signature(OPS[name].declared).parameters)
             raise ArgumentError(
                 f"the gradient rule of {name} returned {kind}; it returns a tuple with one gradient for each argument "
                 f"({parameters}), and None for an argument that has none"
             )
-        return tuple(found)
+        return tuple(gradients)
 
-    return whole
+    return full_rule
 
 
 def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:

@@ -72,8 +72,8 @@ def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callab
         if vector:
             g, y = expand_dims(g, -1), expand_dims(y, -1)
         right = solver(matrix_transpose(a), g, *options)
-        whole = triangle(negative(matmul(right, matrix_transpose(y))), *options)
-        return [whole, squeeze(right, -1) if vector else right]
+        pulled_back = triangle(negative(matmul(right, matrix_transpose(y))), *options)
+        return [pulled_back, squeeze(right, -1) if vector else right]
 
     return pull_back
 
@@ -115,8 +115,8 @@ def _inverse_gaps(values: T) -> T:
     Vectors of equal values are not unique; if a loss does not depend on their choice, these terms vanish.
     """
     gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
-    same = equal(gaps, 0)
-    return where(same, 0.0, reciprocal(where(same, 1.0, gaps)))
+    is_same = equal(gaps, 0)
+    return where(is_same, 0.0, reciprocal(where(is_same, 1.0, gaps)))
 
 
 def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
@@ -134,9 +134,9 @@ def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
     places = expand_dims(arange(columns.shape[-2]), -1)
     first = cast(equal(places, argmax(nearly, -2, True)), dtype_of(columns))
     turns = [imag(sum_(multiply(conj(g), x), -2, True)) for g, x in pairs]
-    turn = functools.reduce(add, turns)
+    total_turn = functools.reduce(add, turns)
     largest = sum_(multiply(first, columns), -2, True)
-    return add(pairs[0][0], multiply(first, divide(multiply(turn, 1j), largest)))
+    return add(pairs[0][0], multiply(first, divide(multiply(total_turn, 1j), largest)))
 
 
 def _eigh(g: list[T], y: T, x: T) -> T:
@@ -150,12 +150,12 @@ def _eigh(g: list[T], y: T, x: T) -> T:
 
 def _eig(g: list[T], y: T, x: T) -> T:
     values, vectors = y
-    along = real(sum_(multiply(conj(g[1]), vectors), -2, True))
-    cotangent = subtract(_with_phases(vectors, (g[1], vectors)), multiply(vectors, along))
+    own_components = real(sum_(multiply(conj(g[1]), vectors), -2, True))
+    cotangent = subtract(_with_phases(vectors, (g[1], vectors)), multiply(vectors, own_components))
     weighted = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
     inner = add(weighted, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2)))
-    whole = matmul(solve(_adjoint(vectors), inner), _adjoint(vectors))
-    return whole if dtype_of(x).is_complex else real(whole)
+    inner_product = matmul(solve(_adjoint(vectors), inner), _adjoint(vectors))
+    return inner_product if dtype_of(x).is_complex else real(inner_product)
 
 
 def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) -> T:
@@ -188,14 +188,14 @@ def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) 
     if dtype_of(x).is_complex:
         turning = multiply(one, multiply(subtract(left, _adjoint(left)), multiply(inverse, 0.5)))
         inner = add(inner, turning)
-    whole = matmul(matmul(u, inner), vh)
+    product = matmul(matmul(u, inner), vh)
     if x.shape[-2] > k:
-        rest = subtract(gu, matmul(u, left))
-        whole = add(whole, matmul(multiply(rest, inverse), vh))
+        orthogonal_part = subtract(gu, matmul(u, left))
+        product = add(product, matmul(multiply(orthogonal_part, inverse), vh))
     if x.shape[-1] > k:
-        rest = subtract(gv, matmul(v, right))
-        whole = add(whole, matmul(u, _adjoint(multiply(rest, inverse))))
-    return whole
+        orthogonal_part = subtract(gv, matmul(v, right))
+        product = add(product, matmul(u, _adjoint(multiply(orthogonal_part, inverse))))
+    return product
 
 
 def _qr_tall(gq: T, gr: T, q: T, r: T) -> T:
@@ -215,16 +215,18 @@ def _qr(g: list[T], y: T, x: T, mode: str = "reduced") -> T:
             )
         return _qr_tall(g[0], g[1], *y)
     first, others = (..., slice(m)), (..., slice(m, None))
-    beyond = get_item(g[1], others)
-    gq = add(g[0], matmul(get_item(x, others), _adjoint(beyond)))
-    return concatenate([_qr_tall(gq, get_item(g[1], first), y[0], get_item(y[1], first)), matmul(y[0], beyond)], -1)
+    extra_cotangent = get_item(g[1], others)
+    gq = add(g[0], matmul(get_item(x, others), _adjoint(extra_cotangent)))
+    return concatenate(
+        [_qr_tall(gq, get_item(g[1], first), y[0], get_item(y[1], first)), matmul(y[0], extra_cotangent)], -1
+    )
 
 
 def _lu_factor(g: list[T], y: T, x: T) -> T:
     """Returns the gradient of lu_factor: first for the permuted rows, then with the rows back in their old order."""
     packed, k = y[0], min(x.shape[-2:])
-    corner, beside = (..., slice(k), slice(k)), (..., slice(k), slice(k, None))
-    under = (..., slice(k, None), slice(k))
+    corner, right_block = (..., slice(k), slice(k)), (..., slice(k), slice(k, None))
+    lower_block = (..., slice(k, None), slice(k))
     square, cotangent = get_item(packed, corner), get_item(g[0], corner)
     lower = _adjoint(add(tril(square, -1), eye(k, dtype=dtype_of(packed))))
     upper = _adjoint(triu(square))
@@ -232,10 +234,10 @@ def _lu_factor(g: list[T], y: T, x: T) -> T:
     def from_right(whole: T) -> T:
         return _adjoint(solve_triangular(_adjoint(upper), _adjoint(whole), False))
 
-    right = solve_triangular(lower, get_item(g[0], beside), False)
-    below = from_right(get_item(g[0], under))
-    by_lower = subtract(tril(cotangent, -1), matmul(right, _adjoint(get_item(packed, beside))))
-    by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, under)), below))
+    right = solve_triangular(lower, get_item(g[0], right_block), False)
+    below = from_right(get_item(g[0], lower_block))
+    by_lower = subtract(tril(cotangent, -1), matmul(right, _adjoint(get_item(packed, right_block))))
+    by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, lower_block)), below))
     inner = add(tril(matmul(lower, by_lower), -1), triu(matmul(by_upper, upper)))
     first = from_right(solve_triangular(lower, inner, False))
     rows = (

@@ -129,9 +129,9 @@ def command(program: str) -> list[str]:
 
 def program(name: str) -> str:
     """Returns the path of a launcher, which may be beside the interpreter only; an empty text if there is none."""
-    beside = os.path.join(sysconfig.get_path("scripts"), name)
-    if os.access(beside, os.X_OK):
-        return beside
+    program_path = os.path.join(sysconfig.get_path("scripts"), name)
+    if os.access(program_path, os.X_OK):
+        return program_path
     return shutil.which(name) or ""
 
 
@@ -159,17 +159,17 @@ def command_of(
         variables: those of the environment, some of which other machines need too.
     """
     path, hosts = program(launcher), machines.hosts
-    carried = [name for name in sorted(variables) if name.startswith("EMBERHARMONY_") or name in _CARRIED]
+    carried_names = [name for name in sorted(variables) if name.startswith("EMBERHARMONY_") or name in _CARRIED]
     if launcher == "torchrun":
-        each = hosts[machines.node].slots if hosts else machines.ranks
-        place = [f"--nnodes={max(1, len(hosts))}", f"--node-rank={machines.node}", f"--nproc-per-node={each}"]
-        meeting = [f"--master-addr={hosts[0].name if hosts else '127.0.0.1'}", f"--master-port={machines.port}"]
+        ranks_per_node = hosts[machines.node].slots if hosts else machines.ranks
+        place = [f"--nnodes={max(1, len(hosts))}", f"--node-rank={machines.node}", f"--nproc-per-node={ranks_per_node}"]
+        address_options = [f"--master-addr={hosts[0].name if hosts else '127.0.0.1'}", f"--master-port={machines.port}"]
         # Without a folder for logs, torchrun makes one that stays.
         return [
             sys.executable,
             path,
             *place,
-            *meeting,
+            *address_options,
             f"--log-dir={os.devnull}",
             "--max-restarts=0",
             "--no-python",
@@ -177,17 +177,17 @@ def command_of(
         ]
     if launcher == "mlx.launch":
         names = ",".join(name for host in hosts for name in [host.name] * host.slots)
-        named = ["--hosts", names] if hosts else ["-n", str(machines.ranks)]
-        environment_words = [word for name in carried if hosts for word in ("--env", f"{name}={variables[name]}")]
+        host_options = ["--hosts", names] if hosts else ["-n", str(machines.ranks)]
+        environment_words = [word for name in carried_names if hosts for word in ("--env", f"{name}={variables[name]}")]
         option = transport.partition(":")[2] or "ring"
-        return [sys.executable, path, "--backend", option, *named, *environment_words, "--", *rank]
+        return [sys.executable, path, "--backend", option, *host_options, *environment_words, "--", *rank]
     if not _is_open_mpi(path):  # MPICH and Intel MPI, which carry all variables
-        named = ["-f", machines.hostfile] if hosts else []
-        return [path, *named, "-n", str(machines.ranks), *rank]
+        host_options = ["-f", machines.hostfile] if hosts else []
+        return [path, *host_options, "-n", str(machines.ranks), *rank]
     root = ["--allow-run-as-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    named = ["--hostfile", machines.hostfile] if hosts else []
-    environment_words = [word for name in carried if hosts for word in ("-x", name)]
-    return [path, *root, "--oversubscribe", *named, *environment_words, "-n", str(machines.ranks), *rank]
+    host_options = ["--hostfile", machines.hostfile] if hosts else []
+    environment_words = [word for name in carried_names if hosts for word in ("-x", name)]
+    return [path, *root, "--oversubscribe", *host_options, *environment_words, "-n", str(machines.ranks), *rank]
 
 
 @functools.cache

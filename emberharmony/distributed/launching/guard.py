@@ -37,14 +37,14 @@ def main() -> None:
     pipes = {1: os.pipe(), 2: os.pipe()}
     process = os.fork()
     if not process:
-        _exec_command(command, {to: writing for to, (_, writing) in pipes.items()})
+        _exec_command(command, {target: writing for target, (_, writing) in pipes.items()})
     with contextlib.suppress(OSError):  # the rank does it too, and one of both is the first
         os.setpgid(process, process)
     for _, writing in pipes.values():
         os.close(writing)
     _pass_signals_on(process)
-    mark = f"[{rank}] ".encode() if head == "1" and rank else b""
-    status = _watch(process, parent, {reading: to for to, (reading, _) in pipes.items()}, mark)
+    line_prefix = f"[{rank}] ".encode() if head == "1" and rank else b""
+    status = _watch(process, parent, {reading: target for target, (reading, _) in pipes.items()}, line_prefix)
     board = os.environ.get("EMBERHARMONY_BOARD", "")
     if rank and board:
         _write_ending(f"{board}.{rank}", status)
@@ -61,8 +61,8 @@ def _exec_command(command: list[str], outputs: dict[int, int]) -> None:
     """Replaces this process by the command."""
     try:
         os.setpgid(0, 0)
-        for to, writing in outputs.items():
-            os.dup2(writing, to)
+        for target, writing in outputs.items():
+            os.dup2(writing, target)
         if sys.platform == "linux":
             import ctypes
 
@@ -94,11 +94,11 @@ def _watch(process: int, parent: int, sources: dict[int, int], mark: bytes) -> i
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     rests = dict.fromkeys(sources, b"")
     status: int | None = None
-    until, orphan_since = float("inf"), 0.0
+    deadline, orphan_since = float("inf"), 0.0
     with selectors.DefaultSelector() as selector:
         for source in (*sources, waking):
             selector.register(source, selectors.EVENT_READ)
-        while status is None or (rests and time.monotonic() < until):
+        while status is None or (rests and time.monotonic() < deadline):
             for key, _ in selector.select(0.25):
                 data = os.read(key.fd, 65536)
                 if key.fd != waking:
@@ -109,23 +109,23 @@ def _watch(process: int, parent: int, sources: dict[int, int], mark: bytes) -> i
             if status is None:
                 ended_process, value = os.waitpid(process, os.WNOHANG)
                 if ended_process:
-                    status, until = os.waitstatus_to_exitcode(value), time.monotonic() + _DRAIN
+                    status, deadline = os.waitstatus_to_exitcode(value), time.monotonic() + _DRAIN
                     _kill(process, signal.SIGKILL)
                 elif not orphan_since and os.getppid() != parent:
                     orphan_since = time.monotonic()
                     _kill(process, signal.SIGTERM)
                 elif orphan_since and time.monotonic() > orphan_since + _GRACE:
                     _kill(process, signal.SIGKILL)
-    for source, rest in rests.items():
-        _write(sources[source], mark, rest, is_end=True)
+    for source, unfinished in rests.items():
+        _write(sources[source], mark, unfinished, is_end=True)
     return status
 
 
 def _write(to: int, mark: bytes, data: bytes, is_end: bool) -> bytes:
     """Writes the lines in the data, each with the mark in one piece, and returns the beginning of the next line."""
-    *lines, rest = data.split(b"\n")
-    if is_end and rest:
-        lines, rest = [*lines, rest], b""
+    *lines, unfinished = data.split(b"\n")
+    if is_end and unfinished:
+        lines, unfinished = [*lines, unfinished], b""
     text = memoryview(b"".join(mark + line + b"\n" for line in lines))
     while text:
         try:
@@ -134,7 +134,7 @@ def _write(to: int, mark: bytes, data: bytes, is_end: bool) -> bytes:
             time.sleep(0.01)
         except OSError:  # nobody reads it any more: the terminal is closed
             break
-    return rest
+    return unfinished
 
 
 def _kill(process: int, number: int) -> None:

@@ -124,13 +124,13 @@ def _start(
     folder: str,
 ) -> None:
     """Starts all processes and puts them into the list."""
-    shared = {**os.environ, environment.TRANSPORT: transport, "PYTHONUNBUFFERED": "1"}
+    shared_environ = {**os.environ, environment.TRANSPORT: transport, "PYTHONUNBUFFERED": "1"}
     if options.backend:
-        shared["EMBERHARMONY_BACKEND"] = options.backend
-    shared.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // options.ranks)))
+        shared_environ["EMBERHARMONY_BACKEND"] = options.backend
+    shared_environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // options.ranks)))
     if not options.hosts:
-        shared[environment.BOARD] = os.path.join(folder, "board")
-        board.make(shared[environment.BOARD], options.ranks)
+        shared_environ[environment.BOARD] = os.path.join(folder, "board")
+        board.make(shared_environ[environment.BOARD], options.ranks)
 
     def begin(started: Sequence[str], variables: dict[str, str]) -> None:
         # A session of its own, so that Ctrl-C does not reach it twice.
@@ -142,16 +142,16 @@ def _start(
     ranks = commands.with_guard(command, os.getpid() if launcher == "local" else 0, options.prefix)
     if launcher != "local":
         place = commands.Machines(options.ranks, options.hosts, _hostfile(options.hosts, folder), port, options.node)
-        started = commands.command_of(launcher, transport, ranks, place, shared)
-        begin(commands.with_guard(started, os.getpid(), prefix=False), shared)
+        started = commands.command_of(launcher, transport, ranks, place, shared_environ)
+        begin(commands.with_guard(started, os.getpid(), prefix=False), shared_environ)
         return
     path = os.path.join(folder, "ring.json")
     with open(path, "w", encoding="utf-8") as file:
-        json.dump([[f"127.0.0.1:{each}"] for each in ring], file)
-    shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "MLX_HOSTFILE": path}
-    shared |= {"WORLD_SIZE": str(options.ranks), "LOCAL_WORLD_SIZE": str(options.ranks)}
+        json.dump([[f"127.0.0.1:{port}"] for port in ring], file)
+    shared_environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "MLX_HOSTFILE": path}
+    shared_environ |= {"WORLD_SIZE": str(options.ranks), "LOCAL_WORLD_SIZE": str(options.ranks)}
     for number in range(options.ranks):
-        begin(ranks, {**shared, **{name: str(number) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}})
+        begin(ranks, {**shared_environ, **{name: str(number) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}})
 
 
 def _watch(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
@@ -179,14 +179,14 @@ def _endings(folder: str) -> list[_Ending]:
         stem, _, rank = name.partition(".")
         if stem == "board" and rank.isdigit():
             with open(os.path.join(folder, name), encoding="utf-8") as file:
-                ended, status = file.read().split()
-            endings.append(_Ending(float(ended), int(rank), int(status)))
+                end_kind, status = file.read().split()
+            endings.append(_Ending(float(end_kind), int(rank), int(status)))
     return sorted(endings)
 
 
 def _cause(children: list[subprocess.Popen[bytes]], options: Options, folder: str) -> _Ending:
     """Returns how the rank ended that failed by itself, if one did; the others may notice it and end before it does."""
-    until = time.monotonic() + 1.0
+    deadline = time.monotonic() + 1.0
     while True:
         failed = [ending for ending in _endings(folder) if ending.status]
         # Launchers of other libraries send SIGTERM to all when one has failed.
@@ -196,7 +196,7 @@ def _cause(children: list[subprocess.Popen[bytes]], options: Options, folder: st
             if _entry(ending.rank, options, folder).state != board.FAILED
             and (not i or ending.status != -signal.SIGTERM)
         ]
-        if outside_calls or len(failed) == options.ranks or time.monotonic() > until:
+        if outside_calls or len(failed) == options.ranks or time.monotonic() > deadline:
             break
         time.sleep(0.02)
     statuses = [child.returncode for child in children if child.returncode]
@@ -210,8 +210,8 @@ def _entry(rank: int | None, options: Options, folder: str) -> board.Entry:
 
 def _wait(children: list[subprocess.Popen[bytes]], seconds: float) -> None:
     """Waits until all have ended, or the time is over."""
-    until = time.monotonic() + seconds
-    while None in [child.poll() for child in children] and time.monotonic() < until:
+    deadline = time.monotonic() + seconds
+    while None in [child.poll() for child in children] and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
@@ -226,21 +226,21 @@ def _signal_all(children: list[subprocess.Popen[bytes]], numbers: Sequence[int])
 
 def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: str) -> str:
     """Returns what is known of a rank that failed."""
-    how = f"exit status {ending.status}"
+    status_text = f"exit status {ending.status}"
     if ending.status < 0:
         with contextlib.suppress(ValueError):
-            how = f"signal {signal.Signals(-ending.status).name}"
+            status_text = f"signal {signal.Signals(-ending.status).name}"
     if ending.rank is None:
-        return f"{launcher} ended with {how}"
+        return f"{launcher} ended with {status_text}"
     entry, location = _entry(ending.rank, options, folder), ""
     if entry.number:
-        when = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
-        location = f" {when} {board.call_label(entry.call, entry.number)}"
+        when_text = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
+        location = f" {when_text} {board.call_label(entry.call, entry.number)}"
     if entry.state == board.FAILED:
         others = board.Board(os.path.join(folder, "board"), None, options.ranks)
         missing = others.missing(entry.number, entry.call, wait=0.0)
         location += "".join(f"; rank {rank} {text}" for rank, text in missing.items() if rank != ending.rank)
-    return f"rank {ending.rank} ended with {how}{location}; the others have {options.grace:g} s to end"
+    return f"rank {ending.rank} ended with {status_text}{location}; the others have {options.grace:g} s to end"
 
 
 def _print_to_stderr(text: str) -> None:
@@ -253,9 +253,9 @@ def _free_ports(count: int) -> list[int]:
     """Returns ports of this machine that nobody listens on."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        return [listener.getsockname()[1] for listener in sockets]
 
 
 def _hostfile(hosts: Sequence[Host], folder: str) -> str:

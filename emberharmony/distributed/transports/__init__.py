@@ -36,8 +36,8 @@ def connect(name: str, place: Place, timeout: float) -> Transport:
         DistributedError: if there is no such transport, its library is missing, or it is not available.
         LostError: if a rank does not come.
     """
-    chosen, _, option = full_name(name).partition(":")
-    transport = _load(chosen)(place, option, timeout)
+    chosen_name, _, option = full_name(name).partition(":")
+    transport = _load(chosen_name)(place, option, timeout)
     transport.name = full_name(name)
     return transport
 
@@ -50,9 +50,9 @@ def full_name(name: str) -> str:
         >>> full_name("torch"), full_name("torch:nccl"), full_name("mpi")
         ('torch:gloo', 'torch:nccl', 'mpi')
     """
-    chosen, _, option = name.partition(":")
-    option = option or _USUAL.get(chosen, "")
-    return f"{chosen}:{option}" if option else chosen
+    chosen_name, _, option = name.partition(":")
+    option = option or _USUAL.get(chosen_name, "")
+    return f"{chosen_name}:{option}" if option else chosen_name
 
 
 def automatic(place: Place) -> str:

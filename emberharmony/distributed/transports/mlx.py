@@ -82,8 +82,8 @@ class MLXTransport(Transport):
         def compute() -> Any:
             # On the CPU also where there is a GPU: the vectors are in the memory of the host.
             # With the dtype, because `mx.array` makes float32 of float64.
-            sent = mx.array(vector, dtype=getattr(mx, vector.dtype.name))
-            result = fn(sent, group=self._group, stream=mx.cpu)
+            sent_array = mx.array(vector, dtype=getattr(mx, vector.dtype.name))
+            result = fn(sent_array, group=self._group, stream=mx.cpu)
             mx.eval(result)
             return np.array(result)
 
@@ -97,26 +97,26 @@ class MLXTransport(Transport):
         Raises:
             LostError: if it fails, or takes longer than the time-out.
         """
-        done = threading.Event()
+        done_event = threading.Event()
         results: list[Any] = []
-        self._tasks.put((fn, results, done))
-        until = time.monotonic() + self.timeout
-        while not done.wait(0.2):
-            if self.is_hopeless and done.wait(2.0):  # MLX notices most ends itself, and its thread is free then
+        self._tasks.put((fn, results, done_event))
+        deadline = time.monotonic() + self.timeout
+        while not done_event.wait(0.2):
+            if self.is_hopeless and done_event.wait(2.0):  # MLX notices most ends itself, and its thread is free then
                 break
-            self.require_hope("MLX", until)
+            self.require_hope("MLX", deadline)
         if isinstance(results[0], Exception):
             raise LostError(str(results[0])) from results[0]
         return results[0]
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
-            fn, results, done = task
+            fn, results, done_event = task
             try:
                 results.append(fn())
             except Exception as error:  # noqa: BLE001  (the caller raises it)
                 results.append(error)
-            done.set()
+            done_event.set()
 
 
 @contextlib.contextmanager

@@ -70,12 +70,12 @@ class MPITransport(Transport):
         Raises:
             LostError: if it does not end in time.
         """
-        tests, until = 0, time.monotonic() + self.timeout
+        tests, deadline = 0, time.monotonic() + self.timeout
         try:
             while not request.Test():
                 tests += 1
                 if tests > _BUSY:
-                    self.require_hope("MPI", until)
+                    self.require_hope("MPI", deadline)
                     time.sleep(min(0.001, 1e-7 * tests))
                 elif not tests % 100:
                     os.sched_yield() if hasattr(os, "sched_yield") else time.sleep(0)

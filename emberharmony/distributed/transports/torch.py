@@ -90,9 +90,9 @@ class TorchTransport(Transport):
         if self._device.type == "cpu":
             yield tensor
             return
-        there = tensor.to(self._device)
-        yield there
-        tensor.copy_(there)
+        device_tensor = tensor.to(self._device)
+        yield device_tensor
+        tensor.copy_(device_tensor)
 
 
 @contextlib.contextmanager
@@ -135,11 +135,11 @@ def _store(place: Place, timeout: float) -> Any:
     prefix = f"emberharmony/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
     store = c10d.PrefixStore(prefix, store)
     store.set(f"joined/{place.rank}", "1")
-    names, until = [f"joined/{rank}" for rank in range(place.size)], time.monotonic() + timeout
+    names, deadline = [f"joined/{rank}" for rank in range(place.size)], time.monotonic() + timeout
     while not store.check(names):
-        if time.monotonic() > until:
-            absent = [rank for rank, name in enumerate(names) if not store.check([name])]
-            raise LostError(f"ranks {absent} have not joined within {timeout:g} s")
+        if time.monotonic() > deadline:
+            absent_ranks = [rank for rank, name in enumerate(names) if not store.check([name])]
+            raise LostError(f"ranks {absent_ranks} have not joined within {timeout:g} s")
         time.sleep(0.02)
     return store
 

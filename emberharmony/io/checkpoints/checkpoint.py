@@ -72,8 +72,8 @@ class Checkpoint:
         self.keep, self.keep_best, self.mode = keep, keep_best, mode
 
     def __repr__(self) -> str:
-        best = "" if self.keep_best is None else f", keep_best={self.keep_best!r}, mode={self.mode!r}"
-        return f"Checkpoint({self.folder!r}, keep={self.keep}{best})"
+        best_options = "" if self.keep_best is None else f", keep_best={self.keep_best!r}, mode={self.mode!r}"
+        return f"Checkpoint({self.folder!r}, keep={self.keep}{best_options})"
 
     def save(
         self,
@@ -187,9 +187,9 @@ class Checkpoint:
         if step is None:
             restoring.notes += self._notes_on_newer(record)
         if restoring.notes:
-            listed = "".join(f"\n  {note}" for note in restoring.notes)
+            note_lines = "".join(f"\n  {note}" for note in restoring.notes)
             # Before anything is changed, because a filter can make an error of the warning.
-            warnings.warn(f"{record.path}: step {record.step} differs:{listed}", CheckpointWarning, stacklevel=2)
+            warnings.warn(f"{record.path}: step {record.step} differs:{note_lines}", CheckpointWarning, stacklevel=2)
         restoring.finish()
         return record.step
 
@@ -276,9 +276,9 @@ class Checkpoint:
 
     def _notes_on_newer(self, record: Record) -> list[str]:
         """Returns notes on folders of later steps that are no whole checkpoints."""
-        whole = {each.step for each in self._records()}
-        later = {step for step, _ in folders.folders(self.folder) if step > record.step} - whole
-        return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(later)]
+        complete_steps = {record_of_step.step for record_of_step in self._records()}
+        newer_steps = {step for step, _ in folders.folders(self.folder) if step > record.step} - complete_steps
+        return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(newer_steps)]
 
     def _best(self, records: list[Record]) -> Record | None:
         numbers = [(self._number_to_compare(record), -record.serial, record) for record in records]
@@ -297,11 +297,11 @@ class Checkpoint:
         order = sorted(records, key=_serial, reverse=True)
         newest = {record.step: record for record in reversed(order)}
         kept_records = [record for record in order if newest[record.step] is record]
-        stay = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
-        if self.keep_best is not None and (best := self._best(kept_records)) is not None:
-            stay.add(best.path)
+        staying_paths = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
+        if self.keep_best is not None and (best_record := self._best(kept_records)) is not None:
+            staying_paths.add(best_record.path)
         for record in order:
-            if record.path not in stay:
+            if record.path not in staying_paths:
                 try:
                     folders.discard(record.path, record.step)
                 except FileNotFoundError:  # another process has removed it

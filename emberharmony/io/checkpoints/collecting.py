@@ -92,9 +92,9 @@ class Collected:
                 {"places": places, "state": generator.state_dict()} for places, generator in generators_of(part)
             ]
         file = self.tensors[kind if kind in self.tensors else "state"]
-        beginning = name if kind in self.tensors else ".".join(filter(None, (kind, name)))
+        prefix = name if kind in self.tensors else ".".join(filter(None, (kind, name)))
         try:
-            description["state"] = pack_state(state, beginning, file)
+            description["state"] = pack_state(state, prefix, file)
         except ArgumentTypeError as error:
             raise ArgumentTypeError(f"{label}: {error}") from error
         return description
@@ -157,8 +157,8 @@ def _sources(part: Any) -> Iterator[tuple[str, Any]]:
     owners: dict[tuple[Any, ...], Any] = {}
     for source in held_in(part):
         if isinstance(source.value, ops.random.Generator):
-            above = next((path for path in owners if source.path[: len(path)] == path), None)
-            if above is not None:
+            owner_path = next((path for path in owners if source.path[: len(path)] == path), None)
+            if owner_path is not None:
                 continue
             # Streams are made when they are first asked for, so only their owner knows all of them.
             if source.holder is not part and hasattr(source.holder, "loading") and source.path[-1] == "_default":

@@ -65,19 +65,19 @@ def unpack_state(state: Any, tensors: Mapping[str, Any]) -> Any:
         return [unpack_state(x, tensors) for x in state]
     if not isinstance(state, dict):
         return state
-    mark = next(iter(state), "")
-    if not mark.startswith("$"):
+    type_mark = next(iter(state), "")
+    if not type_mark.startswith("$"):
         return {key: unpack_state(x, tensors) for key, x in state.items()}
     (state_value,) = state.values()
-    if mark == "$tensor":
+    if type_mark == "$tensor":
         return tensors[state_value]
-    if mark == "$tuple":
+    if type_mark == "$tuple":
         return tuple(unpack_state(state_value, tensors))
-    if mark == "$dict":
+    if type_mark == "$dict":
         return {key: unpack_state(x, tensors) for key, x in state_value}
-    if mark == "$float":
+    if type_mark == "$float":
         return float(state_value)
-    raise ValueError(f"the mark {brief(mark)} is unknown")
+    raise ValueError(f"the mark {brief(type_mark)} is unknown")
 
 
 def _join(name: str, key: object) -> str:

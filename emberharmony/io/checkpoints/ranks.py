@@ -63,8 +63,8 @@ class RankCheckpoint:
             fault = str(error)
         faults = [(i, text) for i, (_, text) in enumerate(gather([path, fault])) if text]
         if faults:
-            listed = [f"rank {i}: {text}" for i, text in faults]
-            raise CheckpointError("unwritable", self.checkpoint.folder, f"step {step} could not be saved", listed)
+            fault_texts = [f"rank {i}: {text}" for i, text in faults]
+            raise CheckpointError("unwritable", self.checkpoint.folder, f"step {step} could not be saved", fault_texts)
         return path if self.sharded else str(share(path))
 
     def restore(self, **parts: Any) -> int:
@@ -90,5 +90,5 @@ class RankCheckpoint:
 
     def latest(self) -> int | None:
         """Returns the newest step that all ranks have, or None if there is none."""
-        common = set.intersection(*map(set, gather(self.checkpoint.steps())))
-        return max(common, default=None)
+        common_steps = set.intersection(*map(set, gather(self.checkpoint.steps())))
+        return max(common_steps, default=None)

@@ -74,16 +74,16 @@ def read_record(folder: str) -> Record:
             folder,
             f"has version {content['version']}, but this EmberHarmony reads versions up to {VERSION}; update it",
         )
-    wrong = [name for name, kind in _FIELDS.items() if type(content.get(name)) is not kind]
-    if wrong or not content["files"].keys() <= set(FILES):
-        raise CheckpointError("damaged", folder, f"{NAME} has wrong fields: {wrong or list(content['files'])}")
-    for name, described in content["files"].items():
+    wrong_fields = [name for name, kind in _FIELDS.items() if type(content.get(name)) is not kind]
+    if wrong_fields or not content["files"].keys() <= set(FILES):
+        raise CheckpointError("damaged", folder, f"{NAME} has wrong fields: {wrong_fields or list(content['files'])}")
+    for name, file_fields in content["files"].items():
         try:
             size = os.path.getsize(os.path.join(folder, name))
         except OSError as error:
             raise CheckpointError("damaged", folder, f"{name} is missing") from error
-        if size != described.get("bytes"):
-            raise CheckpointError("damaged", folder, f"{name} has {size} bytes, expected {described.get('bytes')}")
+        if size != file_fields.get("bytes"):
+            raise CheckpointError("damaged", folder, f"{name} has {size} bytes, expected {file_fields.get('bytes')}")
     return Record(folder, content)
 
 

@@ -65,10 +65,10 @@ class Restoring:
         Raises:
             CheckpointError: if a part of another library refuses its state; all parts are as before then.
         """
-        done: list[tuple[Any, Any]] = []
+        restored_parts: list[tuple[Any, Any]] = []
         try:
             for label, part, state in self._foreign:
-                done.append((part, copy.deepcopy(part.state_dict())))
+                restored_parts.append((part, copy.deepcopy(part.state_dict())))
                 try:
                     part.load_state_dict(state)
                 except Exception as error:
@@ -79,7 +79,7 @@ class Restoring:
                 restore_host_stream(self._record.content["streams"]["state"])
             commit(self._steps)
         except BaseException:
-            for part, before in reversed(done):
+            for part, before in reversed(restored_parts):
                 part.load_state_dict(before)
             raise
 
@@ -156,56 +156,64 @@ class Restoring:
 
     def _compare_model(self, label: str, part: Any, saved: Mapping[str, Any], state: Any) -> None:
         """Notes how a model differs from the one that was saved, and adds the states of its generators."""
-        here = part.state_dict()
-        if not here.keys() & state.keys():
+        own_state = part.state_dict()
+        if not own_state.keys() & state.keys():
             raise StateDictError(
                 f"none of the {len(state)} names in the checkpoint, {brief(list(state))}, is in "
-                f"{type(part).__name__}, which has {brief(list(here))}"
+                f"{type(part).__name__}, which has {brief(list(own_state))}"
             )
-        ties_here, ties = ties_of(here), saved["ties"]
+        ties_here, ties = ties_of(own_state), saved["ties"]
         for one, other, side_text in ((ties, ties_here, "in the checkpoint"), (ties_here, ties, "here")):
             self.faults += [f"{label}: {', '.join(x)} are one tensor only {side_text}" for x in one if x not in other]
-        cast: dict[str, list[str]] = {}
-        for name in here.keys() & state.keys():
-            old, new = ops.dtype(state[name]).name, ops.dtype(here[name]).name
-            if old != new:
-                cast.setdefault(f"{old} in the checkpoint and {new} here", []).append(name)
+        cast_names: dict[str, list[str]] = {}
+        for name in own_state.keys() & state.keys():
+            saved_dtype, own_dtype = ops.dtype(state[name]).name, ops.dtype(own_state[name]).name
+            if saved_dtype != own_dtype:
+                cast_names.setdefault(f"{saved_dtype} in the checkpoint and {own_dtype} here", []).append(name)
         self.notes += [
-            f"{label}: {_first_names(sorted(names))} are {text}, so they are cast" for text, names in cast.items()
+            f"{label}: {_first_names(sorted(names))} are {text}, so they are cast" for text, names in cast_names.items()
         ]
         self._match_generators(label, part, saved["generators"])
 
     def _match_generators(self, label: str, part: Any, saved: list[Any]) -> None:
         """Adds the states of the random generators in a model."""
         generator_by_place = {place: source for places, source in generators_of(part) for place in places}
-        wrong = self.faults if self.resumes else self.notes
+        messages = self.faults if self.resumes else self.notes
         left = dict(generator_by_place)
-        for each in saved:
-            places = each["places"]
+        for generator in saved:
+            places = generator["places"]
             for place in places:
                 left.pop(place, None)
             missing_names = [place for place in places if place not in generator_by_place]
-            wrong += [f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_names]
+            messages += [
+                f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_names
+            ]
             if len({id(generator_by_place[place]) for place in places if place in generator_by_place}) > 1:
-                wrong.append(f"{label}: {_first_names(places)} share a random generator in the checkpoint and not here")
+                messages.append(
+                    f"{label}: {_first_names(places)} share a random generator in the checkpoint and not here"
+                )
             elif not missing_names:
-                self._steps += generator_by_place[places[0]].loading(each["state"])
-        wrong += [f"{label}: the checkpoint lacks the random generator {place}" for place in left]
-        shared = [places for places, _ in generators_of(part) if len(places) > 1]
-        for places in shared:
-            overlapping = [each for each in saved if set(each["places"]) & set(places)]
+                self._steps += generator_by_place[places[0]].loading(generator["state"])
+        messages += [f"{label}: the checkpoint lacks the random generator {place}" for place in left]
+        shared_places = [places for places, _ in generators_of(part) if len(places) > 1]
+        for places in shared_places:
+            overlapping = [generator for generator in saved if set(generator["places"]) & set(places)]
             if len(overlapping) > 1:
-                wrong.append(f"{label}: {_first_names(places)} share a random generator here and not in the checkpoint")
+                messages.append(
+                    f"{label}: {_first_names(places)} share a random generator here and not in the checkpoint"
+                )
 
     def _match_groups(self, label: str, part: Any, saved: Mapping[str, Any]) -> None:
         """Notes which options of an optimizer differ, and adds the states of its schedules."""
-        here = groups_of(part)
-        for i, (old, new) in enumerate(zip(saved["groups"], here, strict=False)):
-            for name in sorted(old.keys() & new.keys()):
-                if old[name] != new[name]:
-                    scheduled = name == "lr" and isinstance(new[name], dict)
-                    used = "the one here is used" if scheduled else "the one of the checkpoint is used"
-                    self.notes.append(_change_text(f"{label}: {name} of group {i}", old[name], new[name], used))
+        own_groups = groups_of(part)
+        for i, (saved_group, own_group) in enumerate(zip(saved["groups"], own_groups, strict=False)):
+            for name in sorted(saved_group.keys() & own_group.keys()):
+                if saved_group[name] != own_group[name]:
+                    scheduled = name == "lr" and isinstance(own_group[name], dict)
+                    used_text = "the one here is used" if scheduled else "the one of the checkpoint is used"
+                    self.notes.append(
+                        _change_text(f"{label}: {name} of group {i}", saved_group[name], own_group[name], used_text)
+                    )
         for i, rate in enumerate(stateful_rates(part)):
             state = saved["rates"].get(str(i))
             if rate is not None and state is not None:
@@ -213,17 +221,25 @@ class Restoring:
 
     def _compare_writers(self) -> None:
         """Notes what the backends and versions that wrote the checkpoint do differently."""
-        old, new = self._record.content["written"], versions_of_writer()
-        if old.get("default_float") != new["default_float"]:
-            self.notes.append(_change_text("the default float", old.get("default_float"), new["default_float"], ""))
-        if old.get("numpy") != np.__version__:
+        saved_versions, current_versions = self._record.content["written"], versions_of_writer()
+        if saved_versions.get("default_float") != current_versions["default_float"]:
             self.notes.append(
-                f"NumPy {old.get('numpy')} wrote it and {np.__version__} reads it, so random generators may continue "
+                _change_text(
+                    "the default float", saved_versions.get("default_float"), current_versions["default_float"], ""
+                )
+            )
+        if saved_versions.get("numpy") != np.__version__:
+            self.notes.append(
+                f"NumPy {saved_versions.get('numpy')} wrote it and {np.__version__} reads it, so random generators "
+                "may continue "
                 f"with other numbers"
             )
         if not self._streams_fit() and not self._only_host_drew():
             reason = self._record.content.get("streams", {}).get("reason")
-            wrote, reads = (f"{each.get('backend')} {each.get('version')}" for each in (old, new))
+            wrote, reads = (
+                f"{versions.get('backend')} {versions.get('version')}"
+                for versions in (saved_versions, current_versions)
+            )
             cause = reason or f"{wrote} wrote them and {reads} is active"
             self.notes.append(
                 f"the default random streams (numbers drawn without a generator) are not restored: {cause}; draw from "
@@ -236,9 +252,12 @@ class Restoring:
 
     def _streams_fit(self) -> bool:
         """Returns whether the default streams can be restored: only the backend and version that wrote them can."""
-        old, backend = self._record.content["written"], selection.active().backend
+        saved_versions, backend = self._record.content["written"], selection.active().backend
         has_state = "state" in self._record.content.get("streams", {})
-        return has_state and (old.get("backend"), old.get("version")) == (backend.name, backend.version)
+        return has_state and (saved_versions.get("backend"), saved_versions.get("version")) == (
+            backend.name,
+            backend.version,
+        )
 
 
 def _change_text(what: str, old: Any, new: Any, used: str) -> str:

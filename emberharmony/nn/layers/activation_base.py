@@ -46,9 +46,9 @@ def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[...
         try:
             bound_arguments = signature.bind(*args, **kwargs)
         except TypeError as error:
-            name, takes = type(self).__name__, ", ".join(options) or "no option"
+            name, accepted_options = type(self).__name__, ", ".join(options) or "no option"
             raise ArgumentTypeError(
-                f"{name}(): {error}; it takes {takes}, and a layer its input: nn.{name}()(x)"
+                f"{name}(): {error}; it takes {accepted_options}, and a layer its input: nn.{name}()(x)"
             ) from None
         bound_arguments.apply_defaults()
         for name, value in bound_arguments.arguments.items():

@@ -250,10 +250,10 @@ class Softsign(Activation, op=ops.softsign):
 def _with_default_axis(op: Callable[[Any, int], Tensor]) -> Callable[[Any, int | None], Any]:
     """Returns a function whose axis may be None: then it is 0 for inputs with 0, 1 or 3 axes, else 1."""
 
-    def over(x: TensorLike, dim: int | None) -> Tensor:
+    def over_axis(x: TensorLike, dim: int | None) -> Tensor:
         return op(x, (0 if ops.ndim(x) in (0, 1, 3) else 1) if dim is None else dim)
 
-    return over
+    return over_axis
 
 
 class Softmax(Activation, op=_with_default_axis(ops.softmax)):

@@ -124,22 +124,22 @@ class MultiheadAttention(Module):
             )
 
     def _initialize(self, bias: bool, add_bias_kv: bool, rng: "rngs.Generator", dtype: DTypeLike | None) -> None:
-        width, narrow = self.embed_dim, self.head_dim * self.num_kv_heads
-        packed = self.kdim == self.vdim == width == narrow
+        width, key_width = self.embed_dim, self.head_dim * self.num_kv_heads
+        packed = self.kdim == self.vdim == width == key_width
         self.in_proj_weight = _xavier(rng, (3 * width, width), dtype) if packed else None
         self.q_proj_weight = None if packed else _xavier(rng, (width, width), dtype)
-        self.k_proj_weight = None if packed else _xavier(rng, (narrow, self.kdim), dtype)
-        self.v_proj_weight = None if packed else _xavier(rng, (narrow, self.vdim), dtype)
-        self.in_proj_bias = Parameter(ops.zeros((width + 2 * narrow,), dtype)) if bias else None
+        self.k_proj_weight = None if packed else _xavier(rng, (key_width, self.kdim), dtype)
+        self.v_proj_weight = None if packed else _xavier(rng, (key_width, self.vdim), dtype)
+        self.in_proj_bias = Parameter(ops.zeros((width + 2 * key_width,), dtype)) if bias else None
         self.out_proj = Linear(width, width, bias, rng=rng, dtype=dtype)
         if self.out_proj.bias is not None:
             self.out_proj.bias.value = ops.zeros((width,), dtype)
         self.bias_k: Parameter | None = None
         self.bias_v: Parameter | None = None
         if add_bias_kv:
-            std = 1 / math.sqrt(narrow)
-            self.bias_k = Parameter(ops.random.normal((1, 1, narrow), 0.0, std, dtype, generator=rng))
-            self.bias_v = Parameter(ops.random.normal((1, 1, narrow), 0.0, std, dtype, generator=rng))
+            std = 1 / math.sqrt(key_width)
+            self.bias_k = Parameter(ops.random.normal((1, 1, key_width), 0.0, std, dtype, generator=rng))
+            self.bias_v = Parameter(ops.random.normal((1, 1, key_width), 0.0, std, dtype, generator=rng))
 
     def __call__(
         self,
@@ -158,11 +158,11 @@ class MultiheadAttention(Module):
         key = query if key is None else key if key is query else ops.convert_to_tensor(key)
         value = key if value is None else value if value is key or value is query else ops.convert_to_tensor(value)
         self._check_inputs(query, key, value)
-        single = len(query.shape) == 2
+        is_single = len(query.shape) == 2
         q, k, v = (self._heads(x) for x in self._project(query, key, value))
-        past = 0 if cache is None else cache.length
+        past_length = 0 if cache is None else cache.length
         if self.rope is not None:
-            q, k = self.rope(q, offset=past, axis=1), self.rope(k, offset=past, axis=1)
+            q, k = self.rope(q, offset=past_length, axis=1), self.rope(k, offset=past_length, axis=1)
         if cache is not None:
             k, v = cache.extend(k, v)
         keys = k.shape[1]
@@ -172,12 +172,12 @@ class MultiheadAttention(Module):
         if text is not None:
             text = _with_true(text, k.shape[1] - keys)
             mask = text if mask is None else ops.logical_and(mask, text)
-        if is_causal and (past or k.shape[1] != keys):
+        if is_causal and (past_length or k.shape[1] != keys):
             is_causal = False
             if q.shape[1] > 1:
-                earlier = _with_true(ops.tri(q.shape[1], keys, past, "bool"), k.shape[1] - keys)
-                earlier = ops.to_device(earlier, ops.get_device(q))
-                mask = earlier if mask is None else ops.logical_and(mask, earlier)
+                is_earlier = _with_true(ops.tri(q.shape[1], keys, past_length, "bool"), k.shape[1] - keys)
+                is_earlier = ops.to_device(is_earlier, ops.get_device(q))
+                mask = is_earlier if mask is None else ops.logical_and(mask, is_earlier)
         weights: Tensor | None = None
         rate = self.dropout if self.training else 0.0
         if need_weights:
@@ -186,13 +186,13 @@ class MultiheadAttention(Module):
             outputs = ops.dot_product_attention(
                 q, k, v, bias, mask, is_causal=is_causal, dropout_rate=rate, seed=self.rng
             )
-        if not self.batch_first and not single:
+        if not self.batch_first and not is_single:
             outputs = ops.swapaxes(outputs, 0, 1)
         outputs = self.out_proj(ops.reshape(outputs, (*outputs.shape[:2], self.embed_dim)))
         if not need_weights or weights is None:
-            return ops.squeeze(outputs, 0) if single else outputs, None
+            return ops.squeeze(outputs, 0) if is_single else outputs, None
         weights = ops.mean(weights, 1) if average_attn_weights else weights
-        return (ops.squeeze(outputs, 0), ops.squeeze(weights, 0)) if single else (outputs, weights)
+        return (ops.squeeze(outputs, 0), ops.squeeze(weights, 0)) if is_single else (outputs, weights)
 
     def _check_inputs(self, query: Tensor, key: Tensor, value: Tensor) -> None:
         """Checks the shapes of query, key and value.
@@ -203,9 +203,9 @@ class MultiheadAttention(Module):
         shapes = [tuple(x.shape) for x in (query, key, value)]
         q, k, v = shapes
         batch = 0 if self.batch_first else 1
-        fits = [s[-1:] for s in shapes] == [(self.embed_dim,), (self.kdim,), (self.vdim,)]
-        fits = fits and len(q) in (2, 3) and len(q) == len(k) and k[:-1] == v[:-1]
-        if not fits or (len(q) == 3 and q[batch] != k[batch]):
+        is_fitting = [s[-1:] for s in shapes] == [(self.embed_dim,), (self.kdim,), (self.vdim,)]
+        is_fitting = is_fitting and len(q) in (2, 3) and len(q) == len(k) and k[:-1] == v[:-1]
+        if not is_fitting or (len(q) == 3 and q[batch] != k[batch]):
             axes = "(batch, {0}, {1})" if self.batch_first else "({0}, batch, {1})"
             raise fault(
                 ShapeError(
@@ -217,8 +217,8 @@ class MultiheadAttention(Module):
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> "list[Tensor] | tuple[Tensor, ...]":
         """Returns queries, keys and values as the heads take them, side by side."""
-        width, narrow = self.embed_dim, self.head_dim * self.num_kv_heads
-        ends = [width, width + narrow]
+        width, key_width = self.embed_dim, self.head_dim * self.num_kv_heads
+        ends = [width, width + key_width]
         if self.in_proj_weight is not None and key is query and value is query:
             products = ops.linear(query, self.in_proj_weight, self.in_proj_bias, True)
             return ops.split(products, ends, -1)
@@ -302,8 +302,8 @@ class MultiheadAttention(Module):
         if bias is not None:
             logits = ops.add(logits, bias)
         if is_causal:
-            earlier = ops.to_device(ops.tri(logits.shape[-2], logits.shape[-1], dtype="bool"), ops.get_device(q))
-            mask = earlier if mask is None else ops.logical_and(mask, earlier)
+            is_earlier = ops.to_device(ops.tri(logits.shape[-2], logits.shape[-1], dtype="bool"), ops.get_device(q))
+            mask = is_earlier if mask is None else ops.logical_and(mask, is_earlier)
         if mask is not None:
             logits = ops.where(mask, logits, ops.finfo(ops.dtype(logits)).min * 0.5)
         weights = ops.softmax(logits, -1)

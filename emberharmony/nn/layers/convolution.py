@@ -110,8 +110,8 @@ class Convolution(spatial.Spatial):
         shape, last = tuple(x.shape), self.data_format != "channels_first"
         hint = ""
         if len(shape) == self._ndim and shape[1 if last else -1] == self.in_channels:
-            moved = "1, -1" if last else "-1, 1"
-            hint = f"; the channels are on another axis: ops.moveaxis(x, {moved})"
+            axis_order = "1, -1" if last else "-1, 1"
+            hint = f"; the channels are on another axis: ops.moveaxis(x, {axis_order})"
         elif len(shape) == self._ndim:
             hint = f"; the input has {shape[self._channel_axis]}: make the layer with as many in_channels"
         elif len(shape) == self._ndim - 1 and self.in_channels == 1:
@@ -175,16 +175,16 @@ class _Conv(Convolution):
         self._around: list[tuple[int, int]] | None = None
         if self.padding_mode != "zeros" and padding != "valid":
             pairs = self._pairs()
-            behind = self.data_format == "channels_last"
-            self._around = [(0, 0), *[(0, 0)] * (not behind), *pairs, *[(0, 0)] * behind]
+            channels_last = self.data_format == "channels_last"
+            self._around = [(0, 0), *[(0, 0)] * (not channels_last), *pairs, *[(0, 0)] * channels_last]
             self._zeros = "valid"
 
     def _pairs(self) -> list[tuple[int, int]]:
         """Returns the elements to add before and after each spatial axis."""
         if isinstance(self.padding, str):
             missing = [spread * (k - 1) for spread, k in zip(self.dilation, self.kernel_size, strict=True)]
-            return [(each // 2, each - each // 2) for each in missing]
-        return [each if isinstance(each, tuple) else (each, each) for each in self.padding]
+            return [(pads // 2, pads - pads // 2) for pads in missing]
+        return [pads if isinstance(pads, tuple) else (pads, pads) for pads in self.padding]
 
     def __call__(self, x: TensorLike) -> Tensor:
         if not self._is_batch(x):
@@ -453,8 +453,7 @@ def _padding(value: Any, axes: int) -> Any:
             )
         )
     return tuple(
-        lengths("padding", each, 2, 0) if isinstance(each, (tuple, list)) else length("padding", each, 0)
-        for each in value
+        lengths("padding", pad, 2, 0) if isinstance(pad, (tuple, list)) else length("padding", pad, 0) for pad in value
     )
 
 

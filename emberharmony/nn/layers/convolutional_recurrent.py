@@ -88,17 +88,17 @@ class ConvLSTM2d(Module):
                     f"got shape {tuple(x.shape)}"
                 )
             )
-        single = len(x.shape) == 4
-        x = ops.expand_dims(x, 1) if single else ops.swapaxes(x, 0, 1) if self.batch_first else x
+        is_single = len(x.shape) == 4
+        x = ops.expand_dims(x, 1) if is_single else ops.swapaxes(x, 0, 1) if self.batch_first else x
         products = self.conv_ih(ops.reshape(x, (-1, *x.shape[2:])))
         rows = ops.unstack(ops.reshape(products, (*x.shape[:2], *products.shape[1:])))
-        h, c = self._states(rows[0], single, hx)
+        h, c = self._states(rows[0], is_single, hx)
         outputs = []
         for row in rows:
             h, c = lstm_step(ops.add(row, self.conv_hh(h)), c, self._channel_axis)
             outputs.append(h)
-        y = ops.stack(outputs, 1 if self.batch_first and not single else 0)
-        return (ops.squeeze(y, 1), (ops.squeeze(h, 0), ops.squeeze(c, 0))) if single else (y, (h, c))
+        y = ops.stack(outputs, 1 if self.batch_first and not is_single else 0)
+        return (ops.squeeze(y, 1), (ops.squeeze(h, 0), ops.squeeze(c, 0))) if is_single else (y, (h, c))
 
     def _states(self, gates: Tensor, single: bool, hx: "tuple[TensorLike, TensorLike] | None") -> tuple[Tensor, Tensor]:
         """Returns the two first states, each with a batch.

@@ -52,16 +52,17 @@ class _Table(Module):
             return rows
         indices = spatial.tensor(given)
         constant = ops.stop_gradient(rows)
-        counted = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
+        nonnegative_indices = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
         if self.scale_grad_by_freq:
-            flat = ops.reshape(counted, (-1,))
+            flat = ops.reshape(nonnegative_indices, (-1,))
             times = ops.segment_sum(ops.ones_like(flat, dtype=rows.dtype), flat, self.num_embeddings)
             # The difference is 0, but its gradient is divided by how often the index occurs.
             rows = ops.add(
-                constant, ops.divide(ops.subtract(rows, constant), ops.expand_dims(ops.take(times, counted), -1))
+                constant,
+                ops.divide(ops.subtract(rows, constant), ops.expand_dims(ops.take(times, nonnegative_indices), -1)),
             )
         if self.padding_idx is not None:
-            rows = ops.where(ops.expand_dims(ops.equal(counted, self.padding_idx), -1), constant, rows)
+            rows = ops.where(ops.expand_dims(ops.equal(nonnegative_indices, self.padding_idx), -1), constant, rows)
         return rows
 
 
@@ -228,8 +229,8 @@ class EmbeddingBag(_Table):
         counts = ops.ones(shape, rows.dtype)
         if self.padding_idx is not None:
             counts = ops.cast(ops.not_equal(indices, self.padding_idx), rows.dtype)
-            inside = ops.expand_dims(ops.greater(counts, 0), -1)
-            rows = ops.where(inside, rows, float("-inf") if self.mode == "max" else 0.0)
+            has_entries = ops.expand_dims(ops.greater(counts, 0), -1)
+            rows = ops.where(has_entries, rows, float("-inf") if self.mode == "max" else 0.0)
         if self.mode == "sum":
             return summed(rows)
         lengths = ops.expand_dims(summed(counts), -1)

@@ -150,7 +150,7 @@ def add_lora(
     """
     parts = ((name, linear_of(part)) for name, part in module.named_modules() if name)
     linears = {name: linear for name, linear in parts if linear is not None}
-    chosen_names = [name for name in linears if not patterns or any(fnmatchcase(name, each) for each in patterns)]
+    chosen_names = [name for name in linears if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
     if not chosen_names:
         raise ArgumentError(
             f"add_lora(): {type(module).__name__} has no linear layer {' or '.join(map(repr, patterns)) or 'at all'}; "

@@ -64,7 +64,9 @@ class RoPE(Module):
     ) -> None:
         self.dims, self.traditional = _require_even("dims", dims), bool(traditional)
         self.base, self.scale = number("base", base), number("scale", scale)
-        self.frequencies = None if frequencies is None else [number("frequencies", each) for each in frequencies]
+        self.frequencies = (
+            None if frequencies is None else [number("frequencies", frequency) for frequency in frequencies]
+        )
         if self.frequencies is not None and len(self.frequencies) != self.dims // 2:
             raise fault(ArgumentError(f"expected {self.dims // 2} frequencies, dims / 2, got {len(self.frequencies)}"))
 
@@ -94,9 +96,9 @@ class ALiBi(Module):
         Args:
             num_heads: the number of heads.
         """
-        whole = 2 ** math.floor(math.log2(length("num_heads", num_heads)))
-        factors = [2.0 ** (-8.0 * (i + 1) / whole) for i in range(whole)]
-        return factors + [2.0 ** (-4.0 * (2 * i + 1) / whole) for i in range(num_heads - whole)]
+        power_of_two = 2 ** math.floor(math.log2(length("num_heads", num_heads)))
+        factors = [2.0 ** (-8.0 * (i + 1) / power_of_two) for i in range(power_of_two)]
+        return factors + [2.0 ** (-4.0 * (2 * i + 1) / power_of_two) for i in range(num_heads - power_of_two)]
 
     def bias(self, num_heads: int, queries: int, keys: int, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
         """Returns what is added to the logits, (1, heads, queries, keys).
@@ -120,9 +122,9 @@ class ALiBi(Module):
             raise fault(
                 ShapeError(f"expected logits of shape (batch, heads, queries, keys), got {tuple(scores.shape)}")
             )
-        added = self.bias(*scores.shape[1:], offset, ops.dtype(scores))
-        added = ops.to_device(added, ops.get_device(scores))
-        return ops.add(scores, added if mask is None else ops.add(added, mask))
+        biased_scores = self.bias(*scores.shape[1:], offset, ops.dtype(scores))
+        biased_scores = ops.to_device(biased_scores, ops.get_device(scores))
+        return ops.add(scores, biased_scores if mask is None else ops.add(biased_scores, mask))
 
 
 class SinusoidalPositionalEncoding(Module):
@@ -225,9 +227,9 @@ class LearnedPositional(Module):
         x = ops.convert_to_tensor(x)
         if len(x.shape) < 2 or x.shape[-1] != self.dims:
             raise fault(ShapeError(f"expected x of shape (..., time, {self.dims}), got {tuple(x.shape)}"))
-        steps, each = x.shape[self.time_axis], isinstance(offset, Sequence)
+        steps, frequency = x.shape[self.time_axis], isinstance(offset, Sequence)
         first = offset if isinstance(offset, Sequence) else (offset,)
-        if (not each and first[0] < 0) or max(first) + steps > self.num_positions:
+        if (not frequency and first[0] < 0) or max(first) + steps > self.num_positions:
             raise fault(
                 ShapeError(
                     f"expected positions below num_positions, {self.num_positions}, got {steps} from {max(first)} on"
@@ -235,7 +237,7 @@ class LearnedPositional(Module):
             )
         shape = [1] * len(x.shape)
         shape[self.time_axis], shape[-1] = steps, self.dims
-        if not each:
+        if not frequency:
             return ops.add(x, ops.reshape(self.weight[first[0] : first[0] + steps], tuple(shape)))
         if len(first) != x.shape[0] or self.time_axis % len(x.shape) == 0:
             raise fault(ShapeError(f"expected one offset for each of the {x.shape[0]} samples, got {len(first)}"))

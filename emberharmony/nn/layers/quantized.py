@@ -327,10 +327,10 @@ def quantization_error(
         wide_matrix = ops.cast(matrix, "float32")
         difference = ops.subtract(ops.cast(values, "float32"), wide_matrix)
         top = ops.max(ops.abs(wide_matrix))
-        squares = [ops.mean(ops.square(ops.divide(each, top))) for each in (difference, wide_matrix)]
+        squares = [ops.mean(ops.square(ops.divide(values, top))) for values in (difference, wide_matrix)]
         numbers = ops.stack([ops.max(ops.abs(difference)), *squares])
-        largest, wrong, whole = ops.to_numpy(numbers).tolist()
-        errors[name] = QuantizationError(largest, math.sqrt(wrong / whole) if largest else 0.0)
+        largest, wrong_value, is_whole = ops.to_numpy(numbers).tolist()
+        errors[name] = QuantizationError(largest, math.sqrt(wrong_value / is_whole) if largest else 0.0)
     return errors
 
 
@@ -361,20 +361,21 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
         if isinstance(layer, LoRALinear)
         for part in (layer.lora_a, layer.lora_b)
     }
-    named = {
+    layers_by_name = {
         name: part
         for name, part in model.named_modules()
         if (type(part) in (Linear, Embedding) or hasattr(type(part), "to_linear")) and id(part) not in corrections
     }
-    if "" in named:
+    if "" in layers_by_name:
         kind, function = type(model).__name__, f"Quantized{type(model).__name__}.from_{type(model).__name__.lower()}"
         raise ArgumentError(f"expected a model, got a {kind}, which cannot be replaced in itself; call nn.{function}")
-    chosen = [(name, part) for name, part in named.items() if where is None or where(name, part)]
-    if not chosen:
+    chosen_layers = [(name, part) for name, part in layers_by_name.items() if where is None or where(name, part)]
+    if not chosen_layers:
         raise ArgumentError(
-            f"{type(model).__name__} has no linear layer or embedding to quantise; it has {', '.join(named) or 'none'}"
+            f"{type(model).__name__} has no linear layer or embedding to quantise; it has "
+            f"{', '.join(layers_by_name) or 'none'}"
         )
-    yield from chosen
+    yield from chosen_layers
 
 
 def _replace_layers(model: Module, made: dict[int, Module], function: str) -> dict[str, Module]:

@@ -78,13 +78,13 @@ class _Recurrent(Module):
                     f"{tuple(shape)}"
                 )
             )
-        single = len(shape) == 2
-        time_major = single or not self.batch_first
-        if given is None and not single and len(self._names) == 1:
+        is_single = len(shape) == 2
+        time_major = is_single or not self.batch_first
+        if given is None and not is_single and len(self._names) == 1:
             x, *last = self._direction(x, (None, None), self._names[0], time_major, False)
             return x, last
-        x = ops.expand_dims(x, 1) if single else x
-        before = self._initial(x.shape[1] if time_major else x.shape[0], single, given)
+        x = ops.expand_dims(x, 1) if is_single else x
+        before = self._initial(x.shape[1] if time_major else x.shape[0], is_single, given)
         after: list[States] = []
         for layer in range(self.num_layers):
             if layer and self.rng is not None and self.training:
@@ -97,7 +97,7 @@ class _Recurrent(Module):
                 after.append(last)
             x = ops.concatenate(outputs, -1) if self.bidirectional else outputs[0]
         states = after[0] if len(after) == 1 else [ops.concatenate(parts) for parts in zip(*after, strict=True)]
-        return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if single else (x, states)
+        return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if is_single else (x, states)
 
     def _initial(self, batch: int, single: bool, given: "tuple[TensorLike, ...] | None") -> list[Any]:
         """Returns the states with which each layer and direction begins; None stands for zeros.

@@ -223,11 +223,11 @@ def rnn_step(by_input: Tensor, by_state: Tensor, nonlinearity: str) -> Tensor:
 
 def gru_step(by_input: Tensor, by_state: Tensor, h: Tensor) -> Tensor:
     """Returns the next state of a gated recurrent unit from the two products and the state before."""
-    reset, update, new = ops.split(by_input, 3, -1)
+    reset, update, candidate = ops.split(by_input, 3, -1)
     reset_h, update_h, new_h = ops.split(by_state, 3, -1)
     update_gate = ops.sigmoid(ops.add(update, update_h))
-    new = ops.tanh(ops.add(new, ops.multiply(ops.sigmoid(ops.add(reset, reset_h)), new_h)))
-    return ops.add(new, ops.multiply(update_gate, ops.subtract(h, new)))
+    candidate = ops.tanh(ops.add(candidate, ops.multiply(ops.sigmoid(ops.add(reset, reset_h)), new_h)))
+    return ops.add(candidate, ops.multiply(update_gate, ops.subtract(h, candidate)))
 
 
 def lstm_step(gates: Tensor, c: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]:
@@ -236,6 +236,6 @@ def lstm_step(gates: Tensor, c: Tensor, axis: int = -1) -> tuple[Tensor, Tensor]
     Args:
         gates: the four gates, one after the other on the axis.
     """
-    enter, forget, new, leave = ops.split(gates, 4, axis)
-    c = ops.add(ops.multiply(ops.sigmoid(forget), c), ops.multiply(ops.sigmoid(enter), ops.tanh(new)))
-    return ops.multiply(ops.sigmoid(leave), ops.tanh(c)), c
+    input_gate, forget_gate, candidate, output_gate = ops.split(gates, 4, axis)
+    c = ops.add(ops.multiply(ops.sigmoid(forget_gate), c), ops.multiply(ops.sigmoid(input_gate), ops.tanh(candidate)))
+    return ops.multiply(ops.sigmoid(output_gate), ops.tanh(c)), c

@@ -38,10 +38,10 @@ class Flatten(Module):
         )
         if first > last:
             raise fault(ArgumentError(f"start_dim={self.start_dim} is after end_dim={self.end_dim} in shape {shape}"))
-        joined = 1
-        for each in shape[first : last + 1]:
-            joined *= each
-        return ops.reshape(x, (*shape[:first], joined, *shape[last + 1 :]))
+        joined_length = 1
+        for axis_length in shape[first : last + 1]:
+            joined_length *= axis_length
+        return ops.reshape(x, (*shape[:first], joined_length, *shape[last + 1 :]))
 
 
 class Unflatten(Module):
@@ -93,8 +93,8 @@ class Reshape(Module):
         if not shape:
             raise fault(ShapeError("expected a batch, got a tensor without axes"))
         count = 1
-        for each in shape[1:]:
-            count *= each
+        for axis_length in shape[1:]:
+            count *= axis_length
         return ops.reshape(x, (shape[0], *_complete_lengths(count, self.shape, shape)))
 
 
@@ -112,7 +112,7 @@ class Permute(Module):
     def __init__(self, axes: Sequence[int]) -> None:
         if not isinstance(axes, (tuple, list)):
             raise ArgumentTypeError(f"axes must be a sequence of integers, got {brief(axes)}")
-        self.axes = tuple(_axis("axes", each) for each in axes)
+        self.axes = tuple(_axis("axes", axis) for axis in axes)
 
     def __call__(self, x: TensorLike) -> Tensor:
         return ops.transpose(x, self.axes)
@@ -182,15 +182,15 @@ class PixelUnshuffle(Module):
         *batch, channels, height, width = _image(x, self.data_format)
         if height % r or width % r:
             raise fault(ShapeError(f"expected a height and width that {r} divides, got shape {tuple(x.shape)}"))
-        n, high, wide = len(batch), height // r, width // r
+        n, blocks_per_column, blocks_per_row = len(batch), height // r, width // r
         first = list(range(n))
         if self.data_format == "channels_last":
-            x = ops.reshape(x, (*batch, high, r, wide, r, channels))
+            x = ops.reshape(x, (*batch, blocks_per_column, r, blocks_per_row, r, channels))
             x = ops.transpose(x, (*first, n, n + 2, n + 4, n + 1, n + 3))
-            return ops.reshape(x, (*batch, high, wide, channels * r * r))
-        x = ops.reshape(x, (*batch, channels, high, r, wide, r))
+            return ops.reshape(x, (*batch, blocks_per_column, blocks_per_row, channels * r * r))
+        x = ops.reshape(x, (*batch, channels, blocks_per_column, r, blocks_per_row, r))
         x = ops.transpose(x, (*first, n, n + 2, n + 4, n + 1, n + 3))
-        return ops.reshape(x, (*batch, channels * r * r, high, wide))
+        return ops.reshape(x, (*batch, channels * r * r, blocks_per_column, blocks_per_row))
 
 
 class ChannelShuffle(Module):
@@ -315,7 +315,7 @@ def _shape(name: str, value: Any) -> tuple[int, ...]:
     """Returns an option that is a sequence of lengths, one of which may be -1."""
     if not isinstance(value, (tuple, list)):
         value = (value,)
-    sizes = tuple(length(name, each, least=-1) for each in value)
+    sizes = tuple(length(name, axis_size, least=-1) for axis_size in value)
     if sizes.count(-1) > 1:
         raise fault(ArgumentError(f"{name} may contain -1 once, got {sizes}"))
     return sizes

@@ -219,7 +219,7 @@ class TransformerDecoderLayer(_Layer):
         *,
         cache: KVCache | None = None,
     ) -> Tensor:
-        seen = ops.convert_to_tensor(memory)
+        memory_tensor = ops.convert_to_tensor(memory)
 
         def attend_to_itself(x: Tensor) -> Tensor:
             output, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal, cache=cache)
@@ -227,7 +227,7 @@ class TransformerDecoderLayer(_Layer):
 
         def attend_to_memory(x: Tensor) -> Tensor:
             output, _ = self.multihead_attn(
-                x, seen, seen, memory_key_padding_mask, False, memory_mask, True, memory_is_causal
+                x, memory_tensor, memory_tensor, memory_key_padding_mask, False, memory_mask, True, memory_is_causal
             )
             return self.dropout2(output)
 
@@ -475,5 +475,7 @@ def _copy_of(layer: Module) -> Module:
     With copies of the generators all layers would drop the same elements.
     """
     parts = [part for _, part in layer.named_modules()]
-    shared = [held for part in parts for held in vars(part).values() if isinstance(held, ops.random.Generator)]
-    return copy.deepcopy(layer, {id(generator): generator for generator in shared})
+    shared_generators = [
+        value for part in parts for value in vars(part).values() if isinstance(value, ops.random.Generator)
+    ]
+    return copy.deepcopy(layer, {id(generator): generator for generator in shared_generators})

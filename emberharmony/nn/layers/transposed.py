@@ -113,13 +113,20 @@ class _ConvTranspose(Convolution):
         options = zip(
             x.shape[first : first + self.axes], self.kernel_size, self.stride, self.padding, self.dilation, strict=True
         )
-        least = [(n - 1) * step - 2 * cut + spread * (k - 1) + 1 for n, k, step, cut, spread in options]
-        extra = tuple(want - short for want, short in zip(wanted, least, strict=False))
+        least_lengths = [
+            (n - 1) * step - 2 * axis_padding + spread * (k - 1) + 1 for n, k, step, axis_padding, spread in options
+        ]
+        extra = tuple(want - least_length for want, least_length in zip(wanted, least_lengths, strict=False))
         limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]
         if len(wanted) != self.axes or not all(0 <= e < limit for e, limit in zip(extra, limits, strict=True)):
-            greatest = [short + limit - 1 for short, limit in zip(least, limits, strict=True)]
+            greatest_lengths = [
+                least_length + limit - 1 for least_length, limit in zip(least_lengths, limits, strict=True)
+            ]
             raise fault(
-                ShapeError(f"output_size must be from {tuple(least)} to {tuple(greatest)}, got {tuple(output_size)}")
+                ShapeError(
+                    f"output_size must be from {tuple(least_lengths)} to {tuple(greatest_lengths)}, got "
+                    f"{tuple(output_size)}"
+                )
             )
         return extra
 

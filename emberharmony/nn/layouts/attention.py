@@ -10,8 +10,8 @@ _ROLES = ("query", "key", "value")
 
 def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
     """Yields the name of each projection, "weight" or "bias", and the part of the layer that it is."""
-    width, narrow = layer.embed_dim, layer.head_dim * layer.num_kv_heads
-    stops = (width, width + narrow, width + 2 * narrow)
+    width, key_width = layer.embed_dim, layer.head_dim * layer.num_kv_heads
+    stops = (width, width + key_width, width + 2 * key_width)
     for role, start, stop in zip(_ROLES, (0, *stops), stops, strict=False):
         is_separate = getattr(layer, f"{role[0]}_proj_weight") is not None
         yield role, "weight", Part(f"{role[0]}_proj_weight") if is_separate else Part("in_proj_weight", start, stop)

@@ -32,15 +32,15 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
         plan: the tensors in the layout.
         values: those of the model by name; a tensor that is made of one that is not given is left out.
     """
-    converted: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
+    converted_tensors: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
     tensors = {}
-    for name, placed in plan.placed.items():
-        parts, steps = placed.weight.parts, placed.steps()
-        if all(source in values for source in placed.weight.sources()):
+    for name, placed_weight in plan.placed.items():
+        parts, steps = placed_weight.weight.parts, placed_weight.steps()
+        if all(source in values for source in placed_weight.weight.sources()):
             key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in parts])
-            if key not in converted:
-                converted[key] = _rearrange(_join([_rows_of_part(values, part) for part in parts]), steps)
-            tensors[name] = converted[key]
+            if key not in converted_tensors:
+                converted_tensors[key] = _rearrange(_join([_rows_of_part(values, part) for part in parts]), steps)
+            tensors[name] = converted_tensors[key]
     return tensors
 
 
@@ -54,23 +54,23 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
     blocks: dict[str, dict[int, Any]] = {}
     wanted: dict[str, set[int]] = {}
     faults: dict[str, Any] = {}
-    converted: dict[Any, Any] = {}
-    for name, placed in plan.placed.items():
-        _note_blocks(wanted, placed.weight.parts)
+    converted_tensors: dict[Any, Any] = {}
+    for name, placed_weight in plan.placed.items():
+        _note_blocks(wanted, placed_weight.weight.parts)
         if name not in values:
             continue
         tensor = values[name]
-        if tuple(tensor.shape) != placed.shape:
+        if tuple(tensor.shape) != placed_weight.shape:
             faults[name] = tensor
             continue
-        steps = placed.steps(backward=True)
+        steps = placed_weight.steps(backward=True)
         key = id(tensor), steps
-        if key not in converted:
-            converted[key] = _rearrange(tensor, steps)
+        if key not in converted_tensors:
+            converted_tensors[key] = _rearrange(tensor, steps)
         start = 0
-        for part, rows in zip(placed.weight.parts, placed.rows, strict=True):
-            whole = len(placed.weight.parts) == 1
-            block = converted[key] if whole else converted[key][start : start + rows]
+        for part, rows in zip(placed_weight.weight.parts, placed_weight.rows, strict=True):
+            is_single_part = len(placed_weight.weight.parts) == 1
+            block = converted_tensors[key] if is_single_part else converted_tensors[key][start : start + rows]
             blocks.setdefault(part.source, {})[part.start or 0] = block
             if part.plus:
                 blocks.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)
@@ -104,12 +104,12 @@ def _note_blocks(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
 
 def _rows_of_part(values: Mapping[str, Any], part: Part) -> Any:
     """Returns the rows of a parameter, with those added to it."""
-    whole = values[part.source]
-    rows = whole if part.start is None else whole[part.start : part.stop]
+    source_tensor = values[part.source]
+    rows = source_tensor if part.start is None else source_tensor[part.start : part.stop]
     if part.plus is None:
         return rows
-    more = values[part.plus]
-    return ops.add(rows, more if part.start is None else more[part.start : part.stop])
+    added_tensor = values[part.plus]
+    return ops.add(rows, added_tensor if part.start is None else added_tensor[part.start : part.stop])
 
 
 def _join(parts: list[Any]) -> Any:

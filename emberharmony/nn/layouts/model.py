@@ -35,9 +35,11 @@ def read(
     faults: list[str] = []
     if strict:
         read_cells = {named[name] for name in reading.values}
-        placed = {name: planned.placed[name].weight.sources() for name in reading.missing}
+        sources_by_name = {name: planned.placed[name].weight.sources() for name in reading.missing}
         missing = [
-            name for name, sources in placed.items() if not read_cells.issuperset(named[each] for each in sources)
+            name
+            for name, sources in sources_by_name.items()
+            if not read_cells.issuperset(named[source] for source in sources)
         ]
         faults += converting.hints(missing, reading.unexpected, planned)
     others = other_shapes(module, shapes, layout) if reading.faults else {}
@@ -60,20 +62,20 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
     """
     value_shapes = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
     others = other_shapes(module, shapes, layout)
-    for other, theirs in others.items():
-        if theirs == value_shapes:
+    for other, shapes_of_other in others.items():
+        if shapes_of_other == value_shapes:
             return f"\nall names and shapes are those of the layout {other!r}: pass {argument}={other!r}"
     if layout != "torch":
         return ""  # the faults have it
-    wrong = {
-        name: fit
+    misfits = {
+        name: layout_hint
         for name in shapes
         if value_shapes.get(name, shapes[name]) != shapes[name]
-        if (fit := _layout_hint(others, name, value_shapes[name]))
+        if (layout_hint := _layout_hint(others, name, value_shapes[name]))
     }
-    return "".join(f"\n  {name}{fit}" for name, fit in wrong.items())
+    return "".join(f"\n  {name}{layout_hint}" for name, layout_hint in misfits.items())
 
 
 def _layout_hint(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:
-    fit = [other for other, theirs in others.items() if theirs.get(name) == shape]
-    return f": it fits the layout {' and '.join(map(repr, fit))}" if fit else ""
+    fitting_layouts = [other for other, other_shapes in others.items() if other_shapes.get(name) == shape]
+    return f": it fits the layout {' and '.join(map(repr, fitting_layouts))}" if fitting_layouts else ""

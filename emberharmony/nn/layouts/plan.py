@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 
     def shapes(self) -> dict[str, Shape]:
         """Returns the shape of each tensor by its name in the layout."""
-        return {name: placed.shape for name, placed in self.placed.items()}
+        return {name: placed_weight.shape for name, placed_weight in self.placed.items()}
 
 
 def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
@@ -67,9 +67,12 @@ def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
     model_plan = Plan({}, [])
     for weight, layer in _weights(model, layout, shapes, model_plan.left_out, frozenset(), "", ""):
         if weight.name in model_plan.placed:
-            both = " and ".join(repr(each.sources()[0]) for each in (model_plan.placed[weight.name].weight, weight))
+            both_sources = " and ".join(
+                repr(weight.sources()[0]) for weight in (model_plan.placed[weight.name].weight, weight)
+            )
             raise ArgumentError(
-                f"the layout {layout!r} has one name, {weight.name!r}, for {both} of {type(model).__name__}: give one "
+                f"the layout {layout!r} has one name, {weight.name!r}, for {both_sources} of {type(model).__name__}: "
+                "give one "
                 f"of them another name"
             )
         model_plan.placed[weight.name] = _place_weight(weight, layer, shapes)
@@ -117,12 +120,12 @@ def _weights(
             own_sources |= sources
             yield weight.within_model(theirs, ours, layer), title
     for name, _ in walk.own_cells(layer):
-        full = ours + name
-        if full in shapes and full not in taken | own_sources:
+        full_name = ours + name
+        if full_name in shapes and full_name not in taken | own_sources:
             if name in row.left_out:
-                left_out.append(full)
+                left_out.append(full_name)
             else:
-                yield Weight(theirs + name, (Part(full),)), title
+                yield Weight(theirs + name, (Part(full_name),)), title
     for name, inner in walk.inner(layer):
         place = f"{theirs}{row.child(name)}."
         yield from _weights(inner, layout, shapes, left_out, taken | own_sources, f"{ours}{name}.", place)
@@ -134,12 +137,12 @@ def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Pl
         full_shape = shapes[part.source]
         rows.append(full_shape[0] if part.start is None and full_shape else (part.stop or 1) - (part.start or 0))
     first = shapes[weight.parts[0].source]
-    joined = (sum(rows), *first[1:]) if first else ()
+    joined_shape = (sum(rows), *first[1:]) if first else ()
     try:
-        steps = _steps(weight, joined, False)
+        steps = _steps(weight, joined_shape, False)
     except ShapeError as error:
         raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.sources())}: {error}") from error
-    return Placed(weight, layer, tuple(rows), joined if steps is None else steps.joined, joined)
+    return Placed(weight, layer, tuple(rows), joined_shape if steps is None else steps.joined, joined_shape)
 
 
 def _steps(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:

@@ -78,11 +78,11 @@ def gru_of_mlx(layer: Any) -> Row:
     gates, rows = 2 * layer.hidden_size, 3 * layer.hidden_size
 
     def weights(place: str, end: str) -> tuple[Weight, ...]:
-        both = Part(f"bias_ih{end}", 0, gates, f"bias_hh{end}")
+        joined_bias = Part(f"bias_ih{end}", 0, gates, f"bias_hh{end}")
         return (
             Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
             Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}b", (both, Part(f"bias_ih{end}", gates, rows))),
+            Weight(f"{place}b", (joined_bias, Part(f"bias_ih{end}", gates, rows))),
             Weight(f"{place}bhn", (Part(f"bias_hh{end}", gates, rows),)),
         )
 

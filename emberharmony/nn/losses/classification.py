@@ -76,16 +76,16 @@ def cross_entropy(
     """
     backend = selection.active().backend
     native = backend.tensor_type
-    typed = target.__class__ is native and (input.__class__ is native or isinstance(input, TensorProxy))
-    if typed and axis is None and len(input.shape) in (1, 2) and backend.kinds[target.dtype] != "float":
+    is_tensor_target = target.__class__ is native and (input.__class__ is native or isinstance(input, TensorProxy))
+    if is_tensor_target and axis is None and len(input.shape) in (1, 2) and backend.kinds[target.dtype] != "float":
         return ops.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)  # the op checks it
     name = "cross_entropy"
     if is_floating(target):
         return _soft(input, target, weight, label_smoothing, reduction, axis)
     x: Any = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
-    along = class_axis(name, x, axis)
-    ids = listed_ids(name, target, x.shape[along], ignore_index)
-    last = -1 if along == len(x.shape) - 1 else along
+    class_axis_number = class_axis(name, x, axis)
+    ids = listed_ids(name, target, x.shape[class_axis_number], ignore_index)
+    last = -1 if class_axis_number == len(x.shape) - 1 else class_axis_number
     return ops.cross_entropy(x, ids, weight, reduction, ignore_index, label_smoothing, last)
 
 
@@ -122,11 +122,13 @@ def nll(
     """
     require_reduction("nll", reduction)
     (x,), kind = operands("nll", input)
-    along = class_axis("nll", x, axis)
-    weights = None if weight is None else class_weight("nll", weight, x.shape[along], x)
-    place, is_kept = class_ids("nll", target, tuple(x.shape), along, ignore_index)
-    losses, counted = _weighted_losses(_negative_log_of_class(x, place, along), place, is_kept, weights)
-    return _reduce_weighted("nll", losses, counted, reduction, kind)
+    class_axis_number = class_axis("nll", x, axis)
+    weights = None if weight is None else class_weight("nll", weight, x.shape[class_axis_number], x)
+    place, is_kept = class_ids("nll", target, tuple(x.shape), class_axis_number, ignore_index)
+    losses, counted_weights = _weighted_losses(
+        _negative_log_of_class(x, place, class_axis_number), place, is_kept, weights
+    )
+    return _reduce_weighted("nll", losses, counted_weights, reduction, kind)
 
 
 def binary_cross_entropy(
@@ -158,14 +160,14 @@ def binary_cross_entropy(
     (p, t), kind = matching(name, input=input, target=target)
     require_probabilities(name, "input", p)
     require_probabilities(name, "target", t)
-    inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
-    safe = ops.where(inside, p, 0.5)
-    likelihood_inside = _likelihood(t, ops.log(safe), ops.log1p(ops.negative(safe)))
+    is_inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
+    safe_p = ops.where(is_inside, p, 0.5)
+    likelihood_inside = _likelihood(t, ops.log(safe_p), ops.log1p(ops.negative(safe_p)))
     # At the ends the value is constant, and the gradient is that of a line.
     constant_p = ops.stop_gradient(p)
     line = ops.multiply(ops.subtract(p, constant_p), ops.divide(ops.subtract(constant_p, t), _LEAST_PRODUCT))
     logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _one_minus(constant_p))]
-    loss = ops.where(inside, likelihood_inside, ops.add(_likelihood(t, *logs), line))
+    loss = ops.where(is_inside, likelihood_inside, ops.add(_likelihood(t, *logs), line))
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, p))
     return reduce_losses(name, loss, reduction, kind)
@@ -250,9 +252,9 @@ def focal(
     (x, t), kind = matching("focal", input=input, target=target)
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if gamma:
-        wrong = _mix(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
+        wrong_probability = _mix(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
         # At 0 the derivative of a power below 1 is infinite.
-        loss = ops.multiply(loss, ops.power(ops.clip(wrong, 1e-30, None), gamma))
+        loss = ops.multiply(loss, ops.power(ops.clip(wrong_probability, 1e-30, None), gamma))
     if alpha is not None:
         loss = ops.multiply(loss, ops.add(ops.multiply(t, 2.0 * alpha - 1.0), 1.0 - alpha))
     return reduce_losses("focal", loss, reduction, kind)
@@ -289,11 +291,11 @@ def dice(
     """
     require("dice", "smooth", smooth, smooth >= 0, "a number >= 0")
     (p, t), kind = matching("dice", input=input, target=target)
-    over = tuple(range(1, len(p.shape))) if axis is None else axis
-    both = ops.sum(ops.multiply(p, t), over)
-    either = ops.add(ops.sum(p, over), ops.sum(t, over))
-    share = ops.divide(ops.add(ops.multiply(both, 2.0), smooth), ops.add(either, smooth))
-    return reduce_losses("dice", _one_minus(share), reduction, kind)
+    summed_axes = tuple(range(1, len(p.shape))) if axis is None else axis
+    intersection = ops.sum(ops.multiply(p, t), summed_axes)
+    either = ops.add(ops.sum(p, summed_axes), ops.sum(t, summed_axes))
+    dice_share = ops.divide(ops.add(ops.multiply(intersection, 2.0), smooth), ops.add(either, smooth))
+    return reduce_losses("dice", _one_minus(dice_share), reduction, kind)
 
 
 def kl_div(
@@ -362,20 +364,20 @@ def _soft(
     require(name, "label_smoothing", smoothing, 0.0 <= smoothing <= 1.0, "a number from 0 to 1")
     require_reduction(name, reduction)
     (x,), kind = operands(name, input)
-    along = class_axis(name, x, axis)
+    class_axis_number = class_axis(name, x, axis)
     if len(ops.shape(target)) == len(x.shape) + 1 and not is_floating(input):
         raise fault(ArgumentTypeError("cross_entropy() got class ids first: the order is cross_entropy(logits, ids)"))
     if len(ops.shape(target)) < len(x.shape) or ops.shape(target)[-1:] == (1,) != x.shape[-1:]:
-        require_ids_of(name, target, tuple(x.shape), along)  # they are ids rather than probabilities
-    weights = None if weight is None else class_weight(name, weight, x.shape[along], x)
-    logs = ops.log_softmax(x, along)
+        require_ids_of(name, target, tuple(x.shape), class_axis_number)  # they are ids rather than probabilities
+    weights = None if weight is None else class_weight(name, weight, x.shape[class_axis_number], x)
+    logs = ops.log_softmax(x, class_axis_number)
     (logs, t), _ = matching(name, input=logs, target=ops.cast(target, ops.dtype(logs)))
     if smoothing:
-        t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / logs.shape[along])
+        t = ops.add(ops.multiply(t, 1.0 - smoothing), smoothing / logs.shape[class_axis_number])
     terms = ops.multiply(logs, t)
     if weights is not None:
-        terms = ops.multiply(terms, _weights_along(weights, logs, along))
-    loss = ops.negative(ops.sum(terms, along))
+        terms = ops.multiply(terms, _weights_along(weights, logs, class_axis_number))
+    loss = ops.negative(ops.sum(terms, class_axis_number))
     if reduction == "none":
         return in_kind(loss, kind)
     total = ops.sum(loss)
@@ -392,11 +394,11 @@ def _weighted_losses(
 ) -> tuple[Tensor, Tensor | None]:
     """Returns the loss at each position with its weight, and what it counts in the mean; None if all count 1."""
     if weights is not None:
-        counted = ops.take(weights, place, 0)
-        lost = ops.multiply(lost, counted)
+        counted_weights = ops.take(weights, place, 0)
+        lost = ops.multiply(lost, counted_weights)
         if kept is None:
-            return lost, counted
-        return ops.where(kept, lost, 0.0), ops.where(kept, counted, 0.0)
+            return lost, counted_weights
+        return ops.where(kept, lost, 0.0), ops.where(kept, counted_weights, 0.0)
     return (lost, None) if kept is None else (ops.where(kept, lost, 0.0), ops.cast(kept, ops.dtype(lost)))
 
 
@@ -411,6 +413,6 @@ def _reduce_weighted(name: str, lost: Tensor, counted: Tensor | None, reduction:
         return in_kind(total, kind)
     # If no position counts, the mean is NaN and its gradient 0; MLX would give the gradient NaN.
     divisor = ops.sum(counted)
-    some = ops.not_equal(divisor, 0.0)
-    mean = ops.divide(total, ops.where(some, divisor, 1.0))
-    return in_kind(ops.where(some, mean, math.nan), kind)
+    has_some = ops.not_equal(divisor, 0.0)
+    mean = ops.divide(total, ops.where(has_some, divisor, 1.0))
+    return in_kind(ops.where(has_some, mean, math.nan), kind)

@@ -35,8 +35,8 @@ def hinge_embedding(
     """
     (x, t), kind = matching("hinge_embedding", input=input, target=target)
     loss_of_unlike = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
-    together = ops.where(ops.equal(t, -1.0), 0.0, x)
-    return reduce_losses("hinge_embedding", ops.add(loss_of_unlike, together), reduction, kind)
+    similar_losses = ops.where(ops.equal(t, -1.0), 0.0, x)
+    return reduce_losses("hinge_embedding", ops.add(loss_of_unlike, similar_losses), reduction, kind)
 
 
 def cosine_embedding(
@@ -77,11 +77,11 @@ def cosine_embedding(
                 f" {tuple(x.shape)} and {tuple(t.shape)}"
             )
         )
-    norms = [ops.sqrt(ops.add(ops.sum(ops.square(each), -1), _EPSILON)) for each in (x, y)]
+    norms = [ops.sqrt(ops.add(ops.sum(ops.square(vectors), -1), _EPSILON)) for vectors in (x, y)]
     cosine = ops.divide(ops.sum(ops.multiply(x, y), -1), ops.multiply(*norms))
-    together = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
+    dissimilar_losses = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
     loss_of_unlike = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
-    return reduce_losses(name, ops.add(together, loss_of_unlike), reduction, kind)
+    return reduce_losses(name, ops.add(dissimilar_losses, loss_of_unlike), reduction, kind)
 
 
 def triplet_margin(

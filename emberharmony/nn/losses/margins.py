@@ -173,14 +173,14 @@ def multilabel_margin(input: TensorLike, target: TensorLike, *, reduction: Reduc
             ShapeError(f"{name}(): target has shape {tuple(ids.shape)}, expected {tuple(x.shape)}, that of input")
         )
     ids, classes = ops.cast(ids, "int64"), x.shape[-1]
-    listed = ops.equal(ops.cumsum(ops.cast(ops.less(ids, 0), "int32"), -1), 0)
-    place = ops.where(listed, ids, 0)
+    is_listed = ops.equal(ops.cumsum(ops.cast(ops.less(ids, 0), "int32"), -1), 0)
+    place = ops.where(is_listed, ids, 0)
     target_score = ops.expand_dims(ops.take_along_axis(x, place, -1), -1)
     hits = ops.equal(ops.expand_dims(place, -1), ops.arange(classes))
-    named = ops.any(ops.logical_and(hits, ops.expand_dims(listed, -1)), -2, keepdims=True)
+    is_target = ops.any(ops.logical_and(hits, ops.expand_dims(is_listed, -1)), -2, keepdims=True)
     losses = shortfall(ops.subtract(target_score, ops.expand_dims(x, -2)), 1.0)
-    counted = ops.logical_and(ops.expand_dims(listed, -1), ops.logical_not(named))
-    loss = ops.divide(ops.sum(ops.where(counted, losses, 0.0), (-2, -1)), classes)
+    is_counted = ops.logical_and(ops.expand_dims(is_listed, -1), ops.logical_not(is_target))
+    loss = ops.divide(ops.sum(ops.where(is_counted, losses, 0.0), (-2, -1)), classes)
     return reduce_losses(name, loss, reduction, kind)
 
 

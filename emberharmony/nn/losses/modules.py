@@ -50,7 +50,9 @@ class Loss(Module):
         super().__init_subclass__(**others)
         parameters = inspect.signature(function).parameters
         cls.function = staticmethod(function)
-        cls.options = {name: each for name, each in parameters.items() if each.default is not each.empty}
+        cls.options = {
+            name: parameter for name, parameter in parameters.items() if parameter.default is not parameter.empty
+        }
         cls.__signature__ = inspect.Signature(list(cls.options.values()))  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **options: Any) -> None:

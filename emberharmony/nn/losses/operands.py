@@ -63,13 +63,15 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     tensors: list[Any] = [value if isinstance(value, TensorProxy) else ops.convert_to_tensor(value) for value in values]
     kinds = [selection.current().dtype_of(x) for x in tensors]
     kind = kinds[0] if kinds.count(kinds[0]) == len(kinds) else ops.result_type(*tensors)
-    if kind.is_floating and kind.bits > 16 and all(each is kind for each in kinds):
+    if kind.is_floating and kind.bits > 16 and all(dtype is kind for dtype in kinds):
         return tensors, kind
     kind = as_inexact(kind)
     if kind.is_complex:
         raise fault(DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real(x) and ops.imag(x)"))
     wide_dtype = ops.float32 if kind.bits == 16 else kind
-    return [x if own == wide_dtype else ops.cast(x, wide_dtype) for x, own in zip(tensors, kinds, strict=True)], kind
+    return [
+        x if own_dtype == wide_dtype else ops.cast(x, wide_dtype) for x, own_dtype in zip(tensors, kinds, strict=True)
+    ], kind
 
 
 def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:

@@ -217,12 +217,12 @@ def poisson_nll(
     else:
         loss = ops.subtract(x, ops.multiply(y, ops.log(ops.add(x, eps))))
     if full:
-        above = ops.greater(y, 1.0)
-        safe = ops.where(above, y, 1.0)
-        logs = ops.log(safe)
+        is_above_1 = ops.greater(y, 1.0)
+        safe_y = ops.where(is_above_1, y, 1.0)
+        logs = ops.log(safe_y)
         roots = ops.multiply(ops.add(logs, math.log(2.0 * math.pi)), 0.5)
-        stirling = ops.add(ops.subtract(ops.multiply(safe, logs), safe), roots)
-        loss = ops.add(loss, ops.where(above, stirling, 0.0))
+        stirling = ops.add(ops.subtract(ops.multiply(safe_y, logs), safe_y), roots)
+        loss = ops.add(loss, ops.where(is_above_1, stirling, 0.0))
     return reduce_losses("poisson_nll", loss, reduction, kind)
 
 
@@ -235,5 +235,5 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
 
 def _broadcast_axes(own: tuple[int, ...], shape: tuple[int, ...]) -> int:
     """Returns how many axes of length 1 are broadcast; 0 if an axis does not fit."""
-    wrong = [a for a, b in zip(own, shape, strict=True) if a != b]
-    return len(wrong) if all(a == 1 for a in wrong) else 0
+    wrong_axes = [a for a, b in zip(own, shape, strict=True) if a != b]
+    return len(wrong_axes) if all(a == 1 for a in wrong_axes) else 0

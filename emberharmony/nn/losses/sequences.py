@@ -61,13 +61,13 @@ def ctc(
     is_unbatched = len(x.shape) == 2
     x = ops.expand_dims(x, 0) if is_unbatched else ops.swapaxes(x, 0, 1)
     require("ctc", "blank", blank, 0 <= blank < x.shape[2], f"a class from 0 to {x.shape[2] - 1}")
-    steps, lengths = (_lengths(given, x.shape[0]) for given in (input_lengths, target_lengths))
+    steps, lengths = (_lengths(given_lengths, x.shape[0]) for given_lengths in (input_lengths, target_lengths))
     labels = _labels(targets, lengths, x.shape[0], x.shape[2])
     losses = ops.ctc_loss(labels, x, lengths, steps, blank)
     losses = ops.where(ops.greater(losses, _IMPOSSIBLE), 0.0 if zero_infinity else ops.inf, losses)
     if reduction == "mean":
-        share = ops.cast(ops.maximum(ops.convert_to_tensor(lengths), 1), ops.dtype(losses))
-        losses = ops.divide(losses, share)
+        target_counts = ops.cast(ops.maximum(ops.convert_to_tensor(lengths), 1), ops.dtype(losses))
+        losses = ops.divide(losses, target_counts)
     if is_unbatched:
         return in_kind(ops.squeeze(losses, 0), kind)
     return reduce_losses("ctc", losses, reduction, kind)
@@ -112,7 +112,7 @@ def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
         widest = max(numbers, default=0)
         starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
         places = ops.add(starts, ops.arange(widest))
-    inside = ops.less(ops.arange(widest), ops.expand_dims(counts, -1))
-    labels = tensor if places is None else ops.take(tensor, ops.where(inside, places, 0), 0)
-    labels = ops.where(inside, labels, 0)
+    is_inside = ops.less(ops.arange(widest), ops.expand_dims(counts, -1))
+    labels = tensor if places is None else ops.take(tensor, ops.where(is_inside, places, 0), 0)
+    labels = ops.where(is_inside, labels, 0)
     return ops.where(ops.less(labels, 0), classes, labels)  # a negative index would count from the last class

@@ -182,8 +182,8 @@ class _Ratio(ConfusionMatrix):
         if self.average == "binary":
             return float(ratios[1])
         if self.average == "macro":
-            seen = counts.sum(0) + counts.sum(1) > 0
-            return quotient(float(ratios[seen].sum()), int(seen.sum()))
+            is_seen = counts.sum(0) + counts.sum(1) > 0
+            return quotient(float(ratios[is_seen].sum()), int(is_seen.sum()))
         return ratios if self.average is None else float(ratios)
 
     @staticmethod

@@ -86,10 +86,11 @@ class Metric:
 
     def _require_fitting(self, method: str, state: Mapping[str, Any]) -> None:
         for name, value in self._state.items():
-            saved, expected = getattr(state[name], "shape", ()), getattr(value, "shape", ())
-            if saved != expected and name not in self.growing:
+            saved_shape, expected_shape = getattr(state[name], "shape", ()), getattr(value, "shape", ())
+            if saved_shape != expected_shape and name not in self.growing:
                 raise ArgumentError(
-                    f"{type(self).__name__}.{method}(): {name!r} has shape {saved}, expected {expected}; the options "
+                    f"{type(self).__name__}.{method}(): {name!r} has shape {saved_shape}, expected {expected_shape}; "
+                    "the options "
                     f"differ"
                 )
 

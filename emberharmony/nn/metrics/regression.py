@@ -103,12 +103,12 @@ class R2(Metric):
         count = state["count"] + sums["count"]
         if not count:
             return
-        share, gap = sums["count"] / count, sums["mean"] - state["mean"]
+        new_share, gap = sums["count"] / count, sums["mean"] - state["mean"]
         self._state = {
             "error": state["error"] + sums["error"],
             "count": count,
-            "mean": state["mean"] + gap * share,
-            "squares": state["squares"] + sums["squares"] + gap * gap * share * state["count"],
+            "mean": state["mean"] + gap * new_share,
+            "squares": state["squares"] + sums["squares"] + gap * gap * new_share * state["count"],
         }
 
     def compute(self) -> float:

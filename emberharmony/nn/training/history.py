@@ -73,9 +73,12 @@ class History(list[Step]):
             return f"History(no step{self._reason()})"
         first, last = self[0], self[-1]
         seconds = math.fsum(step.seconds for step in self)
-        best = f", validation loss {self.validations[-1][1]:.4g}" if self.validations else ""
+        validation_text = f", validation loss {self.validations[-1][1]:.4g}" if self.validations else ""
         steps = "1 step" if len(self) == 1 else f"{len(self)} steps"
-        return f"History({steps} in {seconds:.3g} s, loss {first.loss:.4g} to {last.loss:.4g}{best}{self._reason()})"
+        return (
+            f"History({steps} in {seconds:.3g} s, loss {first.loss:.4g} to "
+            f"{last.loss:.4g}{validation_text}{self._reason()})"
+        )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Shows the summary in IPython, which would print all steps of a list."""

@@ -47,12 +47,12 @@ class _NotebookBar:
 
     def update(self, step: int, text: str) -> None:
         """Shows a step, but no more than ten in a second."""
-        now = time.monotonic()
-        if now - self._shown >= _REDRAWN or step == self._total:
-            self._shown = now
-            done = f"{step}" if self._total is None else f"{step}/{self._total}"
+        current_time = time.monotonic()
+        if current_time - self._shown >= _REDRAWN or step == self._total:
+            self._shown = current_time
+            steps_text = f"{step}" if self._total is None else f"{step}/{self._total}"
             length = "" if self._total is None else f' value="{step}" max="{self._total}"'
-            self._handle.update(self._html(f"<div><progress{length}></progress> {done} {text}</div>"))
+            self._handle.update(self._html(f"<div><progress{length}></progress> {steps_text} {text}</div>"))
 
     def stop(self) -> None:
         """Leaves the bar as it is."""
@@ -123,8 +123,8 @@ class Progress:
         """Shows a step."""
         if not self._shown:
             return
-        now = time.monotonic()
-        speed = step.step / max(now - self._began, 1e-9)
+        current_time = time.monotonic()
+        speed = step.step / max(current_time - self._began, 1e-9)
         text = (
             f"loss {step.loss:.4g}  {speed:.3g} steps/s  learning rate {step.learning_rate:.3g}  "
             f"gradient norm {step.gradient_norm:.3g}"
@@ -133,7 +133,7 @@ class Progress:
             text += f"  validation {step.validation:.4g}"
         if self._bar is not None:
             self._bar.update(step.step, text)
-        elif now - self._written >= _SECONDS or step.step == self._total:
-            self._written = now
+        elif current_time - self._written >= _SECONDS or step.step == self._total:
+            self._written = current_time
             total = "" if self._total is None else f" of {self._total}"
             print(f"step {step.step}{total}: {text}", file=sys.stderr, flush=True)  # noqa: T201

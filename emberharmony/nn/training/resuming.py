@@ -124,10 +124,15 @@ class Saves:
 
     def begin_step(self) -> None:
         """Notes where the training is, for `take_back`."""
-        back = [*self._position.rewinding(), *(buffer.replacing(buffer.value) for buffer in self._module.buffers())]
+        rewinding_changes = [
+            *self._position.rewinding(),
+            *(buffer.replacing(buffer.value) for buffer in self._module.buffers()),
+        ]
         for generator in instances_in([self._module, self._random], ops.random.Generator):
-            back += generator.rewinding()
-        self._back = back  # only now, because until here the notes on the step before would be mixed with these
+            rewinding_changes += generator.rewinding()
+        self._back = (
+            rewinding_changes  # only now, because until here the notes on the step before would be mixed with these
+        )
 
     def take_back(self) -> None:
         """Sets data, generators and buffers back to where they were when the step began that was interrupted."""

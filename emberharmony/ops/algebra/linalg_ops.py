@@ -38,8 +38,8 @@ def linalg_cond(x: TensorLike, p: float | Literal["fro", "nuc"] | None = None) -
     if p not in (None, 2, -2):
         return multiply(matrix_norm(x, p), matrix_norm(inv(x), p))
     s = svdvals(x)
-    largest, least = max(s, -1), min(s, -1)
-    return divide(least, largest) if p == -2 else divide(largest, least)
+    largest, smallest = max(s, -1), min(s, -1)
+    return divide(smallest, largest) if p == -2 else divide(largest, smallest)
 
 
 @op(view=True)

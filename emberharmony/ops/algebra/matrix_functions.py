@@ -69,25 +69,28 @@ def expm(x: TensorLike) -> Tensor:
     )
     scale = convert_to_tensor(shared_matrix_functions.halving_factors(counts), dtype_of(norm), device=get_device(a))
     exponential = _pade_approximant(multiply(where(finite, a, 0.0), expand_dims(scale, (-2, -1))), degree)
-    for done in range(counts.max(initial=0)):
-        rest = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), done), (-2, -1))
+    for squarings in range(counts.max(initial=0)):
+        needs_more = expand_dims(greater(convert_to_tensor(counts, device=get_device(a)), squarings), (-2, -1))
         # A matrix that is done would overflow if it were squared again, and make the gradient NaN.
-        root = where(rest, exponential, 0.0)
-        exponential = where(rest, matmul(root, root), exponential)
+        root = where(needs_more, exponential, 0.0)
+        exponential = where(needs_more, matmul(root, root), exponential)
     return cast(where(finite, exponential, float("nan")), result)
 
 
 def _pade_approximant(a: Tensor, degree: int) -> Tensor:
     """Returns the Padé approximant of the exponential of matrices, whose norms are small."""
     weights = shared_matrix_functions.coefficients(degree)
-    even = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), weights[0])
-    odd, power = multiply(even, weights[1] / weights[0]), None
+    even_terms = multiply(eye(a.shape[-1], dtype=dtype_of(a), device=get_device(a)), weights[0])
+    odd_terms, power = multiply(even_terms, weights[1] / weights[0]), None
     double = matmul(a, a)
     for k in range(2, degree, 2):
         power = double if power is None else matmul(power, double)
-        even, odd = add(even, multiply(power, weights[k])), add(odd, multiply(power, weights[k + 1]))
-    odd = matmul(a, odd)
-    return solve(subtract(even, odd), add(even, odd))
+        even_terms, odd_terms = (
+            add(even_terms, multiply(power, weights[k])),
+            add(odd_terms, multiply(power, weights[k + 1])),
+        )
+    odd_terms = matmul(a, odd_terms)
+    return solve(subtract(even_terms, odd_terms), add(even_terms, odd_terms))
 
 
 @op(reads="checks")
@@ -114,9 +117,9 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
     result = as_inexact(promote(dtype_of(c), dtype_of(b)))
     factor = to_compute_dtype(shared_solver.square(cast(c, result)))
     adjoint = conj(matrix_transpose(factor))
-    lower, above = (adjoint, factor) if upper else (factor, adjoint)
-    half = solve_triangular(lower, to_compute_dtype(cast(b, result)), True)
-    return cast(solve_triangular(above, half, False), result)
+    lower_factor, upper_factor = (adjoint, factor) if upper else (factor, adjoint)
+    half = solve_triangular(lower_factor, to_compute_dtype(cast(b, result)), True)
+    return cast(solve_triangular(upper_factor, half, False), result)
 
 
 @op(along="matrix", reads="host")

@@ -202,7 +202,7 @@ def _vector_norm(sizes: Tensor, axis: Axis, keepdims: bool, ord: float) -> Tenso
     scaled = divide(sizes, scale)
     total = sum(square(scaled) if ord == 2 else power(scaled, float(ord)), axis, keepdims)
     # The derivative of the root at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
-    none = logical_and(equal(total, 0), ord > 0)
-    safe = where(none, 1.0, total)
-    root = where(none, 0.0, sqrt(safe) if ord == 2 else power(safe, 1.0 / ord))
+    is_zero = logical_and(equal(total, 0), ord > 0)
+    safe_total = where(is_zero, 1.0, total)
+    root = where(is_zero, 0.0, sqrt(safe_total) if ord == 2 else power(safe_total, 1.0 / ord))
     return multiply(root, scale if keepdims else reshape(scale, root.shape))

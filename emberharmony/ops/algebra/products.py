@@ -346,8 +346,8 @@ def cross(
     """
     if axis not in (-1, None):
         axisa = axisb = axisc = axis
-    given = (x1, axisa), (x2, axisb)
-    lengths = [x.shape[nonnegative_axes(place, len(x.shape))[0]] for x, place in given]
+    operands_and_axes = (x1, axisa), (x2, axisb)
+    lengths = [x.shape[nonnegative_axes(place, len(x.shape))[0]] for x, place in operands_and_axes]
     if lengths != [3, 3]:
         raise ShapeError(f"expected length 3 along axes {axisa} and {axisb}, got {lengths[0]} and {lengths[1]}")
     a0, a1, a2 = unstack(x1, axis=axisa)

@@ -468,8 +468,8 @@ def block_diag(*arrays: TensorLike) -> Tensor:
     batch = broadcast_shapes(*(tuple(x.shape[:-2]) for x in blocks))
     width, before, rows = sum(x.shape[-1] for x in blocks), 0, []
     for x in blocks:
-        around = [*[(0, 0)] * (len(batch) + 1), (before, width - before - x.shape[-1])]
-        rows.append(pad(broadcast_to(x, (*batch, *x.shape[-2:])), around))
+        paddings = [*[(0, 0)] * (len(batch) + 1), (before, width - before - x.shape[-1])]
+        rows.append(pad(broadcast_to(x, (*batch, *x.shape[-2:])), paddings))
         before += x.shape[-1]
     return concatenate(rows, -2)
 

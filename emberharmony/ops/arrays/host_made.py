@@ -72,13 +72,13 @@ def _filling(value: Any, dtype: Any) -> Tensor:
         return value if dtype is None else cast(value, dtype)
     if dtype is None:
         return convert_to_tensor(value)
-    neutral = op_globals.active().backend.dtypes.neutral[dtype]
-    if type(value) is complex and neutral.kind not in ("complex", "bool"):
-        raise DTypeError(f"the complex number {value} does not fit {neutral.name}")
+    neutral_dtype = op_globals.active().backend.dtypes.neutral[dtype]
+    if type(value) is complex and neutral_dtype.kind not in ("complex", "bool"):
+        raise DTypeError(f"the complex number {value} does not fit {neutral_dtype.name}")
     if type(value) is int:
-        check_fits(value, neutral)
+        check_fits(value, neutral_dtype)
     kinds: dict[str, Any] = {"bool": bool, "float": float, "complex": complex}
-    return convert_to_tensor(kinds.get(neutral.kind, int)(value), dtype)
+    return convert_to_tensor(kinds.get(neutral_dtype.kind, int)(value), dtype)
 
 
 def triangle(x: Tensor, k: int, lower: bool) -> Tensor:
@@ -92,5 +92,5 @@ def diag(x: Tensor, k: int) -> Tensor:
     places = shared.diagonal_places(x.shape, k, dtype_of(x).itemsize)
     if places is None:
         return diagonal(x, k)
-    behind = convert_to_tensor([0], dtype_of(x), device=get_device(x))
-    return take(concatenate([x, behind]), places)
+    zero = convert_to_tensor([0], dtype_of(x), device=get_device(x))
+    return take(concatenate([x, zero]), places)

@@ -153,7 +153,7 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     if not x.shape:
         raise ShapeError("a tensor without axes has no indices")
     places, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
-    return tuple([convert_to_tensor(each, "int64", device=device) for each in places])
+    return tuple([convert_to_tensor(axis_indices, "int64", device=device) for axis_indices in places])
 
 
 @op(reads="host")
@@ -379,7 +379,12 @@ def unravel_index(indices: Tensor | Sequence[Any] | int, shape: Sequence[int]) -
         >>> [i.tolist() for i in ops.unravel_index([1, 5], (2, 3))]
         [[0, 1], [1, 2]]
     """
-    return tuple([convert_to_tensor(each) for each in shared_indexing.unravel(host_indices(on_host(indices)), shape)])
+    return tuple(
+        [
+            convert_to_tensor(axis_indices)
+            for axis_indices in shared_indexing.unravel(host_indices(on_host(indices)), shape)
+        ]
+    )
 
 
 @op(gradient="zero")

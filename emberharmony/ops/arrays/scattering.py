@@ -30,14 +30,14 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
     values = broadcast_to(cast(updates, dtype_of(inputs)), (*plan.shape, *plan.rest))
     if not plan.places.size or not plan.size:
         return inputs
-    rows, old = reshape(values, (plan.places.size, *plan.rest)), reshape(inputs, (plan.count, *plan.rest))
+    rows, old_rows = reshape(values, (plan.places.size, *plan.rest)), reshape(inputs, (plan.count, *plan.rest))
     if reduction_name is None:
         source = plan.last()
     else:
         rows, places = _combine_rows(plan, rows, _COMBINE[reduction_name])
         source = plan.with_rows_at(places)
-        rows = _COMBINE[reduction_name](take(old, places, 0), rows)
-    return reshape(take(concatenate([old, rows], 0), source, 0), inputs.shape)
+        rows = _COMBINE[reduction_name](take(old_rows, places, 0), rows)
+    return reshape(take(concatenate([old_rows, rows], 0), source, 0), inputs.shape)
 
 
 def _combine_rows(
@@ -45,8 +45,8 @@ def _combine_rows(
 ) -> tuple[Tensor, Any]:
     """Returns the rows of each place combined, and the places."""
     rows = take(rows, plan.order, 0)
-    for earlier, same in plan.steps():
-        mask = convert_to_tensor(same.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows))
-        rows = where(mask, combine(take(rows, earlier, 0), rows), rows)
+    for earlier_rows, is_same_row in plan.steps():
+        mask = convert_to_tensor(is_same_row.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows))
+        rows = where(mask, combine(take(rows, earlier_rows, 0), rows), rows)
     ends, places = plan.ends()
     return take(rows, ends, 0), places

@@ -312,11 +312,11 @@ def stack(x: Tensors, axis: int = 0) -> Tensor:
         >>> ops.stack([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
     """
-    shapes = {tuple(each.shape): None for each in x}
+    shapes = {tuple(tensor.shape): None for tensor in x}
     if len(shapes) > 1:
         raise ShapeError(f"tensors of shapes {', '.join(map(str, shapes))} do not stack")
     axis = single(axis, len(x[0].shape) + 1) if x else axis  # concatenate says that there are no tensors
-    return concatenate([expand_dims(each, axis) for each in x], axis)
+    return concatenate([expand_dims(tensor, axis) for tensor in x], axis)
 
 
 @op
@@ -548,9 +548,9 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = tuple(single(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     for n, a in zip(*shared.shifts_of(shift, axes), strict=True):
-        head, cut = (slice(None),) * a, -n % max(x.shape[a], 1)
-        if cut:
-            parts = slice(cut, None), slice(0, cut)
+        head, cut_index = (slice(None),) * a, -n % max(x.shape[a], 1)
+        if cut_index:
+            parts = slice(cut_index, None), slice(0, cut_index)
             x = concatenate([indexing.get_item(x, (*head, part)) for part in parts], a)
     return x
 
@@ -582,7 +582,7 @@ def pad(
         [0, 1, 2, 0]
     """
     # The built-in backends run this body only if `constant_values` is a tensor.
-    varying = shared.check_pad(mode, constant_values)
+    has_tensor_values = shared.check_pad(mode, constant_values)
     pairs = shared.pad_pairs(pad_width, len(x.shape))
     if mode != "constant":
         for axis, (before, after) in enumerate(pairs):
@@ -594,16 +594,17 @@ def pad(
     number = 0 if constant_values is None else constant_values
     if isinstance(number, complex) and kind.kind != "complex":
         raise DTypeError(f"the complex number {number} does not fit {kind.name}")
-    constant = convert_to_tensor(number) if varying else convert_to_tensor(number, kind)
+    constant = convert_to_tensor(number) if has_tensor_values else convert_to_tensor(number, kind)
     if promote(kind, dtype_of(constant)).kind != kind.kind:
         raise DTypeError(f"constant_values of {dtype_of(constant).name} cannot pad a tensor of {kind.name}; cast it")
     shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
     border, block = broadcast_to(cast(constant, kind), shape), x
     for axis in range(len(shape) - 1, -1, -1):
         before, after = pairs[axis]
-        ahead = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], pairs, strict=False)]
+        leading_slices = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], pairs, strict=False)]
         end = shape[axis] - after
         block = concatenate(
-            [border[(*ahead, slice(before), ...)], block, border[(*ahead, slice(end, None), ...)]], axis
+            [border[(*leading_slices, slice(before), ...)], block, border[(*leading_slices, slice(end, None), ...)]],
+            axis,
         )
     return block

@@ -169,34 +169,35 @@ def _combine(mode: str, old: Tensor, value: Tensor) -> Tensor:
 
 def _write_by_mask(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
     """Returns `x` written where a mask of its first axes is true; the value broadcasts to the other axes."""
-    rest = tuple(x.shape[mask.ndim :])
-    if not shared_writing.suits(value.shape, rest):
+    item_shape = tuple(x.shape[mask.ndim :])
+    if not shared_writing.suits(value.shape, item_shape):
         raise ShapeError(
-            f"a value of shape {tuple(value.shape)} does not broadcast to shape {rest}, the axes of x that the mask "
+            f"a value of shape {tuple(value.shape)} does not broadcast to shape {item_shape}, the axes of x that the "
+            "mask "
             f"leaves"
         )
-    where_true = reshape(convert_to_tensor(mask, device=get_device(x)), (*mask.shape, *(1 for _ in rest)))
+    where_true = reshape(convert_to_tensor(mask, device=get_device(x)), (*mask.shape, *(1 for _ in item_shape)))
     if mode == "set":
         return where(where_true, value, x)
     # Elements that are not selected would make the gradient by the value NaN where they are infinite or NaN.
-    old = where(where_true, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
-    return where(where_true, _combine(mode, old, value), x)
+    kept_values = where(where_true, x, convert_to_tensor(1, dtype_of(x), device=get_device(x)))
+    return where(where_true, _combine(mode, kept_values, value), x)
 
 
 def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tensor:
     """Returns `x` with a value, in the shape of a selection, written at the indices of the selection."""
-    whole = [axis for axis in range(len(selection.shape)) if axis not in selection.lead]
-    updates = transpose(value, [*selection.lead, *whole])
+    whole_axes = [axis for axis in range(len(selection.shape)) if axis not in selection.lead]
+    updates = transpose(value, [*selection.lead, *whole_axes])
     if not selection.axes:
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
         places: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
         return squeeze(scatter_update(expand_dims(x, 0), places, updates, _REDUCTIONS[mode]), 0)
     places = shared_writing.stack_columns(selection.columns, selection.spans)
     if places is None:
-        lead = [selection.shape[axis] for axis in selection.lead]
+        leading_lengths = [selection.shape[axis] for axis in selection.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
         spread = zip(columns, selection.spans, strict=True)
-        places = stack([broadcast_to(reshape(_as_int64(column), span), lead) for column, span in spread], -1)
+        places = stack([broadcast_to(reshape(_as_int64(column), span), leading_lengths) for column, span in spread], -1)
     order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
-    written = scatter_update(transpose(x, order), places, updates, _REDUCTIONS[mode])
-    return transpose(written, [order.index(axis) for axis in range(len(order))])
+    written_rows = scatter_update(transpose(x, order), places, updates, _REDUCTIONS[mode])
+    return transpose(written_rows, [order.index(axis) for axis in range(len(order))])

@@ -69,8 +69,8 @@ def expm1(x: TensorLike) -> Tensor:
         [0.0]
     """
     half = tanh(divide(x, 2.0))
-    near = divide(multiply(half, 2.0), subtract(1.0, half))
-    return where(less(absolute(x), 0.5), near, subtract(exp(x), 1.0))
+    near_value = divide(multiply(half, 2.0), subtract(1.0, half))
+    return where(less(absolute(x), 0.5), near_value, subtract(exp(x), 1.0))
 
 
 @op(elementwise=True, takes="all", gives="float", autocast="float32")
@@ -113,11 +113,11 @@ def log1p(x: TensorLike) -> Tensor:
     if dtype(x).is_complex:
         real, imag = _real_and_imaginary(x)
         # A complex sum would lose the sign of an imaginary part of -0.
-        far = log(_complex(add(real, 1.0), imag))
+        far_value = log(_complex(add(real, 1.0), imag))
         small = less(absolute(x), 0.5)
         real, imag = where(small, real, 0.0), where(small, imag, 0.0)
         distance = add(multiply(real, add(real, 2.0)), multiply(imag, imag))
-        return where(small, _complex(divide(log1p(distance), 2.0), arctan2(imag, add(real, 1.0))), far)
+        return where(small, _complex(divide(log1p(distance), 2.0), arctan2(imag, add(real, 1.0))), far_value)
     total = add(x, 1.0)
     # The logarithm of the rounded sum, corrected by what the rounding lost.
     rounded_x = subtract(total, 1.0)

@@ -115,8 +115,8 @@ def nan_to_num(
         return x
     limits = FloatInfo.of(kind)
     below = limits.min if neginf is None else option("neginf", neginf, x)
-    above = limits.max if posinf is None else option("posinf", posinf, x)
-    finite = where(equal(x, math.inf), above, where(equal(x, -math.inf), below, x))
+    positive_replacement = limits.max if posinf is None else option("posinf", posinf, x)
+    finite = where(equal(x, math.inf), positive_replacement, where(equal(x, -math.inf), below, x))
     return where(isnan(x), option("nan", nan, x), finite)
 
 
@@ -208,16 +208,16 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     if exponent.is_floating or exponent.is_complex:
         raise DTypeError(f"the exponents x2 are integers, not {exponent.name}; cast them first (ops.cast)")
     x = cast(x1, as_inexact(base_dtype))
-    wide_x = bodies.widest(x)
+    widest_x = bodies.widest(x)
     if exponent.is_integer:
         limits = IntegerInfo.of(exponent)
         x2 = minimum(maximum(x2, max(limits.min, -5000)), min(limits.max, 5000))
-    rest = cast(cast(x2, "int32"), dtype_of(wide_x))
+    remaining_shift = cast(cast(x2, "int32"), dtype_of(widest_x))
     for _ in range(12):
         # No step but the last one may leave the range of normal numbers downwards, where digits are lost.
-        step = minimum(maximum(rest, -500.0), 500.0)
-        wide_x, rest = multiply(wide_x, power(2.0, step)), subtract(rest, step)
-    return cast(wide_x, dtype_of(x))
+        step = minimum(maximum(remaining_shift, -500.0), 500.0)
+        widest_x, remaining_shift = multiply(widest_x, power(2.0, step)), subtract(remaining_shift, step)
+    return cast(widest_x, dtype_of(x))
 
 
 @op(elementwise=True, finite="yes")
@@ -249,6 +249,6 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
             clip(x, low if low > source_limits.min else None, high if high < source_limits.max else None), dtype
         )
     # A float may not represent `high` exactly, but it represents the powers of two `high + 1` and `low`.
-    above, below = greater_equal(x, float(high + 1)), less_equal(x, float(low))
-    inside = where(logical_or(logical_or(above, below), isnan(x)), 0.0, x)
-    return where(above, high, where(below, low, cast(inside, dtype)))
+    is_above, is_below = greater_equal(x, float(high + 1)), less_equal(x, float(low))
+    inside_value = where(logical_or(logical_or(is_above, is_below), isnan(x)), 0.0, x)
+    return where(is_above, high, where(is_below, low, cast(inside_value, dtype)))

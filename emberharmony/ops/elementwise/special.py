@@ -286,8 +286,8 @@ def entr(x: TensorLike) -> Tensor:
         >>> ops.entr([0.0, 1.0]).tolist()
         [0.0, 0.0]
     """
-    inside = where(logical_or(greater(x, 0), isnan(x)), x, 1.0)
-    return where(less(x, 0), float("-inf"), subtract(0.0, multiply(inside, log(inside))))
+    inside_x = where(logical_or(greater(x, 0), isnan(x)), x, 1.0)
+    return where(less(x, 0), float("-inf"), subtract(0.0, multiply(inside_x, log(inside_x))))
 
 
 @op(elementwise=True)
@@ -372,10 +372,10 @@ def logit(x: TensorLike) -> Tensor:
     """
     # Near 1/2 the two logarithms below would cancel; the distance from 1/2 is exact there.
     middle = less(fabs(subtract(x, 0.5)), 0.2)
-    away = multiply(subtract(where(middle, x, 0.5), 0.5), 2.0)
-    inner = subtract(log1p(away), log1p(negative(away)))
-    outside = where(middle, 0.25, x)
-    return where(middle, inner, subtract(log(outside), log1p(negative(outside))))
+    distance = multiply(subtract(where(middle, x, 0.5), 0.5), 2.0)
+    inner = subtract(log1p(distance), log1p(negative(distance)))
+    outside_x = where(middle, 0.25, x)
+    return where(middle, inner, subtract(log(outside_x), log1p(negative(outside_x))))
 
 
 @op(elementwise=True)

@@ -84,12 +84,12 @@ def multigammaln(a: TensorLike, d: int) -> Tensor:
         True
     """
     d = integer("d", d, 1)
-    inside = greater(a, 0.5 * (d - 1))
+    is_inside = greater(a, 0.5 * (d - 1))
     # A whole number `a` would lose the halves.
-    usual = where(inside, add(a, 0.0), 0.5 * d)
-    halves = cast(divide(arange(d, device=get_device(usual)), 2.0), usual.dtype)
-    total = reduction.sum(gammaln(subtract(expand_dims(usual, -1), halves)), -1)
-    return where(inside, add(total, 0.25 * d * (d - 1) * math.log(math.pi)), float("nan"))
+    usual_a = where(is_inside, add(a, 0.0), 0.5 * d)
+    halves = cast(divide(arange(d, device=get_device(usual_a)), 2.0), usual_a.dtype)
+    total = reduction.sum(gammaln(subtract(expand_dims(usual_a, -1), halves)), -1)
+    return where(is_inside, add(total, 0.25 * d * (d - 1) * math.log(math.pi)), float("nan"))
 
 
 @op(elementwise=True)

@@ -120,22 +120,22 @@ def while_loop(
     """
     trees.require_callable("while_loop", cond)
     trees.require_callable("while_loop", body)
-    several = isinstance(loop_vars, (tuple, list))
+    has_several = isinstance(loop_vars, (tuple, list))
     loop_vars = _with_tensors(loop_vars)
-    variables = tuple(loop_vars) if several else (loop_vars,)
+    variables = tuple(loop_vars) if has_several else (loop_vars,)
     count = 0
     while (maximum_iterations is None or count < maximum_iterations) and _holds(cond(*variables)):
         new_variables = body(*variables)
-        following = (
+        next_variables = (
             tuple(new_variables)
-            if isinstance(new_variables, (tuple, list)) and (several or len(new_variables) == 1)
+            if isinstance(new_variables, (tuple, list)) and (has_several or len(new_variables) == 1)
             else (new_variables,)
         )
-        if len(following) != len(variables):
-            raise ArgumentError(f"while_loop(): body must return {len(variables)} variables, not {len(following)}")
-        variables = following
+        if len(next_variables) != len(variables):
+            raise ArgumentError(f"while_loop(): body must return {len(variables)} variables, not {len(next_variables)}")
+        variables = next_variables
         count += 1
-    return variables if several else variables[0]
+    return variables if has_several else variables[0]
 
 
 @op
@@ -193,14 +193,14 @@ def scan(
     """
     trees.require_callable("scan", f)
     tensors, structure, count = _rows("scan", xs, length)
-    carry, carried = _with_tensors(init), trees.flatten(init)[1]
+    carry, carry_structure = _with_tensors(init), trees.flatten(init)[1]
     results = []
     for i in reversed(range(count)) if reverse else range(count):
-        returned = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
-        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
-            raise ArgumentTypeError(f"scan(): expected f to return a pair (carry, y), got {type(returned).__name__}")
-        carry, y = returned
-        if trees.flatten(carry)[1] != carried:
+        result = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise ArgumentTypeError(f"scan(): expected f to return a pair (carry, y), got {type(result).__name__}")
+        carry, y = result
+        if trees.flatten(carry)[1] != carry_structure:
             raise ArgumentError("scan(): f returns a carry with another tree structure than the carry it was given")
         results.append(y)
     return carry, _stack_trees("scan", results[::-1] if reverse else results)
@@ -316,8 +316,8 @@ def _select_tree(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
         raise ArgumentError(
             f"{name}(): the branches must return the same tree structure, because all run and one result is selected"
         )
-    chosen = [where(condition, one, other) for one, other in zip(ones, others, strict=True)]
-    return tree_unflatten(structure, chosen)
+    selected = [where(condition, one, other) for one, other in zip(ones, others, strict=True)]
+    return tree_unflatten(structure, selected)
 
 
 def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, int]:
@@ -358,15 +358,17 @@ def _prefixes(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) 
     if count < 2:
         return tensors
     pairs = combine(_every_other(tensors, axis, 0, count - 1), _every_other(tensors, axis, 1, count))
-    odd = _prefixes(combine, pairs, axis)
+    odd_prefixes = _prefixes(combine, pairs, axis)
     first = _every_other(tensors, axis, 0, 1)
     if count == 2:
         even = first
     else:
-        whole = odd if count % 2 else [_slice_axis(x, axis, 0, count // 2 - 1, 1) for x in odd]
-        rest = combine(whole, _every_other(tensors, axis, 2, count))
-        even = [concatenate([a, b], axis) for a, b in zip(first, rest, strict=True)]
-    return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
+        paired_prefixes = (
+            odd_prefixes if count % 2 else [_slice_axis(x, axis, 0, count // 2 - 1, 1) for x in odd_prefixes]
+        )
+        even_prefixes = combine(paired_prefixes, _every_other(tensors, axis, 2, count))
+        even = [concatenate([a, b], axis) for a, b in zip(first, even_prefixes, strict=True)]
+    return [_interleave(a, b, axis) for a, b in zip(even, odd_prefixes, strict=True)]
 
 
 def _every_other(tensors: list[Any], axis: int, start: int, stop: int) -> list[Any]:
@@ -383,7 +385,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     place, count = axis % len(even.shape), odd.shape[axis]
     pairs = stack([_slice_axis(even, place, 0, count, 1), odd], place + 1)
     shape = tuple(odd.shape)
-    joined = reshape(pairs, (*shape[:place], 2 * count, *shape[place + 1 :]))
+    interleaved = reshape(pairs, (*shape[:place], 2 * count, *shape[place + 1 :]))
     if even.shape[axis] == count:
-        return joined
-    return concatenate([joined, _slice_axis(even, place, count, count + 1, 1)], place)
+        return interleaved
+    return concatenate([interleaved, _slice_axis(even, place, count, count + 1, 1)], place)

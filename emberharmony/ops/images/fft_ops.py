@@ -418,18 +418,18 @@ def istft(
     parts = irfft(x, fft_length)
     shaped = _window(parts, window, sequence_length, sequence_stride, fft_length)
     frames, batch = x.shape[-2], tuple(x.shape[:-2])
-    covered = fft_length + sequence_stride * (frames - 1)
+    covered_length = fft_length + sequence_stride * (frames - 1)
     places = reshape(_places(parts, frames, sequence_stride, fft_length), (-1, 1))
 
     def add_overlapping(terms: Tensor) -> Tensor:
-        rest = len(terms.shape) - 2
-        flat = reshape(moveaxis(terms, (-2, -1), (0, 1)), (frames * fft_length, *terms.shape[:rest]))
-        return moveaxis(scatter(places, flat, (covered, *terms.shape[:rest])), 0, -1)
+        leading_axes = len(terms.shape) - 2
+        flat = reshape(moveaxis(terms, (-2, -1), (0, 1)), (frames * fft_length, *terms.shape[:leading_axes]))
+        return moveaxis(scatter(places, flat, (covered_length, *terms.shape[:leading_axes])), 0, -1)
 
     weight = add_overlapping(broadcast_to(square(shaped), (frames, fft_length)))
     signal = divide(add_overlapping(multiply(parts, shaped)), where(greater(weight, 1e-10), weight, 1.0))
     start = fft_length // 2 if center else 0
-    wanted = covered - 2 * start if length is None else as_index(length)
+    wanted = covered_length - 2 * start if length is None else as_index(length)
     signal = signal[..., start : start + wanted]
     return pad(signal, [(0, 0)] * len(batch) + [(0, wanted - signal.shape[-1])])
 

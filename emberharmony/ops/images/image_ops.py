@@ -55,7 +55,8 @@ def rgb_to_grayscale(
     axis = shared_image.colours(images.shape, data_format)
     wide_dtype = cast(images, shared_image.computed_in(dtype(images)))
     red, green, blue = (
-        multiply(part, share) for part, share in zip(unstack(wide_dtype, axis=axis), _LUMA, strict=True)
+        multiply(part, channel_weight)
+        for part, channel_weight in zip(unstack(wide_dtype, axis=axis), _LUMA, strict=True)
     )
     return to_image_dtype(expand_dims(add(add(red, green), blue), axis), dtype(images))
 
@@ -163,16 +164,16 @@ def pad_images(
         >>> ops.pad_images([[[1], [2]]], 0, 1, 0, target_width=4).tolist()
         [[[0], [1], [2], [0]]]
     """
-    down, across = shared_image.spatial_axes(images.shape, data_format)
-    height, width = images.shape[down], images.shape[across]
+    height_axis, width_axis = shared_image.spatial_axes(images.shape, data_format)
+    height, width = images.shape[height_axis], images.shape[width_axis]
     rows = shared_image.margins(
         top_padding, bottom_padding, target_height, height, 1, "top_padding, bottom_padding, target_height"
     )
     columns = shared_image.margins(
         left_padding, right_padding, target_width, width, 1, "left_padding, right_padding, target_width"
     )
-    around = {down: rows, across: columns}
-    return pad(images, [around.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
+    paddings = {height_axis: rows, width_axis: columns}
+    return pad(images, [paddings.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
 
 
 @op
@@ -208,8 +209,8 @@ def crop_images(
         >>> ops.crop_images([[[1], [2], [3]]], 0, 1, 0, target_width=1).tolist()
         [[[2]]]
     """
-    down, across = shared_image.spatial_axes(images.shape, data_format)
-    height, width = images.shape[down], images.shape[across]
+    height_axis, width_axis = shared_image.spatial_axes(images.shape, data_format)
+    height, width = images.shape[height_axis], images.shape[width_axis]
     top, bottom = shared_image.margins(
         top_cropping, bottom_cropping, target_height, height, -1, "top_cropping, bottom_cropping, target_height"
     )
@@ -217,7 +218,7 @@ def crop_images(
         left_cropping, right_cropping, target_width, width, -1, "left_cropping, right_cropping, target_width"
     )
     kept_slices = (..., slice(top, height - bottom), slice(left, width - right))
-    return get_item(images, (*kept_slices, slice(None)) if across == -2 else kept_slices)
+    return get_item(images, (*kept_slices, slice(None)) if width_axis == -2 else kept_slices)
 
 
 @op

@@ -213,12 +213,12 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
 
     Source: `scipy.ndimage.sobel`.
     """
-    down, across = shared_image.spatial_axes(images.shape, data_format)
+    height_axis, width_axis = shared_image.spatial_axes(images.shape, data_format)
     wide_dtype = cast(images, shared_image.computed_in(dtype(images)))
-    x = pad(wide_dtype, [(int(a - images.ndim in (down, across)),) * 2 for a in range(images.ndim)], "edge")
+    x = pad(wide_dtype, [(int(a - images.ndim in (height_axis, width_axis)),) * 2 for a in range(images.ndim)], "edge")
     edges = [
-        _correlate(_correlate(x, (-1.0, 0.0, 1.0), along), (1.0, 2.0, 1.0), over)
-        for along, over in ((down, across), (across, down))
+        _correlate(_correlate(x, (-1.0, 0.0, 1.0), slope_axis), (1.0, 2.0, 1.0), smoothing_axis)
+        for slope_axis, smoothing_axis in ((height_axis, width_axis), (width_axis, height_axis))
     ]
     return cast(stack(edges, -1), _floating(dtype(images)))
 
@@ -282,8 +282,8 @@ def ssim(
     variances = subtract(smooth(add(square(x), square(y))), squares)
     limit = option("max_val", max_val, x)
     c1, c2 = (_stabilizer(option(name, k, x), limit) for name, k in (("k1", k1), ("k2", k2)))
-    above = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
-    index = divide(above, multiply(add(squares, c1), add(variances, c2)))
+    numerator = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
+    index = divide(numerator, multiply(add(squares, c1), add(variances, c2)))
     return cast(mean(index, (-3, -2, -1)), _floating(kind))
 
 
@@ -330,19 +330,19 @@ def _correlate(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
 
 def _pad_axis(x: Tensor, axis: int, before: int, after: int, value: Any = None) -> Tensor:
     """Returns `x` with a value added on both sides of an axis, which is counted from the end."""
-    around = [(before, after) if a - x.ndim == axis else (0, 0) for a in range(x.ndim)]
-    return pad(x, around, constant_values=value) if before or after else x
+    paddings = [(before, after) if a - x.ndim == axis else (0, 0) for a in range(x.ndim)]
+    return pad(x, paddings, constant_values=value) if before or after else x
 
 
 def _in_ratio(x: Tensor, axes: Sequence[int], target: Sequence[int], fill_value: Any = None) -> Tensor:
     """Returns images cropped or padded, equally on both sides, to the aspect ratio of the target."""
     lengths = [x.shape[a] for a in axes]
-    for axis, length, fit in zip(axes, lengths, shared_image.in_proportion(lengths, target), strict=True):
+    for axis, length, fitted_length in zip(axes, lengths, shared_image.in_proportion(lengths, target), strict=True):
         if fill_value is not None:
-            margin = max(fit - length, 0) // 2
+            margin = max(fitted_length - length, 0) // 2
             x = _pad_axis(x, axis, margin, margin, fill_value)
         else:
-            kept_length = max(min(length, fit), 1)
+            kept_length = max(min(length, fitted_length), 1)
             start = (length - kept_length) // 2
             x = get_item(x, (..., slice(start, start + kept_length), *[slice(None)] * (-axis - 1)))
     return x

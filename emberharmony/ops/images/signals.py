@@ -63,11 +63,11 @@ def diff(
     parts = [part for part in (prepend, a, append) if part is not None and (n or part is a)]
     a = concatenate(parts, axis) if len(parts) > 1 else a
     (place,) = nonnegative_axes(axis, len(a.shape))
-    between = not_equal if dtype_of(a) == "bool" else subtract
+    difference_of = not_equal if dtype_of(a) == "bool" else subtract
     for _ in range(n)[: a.shape[place] or 1]:  # then the axis is empty, and stays so
         ends = split(a, [1], axis)[1]
         starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
-        a = between(ends, starts)
+        a = difference_of(ends, starts)
     return a
 
 
@@ -148,14 +148,14 @@ def interp(
     low = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last)
     high = clip(add(low, 1), 0, last)
     start, below = take(xp, low), take(fp, low)
-    width, above = subtract(take(xp, high), start), take(fp, high)
-    weight, rise = divide(subtract(x, start), where(equal(width, 0), 1.0, width)), subtract(above, below)
+    width, upper_value = subtract(take(xp, high), start), take(fp, high)
+    weight, value_step = divide(subtract(x, start), where(equal(width, 0), 1.0, width)), subtract(upper_value, below)
     # Beside an infinite point, inf - inf would be NaN: take its value at its place and between two equal ones, and
     # elsewhere start from the finite point.
-    flat = logical_and(logical_not(isfinite(rise)), logical_or(equal(weight, 0), equal(above, below)))
+    flat = logical_and(logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_value, below)))
     forward = logical_or(flat, isfinite(below))
     step = where(forward, weight, subtract(weight, 1))
-    values = add(where(forward, below, above), multiply(where(flat, 0.0, rise), step))
+    values = add(where(forward, below, upper_value), multiply(where(flat, 0.0, value_step), step))
     values = where(less(x, xp[0]), fp[0] if left is None else left, values)
     values = where(greater(x, xp[last]), fp[last] if right is None else right, values)
     return cast(where(isnan(x), float("nan"), values), result)
@@ -202,14 +202,14 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
         raise ArgumentError(f"expected mode 'valid', 'same' or 'full', got {mode!r}")
     if len(x1.shape) != 1 or len(x2.shape) != 1 or not x1.shape[0] or not x2.shape[0]:
         raise ShapeError(f"expected two vectors that are not empty, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
-    long, short = x1.shape[0], x2.shape[0]
-    if long < short:
+    long_length, short_length = x1.shape[0], x2.shape[0]
+    if long_length < short_length:
         return flip(conj(correlate(x2, x1, mode)), 0)
-    padded = pad(x1, (short - 1, short - 1))
-    first = {"full": 0, "same": (short - 1) // 2, "valid": short - 1}[mode]
-    count = {"full": long + short - 1, "same": long, "valid": long - short + 1}[mode]
+    padded = pad(x1, (short_length - 1, short_length - 1))
+    first = {"full": 0, "same": (short_length - 1) // 2, "valid": short_length - 1}[mode]
+    count = {"full": long_length + short_length - 1, "same": long_length, "valid": long_length - short_length + 1}[mode]
     device = get_device(x1)
-    shifts = add(expand_dims(arange(first, first + count, device=device), 1), arange(short, device=device))
+    shifts = add(expand_dims(arange(first, first + count, device=device), 1), arange(short_length, device=device))
     return sum(multiply(take(padded, shifts), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
 
 

@@ -119,15 +119,15 @@ def affine_transform(
     kind = result_type(shared_image.computed_in(dtype(transform)), shared_image.computed_in(dtype(images)))
     numbers = to_device(reshape(cast(transform, kind), (-1, 8, 1, 1)), get_device(images))
     a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
-    across, down = _grid(height, width, numbers)
+    column_grid, row_grid = _grid(height, width, numbers)
 
     def place(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
-        return add(add(multiply(first, across), multiply(second, down)), third)
+        return add(add(multiply(first, column_grid), multiply(second, row_grid)), third)
 
     scale = place(c0, c1, ones_like(c0))
     horizon = equal(scale, 0.0)
     scale = where(horizon, 1.0, scale)
-    places = [where(horizon, -2.0, divide(along, scale)) for along in (place(b0, b1, b2), place(a0, a1, a2))]
+    places = [where(horizon, -2.0, divide(coordinate, scale)) for coordinate in (place(b0, b1, b2), place(a0, a1, a2))]
     return _as_given(_pixels_at(x, places, interpolation, fill_mode, fill_value), images, data_format)
 
 
@@ -185,10 +185,10 @@ def grid_sample(
     wide_dtype = shared_image.computed_in(dtype(grid))
     shares = unstack(cast(to_device(grid, get_device(images)), wide_dtype), axis=-1)[::-1]
     places = [
-        multiply(add(share, 1.0), (size - 1) / 2)
+        multiply(add(axis_share, 1.0), (size - 1) / 2)
         if align_corners
-        else subtract(multiply(add(share, 1.0), size / 2), 0.5)
-        for share, size in zip(shares, x.shape[1:-1], strict=True)
+        else subtract(multiply(add(axis_share, 1.0), size / 2), 0.5)
+        for axis_share, size in zip(shares, x.shape[1:-1], strict=True)
     ]
     if interpolation == "nearest":
         places = [round(place) for place in places]
@@ -227,8 +227,8 @@ def perspective_transform(
         [[[0.0], [1.0], [2.0]]]
     """
     points = [
-        to_numpy(constant("start_points or end_points", given)) if hasattr(given, "dtype") else given
-        for given in (start_points, end_points)
+        to_numpy(constant("start_points or end_points", points)) if hasattr(points, "dtype") else points
+        for points in (start_points, end_points)
     ]
     transform = shared_image.homography(*points)
     numbers = convert_to_tensor(transform, shared_image.computed_in(dtype(images)), device=get_device(images))
@@ -268,9 +268,9 @@ def elastic_transform(
     sigma = number("sigma", sigma)
     noise = random_normal((count, height, width, 2), 0.0, sigma, "float32", seed, generator)
     fields = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
-    across, down = _grid(height, width, fields)
+    column_grid, row_grid = _grid(height, width, fields)
     shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
-    places = [add(down, shifts[1]), add(across, shifts[0])]
+    places = [add(row_grid, shifts[1]), add(column_grid, shifts[0])]
     return _as_given(_pixels_at(x, places, interpolation, fill_mode, fill_value), images, data_format)
 
 
@@ -289,8 +289,8 @@ def _as_given(batch: Tensor, images: Tensor, data_format: Literal["channels_last
 
 def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the positions of pixels across, (width,), and down, (height, 1), on the device of a tensor."""
-    across, down = (arange(n, dtype=dtype(like), device=get_device(like)) for n in (width, height))
-    return across, expand_dims(down, -1)
+    column_numbers, row_numbers = (arange(n, dtype=dtype(like), device=get_device(like)) for n in (width, height))
+    return column_numbers, expand_dims(row_numbers, -1)
 
 
 def _pixels_at(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: str, value: Any) -> Tensor:
@@ -323,23 +323,23 @@ def _rows_at(
         raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
     kind = dtype(rows)
     wide_dtype = shared_image.computed_in(kind)
-    varying = hasattr(value, "shape") or isinstance(value, list)
-    outside = option("fill_value", value, rows) if varying else shared_image.fitting_value(value, kind)
+    is_varying = hasattr(value, "shape") or isinstance(value, list)
+    outside_value = option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, kind)
     table = cast(rows, wide_dtype) if order else rows
     total: Any = None
     for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):
         index: Any = first
-        inside: Any = None
+        is_inside: Any = None
         weight: Any = None
         for n, (node, node_inside, share) in zip(shape, corner, strict=True):
             index = node if index is None else add(multiply(index, n), node)
             if node_inside is not None:
-                inside = node_inside if inside is None else logical_and(inside, node_inside)
+                is_inside = node_inside if is_inside is None else logical_and(is_inside, node_inside)
             if share is not None:
                 weight = share if weight is None else multiply(weight, share)
         part = take(table, index, 0)
-        if inside is not None:
-            part = where(expand_dims(inside, -1), part, outside)
+        if is_inside is not None:
+            part = where(expand_dims(is_inside, -1), part, outside_value)
         if weight is not None:
             part = multiply(part, expand_dims(cast(weight, wide_dtype), -1))
         total = part if total is None else add(total, part)
@@ -357,12 +357,12 @@ def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, T
     elif mode == "nearest":
         x = clip(x, 0.0, float(n - 1))
     if order == 0:
-        whole = trunc(x)
-        half = greater_equal(absolute(subtract(x, whole)), 0.5)
-        return [(*_element(add(whole, where(half, sign(x), 0.0)), n, mode), None)]
+        truncated = trunc(x)
+        half = greater_equal(absolute(subtract(x, truncated)), 0.5)
+        return [(*_element(add(truncated, where(half, sign(x), 0.0)), n, mode), None)]
     low = floor(x)
-    above = subtract(x, low)
-    return [(*_element(low, n, mode), subtract(1.0, above)), (*_element(add(low, 1.0), n, mode), above)]
+    upper_share = subtract(x, low)
+    return [(*_element(low, n, mode), subtract(1.0, upper_share)), (*_element(add(low, 1.0), n, mode), upper_share)]
 
 
 def _element(number: Tensor, n: int, mode: str) -> tuple[Tensor, Tensor | None]:

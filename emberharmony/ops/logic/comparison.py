@@ -294,8 +294,8 @@ def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
     a, b = bodies.common(x1, x2)
     if tuple(a.shape) != tuple(b.shape):
         return convert_to_tensor(False)
-    same = equal(a, b)
-    return reduction.all(logical_or(same, logical_and(isnan(a), isnan(b))) if equal_nan else same)
+    is_equal = equal(a, b)
+    return reduction.all(logical_or(is_equal, logical_and(isnan(a), isnan(b))) if equal_nan else is_equal)
 
 
 def _truth(x: Tensor) -> Tensor:

@@ -99,8 +99,8 @@ def elu(x: TensorLike, alpha: Varying = 1.0) -> Tensor:
         >>> ops.elu([0.0, 2.0]).tolist()
         [0.0, 2.0]
     """
-    above = greater(x, 0)
-    return where(above, add(x, 0.0), multiply(expm1(where(above, 0, x)), option("alpha", alpha, x)))
+    is_positive = greater(x, 0)
+    return where(is_positive, add(x, 0.0), multiply(expm1(where(is_positive, 0, x)), option("alpha", alpha, x)))
 
 
 @op(elementwise=True, takes="real", gives="float")
@@ -363,8 +363,8 @@ def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
     if b.__class__ is not float:
         # Not `hypot(half, sqrt(b) / 2)`, whose derivative by `b` is NaN at 0. The scale prevents overflow.
         scale = stop_gradient(maximum(absolute(half), 1.0))
-        share = divide(divide(b, scale), multiply(scale, 4.0))
-        return add(half, multiply(sqrt(add(square(divide(half, scale)), share)), scale))
+        tail = divide(divide(b, scale), multiply(scale, 4.0))
+        return add(half, multiply(sqrt(add(square(divide(half, scale)), tail)), scale))
     if b < 0:
         raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
     if dtype(half).is_complex:
@@ -468,15 +468,15 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
 
     Source: Martins and Astudillo, From softmax to sparsemax, 2016, algorithm 1.
     """
-    moved = moveaxis(add(x, 0.0), axis, -1)
+    axis_last = moveaxis(add(x, 0.0), axis, -1)
     # Subtract the maximum, so that large values do not lose digits.
-    shifted = subtract(moved, max(moved, -1, True))
+    shifted = subtract(axis_last, max(axis_last, -1, True))
     ordered = negative(sort(negative(shifted), -1))
-    ranks = arange(1, moved.shape[-1] + 1, dtype=dtype(moved), device=get_device(moved))
+    ranks = arange(1, axis_last.shape[-1] + 1, dtype=dtype(axis_last), device=get_device(axis_last))
     supported = greater(add(multiply(ranks, ordered), 1.0), cumsum(ordered, -1))
-    count = sum(cast(supported, dtype(moved)), -1, True)
-    excess = divide(subtract(sum(where(supported, ordered, 0.0), -1, True), 1.0), count)
-    return moveaxis(maximum(subtract(shifted, excess), 0.0), -1, axis)
+    count = sum(cast(supported, dtype(axis_last)), -1, True)
+    threshold = divide(subtract(sum(where(supported, ordered, 0.0), -1, True), 1.0), count)
+    return moveaxis(maximum(subtract(shifted, threshold), 0.0), -1, axis)
 
 
 def _inexact(x: Tensor) -> Tensor:

@@ -94,8 +94,8 @@ def dot_product_attention(
         key, value = repeat(key, heads // groups, 2), repeat(value, heads // groups, 2)
     query, key, value = inexact(query), inexact(key), inexact(value)
     if not query.dtype == key.dtype == value.dtype:
-        common = result_type(query, key, value)
-        query, key, value = cast(query, common), cast(key, common), cast(value, common)
+        common_dtype = result_type(query, key, value)
+        query, key, value = cast(query, common_dtype), cast(key, common_dtype), cast(value, common_dtype)
     factor = (query.shape[-1] or 1) ** -0.5 if scale is None else option("scale", scale, query)
     # torch.compile (PyTorch 2.13) would take a permutation of the keys for the exchange of their last two axes.
     logits = multiply(matmul(swapaxes(query, 1, 2), swapaxes(swapaxes(key, 1, 2), -1, -2)), factor)
@@ -108,8 +108,8 @@ def dot_product_attention(
     if mask is not None:
         logits = where(mask, logits, lowest)
     if is_causal:
-        earlier = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
-        logits = where(to_device(earlier, get_device(logits)), logits, lowest)
+        is_earlier = tri(logits.shape[-2], logits.shape[-1], dtype="bool")
+        logits = where(to_device(is_earlier, get_device(logits)), logits, lowest)
     weights = softmax(logits, -1)
     if not is_number(dropout_rate) or dropout_rate:
         weights = dropout(weights, dropout_rate, seed=seed)
@@ -121,13 +121,15 @@ def _zero_without_keys(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, mask: Tensor | None, *options: Any
 ) -> Tensor:
     """Returns attention in which queries without any key get 0; they attend to all keys until the end."""
-    seen = None if mask is None else cast(mask, "bool")
+    is_visible = None if mask is None else cast(mask, "bool")
     if bias is not None:
         finite = greater(bias, -math.inf)
-        seen = finite if seen is None else logical_and(seen, finite)
+        is_visible = finite if is_visible is None else logical_and(is_visible, finite)
     if options[1]:
-        seen = logical_and(seen, to_device(tri(query.shape[1], key.shape[1], dtype="bool"), get_device(query)))
-    has_key = any(seen, -1, True)
+        is_visible = logical_and(
+            is_visible, to_device(tri(query.shape[1], key.shape[1], dtype="bool"), get_device(query))
+        )
+    has_key = any(is_visible, -1, True)
     mask = None if mask is None else logical_or(mask, logical_not(has_key))
     bias = None if bias is None else where(has_key, bias, 0.0)
     attended = dot_product_attention(query, key, value, bias, mask, *options)
@@ -182,8 +184,8 @@ def rope(
     (place,) = nonnegative_axes(axis, len(x.shape))
     start, factor = number("base", base), number("scale", scale)
     pairs = shared_attention.check_rotation(x.shape, place, dims, start, frequencies)
-    wide_x = widen(x)
-    kind, device = dtype(wide_x), get_device(wide_x)
+    widened_x = widen(x)
+    kind, device = dtype(widened_x), get_device(widened_x)
     if frequencies is None and isinstance(offset, int):
         rotations = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)
         cosine, sine = (to_device(convert_to_tensor(table, kind), device) for table in rotations)
@@ -201,7 +203,7 @@ def rope(
         cosine, sine = cos(angles), sin(angles)
     shape = [x.shape[a] if a == place or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
     cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
-    rotated = get_item(wide_x, (..., slice(0, 2 * pairs)))
+    rotated = get_item(widened_x, (..., slice(0, 2 * pairs)))
     if traditional:
         grouped = reshape(rotated, (*x.shape[:-1], pairs, 2))
         one, other = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
@@ -216,5 +218,5 @@ def rope(
     else:
         result = concatenate(rotated_pair, -1)
     if 2 * pairs < x.shape[-1]:
-        result = concatenate([result, get_item(wide_x, (..., slice(2 * pairs, None)))], -1)
+        result = concatenate([result, get_item(widened_x, (..., slice(2 * pairs, None)))], -1)
     return cast(result, as_inexact(dtype(x)))

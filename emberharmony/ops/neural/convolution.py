@@ -217,9 +217,9 @@ def unfold(
     Source: `torch.nn.Unfold`.
     """
     n = shared_convolution.spatial(x.ndim)
-    around = shared_convolution.per_axis(padding, n, "padding", 0)
-    if any(around):
-        x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in around)])
+    paddings = shared_convolution.per_axis(padding, n, "padding", 0)
+    if any(paddings):
+        x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in paddings)])
     size, steps, spread = (
         shared_convolution.per_axis(kernel_size, n, "kernel_size"),
         shared_convolution.per_axis(stride, n, "stride"),
@@ -265,8 +265,8 @@ def fold(
     Source: `torch.nn.Fold`.
     """
     n = len(output_size)
-    around = shared_convolution.per_axis(padding, n, "padding", 0)
-    lengths = [length + 2 * zeros for length, zeros in zip(output_size, around, strict=True)]
+    paddings = shared_convolution.per_axis(padding, n, "padding", 0)
+    lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
     size, steps, spread = (
         shared_convolution.per_axis(kernel_size, n, "kernel_size"),
         shared_convolution.per_axis(stride, n, "stride"),
@@ -284,8 +284,8 @@ def fold(
         for axis, (place, length) in enumerate(zip(slices, lengths, strict=True), 2):
             part = _fit_axis(_spread(part, axis, place.step), axis, place.start, length - place.stop)
         total = part if total is None else add(total, part)
-    inside = [slice(zeros, zeros + length) for length, zeros in zip(output_size, around, strict=True)]
-    return get_item(total, (slice(None), slice(None), *inside))
+    inner_slices = [slice(zeros, zeros + length) for length, zeros in zip(output_size, paddings, strict=True)]
+    return get_item(total, (slice(None), slice(None), *inner_slices))
 
 
 @op
@@ -322,9 +322,9 @@ def _at_least_float32(x: Tensor) -> Tensor:
 def _patches(x: Tensor, plan: Windows) -> Tensor:
     """Returns the windows of (batch, *spatial, channels), which lie side by side, as (batch, *counts, elements)."""
     n = len(plan.counts)
-    whole = [slice(count * size) for count, size in zip(plan.counts, plan.size, strict=True)]
+    window_slices = [slice(count * size) for count, size in zip(plan.counts, plan.size, strict=True)]
     split_shape = [length for pair in zip(plan.counts, plan.size, strict=True) for length in pair]
-    split = reshape(get_item(x, (slice(None), *whole)), (x.shape[0], *split_shape, x.shape[-1]))
+    split = reshape(get_item(x, (slice(None), *window_slices)), (x.shape[0], *split_shape, x.shape[-1]))
     order = (0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1)
     return reshape(transpose(split, order), (x.shape[0], *plan.counts, math.prod(plan.size) * x.shape[-1]))
 
@@ -347,9 +347,9 @@ def _spread(x: Tensor, axis: int, step: int) -> Tensor:
     if step == 1:
         return x
     shape = tuple(x.shape)
-    spread_out = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
-    joined = reshape(spread_out, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
-    return get_item(joined, (*[slice(None)] * axis, slice(0, (shape[axis] - 1) * step + 1)))
+    spaced = pad(expand_dims(x, axis + 1), [(0, step - 1) if a == axis + 1 else (0, 0) for a in range(x.ndim + 1)])
+    interleaved = reshape(spaced, (*shape[:axis], shape[axis] * step, *shape[axis + 1 :]))
+    return get_item(interleaved, (*[slice(None)] * axis, slice(0, (shape[axis] - 1) * step + 1)))
 
 
 def _fit_axis(x: Tensor, axis: int, before: int, after: int) -> Tensor:

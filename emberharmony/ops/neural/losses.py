@@ -96,8 +96,8 @@ def sparse_categorical_crossentropy(
     if from_logits:
         losses = negative(take_along_axis(log_softmax(output, axis), place, axis))
     else:
-        share = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
-        losses = negative(log(clip(share, EPSILON, 1.0 - EPSILON)))
+        probability = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
+        losses = negative(log(clip(probability, EPSILON, 1.0 - EPSILON)))
     return where(valid, squeeze(losses, axis), 0)
 
 
@@ -143,25 +143,25 @@ def cross_entropy(
 
     Source: `torch.nn.functional.cross_entropy`.
     """
-    along = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
-    classes, ids = input.shape[along], cast(target, "int64")
+    class_axis = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
+    classes, ids = input.shape[class_axis], cast(target, "int64")
     is_kept = counting(ids, classes, as_index(ignore_index))
     place = ids if is_kept is None else where(is_kept, ids, 0)
-    logs = log_softmax(widen(input), along)
-    losses = negative(squeeze(take_along_axis(logs, expand_dims(place, along), along), along))
-    counted = None
+    logs = log_softmax(widen(input), class_axis)
+    losses = negative(squeeze(take_along_axis(logs, expand_dims(place, class_axis), class_axis), class_axis))
+    label_weights = None
     if weight is not None:
         weight = cast(weight, dtype(logs))
-        counted = take(weight, place, 0)
-        losses = multiply(losses, counted)
+        label_weights = take(weight, place, 0)
+        losses = multiply(losses, label_weights)
     if label_smoothing:
-        spread = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, along)), along)
+        spread = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, class_axis)), class_axis)
         losses = subtract(multiply(losses, 1.0 - label_smoothing), multiply(spread, label_smoothing / classes))
     if is_kept is not None:
         losses = where(is_kept, losses, 0.0)
-        counted = cast(is_kept, dtype(losses)) if counted is None else where(is_kept, counted, 0.0)
+        label_weights = cast(is_kept, dtype(losses)) if label_weights is None else where(is_kept, label_weights, 0.0)
     if reduction == "mean":
-        losses = mean(losses) if counted is None else _mean_of_kept(sum(losses), sum(counted), is_kept)
+        losses = mean(losses) if label_weights is None else _mean_of_kept(sum(losses), sum(label_weights), is_kept)
     elif reduction == "sum":
         losses = sum(losses)
     return cast(losses, as_inexact(dtype(input)))
@@ -171,8 +171,8 @@ def _mean_of_kept(total: Tensor, count: Tensor, kept: Tensor | None) -> Tensor:
     """Returns a quotient; NaN with gradient 0 if no position is kept, where MLX would give the gradient NaN."""
     if kept is None:
         return divide(total, count)
-    some = any(kept)
-    return where(some, divide(total, where(some, count, 1.0)), math.nan)
+    has_some = any(kept)
+    return where(has_some, divide(total, where(has_some, count, 1.0)), math.nan)
 
 
 def counting(ids: Tensor, classes: int, ignored: int) -> Tensor | None:

@@ -52,11 +52,11 @@ def layer_normalization(
 
     Source: Ba, Kiros and Hinton, Layer normalization, 2016.
     """
-    wide_x = widen(x)
-    centred = subtract(wide_x, mean(wide_x, axis, True))
-    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, wide_x)
+    widened_x = widen(x)
+    centred = subtract(widened_x, mean(widened_x, axis, True))
+    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     factor = rsqrt(add(mean(square(centred), axis, True), limit))
-    result = narrow_like(multiply(wide_x if rms_scaling else centred, factor), x)
+    result = narrow_like(multiply(widened_x if rms_scaling else centred, factor), x)
     result = result if gamma is None else multiply(result, align_weight(gamma, axis, x))
     return result if beta is None or rms_scaling else add(result, align_weight(beta, axis, x))
 
@@ -76,9 +76,9 @@ def rms_normalization(
 
     Source: Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
-    wide_x = widen(x)
-    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, wide_x)
-    result = narrow_like(multiply(wide_x, rsqrt(add(mean(square(wide_x), axis, True), limit))), x)
+    widened_x = widen(x)
+    limit = shared.EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
+    result = narrow_like(multiply(widened_x, rsqrt(add(mean(square(widened_x), axis, True), limit))), x)
     return result if scale is None else multiply(result, scale)
 
 
@@ -155,13 +155,13 @@ def batch_normalization_training(
     Source: Ioffe and Szegedy, Batch normalization, 2015.
     """
     place = shared.check_channels(x.shape, axis, scale, offset)
-    wide_x = widen(x)
-    over = [a for a in range(len(x.shape)) if a != place]
-    center = mean(wide_x, over, True)
-    centred = subtract(wide_x, center)
-    variance = mean(square(centred), over, True)
+    widened_x = widen(x)
+    other_axes = [a for a in range(len(x.shape)) if a != place]
+    center = mean(widened_x, other_axes, True)
+    centred = subtract(widened_x, center)
+    variance = mean(square(centred), other_axes, True)
     shape = center.shape
-    factor = rsqrt(add(variance, option("epsilon", epsilon, wide_x)))
+    factor = rsqrt(add(variance, option("epsilon", epsilon, widened_x)))
     factor = factor if scale is None else multiply(factor, reshape(scale, shape))
     result = multiply(centred, factor)
     result = narrow_like(result if offset is None else add(result, reshape(offset, shape)), x)
@@ -203,11 +203,11 @@ def group_normalization(
     """
     place = shared.check_groups(x.shape, groups, axis, scale, offset)
     shape = tuple(x.shape)
-    wide_x = reshape(widen(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
+    grouped_x = reshape(widen(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
     axes = [a for a in range(1, len(shape) + 1) if a != place]
-    centred = subtract(wide_x, mean(wide_x, axes, True))
+    centred = subtract(grouped_x, mean(grouped_x, axes, True))
     variance = mean(square(centred), axes, True)
-    result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, wide_x))))
+    result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, grouped_x))))
     result = narrow_like(reshape(result, shape), x)
     channels = [n if a == place else 1 for a, n in enumerate(shape)]
     result = result if scale is None else multiply(result, reshape(scale, channels))
@@ -249,18 +249,18 @@ def local_response_normalization(
     """
     (place,) = nonnegative_axes(axis, len(x.shape))
     (width,) = shared_convolution.per_axis(size, 1, "size")
-    wide_x = widen(x)
-    if not math.prod(wide_x.shape):
-        return narrow_like(wide_x, x)
-    squares = moveaxis(square(wide_x), place, -1)
+    widened_x = widen(x)
+    if not math.prod(widened_x.shape):
+        return narrow_like(widened_x, x)
+    squares = moveaxis(square(widened_x), place, -1)
     rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
     # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
     window_width = min(width, 2 * squares.shape[-1] + 1)
     zeros = [(window_width // 2, (window_width - 1) // 2)]
     total = average_pool(rows, window_width, 1, zeros, count_include_pad=True, divisor_override=width)
-    around = moveaxis(reshape(total, squares.shape), -1, place)
-    base = add(multiply(around, option("alpha", alpha, wide_x)), option("k", k, wide_x))
-    return narrow_like(divide(wide_x, power(base, option("beta", beta, wide_x))), x)
+    window_sums = moveaxis(reshape(total, squares.shape), -1, place)
+    base = add(multiply(window_sums, option("alpha", alpha, widened_x)), option("k", k, widened_x))
+    return narrow_like(divide(widened_x, power(base, option("beta", beta, widened_x))), x)
 
 
 def align_weight(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:

@@ -114,21 +114,21 @@ def max_pool_indices(
         elements = stack([get_item(x, window) for window in windows], -1)
         starts = multiply(arange(plan.counts[axis], device=get_device(x)), plan.strides[axis])
         starts = reshape(add(starts, -plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)])
-        reach = multiply(arange(plan.size[axis], device=get_device(x)), plan.dilation[axis])
-        sites = add(expand_dims(starts, -1), reach)
+        window_offsets = multiply(arange(plan.size[axis], device=get_device(x)), plan.dilation[axis])
+        sites = add(expand_dims(starts, -1), window_offsets)
         # The padding equals the least number of the dtype, which the tensor may hold too, so it is left out by place.
-        inside = greater_equal(sites, 0)
-        real = logical_and(inside, less(sites, lengths[axis]))
+        is_inside = greater_equal(sites, 0)
+        real = logical_and(is_inside, less(sites, lengths[axis]))
         largest = logical_or(equal(elements, max(elements, -1, True)), isnan(elements))
         # Without an element, the first place that is not before the axis is chosen.
-        best = argmax(add(cast(logical_and(largest, real), "int8"), cast(inside, "int8")), -1, True)
-        x = squeeze(take_along_axis(elements, best, -1), -1)
+        best_position = argmax(add(cast(logical_and(largest, real), "int8"), cast(is_inside, "int8")), -1, True)
+        x = squeeze(take_along_axis(elements, best_position, -1), -1)
         index_on_axis = multiply(
-            add(multiply(squeeze(best, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :])
+            add(multiply(squeeze(best_position, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :])
         )
         if places is not None:
             others = stack([get_item(places, window) for window in windows], -1)
-            index_on_axis = add(index_on_axis, squeeze(take_along_axis(others, best, -1), -1))
+            index_on_axis = add(index_on_axis, squeeze(take_along_axis(others, best_position, -1), -1))
         places = index_on_axis
     return places if last else moveaxis(places, -1, 1)
 
@@ -166,9 +166,11 @@ def max_unpool(
     x, last = _channels_last(inputs, data_format)
     if not is_tensor(indices):
         host_places, count = host_indices(indices), math.prod(output_size)
-        outside = host_places[(host_places < -count) | (host_places >= count)]
-        if outside.size:
-            raise IndexOutOfBoundsError(f"index {outside.flat[0]} is out of bounds for windows of {count} elements")
+        outside_places = host_places[(host_places < -count) | (host_places >= count)]
+        if outside_places.size:
+            raise IndexOutOfBoundsError(
+                f"index {outside_places.flat[0]} is out of bounds for windows of {count} elements"
+            )
     places = convert_to_tensor(indices)
     places = places if last else moveaxis(places, 1, -1)
     if tuple(places.shape) != tuple(x.shape) or len(output_size) != x.ndim - 2:
@@ -362,9 +364,9 @@ def _adaptive_pool(
             x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)
             continue
         firsts = shared_convolution.first_windows(length, count)
-        reaches = [slice(i * length // count, -(-(i + 1) * length // count)) for i in firsts]
+        window_slices = [slice(i * length // count, -(-(i + 1) * length // count)) for i in firsts]
         before = (slice(None),) * axis
-        x = stack([reduce(get_item(x, (*before, reach)), axis) for reach in reaches], axis)
+        x = stack([reduce(get_item(x, (*before, window_slice)), axis) for window_slice in window_slices], axis)
         if len(firsts) < count:
             x = repeat(x, [b - a for a, b in pairwise((*firsts, count))], axis)
     return x

@@ -86,8 +86,8 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     levels = minimum(where(greater(levels, 0.0), levels, 0.0), 2.0**bits - 1)
     small = reshape(cast(levels, "uint8"), w.shape)
     if bits == 4:
-        even, odd = get_item(small, (..., slice(0, None, 2))), get_item(small, (..., slice(1, None, 2)))
-        small = bitwise_or(even, bitwise_left_shift(odd, 4))
+        even_columns, odd_columns = get_item(small, (..., slice(0, None, 2))), get_item(small, (..., slice(1, None, 2)))
+        small = bitwise_or(even_columns, bitwise_left_shift(odd_columns, 4))
     return view(small, "uint32"), cast(scale, kind), cast(bias, kind)
 
 

@@ -74,12 +74,12 @@ def rnn(
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
-    across = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
+    transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     state = _first(h, batch, hidden, wide_dtype, x, layer_axis)
     function = tanh if activation == "tanh" else relu
     states = []
-    for given in inputs[::-1] if reverse else inputs:
-        state = function(add(given, matmul(state, across)))
+    for step_input in inputs[::-1] if reverse else inputs:
+        state = function(add(step_input, matmul(state, transposed_hh)))
         states.append(state)
     return _join_states(states, kind, time_major, reverse), _with_layer_axis(state, kind, layer_axis)
 
@@ -120,19 +120,19 @@ def gru(
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih,), wide_dtype, time_major)
-    across, offset = (
+    transposed_hh, offset = (
         matrix_transpose(_cast_if_needed(weight_hh, wide_dtype)),
         None if bias_hh is None else _cast_if_needed(bias_hh, wide_dtype),
     )
     state = _first(h, batch, hidden, wide_dtype, x, layer_axis)
     states = []
-    for given in inputs[::-1] if reverse else inputs:
-        state_part = matmul(state, across)
+    for step_input in inputs[::-1] if reverse else inputs:
+        state_part = matmul(state, transposed_hh)
         state_part = state_part if offset is None else add(state_part, offset)
-        reset, update, new = split(given, 3, -1)
+        reset, update, candidate = split(step_input, 3, -1)
         own_reset, own_update, own_new = split(state_part, 3, -1)
-        new = tanh(add(new, multiply(sigmoid(add(reset, own_reset)), own_new)))
-        state = add(new, multiply(sigmoid(add(update, own_update)), subtract(state, new)))
+        candidate = tanh(add(candidate, multiply(sigmoid(add(reset, own_reset)), own_new)))
+        state = add(candidate, multiply(sigmoid(add(update, own_update)), subtract(state, candidate)))
         states.append(state)
     return _join_states(states, kind, time_major, reverse), _with_layer_axis(state, kind, layer_axis)
 
@@ -184,15 +184,15 @@ def lstm(
     shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
     kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
-    across = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
+    transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide_dtype))
     state = _first(h, batch, outputs, wide_dtype, x, layer_axis)
     cell = _first(c, batch, hidden, wide_dtype, x, layer_axis)
     states = []
-    for given in inputs[::-1] if reverse else inputs:
-        enter, forget, new, leave = split(add(given, matmul(state, across)), 4, -1)
-        cell = add(multiply(sigmoid(forget), cell), multiply(sigmoid(enter), tanh(new)))
-        state = multiply(sigmoid(leave), tanh(cell))
+    for step_input in inputs[::-1] if reverse else inputs:
+        input_gate, forget_gate, candidate, output_gate = split(add(step_input, matmul(state, transposed_hh)), 4, -1)
+        cell = add(multiply(sigmoid(forget_gate), cell), multiply(sigmoid(input_gate), tanh(candidate)))
+        state = multiply(sigmoid(output_gate), tanh(cell))
         state = state if projection is None else matmul(state, projection)
         states.append(state)
     outputs_of_all = _join_states(states, kind, time_major, reverse)

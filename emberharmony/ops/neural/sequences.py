@@ -38,9 +38,9 @@ def _integers_within(numbers: Any, limit: int, what: str) -> Tensor:
     if is_tensor(numbers):
         return numbers
     host_numbers = host_indices(numbers)
-    outside = host_numbers[(host_numbers < 0) | (host_numbers >= limit)]
-    if outside.size:
-        raise IndexOutOfBoundsError(f"{what} {outside.flat[0]} is out of bounds: expected 0 to {limit - 1}")
+    outside_numbers = host_numbers[(host_numbers < 0) | (host_numbers >= limit)]
+    if outside_numbers.size:
+        raise IndexOutOfBoundsError(f"{what} {outside_numbers.flat[0]} is out of bounds: expected 0 to {limit - 1}")
     return convert_to_tensor(host_numbers)
 
 
@@ -93,30 +93,30 @@ def ctc_loss(
             raise ShapeError(f"expected lengths of shape ({batch},), got {tuple(lengths.shape)}")
     states = 2 * labels + 1
     # CTC allows a blank before, between and after the labels.
-    mixed = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * labels))
-    extended = pad(mixed, [(0, 0), (0, 1)], "constant", mask_index)
+    interleaved = reshape(stack([full_like(target, mask_index), target], -1), (batch, 2 * labels))
+    extended = pad(interleaved, [(0, 0), (0, 1)], "constant", mask_index)
     steps = output.shape[1]
     where_at = broadcast_to(expand_dims(extended, 1), (batch, steps, states))
     emitted = take_along_axis(log_softmax(output, -1), where_at, -1)
-    later, earlier = (get_item(extended, (slice(None), part)) for part in (slice(2, None), slice(0, -2)))
-    skips = logical_and(not_equal(later, mask_index), not_equal(later, earlier))
+    later_labels, earlier_labels = (get_item(extended, (slice(None), part)) for part in (slice(2, None), slice(0, -2)))
+    skips = logical_and(not_equal(later_labels, mask_index), not_equal(later_labels, earlier_labels))
     skips = get_item(pad(skips, [(0, 0), (2, 0)]), (slice(None), slice(0, states)))
     places = arange(states, device=get_device(output))
     # Before the first step only the empty path exists, in the first state.
     scores = broadcast_to(cast(where(less(places, 1), 0.0, _NEVER), dtype(emitted)), (batch, states))
     for step in range(steps):
-        new = get_item(emitted, (slice(None), step))
+        step_scores = get_item(emitted, (slice(None), step))
         if step:
             ways = [scores, _delay(scores, 1), where(skips, _delay(scores, 2), _NEVER)]
-            new = add(logsumexp(stack(ways, -1), -1), new)
+            step_scores = add(logsumexp(stack(ways, -1), -1), step_scores)
         else:
-            new = where(less(places, 2), new, _NEVER)
-        scores = where(expand_dims(greater(output_length, step), -1), new, scores)
+            step_scores = where(less(places, 2), step_scores, _NEVER)
+        scores = where(expand_dims(greater(output_length, step), -1), step_scores, scores)
     end = expand_dims(multiply(target_length, 2), -1)
     final = take_along_axis(scores, end, -1)
     before = take_along_axis(scores, maximum(subtract(end, 1), 0), -1)
-    both = concatenate([final, where(greater(end, 0), before, _NEVER)], -1)
-    return negative(logsumexp(both, -1))
+    end_scores = concatenate([final, where(greater(end, 0), before, _NEVER)], -1)
+    return negative(logsumexp(end_scores, -1))
 
 
 @op(reads="host")
@@ -176,23 +176,23 @@ def ctc_decode(
         if not 1 <= top_paths <= beam_width:
             raise ArgumentError(f"expected top_paths from 1 to beam_width={beam_width}, got {top_paths}")
         host_array = to_numpy(logits).astype("float64")
-        paths, best = decoding.beam_search(host_array, to_numpy(sequence_lengths), beam_width, top_paths, blank)
-        return convert_to_tensor(paths, device=device), convert_to_tensor(best, dtype(logits), device=device)
+        paths, best_scores = decoding.beam_search(host_array, to_numpy(sequence_lengths), beam_width, top_paths, blank)
+        return convert_to_tensor(paths, device=device), convert_to_tensor(best_scores, dtype(logits), device=device)
     if strategy != "greedy":
         raise ArgumentError(f"expected strategy 'greedy' or 'beam_search', got {strategy!r}")
-    over = greater_equal(arange(steps, device=device), expand_dims(to_device(sequence_lengths, device), -1))
-    labels = where(over, blank, argmax(logits, -1))
+    is_over = greater_equal(arange(steps, device=device), expand_dims(to_device(sequence_lengths, device), -1))
+    labels = where(is_over, blank, argmax(logits, -1))
     if merge_repeated:
-        rest = get_item(labels, (slice(None), slice(1, None)))
-        goes_on = equal(rest, get_item(labels, (slice(None), slice(0, -1))))
+        later_labels = get_item(labels, (slice(None), slice(1, None)))
+        goes_on = equal(later_labels, get_item(labels, (slice(None), slice(0, -1))))
         labels = where(pad(goes_on, [(0, 0), (1, 0)]), blank, labels)
     is_blank = equal(labels, blank)
     order = argsort(cast(is_blank, "int32"), -1)
-    scores = negative(sum(where(over, 0.0, max(logits, -1)), -1, keepdims=True))
+    scores = negative(sum(where(is_over, 0.0, max(logits, -1)), -1, keepdims=True))
     return expand_dims(take_along_axis(where(is_blank, -1, labels), order, -1), 0), scores
 
 
 def _delay(scores: Tensor, by: int) -> Tensor:
     """Returns the scores moved to later states; the first states get the score of an impossible path."""
-    later = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
-    return get_item(later, (slice(None), slice(0, scores.shape[1])))
+    delayed = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
+    return get_item(delayed, (slice(None), slice(0, scores.shape[1])))

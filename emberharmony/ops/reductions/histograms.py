@@ -68,8 +68,8 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
         return convert_to_tensor(shared_histograms.count_integers(to_numpy(x), None, minlength), device=get_device(x))
     shared_histograms.check_weights(weights, x)
     weights = inexact(weights)
-    counted = shared_histograms.count_integers(to_numpy(x), to_numpy(weights), minlength)
-    return to_device(shared_bodies.from_host(counted, weights), get_device(x))
+    counts = shared_histograms.count_integers(to_numpy(x), to_numpy(weights), minlength)
+    return to_device(shared_bodies.from_host(counts, weights), get_device(x))
 
 
 @op(reads="data")

@@ -204,8 +204,8 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
     else:
         counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
         low, high, weight = shared_quantiles.places(q.reshape(-1), counts, method)
-        share = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
-        quantiles = _interpolate(pick(ordered, low, -1), pick(ordered, high, -1), share)
+        upper_weight = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
+        quantiles = _interpolate(pick(ordered, low, -1), pick(ordered, high, -1), upper_weight)
     if not skip:
         last = ordered[:, -1:]
         quantiles = where(isnan(last), last, quantiles)
@@ -213,9 +213,9 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
 
 
 def _interpolate(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
-    between = add(below, multiply(subtract(above, below), share))
+    interpolated = add(below, multiply(subtract(above, below), share))
     # Two equal infinities would give NaN, because inf - inf is NaN.
-    return where(equal(below, above), below, between)
+    return where(equal(below, above), below, interpolated)
 
 
 def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any) -> Tensor:
@@ -235,7 +235,7 @@ def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any)
     if method == "nearest":
         low = high = round(position)
     low, high = high if method == "higher" else low, low if method == "lower" else high
-    share = (
+    upper_weight = (
         where(greater(high, low), 0.5, 0.0)
         if method == "midpoint"
         else minimum(subtract(position, low), subtract(high, low))
@@ -246,7 +246,7 @@ def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any)
         place = stop_gradient(cast(place, "int64"))
         return pick(ordered, broadcast_to(place, (rows, place.shape[-1])) if pick is take_along_axis else place, -1)
 
-    quantiles = _interpolate(element(low), element(high), share)
+    quantiles = _interpolate(element(low), element(high), upper_weight)
     if method == "linear":
         start = minimum(low, maximum(subtract(last, 1.0), 0.0))
         slope = multiply(subtract(element(minimum(add(start, 1.0), last)), element(start)), last)

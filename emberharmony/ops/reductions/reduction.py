@@ -431,11 +431,11 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         0.0
     """
     refuse_complex(x)
-    wide_x, axes = widen(x), nonnegative_axes(axis, len(x.shape))
-    top = max(wide_x, axes, True, -math.inf)
+    widened_x, axes = widen(x), nonnegative_axes(axis, len(x.shape))
+    top = max(widened_x, axes, True, -math.inf)
     # Do not shift by infinities: inf - inf is NaN.
     shift = where(isfinite(top), top, 0.0)
-    total = add(log(sum(exp(subtract(wide_x, shift)), axes, True)), shift)
+    total = add(log(sum(exp(subtract(widened_x, shift)), axes, True)), shift)
     return narrow_like(total if keepdims else squeeze(total, axes), x)
 
 
@@ -503,8 +503,8 @@ def _count(x: Tensor, axis: Axis) -> int:
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
     """Returns the variance of `var`, half precision as float32."""
-    wide_x, count = widen(x), _count(x, axis)
-    centred = subtract(wide_x, mean(wide_x, axis, True))
+    widened_x, count = widen(x), _count(x, axis)
+    centred = subtract(widened_x, mean(widened_x, axis, True))
     squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
     total = sum(squares, axis, keepdims)
     freedom = option("correction", without_axes("correction", correction), total)
@@ -544,8 +544,8 @@ def _accumulate(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dty
     x_dtype = dtype_of(x)
     if x_dtype.is_floating or x_dtype.is_complex:
         return narrow_like(_prefixes(combine, widen(x), axis), x)
-    wide_x = cast(x, "uint64" if x_dtype.kind == "unsigned" else "int64") if dtype is None else x
-    return _prefixes(combine, wide_x, axis)
+    summand = cast(x, "uint64" if x_dtype.kind == "unsigned" else "int64") if dtype is None else x
+    return _prefixes(combine, summand, axis)
 
 
 def _prefixes(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:

@@ -184,10 +184,10 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
         [True, False]
     """
     k = as_index(k)
-    chosen = equal(arange(predictions.shape[-1], device=get_device(predictions)), expand_dims(targets, -1))
-    target_score = sum(where(chosen, predictions, 0), -1, True)
+    is_target = equal(arange(predictions.shape[-1], device=get_device(predictions)), expand_dims(targets, -1))
+    target_score = sum(where(is_target, predictions, 0), -1, True)
     better = sum(greater(predictions, target_score), -1)
-    valid = logical_and(any(chosen, -1), logical_not(isnan(squeeze(target_score, -1))))
+    valid = logical_and(any(is_target, -1), logical_not(isnan(squeeze(target_score, -1))))
     return logical_and(less(better, k), valid)
 
 
@@ -246,8 +246,8 @@ def searchsorted(
     length, left = sorted_sequence.shape[0], shared_sorting.side_of(side) == "left"
     if sorter is not None:
         sorted_sequence = take(sorted_sequence, shared_sorting.sorter_of(on_host(sorter), length), 0)
-    common = result_type(sorted_sequence, values)
-    a, b = cast(sorted_sequence, common), cast(values, common)
+    common_dtype = result_type(sorted_sequence, values)
+    a, b = cast(sorted_sequence, common_dtype), cast(values, common_dtype)
     refuse_complex(a)
     device = get_device(b)
     low, high = zeros(b.shape, "int64", device), full(b.shape, length, "int64", device)
@@ -255,9 +255,9 @@ def searchsorted(
     for _ in range(int(length).bit_length()):
         middle = floor_divide(add(low, high), 2)
         middle_values = take(a, minimum(middle, length - 1), 0)
-        above = _sorts_before(middle_values, b) if left else logical_not(_sorts_before(b, middle_values))
-        above = logical_and(above, less(low, high))
-        low, high = where(above, add(middle, 1), low), where(above, high, middle)
+        is_upper_half = _sorts_before(middle_values, b) if left else logical_not(_sorts_before(b, middle_values))
+        is_upper_half = logical_and(is_upper_half, less(low, high))
+        low, high = where(is_upper_half, add(middle, 1), low), where(is_upper_half, high, middle)
     return low
 
 
@@ -307,10 +307,10 @@ def unique(
     order = _order(table)
     ordered = take(table, order, 0)
     after, before = _neighbours(ordered)
-    new = not_equal(after, before)
+    is_new = not_equal(after, before)
     if not dtype_of(table).is_integer:
-        new = logical_and(new, logical_not(logical_and(isnan(after), isnan(before))))
-    starts, inverse, counts = _groups(order, any(new, 1))
+        is_new = logical_and(is_new, logical_not(logical_and(isnan(after), isnan(before))))
+    starts, inverse, counts = _groups(order, any(is_new, 1))
     index = take(order, starts)
     values = take(rows, index, 0)
     if size is not None:
@@ -455,17 +455,17 @@ def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert:
         >>> ops.isin([1, 2, 3], [2, 4]).tolist()
         [False, True, False]
     """
-    common = result_type(x1, x2)
-    a, b = cast(x1, common), ravel(cast(x2, common))
+    common_dtype = result_type(x1, x2)
+    a, b = cast(x1, common_dtype), ravel(cast(x2, common_dtype))
     (length,) = b.shape
     if not length:
         return full(a.shape, invert, "bool", get_device(a))
-    if common.is_complex:
-        contained = any(equal(expand_dims(a, -1), b), -1)
+    if common_dtype.is_complex:
+        is_contained = any(equal(expand_dims(a, -1), b), -1)
     else:
         b = sort(b)
-        contained = equal(take(b, minimum(searchsorted(b, a), length - 1), 0), a)
-    return logical_not(contained) if invert else contained
+        is_contained = equal(take(b, minimum(searchsorted(b, a), length - 1), 0), a)
+    return logical_not(is_contained) if invert else is_contained
 
 
 def _sorts_before(a: Tensor, b: Tensor) -> Tensor:

@@ -238,8 +238,8 @@ def nanstd(
     x = _in_dtype(x, dtype)
     variance = _nanvar(x, axis, keepdims, correction)
     # The derivative of sqrt at 0 is infinite and would make the gradient NaN, so take the root of 1 there instead.
-    none = equal(variance, 0)
-    return cast(where(none, 0.0, sqrt(where(none, 1.0, variance))), as_inexact(dtype_of(x)))
+    is_constant = equal(variance, 0)
+    return cast(where(is_constant, 0.0, sqrt(where(is_constant, 1.0, variance))), as_inexact(dtype_of(x)))
 
 
 @op

@@ -22,23 +22,23 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     """Returns a parameter and its state after one step of Adafactor."""
     gradient = ascent_or_descent(gradient, hyper)
     step = numbers.add(state["step"], 1)
-    share = numbers.power(step, hyper["beta2_decay"])
+    step_share = numbers.power(step, hyper["beta2_decay"])
     eps1, eps2 = hyper["eps"]
     eps1 = ops.finfo(ops.dtype(parameter)).eps if eps1 is None else eps1
     square = ops.square(gradient)
     new_state: State = {"step": step}
     if "row_var" in state:
-        rows = new_state["row_var"] = _shared(state["row_var"], ops.mean(square, axis=-1, keepdims=True), share)
-        columns = new_state["col_var"] = _shared(state["col_var"], ops.mean(square, axis=-2, keepdims=True), share)
+        rows = new_state["row_var"] = _shared(state["row_var"], ops.mean(square, axis=-1, keepdims=True), step_share)
+        columns = new_state["col_var"] = _shared(state["col_var"], ops.mean(square, axis=-2, keepdims=True), step_share)
         level = ops.maximum(ops.mean(rows, axis=-2, keepdims=True), eps1)
         estimate = ops.divide(ops.multiply(rows, columns), level)
     else:
-        estimate = new_state["variance"] = _shared(state["variance"], square, share)
+        estimate = new_state["variance"] = _shared(state["variance"], square, step_share)
     direction = ops.multiply(gradient, ops.rsqrt(ops.maximum(estimate, eps1 * eps1)))
     rate = numbers.minimum(hyper["lr"], numbers.divide(1.0, numbers.sqrt(step)))
     size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
-    excess = ops.maximum(ops.divide(_root_mean_square(direction), hyper["d"]), 1.0)
-    return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(size, excess)), new_state
+    clip_ratio = ops.maximum(ops.divide(_root_mean_square(direction), hyper["d"]), 1.0)
+    return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(size, clip_ratio)), new_state
 
 
 def _shared(average: Tensor, x: Tensor, share: numbers.Number) -> Tensor:

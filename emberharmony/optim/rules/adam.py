@@ -179,13 +179,15 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     gradient, parameter = _with_any_decay(gradient, parameter, hyper)
     mean = moving_average(state["exp_avg"], gradient, beta1)
     square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
-    mu, mu_next = (_momentum(beta1, hyper["momentum_decay"], each) for each in (step, numbers.add(step, 1)))
+    mu, mu_next = (
+        _momentum(beta1, hyper["momentum_decay"], step_number) for step_number in (step, numbers.add(step, 1))
+    )
     product = numbers.multiply(state["mu_product"], mu)
     root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
-    now = numbers.divide(numbers.subtract(1.0, mu), numbers.subtract(1.0, product))
-    ahead = numbers.divide(mu_next, numbers.subtract(1.0, numbers.multiply(product, mu_next)))
-    after = step_along(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], now))
-    after = step_along(after, ops.divide(mean, root), numbers.multiply(hyper["lr"], ahead))
+    gradient_factor = numbers.divide(numbers.subtract(1.0, mu), numbers.subtract(1.0, product))
+    momentum_factor = numbers.divide(mu_next, numbers.subtract(1.0, numbers.multiply(product, mu_next)))
+    after = step_along(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], gradient_factor))
+    after = step_along(after, ops.divide(mean, root), numbers.multiply(hyper["lr"], momentum_factor))
     return after, {"step": step, "mu_product": product, "exp_avg": mean, "exp_avg_sq": square}
 
 
@@ -244,9 +246,11 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
         return step_along(parameter, mean, rate), new_state
     length = _length(beta2, limit, step)
     long = numbers.less(5.0, length)
-    least = numbers.maximum(length, 5.0)  # has a root even where it is not used
-    share = numbers.divide(numbers.multiply(numbers.subtract(least, 4.0), numbers.subtract(least, 2.0)), least)
-    rectified = numbers.sqrt(numbers.multiply(share, limit / ((limit - 4) * (limit - 2))))
+    length_from_5 = numbers.maximum(length, 5.0)  # has a root even where it is not used
+    rectification = numbers.divide(
+        numbers.multiply(numbers.subtract(length_from_5, 4.0), numbers.subtract(length_from_5, 2.0)), length_from_5
+    )
+    rectified = numbers.sqrt(numbers.multiply(rectification, limit / ((limit - 4) * (limit - 2))))
     rectified = numbers.multiply(rectified, numbers.sqrt(one_minus_power(beta2, step)))
     adaptive = ops.divide(ops.multiply(mean, rectified), ops.add(ops.sqrt(square), hyper["eps"]))
     return step_along(parameter, ops.where(long, adaptive, mean), rate), new_state
@@ -265,8 +269,8 @@ def _length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
     for coefficient in (-1 / 1209600, 1 / 30240, -1 / 720, 1 / 12):
         series = numbers.add(coefficient, numbers.multiply(square, series))
     value_near_0 = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(square, series))
-    rest = numbers.where(numbers.less(x, 0.5), value_near_0, numbers.subtract(1.0, quotient))
-    return numbers.add(limit - scale, numbers.multiply(rest, scale))
+    value_beyond_half = numbers.where(numbers.less(x, 0.5), value_near_0, numbers.subtract(1.0, quotient))
+    return numbers.add(limit - scale, numbers.multiply(value_beyond_half, scale))
 
 
 @with_options

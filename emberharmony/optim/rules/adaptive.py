@@ -165,8 +165,8 @@ def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     (slower, faster), size = hyper["etas"], state["step_size"]
     agreement = ops.multiply(gradient, state["prev"])
     sign_changed = ops.less(agreement, 0.0)
-    grown = ops.where(ops.greater(agreement, 0.0), ops.multiply(size, faster), size)
-    size = ops.clip(ops.where(sign_changed, ops.multiply(size, slower), grown), *hyper["step_sizes"])
+    grown_size = ops.where(ops.greater(agreement, 0.0), ops.multiply(size, faster), size)
+    size = ops.clip(ops.where(sign_changed, ops.multiply(size, slower), grown_size), *hyper["step_sizes"])
     gradient = ops.where(sign_changed, ops.zeros_like(gradient), gradient)
     after = step_along(parameter, ops.sign(gradient), size)
     return after, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}

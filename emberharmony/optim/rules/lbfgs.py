@@ -43,7 +43,7 @@ class SavedHistory(SavedState):
                 history[name] = _NUMBERS[name](x)
                 continue
             shape = () if name in ("ro", "H_diag") else (length,)
-            tensors = [self._tensor(f"{name!r} of {what}", each, shape, cells[0]) for each in _as_list(x)]
+            tensors = [self._tensor(f"{name!r} of {what}", item, shape, cells[0]) for item in _as_list(x)]
             history[name] = tensors if name in _LISTS else tensors[0]
         return history
 
@@ -51,8 +51,8 @@ class SavedHistory(SavedState):
         tensor = on_active_backend(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(like))
         if tuple(tensor.shape) != shape:
             self.wrong.append(f"{what} has shape {tuple(tensor.shape)}, expected {shape}")
-        cast = ops.cast(tensor, ops.dtype(like))
-        return Buffer(ops.convert_to_tensor(cast, device=ops.get_device(like.value), copy=True))
+        cast_tensor = ops.cast(tensor, ops.dtype(like))
+        return Buffer(ops.convert_to_tensor(cast_tensor, device=ops.get_device(like.value), copy=True))
 
 
 @with_options
@@ -119,10 +119,10 @@ class LBFGS(ParameterGroups):
         Args:
             options: all options of the group, by name.
         """
-        allowed = super().allowed_options(options)
-        if allowed["max_eval"] is None:
-            allowed["max_eval"] = max(1, int(allowed["max_iter"]) * 5 // 4)
-        return allowed
+        allowed_options = super().allowed_options(options)
+        if allowed_options["max_eval"] is None:
+            allowed_options["max_eval"] = max(1, int(allowed_options["max_iter"]) * 5 // 4)
+        return allowed_options
 
     def step(self, closure: Callable[[], Any], *, clear: bool = True) -> Tensor:
         """Makes up to `max_iter` iterations, and returns the loss before them.
@@ -190,11 +190,11 @@ class _Call:
             if slope > -options["tolerance_change"]:
                 break
             before = loss
-            now = self._search(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
-            state["t"], loss, gradient = now.length, now.loss, now.gradient
+            point = self._search(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
+            state["t"], loss, gradient = point.length, point.loss, point.gradient
             if self._evaluations >= options["max_eval"] or _largest(gradient) <= options["tolerance_grad"]:
                 break
-            if _largest(direction) * abs(now.length) <= options["tolerance_change"]:
+            if _largest(direction) * abs(point.length) <= options["tolerance_change"]:
                 break
             if abs(loss - before) < options["tolerance_change"]:
                 break
@@ -248,8 +248,8 @@ class _Call:
             direction = ops.subtract(direction, ops.multiply(change, factors[-1]))
         direction = ops.multiply(direction, state["H_diag"])
         for (change, step, scale), factor in zip(history, reversed(factors), strict=True):
-            rest = ops.subtract(factor, ops.multiply(ops.vdot(change, direction), scale))
-            direction = ops.add(direction, ops.multiply(step, rest))
+            correction = ops.subtract(factor, ops.multiply(ops.vdot(change, direction), scale))
+            direction = ops.add(direction, ops.multiply(step, correction))
         return direction
 
     def _search(self, start: Point, direction: Any, length: float, *, last: bool) -> Point:
@@ -305,11 +305,11 @@ def _as_list(x: Any) -> list[Any]:
 
 def _read(x: Any) -> Any:
     if isinstance(x, list):
-        return [_read(each) for each in x]
+        return [_read(item) for item in x]
     return x.value if isinstance(x, Buffer) else x
 
 
 def _saveable(x: Any) -> Any:
     if isinstance(x, list):
-        return [_saveable(each) for each in x]
+        return [_saveable(item) for item in x]
     return Buffer(x) if hasattr(x, "shape") else x

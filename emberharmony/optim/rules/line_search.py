@@ -68,28 +68,34 @@ class Line:
 
     def _bracket(self, length: float) -> tuple[Point, Point | None]:
         """Returns two points with a point that satisfies the conditions between them, or one such point and None."""
-        before, now = self.start, self._point_at(length)
+        before, point = self.start, self._point_at(length)
         while self._evaluations_left() > 0:
-            if not self._falls(now) or (self.evaluations > 2 and now.loss >= before.loss):
-                return before, now
-            if self._is_flat(now):
-                return now, None
-            if now.slope >= 0:
-                return before, now
-            least, most = now.length + 0.01 * (now.length - before.length), now.length * 10
-            before, now = now, self._point_at(_cubic_minimum(before, now, least, most))
-        return self.start, now
+            if not self._falls(point) or (self.evaluations > 2 and point.loss >= before.loss):
+                return before, point
+            if self._is_flat(point):
+                return point, None
+            if point.slope >= 0:
+                return before, point
+            least_length, most_length = point.length + 0.01 * (point.length - before.length), point.length * 10
+            before, point = point, self._point_at(_cubic_minimum(before, point, least_length, most_length))
+        return self.start, point
 
     def _zoom(self, first: Point, second: Point) -> Point:
         """Returns the best point between two after the interval between them has been narrowed."""
         ends, stuck = [first, second], False
         low = 0 if first.loss <= second.loss else 1
         while self._evaluations_left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
-            least, most = sorted(end.length for end in ends)
-            length, margin = _cubic_minimum(ends[0], ends[1], least, most), 0.1 * (most - least)
-            is_near = min(most - length, length - least) < margin
-            if is_near and (stuck or length >= most or length <= least):
-                length, is_near = (most - margin if most - length < length - least else least + margin), False
+            least_length, most_length = sorted(end.length for end in ends)
+            length, margin = (
+                _cubic_minimum(ends[0], ends[1], least_length, most_length),
+                0.1 * (most_length - least_length),
+            )
+            is_near = min(most_length - length, length - least_length) < margin
+            if is_near and (stuck or length >= most_length or length <= least_length):
+                length, is_near = (
+                    (most_length - margin if most_length - length < length - least_length else least_length + margin),
+                    False,
+                )
             stuck = is_near
             point = self._point_at(length)
             if not self._falls(point) or point.loss >= ends[low].loss:
@@ -110,13 +116,13 @@ def _cubic_minimum(x: Point, y: Point, least: float, most: float) -> float:
     first, second = (x, y) if x.length <= y.length else (y, x)
     mean = x.slope + y.slope - 3 * _ratio(x.loss - y.loss, x.length - y.length)
     square = mean * mean - x.slope * y.slope
-    share = math.nan
+    cubic_share = math.nan
     if square >= 0:
         root = math.sqrt(square)
-        share = _ratio(second.slope + root - mean, second.slope - first.slope + 2 * root)
-    if math.isnan(share):
+        cubic_share = _ratio(second.slope + root - mean, second.slope - first.slope + 2 * root)
+    if math.isnan(cubic_share):
         return (least + most) / 2
-    return min(max(second.length - (second.length - first.length) * share, least), most)
+    return min(max(second.length - (second.length - first.length) * cubic_share, least), most)
 
 
 def _ratio(x: float, y: float) -> float:

@@ -47,14 +47,14 @@ def orthogonalize(matrix: Tensor, coefficients: tuple[float, float, float], step
     """
     a, b, c = coefficients
     x = at_least_float32(matrix)
-    tall = x.shape[0] > x.shape[1]
-    x = ops.transpose(x) if tall else x
+    is_tall = x.shape[0] > x.shape[1]
+    x = ops.transpose(x) if is_tall else x
     x = ops.divide(x, ops.maximum(ops.norm(ops.ravel(x)), eps))
     for _ in range(steps):
         gram = ops.matmul(x, ops.transpose(x))
         factor = ops.add(ops.multiply(gram, b), ops.multiply(ops.matmul(gram, gram), c))
         x = ops.add(ops.multiply(x, a), ops.matmul(factor, x))
-    return ops.transpose(x) if tall else x
+    return ops.transpose(x) if is_tall else x
 
 
 @with_options

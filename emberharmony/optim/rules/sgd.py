@@ -22,11 +22,11 @@ def sgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tupl
     momentum = hyper["momentum"]
     if not momentum:
         return step_along(parameter, gradient, hyper["lr"]), {}
-    step, added = state["step"], gradient
+    step, velocity = state["step"], gradient
     if hyper["dampening"]:  # but not of the first gradient: the buffer begins as it
-        share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
-        added = times(gradient, share)
-    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), added)
+        gradient_share = numbers.subtract(1.0, numbers.multiply(hyper["dampening"], numbers.minimum(step, 1)))
+        velocity = times(gradient, gradient_share)
+    buffer = ops.add(ops.multiply(state["momentum_buffer"], momentum), velocity)
     direction = ops.add(gradient, ops.multiply(buffer, momentum)) if hyper["nesterov"] else buffer
     return step_along(parameter, direction, hyper["lr"]), {"step": numbers.add(step, 1), "momentum_buffer": buffer}
 

@@ -93,13 +93,13 @@ class Accumulate(Wrapper):
         means = [_mean(x, self.n, leaf) for x, leaf in zip(sums, leaves, strict=True)]
         after, inner = self.optimizer.update(ops.tree_unflatten(structure, means), state["optimizer"], params)
         passes = ops.add(state["passes"], 1)
-        full = ops.equal(passes, self.n)
+        is_full = ops.equal(passes, self.n)
         own_state = {
-            "passes": ops.where(full, ops.zeros_like(passes), passes),
-            "sums": [ops.where(full, ops.zeros_like(x), x) for x in sums],
+            "passes": ops.where(is_full, ops.zeros_like(passes), passes),
+            "sums": [ops.where(is_full, ops.zeros_like(x), x) for x in sums],
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(full, after, old_values), choose(full, inner, state["optimizer"]), own_state
+        return choose(is_full, after, old_values), choose(is_full, inner, state["optimizer"]), own_state
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the sums by the index of the parameter, and the number of passes in them."""

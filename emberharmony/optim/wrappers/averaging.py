@@ -79,8 +79,8 @@ class Average:
         saved_shapes, expected = ([tuple(x.shape) for x in xs] for xs in (averages, [a.value for a in self.averages]))
         if saved_shapes != expected:
             raise ArgumentError(f"{head}the averages have the shapes {saved_shapes}, expected {expected}")
-        cast = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
-        steps = [average.replacing(value) for average, value in zip(self.averages, cast, strict=True)]
+        cast_averages = [ops.cast(x, ops.dtype(a.value)) for x, a in zip(averages, self.averages, strict=True)]
+        steps = [average.replacing(value) for average, value in zip(self.averages, cast_averages, strict=True)]
         return [*steps, assignment(self, "count", int(state_dict["count"]))]
 
 

@@ -56,14 +56,14 @@ class Lookahead(Wrapper):
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
         plan = self.optimizer.plan(gradients, clear=clear)
-        begun = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}
-        plan.steps.append((self.slow.update, begun))
+        new_slow_weights = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}
+        plan.steps.append((self.slow.update, new_slow_weights))
         if plan.counted and (self.count + 1) % self.k == 0:
-            for cell, buffer in {**self.slow, **begun}.items():
+            for cell, buffer in {**self.slow, **new_slow_weights}.items():
                 slow = buffer.value
-                plan.values[cell] = ahead = self._moved_slow_weights(slow, plan.values.get(cell, cell.value))
-                plan.tensors.append(ahead)
-                plan.steps += [buffer.replacing(ahead), cell.replacing(ahead)]
+                plan.values[cell] = slow_value = self._moved_slow_weights(slow, plan.values.get(cell, cell.value))
+                plan.tensors.append(slow_value)
+                plan.steps += [buffer.replacing(slow_value), cell.replacing(slow_value)]
         return plan
 
     def first_entries(self, leaves: list[Tensor]) -> State:
@@ -76,9 +76,9 @@ class Lookahead(Wrapper):
         fast, structure = ops.tree_flatten(after)
         count = inner["count"]
         is_turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
-        moved = [self._moved_slow_weights(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
-        slow = choose(is_turn, moved, state["slow"])
-        return ops.tree_unflatten(structure, choose(is_turn, moved, fast)), inner, {"slow": slow}
+        moved_slow_weights = [self._moved_slow_weights(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
+        slow = choose(is_turn, moved_slow_weights, state["slow"])
+        return ops.tree_unflatten(structure, choose(is_turn, moved_slow_weights, fast)), inner, {"slow": slow}
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the slow weights by the index of the parameter."""

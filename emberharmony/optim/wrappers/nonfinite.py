@@ -62,9 +62,12 @@ class SkipNonfinite(Wrapper):
             plan.steps.append(assignment(self, "in_a_row", 0))
             return plan
         if self.limit is not None and self.in_a_row >= self.limit:
-            wrong = [repr(cell) for cell, each in gradients.items() if not bool(ops.to_numpy(all_finite([each])))]
+            nonfinite_parameters = [
+                repr(cell) for cell, gradient in gradients.items() if not bool(ops.to_numpy(all_finite([gradient])))
+            ]
             raise NonFiniteGradientError(
-                f"{self._head}the gradients of {', '.join(wrong[:5])} are not finite, after {self.in_a_row} steps in a "
+                f"{self._head}the gradients of {', '.join(nonfinite_parameters[:5])} are not finite, after "
+                f"{self.in_a_row} steps in a "
                 f"row that were left out: lower the learning rate, or raise limit"
             )
         steps = [assignment(self, name, getattr(self, name) + 1) for name in _STATE]
@@ -80,9 +83,9 @@ class SkipNonfinite(Wrapper):
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
         after, inner = self.optimizer.update(grads, state["optimizer"], params)
-        skipped, row = (ops.add(state[name], 1) for name in _STATE)
+        skipped_count, row = (ops.add(state[name], 1) for name in _STATE)
         own_state = {
-            "skipped": ops.where(finite, state["skipped"], skipped),
+            "skipped": ops.where(finite, state["skipped"], skipped_count),
             "in_a_row": ops.where(finite, ops.zeros_like(row), row),
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)

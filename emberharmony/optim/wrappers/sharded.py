@@ -66,15 +66,15 @@ class Sharded(Wrapper):
         Raises:
             DistributedError: if a rank is missing.
         """
-        owners, here = self.owners(), rank()
-        own_gradients = {cell: x for cell, x in gradients.items() if owners[cell] == here}
+        owners, own_rank = self.owners(), rank()
+        own_gradients = {cell: x for cell, x in gradients.items() if owners[cell] == own_rank}
         plan = self.optimizer.plan(own_gradients, clear=clear)
         for owner in range(size()):
             cells = [cell for cell in gradients if owners[cell] == owner]
             if not cells:
                 continue
             values = broadcast([plan.values.get(cell, cell.value) for cell in cells], owner)
-            if owner != here:
+            if owner != own_rank:
                 plan.values.update(zip(cells, values, strict=True))
                 plan.tensors += values
                 plan.steps += [cell.replacing(value) for cell, value in zip(cells, values, strict=True)]
@@ -98,35 +98,37 @@ class Sharded(Wrapper):
         Raises:
             DistributedError: if a rank is missing.
         """
-        whole, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
+        whole_state, state, owners = self.optimizer.state_dict(), {}, list(self.owners().values())
         for owner in range(size()):
-            entries_of_owner = {i: entry for i, entry in whole["state"].items() if owners[i] == owner}
+            entries_of_owner = {i: entry for i, entry in whole_state["state"].items() if owners[i] == owner}
             state.update(_entries_of_rank(owner, entries_of_owner))
         host_state = {
             i: {name: ops.to_numpy(x) if host and hasattr(x, "shape") else x for name, x in state[i].items()}
             for i in sorted(state)
         }
-        return {**whole, "state": host_state}
+        return {**whole_state, "state": host_state}
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; each rank keeps its part."""
-        owners, here = self.owners(), rank()
-        others = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != here]
+        owners, own_rank = self.owners(), rank()
+        others = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != own_rank]
         return [*self.optimizer.loading(state_dict), *others]
 
 
 def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """Returns the entries that a rank has, on all ranks; tensors are those of the active backend."""
-    described = [
+    described_rows = [
         [i, name, list(x.shape) if hasattr(x, "shape") else None, ops.dtype(x).name if hasattr(x, "shape") else x]
         for i, entry in entries.items()
         for name, x in entry.items()
     ]
-    rows = share(described, owner)
+    rows = share(described_rows, owner)
     places = [(i, name) for i, name, shape, _ in rows if shape is not None]
-    here = rank() == owner
-    given = [entries[i][name] if here else ops.empty(shape, kind) for i, name, shape, kind in rows if shape is not None]
-    values = dict(zip(places, broadcast(given, owner), strict=True)) if given else {}
+    is_owner = rank() == owner
+    sent_tensors = [
+        entries[i][name] if is_owner else ops.empty(shape, kind) for i, name, shape, kind in rows if shape is not None
+    ]
+    values = dict(zip(places, broadcast(sent_tensors, owner), strict=True)) if sent_tensors else {}
     by_index: dict[int, dict[str, Any]] = {}
     for i, name, shape, value in rows:
         by_index.setdefault(i, {})[name] = value if shape is None else values[i, name]

@@ -56,15 +56,17 @@ def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in text]
+    free_letters = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in text]
     widths = [len(x.shape) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
-    wide = max((w for t, w in zip(terms, widths, strict=True) if "..." in t), default=0)
-    spelled = "".join(free[:wide])
-    terms = [t.replace("...", spelled[wide - w :]) if "..." in t else t for t, w in zip(terms, widths, strict=True)]
+    ellipsis_width = max((w for t, w in zip(terms, widths, strict=True) if "..." in t), default=0)
+    spelled = "".join(free_letters[:ellipsis_width])
+    terms = [
+        t.replace("...", spelled[ellipsis_width - w :]) if "..." in t else t for t, w in zip(terms, widths, strict=True)
+    ]
     if arrow:
         return terms, right.replace("...", spelled)
-    joined = "".join(terms)
-    return terms, spelled + "".join(sorted(c for c in set(joined) - set(spelled) if joined.count(c) == 1))
+    all_letters = "".join(terms)
+    return terms, spelled + "".join(sorted(c for c in set(all_letters) - set(spelled) if all_letters.count(c) == 1))
 
 
 def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
@@ -78,24 +80,24 @@ def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
         summed_letters = "".join(c for c in lengths if c not in needed_letters)
         if summed_letters:
             others = [*others, (summed_letters, ones([lengths[c] for c in summed_letters], dtype=dtype_of(g)))]
-        once = "".join(lengths)
-        gradient = einsum(",".join([result, *(t for t, _ in others)]) + "->" + once, g, *(o for _, o in others))
-        gradients.append(gradient if once == term else _on_diagonals(gradient, once, term, lengths))
+        letters = "".join(lengths)
+        gradient = einsum(",".join([result, *(t for t, _ in others)]) + "->" + letters, g, *(o for _, o in others))
+        gradients.append(gradient if letters == term else _on_diagonals(gradient, letters, term, lengths))
     return gradients
 
 
 def _on_diagonals(gradient: T, once: str, term: str, lengths: dict[str, int]) -> T:
     """Returns the gradient of an operand with repeated labels, as in "ii": zero except where their indices agree."""
-    spare = iter(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in term)
-    seen: set[str] = set()
+    free_letters = iter(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in term)
+    seen_letters: set[str] = set()
     factors, labels = [once], ""
     tensors = [gradient]
     for c in term:
-        label = next(spare) if c in seen else c
-        if c in seen:
+        label = next(free_letters) if c in seen_letters else c
+        if c in seen_letters:
             factors.append(c + label)
             tensors.append(eye(lengths[c], dtype=dtype_of(gradient)))
-        seen.add(c)
+        seen_letters.add(c)
         labels += label
     return einsum(",".join(factors) + "->" + labels, *tensors)
 

@@ -33,8 +33,8 @@ def _take(g: T, y: T, x: T, indices: Any, axis: int | None = None) -> T:
     axis %= len(x.shape)
     count, rank = x.shape[axis], len(indices.shape)
     rows = moveaxis(g, tuple(range(axis, axis + rank)), tuple(range(rank)))
-    rest = x.shape[:axis] + x.shape[axis + 1 :]
-    rows = reshape(rows, (math.prod(indices.shape), *rest))
+    item_shape = x.shape[:axis] + x.shape[axis + 1 :]
+    rows = reshape(rows, (math.prod(indices.shape), *item_shape))
     return moveaxis(segment_sum(rows, reshape(_from_zero(indices, count), (-1,)), count), 0, axis)
 
 
@@ -86,8 +86,8 @@ def _slices_at(g: T, indices: T) -> T:
 def _last_written(x: T, indices: T, updates: T) -> T:
     """Returns a mask of the updates that are in the result: those that no later update overwrote."""
     indices = convert_to_tensor(indices)
-    lead = indices.shape[:-1]
-    writer = reshape(arange(math.prod(lead)), lead)
+    leading_shape = indices.shape[:-1]
+    writer = reshape(arange(math.prod(leading_shape)), leading_shape)
     depth = indices.shape[-1]
     owner = scatter_update(zeros(x.shape[:depth], dtype=writer.dtype), indices, writer)
     last = equal(_slices_at(owner, indices), writer)
@@ -105,15 +105,15 @@ def _scatter_x(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None =
 
 
 def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
-    picked = _slices_at(g, indices)
+    picked_slices = _slices_at(g, indices)
     if reduction == "add":
-        return picked
+        return picked_slices
     if reduction is None:
-        return where(_last_written(x, indices, updates), picked, 0.0)
+        return where(_last_written(x, indices, updates), picked_slices, 0.0)
     if reduction == "mul":
-        return multiply(picked, _other_factors(x, indices, updates))
+        return multiply(picked_slices, _other_factors(x, indices, updates))
     winners = _slices_at(_winners(x, y, indices, updates), indices)
-    return multiply(picked, divide_no_nan(equal(updates, _slices_at(y, indices)), winners))
+    return multiply(picked_slices, divide_no_nan(equal(updates, _slices_at(y, indices)), winners))
 
 
 def _other_factors(x: T, indices: T, updates: T) -> T:

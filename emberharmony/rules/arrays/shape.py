@@ -58,8 +58,8 @@ def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:
     rank = max(len(counts), len(_x.shape))
     counts = [1] * (rank - len(counts)) + counts
     lengths = [1] * (rank - len(_x.shape)) + list(_x.shape)
-    parted = reshape(g, [n for pair in zip(counts, lengths, strict=True) for n in pair])
-    return reshape(sum_(parted, axis=tuple(range(0, 2 * rank, 2))), _x.shape)
+    tiles = reshape(g, [n for pair in zip(counts, lengths, strict=True) for n in pair])
+    return reshape(sum_(tiles, axis=tuple(range(0, 2 * rank, 2))), _x.shape)
 
 
 def _sum_repeats(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:

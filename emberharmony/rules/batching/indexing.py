@@ -58,8 +58,12 @@ def _get_item(m: Mapped, x: Any, key: Any) -> T:
         return NotImplemented
     rank = max(len(x.shape) for x in arrays if x.__class__ is not int)
     index = [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arrays]
-    rest = keys[len(picks) :]
-    return m(x.whole, (_numbers(m, rank), *index, *rest)) if x.__class__ is Rows else m(x, (*index, *rest))
+    remaining_keys = keys[len(picks) :]
+    return (
+        m(x.whole, (_numbers(m, rank), *index, *remaining_keys))
+        if x.__class__ is Rows
+        else m(x, (*index, *remaining_keys))
+    )
 
 
 def _gather(m: Mapped, x: Any, indices: Any, place: int) -> T:
@@ -67,11 +71,13 @@ def _gather(m: Mapped, x: Any, indices: Any, place: int) -> T:
     if indices.__class__ is not Rows or not _is_integer(m, indices):
         return NotImplemented
     if x.__class__ is not Rows:
-        picked = m.bound.get_item(x, (*(slice(None),) * place, indices.whole))
-        return m.bound.moveaxis(picked, place, 0)
-    picked = m.bound.get_item(m.bound.moveaxis(x.whole, place + 1, 1), (_numbers(m, len(indices.shape)), indices.whole))
+        picked_values = m.bound.get_item(x, (*(slice(None),) * place, indices.whole))
+        return m.bound.moveaxis(picked_values, place, 0)
+    picked_values = m.bound.get_item(
+        m.bound.moveaxis(x.whole, place + 1, 1), (_numbers(m, len(indices.shape)), indices.whole)
+    )
     count = len(indices.shape)
-    return m.bound.moveaxis(picked, list(range(1, count + 1)), list(range(place + 1, place + count + 1)))
+    return m.bound.moveaxis(picked_values, list(range(1, count + 1)), list(range(place + 1, place + count + 1)))
 
 
 def _is_integer(m: Mapped, x: Any) -> bool:
@@ -98,9 +104,9 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     if not index_tensor.shape:
         return NotImplemented
     bound, (*counts, depth) = m.bound, index_tensor.shape
-    index, rows, each = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
-    if rows.shape[1:] != each:
-        rows = bound.broadcast_to(with_rank(m, Rows(rows), len(each)), (m.size, *each))
+    index, rows, slice_shape = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
+    if rows.shape[1:] != slice_shape:
+        rows = bound.broadcast_to(with_rank(m, Rows(rows), len(slice_shape)), (m.size, *slice_shape))
     numbers = bound.cast(bound.broadcast_to(_numbers(m, len(counts) + 1), (m.size, *counts, 1)), index.dtype)
     return m(m.whole(x), bound.concatenate([numbers, index], -1), rows, reduction)
 

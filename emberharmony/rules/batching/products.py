@@ -66,9 +66,9 @@ def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
         output_letters = "..." * ("..." in operand_letters) + "".join(
             sorted(c for c in set(letters) if letters.count(c) == 1)
         )
-    mapped = [x.__class__ is Rows for x in operands]
-    terms = [letter + term if rows else term for term, rows in zip(terms, mapped, strict=True)]
-    wholes = [x.whole if rows else x for x, rows in zip(operands, mapped, strict=True)]
+    is_mapped = [x.__class__ is Rows for x in operands]
+    terms = [letter + term if rows else term for term, rows in zip(terms, is_mapped, strict=True)]
+    wholes = [x.whole if rows else x for x, rows in zip(operands, is_mapped, strict=True)]
     return m(f"{','.join(terms)}->{letter}{output_letters}", *wholes)
 
 

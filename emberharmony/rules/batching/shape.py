@@ -56,8 +56,10 @@ def _broadcast_to(m: Mapped, x: Rows, shape: Any) -> T:
 @batches("broadcast_arrays")
 def _broadcast_arrays(m: Mapped, *arrays: Any) -> T:
     shape = broadcast([x.shape for x in arrays])
-    to = m.bound.broadcast_to
-    return tuple(to(with_rank(m, x, len(shape)) if x.__class__ is Rows else x, (m.size, *shape)) for x in arrays)
+    broadcast_to = m.bound.broadcast_to
+    return tuple(
+        broadcast_to(with_rank(m, x, len(shape)) if x.__class__ is Rows else x, (m.size, *shape)) for x in arrays
+    )
 
 
 @batches("concatenate")
@@ -119,8 +121,8 @@ def _diag(m: Mapped, x: Rows, k: int) -> T:
     size = x.shape[0] + abs(k)
     padded = m.bound.pad(x.whole, [(0, 0), (abs(k), 0)])
     # Its elements lie in columns from k on, or in rows from -k on.
-    placed = m.bound.expand_dims(padded, 1 if k >= 0 else 2)
-    return m.bound.where(m.bound.eye(size, size, k, "bool"), placed, m.bound.zeros_like(placed))
+    padded_rows = m.bound.expand_dims(padded, 1 if k >= 0 else 2)
+    return m.bound.where(m.bound.eye(size, size, k, "bool"), padded_rows, m.bound.zeros_like(padded_rows))
 
 
 batches("matrix_transpose", "tril", "triu")(last(2))

@@ -40,8 +40,8 @@ def _rfft(
     asked_length = fft_length if n is None else n
     length = x.shape[axis] if asked_length is None else asked_length
     # The result lacks the second half of the spectrum, so the cotangent has zeros there.
-    whole = fft(_fit_length(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
-    return _fit_length(real(whole), x.shape[axis], axis)
+    full_transform = fft(_fit_length(g, length, axis), None, axis, norm)  # type: ignore[arg-type]
+    return _fit_length(real(full_transform), x.shape[axis], axis)
 
 
 def _irfft(

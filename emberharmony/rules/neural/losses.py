@@ -25,17 +25,17 @@ def _sparse(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: 
     count = output.shape[axis]
     valid = logical_and(greater_equal(target, 0), less(target, count))
     labels = target if dtype(target).is_integer else cast(target, "int64")
-    chosen = one_hot(labels, count, axis, dtype(output))
+    one_hot_labels = one_hot(labels, count, axis, dtype(output))
     if from_logits:
-        gradient = subtract(softmax(output, axis), chosen)
+        gradient = subtract(softmax(output, axis), one_hot_labels)
     else:
         # The loss is -log(p / s), with the sum s of the outputs; clipped shares have no gradient.
         total = sum_(output, axis, True)
-        at = sum_(multiply(output, chosen), axis, True)
-        share = divide(at, total)
-        inside = logical_and(greater_equal(share, EPSILON), less_equal(share, 1.0 - EPSILON))
-        safe = where(inside, at, 1.0)
-        gradient = where(inside, subtract(divide(1.0, total), divide(chosen, safe)), 0.0)
+        target_outputs = sum_(multiply(output, one_hot_labels), axis, True)
+        probability = divide(target_outputs, total)
+        is_inside = logical_and(greater_equal(probability, EPSILON), less_equal(probability, 1.0 - EPSILON))
+        safe_outputs = where(is_inside, target_outputs, 1.0)
+        gradient = where(is_inside, subtract(divide(1.0, total), divide(one_hot_labels, safe_outputs)), 0.0)
     return multiply(expand_dims(where(valid, g, 0.0), axis), gradient)
 
 
@@ -46,8 +46,8 @@ def _at_positions(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: i
     if reduction == "mean":
         count: Any = math.prod(shape)
         if weight is not None:
-            each = take(weight, ids if is_kept is None else where(is_kept, ids, 0), 0)
-            count = sum_(each if is_kept is None else where(is_kept, each, 0.0))
+            position_weights = take(weight, ids if is_kept is None else where(is_kept, ids, 0), 0)
+            count = sum_(position_weights if is_kept is None else where(is_kept, position_weights, 0.0))
         elif is_kept is not None:
             count = sum_(cast(is_kept, dtype(x)))
         g = divide(g, count)
@@ -57,10 +57,10 @@ def _at_positions(g: T, x: T, ids: T, weight: T, reduction: str, ignore_index: i
 
 def _target_probabilities(x: T, ids: T, label_smoothing: float, along: int) -> T:
     """Returns the probability of each class in the target."""
-    chosen = one_hot(ids, x.shape[along], along, dtype(x))
+    one_hot_labels = one_hot(ids, x.shape[along], along, dtype(x))
     if not label_smoothing:
-        return chosen
-    return add(multiply(chosen, 1.0 - label_smoothing), label_smoothing / x.shape[along])
+        return one_hot_labels
+    return add(multiply(one_hot_labels, 1.0 - label_smoothing), label_smoothing / x.shape[along])
 
 
 def _by_logits(
@@ -74,13 +74,15 @@ def _by_logits(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> T:
-    x, ids, along = widen(input), cast(target, "int64"), axis % len(input.shape)
+    x, ids, class_axis = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = weight if weight is None else cast(weight, dtype(x))
-    share, wanted = softmax(x, along), _target_probabilities(x, ids, label_smoothing, along)
+    probabilities, wanted = softmax(x, class_axis), _target_probabilities(x, ids, label_smoothing, class_axis)
     if weight is not None:
-        wanted = multiply(wanted, on_axis(weight, x, along))
-        share = multiply(share, sum_(wanted, along, True))
-    return multiply(subtract(share, wanted), _at_positions(g, x, ids, weight, reduction, ignore_index, along))
+        wanted = multiply(wanted, on_axis(weight, x, class_axis))
+        probabilities = multiply(probabilities, sum_(wanted, class_axis, True))
+    return multiply(
+        subtract(probabilities, wanted), _at_positions(g, x, ids, weight, reduction, ignore_index, class_axis)
+    )
 
 
 def _by_class_weight(
@@ -94,13 +96,13 @@ def _by_class_weight(
     label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> T:
-    x, ids, along = widen(input), cast(target, "int64"), axis % len(input.shape)
+    x, ids, class_axis = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = cast(weight, dtype(x))
-    losses = negative(multiply(log_softmax(x, along), _target_probabilities(x, ids, label_smoothing, along)))
+    losses = negative(multiply(log_softmax(x, class_axis), _target_probabilities(x, ids, label_smoothing, class_axis)))
     if reduction == "mean":  # it is divided by the sum of the weights
-        losses = subtract(losses, multiply(_target_probabilities(x, ids, 0.0, along), cast(y, dtype(x))))
-    each = multiply(losses, _at_positions(g, x, ids, weight, reduction, ignore_index, along))
-    return sum_(each, tuple(i for i in range(len(x.shape)) if i != along))
+        losses = subtract(losses, multiply(_target_probabilities(x, ids, 0.0, class_axis), cast(y, dtype(x))))
+    weighted_losses = multiply(losses, _at_positions(g, x, ids, weight, reduction, ignore_index, class_axis))
+    return sum_(weighted_losses, tuple(i for i in range(len(x.shape)) if i != class_axis))
 
 
 SLOPES.add(_by_logits)

@@ -46,34 +46,34 @@ def _layer(
     epsilon: T = None,
     rms_scaling: bool = False,
 ) -> list[T]:
-    wide_x = widen(x)
+    widened_x = widen(x)
     places = nonnegative_axes(axis, len(x.shape))
     count = math.prod([x.shape[place] for place in places])
     centred, factor = _statistics(
-        wide_x, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, wide_x)
+        widened_x, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     )
-    scaled = multiply(wide_x if rms_scaling else centred, factor)
+    scaled = multiply(widened_x if rms_scaling else centred, factor)
     by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
     inner = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
-    share = divide(sum_of_products(inner, scaled, axis), count)
+    mean_product = divide(sum_of_products(inner, scaled, axis), count)
     if rms_scaling:
-        slope = multiply(multiply(centred, factor), share)
+        slope = multiply(multiply(centred, factor), mean_product)
     else:
-        slope = add(multiply(scaled, share), mean(inner, axis, True))
+        slope = add(multiply(scaled, mean_product), mean(inner, axis, True))
     by_x = multiply(subtract(inner, slope), factor)
-    by_epsilon = None if epsilon is None else multiply(multiply(share, square(factor)), -0.5 * count)
+    by_epsilon = None if epsilon is None else multiply(multiply(mean_product, square(factor)), -0.5 * count)
     return [by_x, by_gamma, by_beta, None, by_epsilon, None]
 
 
 def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
-    wide_x, by_y = widen(x), widen(g[0])
+    widened_x, by_y = widen(x), widen(g[0])
     (place,) = nonnegative_axes(axis, len(x.shape))
-    over = [a for a in range(len(x.shape)) if a != place]
-    count = math.prod(x.shape[a] for a in over)
-    centred, factor = _statistics(wide_x, over, count, option("epsilon", epsilon, wide_x))
+    other_axes = [a for a in range(len(x.shape)) if a != place]
+    count = math.prod(x.shape[a] for a in other_axes)
+    centred, factor = _statistics(widened_x, other_axes, count, option("epsilon", epsilon, widened_x))
     scaled = multiply(centred, factor)
-    by_offset, by_scale = sum_(by_y, over, True), sum_(multiply(by_y, scaled), over, True)
+    by_offset, by_scale = sum_(by_y, other_axes, True), sum_(multiply(by_y, scaled), other_axes, True)
     slope = add(multiply(scaled, divide(by_scale, count)), divide(by_offset, count))
     weight = factor if scale is None else multiply(factor, reshape(scale, factor.shape))
     by_x = multiply(subtract(by_y, slope), weight)

@@ -32,16 +32,16 @@ def _by_groups(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
 
 
 def _rows(x: T) -> T:
-    wide_x = widen(x)
-    return reshape(wide_x, (math.prod(x.shape[:-1]), x.shape[-1]))
+    widened_x = widen(x)
+    return reshape(widened_x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _by_scales(
     g: T, _y: T, x: T, w: T, _scales: T, _biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
 ) -> T:
     by_groups = _by_groups(g, x, _scales, transpose, group_size)
-    one, none = (make(_scales.shape, dtype(by_groups)) for make in (ones, zeros))
-    integers = dequantize(w, one, none, group_size=group_size, bits=bits)
+    ones_of_groups, zeros_of_groups = (filled_with(_scales.shape, dtype(by_groups)) for filled_with in (ones, zeros))
+    integers = dequantize(w, ones_of_groups, zeros_of_groups, group_size=group_size, bits=bits)
     return sum_(multiply(by_groups, reshape(integers, by_groups.shape)), -1)
 
 

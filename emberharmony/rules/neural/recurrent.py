@@ -83,51 +83,56 @@ def _lstm(
     batch, hidden = x.shape[1], weight_ih.shape[0] // 4
     h = zeros((batch, weight_hh.shape[1]), wide_dtype, get_device(x)) if h is None else h
     c = zeros((batch, hidden), wide_dtype, get_device(x)) if c is None else c
-    earlier = _previous_states(h, outputs)
-    gates = add(product(x, matrix_transpose(weight_ih)), product(earlier, matrix_transpose(weight_hh)))
+    earlier_states = _previous_states(h, outputs)
+    gates = add(product(x, matrix_transpose(weight_ih)), product(earlier_states, matrix_transpose(weight_hh)))
     for bias in (bias_ih, bias_hh):
         gates = gates if bias is None else add(gates, bias)
-    enter, forget, new, leave = split(gates, 4, -1)
-    enter, forget, new, leave = sigmoid(enter), sigmoid(forget), tanh(new), sigmoid(leave)
-    cell, cells, forget_gates = c, [], unstack(forget)
-    for share, change in zip(forget_gates, unstack(multiply(enter, new)), strict=True):
-        cell = add(multiply(share, cell), change)
+    input_gate, forget_gate, candidate, output_gate = split(gates, 4, -1)
+    input_gate, forget_gate, candidate, output_gate = (
+        sigmoid(input_gate),
+        sigmoid(forget_gate),
+        tanh(candidate),
+        sigmoid(output_gate),
+    )
+    cell, cells, forget_gates = c, [], unstack(forget_gate)
+    for forget_share, change in zip(forget_gates, unstack(multiply(input_gate, candidate)), strict=True):
+        cell = add(multiply(forget_share, cell), change)
         cells.append(cell)
     after = stack(cells, 0)
     cell_output = tanh(after)
     # The derivatives of the cell state by the output, and of the gates by both.
-    inward = multiply(leave, subtract(1, square(cell_output)))
+    inward = multiply(output_gate, subtract(1, square(cell_output)))
     factors = concatenate(
         [
-            multiply(multiply(new, enter), subtract(1, enter)),
-            multiply(multiply(_previous_states(c, after), forget), subtract(1, forget)),
-            multiply(enter, subtract(1, square(new))),
-            multiply(multiply(cell_output, leave), subtract(1, leave)),
+            multiply(multiply(candidate, input_gate), subtract(1, input_gate)),
+            multiply(multiply(_previous_states(c, after), forget_gate), subtract(1, forget_gate)),
+            multiply(input_gate, subtract(1, square(candidate))),
+            multiply(multiply(cell_output, output_gate), subtract(1, output_gate)),
         ],
         -1,
     )
     of_h, of_c = cast(g[1], wide_dtype), cast(g[2], wide_dtype)
     of_gates, of_projected = [], []
     steps = zip(unstack(of_outputs), unstack(inward), unstack(factors), forget_gates, strict=True)
-    for of_output, slope, factor, share in reversed([*steps]):
+    for of_output, slope, factor, forget_share in reversed([*steps]):
         of_h = add(of_h, of_output)
         of_projected.append(of_h)
         of_state = of_h if weight_hr is None else matmul(of_h, weight_hr)
         of_c = add(of_c, multiply(of_state, slope))
         of_gate = multiply(concatenate([of_c, of_c, of_c, of_state], -1), factor)
         of_gates.append(of_gate)
-        of_h, of_c = matmul(of_gate, weight_hh), multiply(of_c, share)
+        of_h, of_c = matmul(of_gate, weight_hh), multiply(of_c, forget_share)
     backward = stack(of_gates[::-1], 0)
     of_x = product(backward, weight_ih)
     of_x = flip(of_x, 0) if reverse else of_x
     of_bias = sum_(backward, (0, 1))
-    of_hr = None if weight_hr is None else _product(stack(of_projected[::-1], 0), multiply(leave, cell_output))
+    of_hr = None if weight_hr is None else _product(stack(of_projected[::-1], 0), multiply(output_gate, cell_output))
     if layer_axis:
         of_h, of_c = expand_dims(of_h, 0), expand_dims(of_c, 0)
     return [
         of_x if time_major else swapaxes(of_x, 0, 1),
         _product(backward, x),
-        _product(backward, earlier),
+        _product(backward, earlier_states),
         of_bias,
         of_bias,
         of_h,

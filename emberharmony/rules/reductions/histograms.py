@@ -25,8 +25,8 @@ def _histogram(g: list[T], y: list[T], x: T, bins: int = 10, range: tuple[float,
     """
     if range is not None or not math.prod(x.shape):
         return None
-    share = linspace(0.0, 1.0, bins + 1, dtype=dtype(g[1]))
-    low, high = sum_(multiply(g[1], subtract(1.0, share))), sum_(multiply(g[1], share))
+    unit_edges = linspace(0.0, 1.0, bins + 1, dtype=dtype(g[1]))
+    low, high = sum_(multiply(g[1], subtract(1.0, unit_edges))), sum_(multiply(g[1], unit_edges))
     return add(extreme(low, min_(x), x), extreme(high, max_(x), x))
 
 

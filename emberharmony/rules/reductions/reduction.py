@@ -75,18 +75,18 @@ def _by_correction(share: float) -> Any:
 
 def extreme(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
     """Returns the gradient of max or min: equal shares of the cotangent for the elements that equal the extreme."""
-    reached = equal(x, _with_reduced_axes(y, x, axis))
-    number = sum_(reached, axis=axis, keepdims=True)
+    is_extreme = equal(x, _with_reduced_axes(y, x, axis))
+    number = sum_(is_extreme, axis=axis, keepdims=True)
     if initial is not None:
         # The result is `maximum(reduced, initial)`, which shares the cotangent evenly if both are equal.
         g = where(equal(y, initial), multiply(g, 0.5), g)
-    return where(reached, divide_no_nan(_with_reduced_axes(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
+    return where(is_extreme, divide_no_nan(_with_reduced_axes(g, x, axis), where(equal(number, 0), 1, number)), 0.0)
 
 
 def _by_initial(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, initial: Any = None) -> T:
     """Returns the gradient of max or min by `initial`: half of the cotangent where an element is equal to it."""
-    shared = any_(equal(x, _with_reduced_axes(y, x, axis)), axis, keepdims)
-    return where(equal(y, initial), where(shared, multiply(g, 0.5), g), 0.0)
+    has_extreme = any_(equal(x, _with_reduced_axes(y, x, axis)), axis, keepdims)
+    return where(equal(y, initial), where(has_extreme, multiply(g, 0.5), g), 0.0)
 
 
 def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
@@ -104,10 +104,10 @@ def product_before(rows: T) -> T:
 def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
     axes = _axes(x, axis)
     ends = tuple(range(-len(axes), 0))
-    moved = moveaxis(x, axes, ends)
-    shape = moved.shape
+    axes_last = moveaxis(x, axes, ends)
+    shape = axes_last.shape
     first = len(shape) - len(axes)
-    rows = reshape(moved, (*shape[:first], math.prod(shape[first:])))  # not -1, which does not fit an empty tensor
+    rows = reshape(axes_last, (*shape[:first], math.prod(shape[first:])))  # not -1, which does not fit an empty tensor
     # Not y / x, which is NaN for an element that is zero.
     after = flip(product_before(flip(rows, -1)), -1)
     others = moveaxis(reshape(multiply(product_before(rows), after), shape), ends, axes)
@@ -132,24 +132,24 @@ def _cumsum(g: T, _y: T, _x: T, axis: int) -> T:
 def _cumprod(g: T, y: T, x: T, axis: int) -> T:
     if not any_(equal(x, 0)):  # emberlint: ignore[tensor-truth] -- the code below needs O(n**2) memory
         return divide(_cumsum(multiply(g, y), y, x, axis), x)
-    rows, ahead = moveaxis(x, axis, -1), moveaxis(g, axis, -1)
+    rows, g_last = moveaxis(x, axis, -1), moveaxis(g, axis, -1)
     places = arange(rows.shape[-1])
-    later = greater(expand_dims(places, 0), expand_dims(places, 1))
+    is_later = greater(expand_dims(places, 0), expand_dims(places, 1))
     # after[..., k, j] is the product of the elements k + 1 to j. Times the product of the elements before k, it is
     # the derivative of y[j] by x[k].
-    after = cumprod(where(later, expand_dims(rows, -2), 1.0), -1)
+    after = cumprod(where(is_later, expand_dims(rows, -2), 1.0), -1)
     after = where(greater_equal(expand_dims(places, 0), expand_dims(places, 1)), after, 0.0)
-    return moveaxis(multiply(product_before(rows), sum_(multiply(after, expand_dims(ahead, -2)), axis=-1)), -1, axis)
+    return moveaxis(multiply(product_before(rows), sum_(multiply(after, expand_dims(g_last, -2)), axis=-1)), -1, axis)
 
 
 def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
     """Returns the gradient of cummax or cummin: each cotangent goes to the latest element that equals the extreme."""
     rank = len(x.shape)
     line = reshape(arange(x.shape[axis]), [-1 if i == axis % rank else 1 for i in range(rank)])
-    latest = cummax(where(equal(x, y), line, 0), axis)
+    latest_line = cummax(where(equal(x, y), line, 0), axis)
     stride = math.prod(x.shape[axis % rank + 1 :])
     places = reshape(arange(math.prod(x.shape)), x.shape)
-    return added_at(g, add(places, multiply(subtract(latest, line), stride)), x.shape)
+    return added_at(g, add(places, multiply(subtract(latest_line, line), stride)), x.shape)
 
 
 RULES: dict[str, Any] = {

@@ -22,9 +22,9 @@ def _of_each(segments: T, data: T, ids: T) -> T:
 
 def _extreme(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:
     """Returns equal shares of the cotangent for the elements that equal the extreme of their segment."""
-    reached = where(equal(data, _of_each(y, data, ids)), 1.0, 0.0)
-    number = _of_each(segment_sum(reached, ids, y.shape[0]), data, ids)
-    return where(equal(reached, 1), divide(_of_each(g, data, ids), where(equal(number, 0), 1, number)), 0.0)
+    is_extreme = where(equal(data, _of_each(y, data, ids)), 1.0, 0.0)
+    number = _of_each(segment_sum(is_extreme, ids, y.shape[0]), data, ids)
+    return where(equal(is_extreme, 1), divide(_of_each(g, data, ids), where(equal(number, 0), 1, number)), 0.0)
 
 
 def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = False) -> T:

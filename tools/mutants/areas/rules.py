@@ -6,9 +6,9 @@ MUTANTS = [
     Mutant(
         name="registered-rule-of-too-few-gradients",
         module="emberharmony/rules/registration.py",
-        function="_whole.whole",
-        original="len(found) != len(arguments)",
-        replacement="len(found) > len(arguments)",
+        function="_whole.full_rule",
+        original="len(gradients) != len(arguments)",
+        replacement="len(gradients) > len(arguments)",
         tests=("tests/transforms/test_registration.py -k another_length --ember-backend numpy",),
         why="a gradient that a registered rule forgets is zero on NumPy",
     ),
@@ -158,7 +158,7 @@ MUTANTS = [
         name="rule-diagonal-of-einsum",
         module="emberharmony/rules/algebra/products.py",
         function="_einsum",
-        original="once == term",
+        original="letters == term",
         replacement="True",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k einsum",
@@ -231,8 +231,8 @@ MUTANTS = [
         name="rule-last-of-equal-writes",
         module="emberharmony/rules/arrays/indexing.py",
         function="_scatter_updates",
-        original="where(_last_written(x, indices, updates), picked, 0.0)",
-        replacement="picked",
+        original="where(_last_written(x, indices, updates), picked_slices, 0.0)",
+        replacement="picked_slices",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k scatter",
             "tests/ops/arrays/test_indexing.py tests/ops/arrays/test_keys.py --ember-backend numpy -k scatter",

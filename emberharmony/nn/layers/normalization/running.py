@@ -55,8 +55,8 @@ class _Running(spatial.Spatial):
     def build(self, shape: tuple[int, ...]) -> None:
         """Makes the parameters for an input of a shape, if there are none yet."""
         if self.num_features is None:
-            single = len(shape) == self.axes + 1 and isinstance(self, _InstanceNorm)
-            self.num_features = shape[-1 if self.data_format == "channels_last" else 0 if single else 1]
+            is_single = len(shape) == self.axes + 1 and isinstance(self, _InstanceNorm)
+            self.num_features = shape[-1 if self.data_format == "channels_last" else 0 if is_single else 1]
             self._initialize(*vars(self).pop("_build"))
 
     def _channels(self, x: Tensor) -> int:
@@ -79,9 +79,9 @@ class _Running(spatial.Spatial):
 
     def _by_own(self, x: Tensor, over: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the input normalised by its own statistics over axes, with these: the mean and the variance."""
-        wide_x = widen(x)
-        mean = ops.mean(wide_x, over, True)
-        centred = ops.subtract(wide_x, mean)
+        widened_x = widen(x)
+        mean = ops.mean(widened_x, over, True)
+        centred = ops.subtract(widened_x, mean)
         variance = ops.mean(ops.square(centred), over, True)
         factor = ops.rsqrt(ops.add(variance, self.eps))
         shape = [1] * len(x.shape)
@@ -91,13 +91,13 @@ class _Running(spatial.Spatial):
         result = ops.multiply(centred, factor)
         if self.bias is not None:
             result = ops.add(result, ops.reshape(self.bias, shape))
-        return result if wide_x is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
+        return result if widened_x is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
 
     def _keep(self, running: Buffer, statistic: Tensor, share: Any) -> None:
         """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
         before = running.value
-        moved = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(statistic), before), share))
-        running.value = moved if moved.dtype == before.dtype else ops.cast(moved, before.dtype)
+        new_value = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(statistic), before), share))
+        running.value = new_value if new_value.dtype == before.dtype else ops.cast(new_value, before.dtype)
 
 
 class _BatchNorm(_Running):
@@ -256,15 +256,15 @@ class _InstanceNorm(_Running):
         axis = self._channels(x)
         if not self.training and self.running_mean is not None:
             return self._by_running(x, axis)
-        over = [a for a in range(1, len(x.shape)) if a != axis]
-        count = math.prod(x.shape[a] for a in over)
+        other_axes = [a for a in range(1, len(x.shape)) if a != axis]
+        count = math.prod(x.shape[a] for a in other_axes)
         if count < 2:
             raise fault(
                 ShapeError(f"expected more than one value for each sample and channel, got shape {tuple(x.shape)}")
             )
         if self.running_mean is None:
             return ops.group_normalization(x, x.shape[axis], self.weight, self.bias, axis, self.eps)
-        result, mean, variance = self._by_own(x, over, axis)
+        result, mean, variance = self._by_own(x, other_axes, axis)
         shape = (-1, x.shape[axis])
         mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
         self._keep(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)

@@ -17,7 +17,7 @@ class _LastAxes(Module):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None, elementwise_affine: bool) -> None:
         lengths = normalized_shape if isinstance(normalized_shape, Sequence) else (normalized_shape,)
-        self.normalized_shape = tuple(length("normalized_shape", each) for each in lengths)
+        self.normalized_shape = tuple(length("normalized_shape", axis_length) for axis_length in lengths)
         if not self.normalized_shape:
             raise fault(ArgumentError("normalized_shape must have at least one length"))
         self.eps = None if eps is None else number("eps", eps)

@@ -29,7 +29,7 @@ class _AdaptivePool(spatial.Spatial):
         sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * self.axes
         if len(sizes) != self.axes:
             raise fault(ArgumentError(f"output_size must be one integer or {self.axes}, got {brief(output_size)}"))
-        self.output_size = tuple(None if each is None else length("output_size", each) for each in sizes)
+        self.output_size = tuple(None if axis_size is None else length("output_size", axis_size) for axis_size in sizes)
         self.data_format = spatial.data_format(data_format)
 
     def _size(self, x: Tensor) -> list[int]:

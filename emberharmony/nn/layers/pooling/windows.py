@@ -156,7 +156,7 @@ class _MaxUnpool(spatial.Spatial):
             self.padding,
             strict=True,
         )
-        return [(n - 1) * step - 2 * cut + k for n, k, step, cut in options]
+        return [(n - 1) * step - 2 * axis_padding + k for n, k, step, axis_padding in options]
 
 
 class MaxUnpool1d(_MaxUnpool, axes=1):
