@@ -338,27 +338,27 @@ class Promotion:
         promoting_op: Native = promoting
         return promoting_op
 
-    def _unary(self, own: Direct, facts: Facts) -> tuple[str, str, str]:
+    def _unary(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
         """Returns when dispatch calls the native function: for a tensor, for a number, and by the published type."""
-        if own.when is None and facts.gives == "float":
+        if definition.when is None and facts.gives == "float":
             return self.inexact, self.element, self.plain_inexact
-        return own.when or "", own.weak if isinstance(own.weak, str) else "", own.plain
+        return definition.when or "", definition.weak if isinstance(definition.weak, str) else "", definition.plain
 
-    def _binary(self, own: Direct, facts: Facts) -> tuple[str, str, str]:
+    def _binary(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
         """Returns when dispatch calls the native function: for two tensors, for a number, and by the published type."""
         inexact = facts.gives == "float"
-        guard = own.guard
+        guard = definition.guard
         if guard is None:
             guard = "" if inexact else self.guards.get(facts.takes, "")
         conditions = " and ".join(part for part in (guard, f"({self.inexact})" if inexact else "") if part)
         condition, weak = _condition_of_both(self.same, conditions), self.weak_inexact if inexact else self.weak
         is_unguarded = not guard and (not inexact or self.plain_inexact == self.plain_same)
-        if own.when is not None:
-            return own.when, own.weak if isinstance(own.weak, str) else "", own.plain
-        if isinstance(own.weak, str):
-            return condition, own.weak, own.plain
+        if definition.when is not None:
+            return definition.when, definition.weak if isinstance(definition.weak, str) else "", definition.plain
+        if isinstance(definition.weak, str):
+            return condition, definition.weak, definition.plain
         weak = f"({weak}) and {guard}" if guard and weak else weak
-        return condition, weak if own.weak else "", self.plain_same if is_unguarded else ""
+        return condition, weak if definition.weak else "", self.plain_same if is_unguarded else ""
 
     def refuse(self, x: Any, kinds: tuple[str, ...]) -> None:
         """Checks that the dtype of `x` is of none of these kinds ("bool", "signed", "complex", …).
@@ -375,17 +375,17 @@ class Promotion:
             raise DTypeError(f"the op is not defined for dtype {dtype.name}; cast the tensor first (ops.cast)")
 
 
-def _condition_of_both(same: str, further: str) -> str:
+def _condition_of_both(same_dtype: str, conditions: str) -> str:
     """Returns the condition that two tensors have the same dtype and that a further condition holds.
 
     If the further one begins with the dtype of the first tensor, it takes it from a local: reading it from the tensor
     again costs 280 instructions (NumPy).
     """
-    if not further:
-        return same
-    if same == SAME and further.lstrip("(").startswith("{0}.dtype"):
-        return f"(dtype := {{0}}.dtype) is {{1}}.dtype and {further.replace('{0}.dtype', 'dtype')}"
-    return f"{same} and {further}"
+    if not conditions:
+        return same_dtype
+    if same_dtype == SAME and conditions.lstrip("(").startswith("{0}.dtype"):
+        return f"(dtype := {{0}}.dtype) is {{1}}.dtype and {conditions.replace('{0}.dtype', 'dtype')}"
+    return f"{same_dtype} and {conditions}"
 
 
 def single(axis: Any, ndim: int) -> int:

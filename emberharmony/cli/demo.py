@@ -56,21 +56,23 @@ def demo(
         raise SystemExit(1)
 
 
-def _train(chosen: list[str], seed: int, steps: int, gpt_steps: int, plot: str | None) -> tuple[bool, dict[str, Any]]:
+def _train(
+    chosen_names: list[str], seed: int, steps: int, gpt_steps: int, plot: str | None
+) -> tuple[bool, dict[str, Any]]:
     """Makes the trainings and shows them; returns whether all agree, and the results for a report."""
     if plot:
         pictures.check_picture(plot)
     curves = []
     results: dict[str, Any] = {}
-    with progress(2 * steps * len(chosen), "training on digits") as advance:
-        regression = digits.run(chosen, seed=seed, steps=steps, advance=advance)
-    agrees = _show_digits(regression, chosen, steps)
+    with progress(2 * steps * len(chosen_names), "training on digits") as advance:
+        regression = digits.run(chosen_names, seed=seed, steps=steps, advance=advance)
+    agrees = _show_digits(regression, chosen_names, steps)
     curves.append(_curves("softmax regression on digits", regression))
     results["digits"] = {"agrees": agrees, "difference": regression.difference, "legs": _legs(regression)}
     if gpt_steps:
-        with progress(2 * gpt_steps * len(chosen), "training a GPT") as advance:
-            model = gpt.run(chosen, seed=seed, steps=gpt_steps, advance=advance)
-        agrees = _show_gpt(model, chosen, gpt_steps) and agrees
+        with progress(2 * gpt_steps * len(chosen_names), "training a GPT") as advance:
+            model = gpt.run(chosen_names, seed=seed, steps=gpt_steps, advance=advance)
+        agrees = _show_gpt(model, chosen_names, gpt_steps) and agrees
         curves.append(_curves("a small GPT on sonnets", model))
         results["gpt"] = {**model.differences._asdict(), "agrees": model.differences.agrees, "legs": _legs(model)}
     for name in BUILTIN:
@@ -96,8 +98,8 @@ def _verdict(agrees: bool) -> str:
     return "AGREES" if agrees else "DIFFERS"
 
 
-def _show_digits(result: digits.Result, chosen: list[str], steps: int) -> bool:
-    click.echo(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen)}")
+def _show_digits(result: digits.Result, chosen_names: list[str], steps: int) -> bool:
+    click.echo(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen_names)}")
     legs = [*((leg.backend, leg) for leg in result.legs), ("numpy alone", result.reference)]
     rows = [(name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}") for name, leg in legs]
     click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), rows))
@@ -108,10 +110,10 @@ def _show_digits(result: digits.Result, chosen: list[str], steps: int) -> bool:
     return result.agrees
 
 
-def _show_gpt(result: gpt.Result, chosen: list[str], steps: int) -> bool:
+def _show_gpt(result: gpt.Result, chosen_names: list[str], steps: int) -> bool:
     click.echo(
         f"\na GPT of {result.parameters:,} parameters with AdamW and dropout, {steps} steps on each of: "
-        f"{' -> '.join(chosen)}"
+        f"{' -> '.join(chosen_names)}"
     )
     legs = [*result.legs, result.reference]
     rows = [(leg.backend, leg.steps, f"{leg.losses[-1]:.6f}", f"{leg.seconds:.1f}") for leg in legs]

@@ -242,9 +242,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _bar(held: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
+def _bar(source_file: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar in megabytes, and gives the block the function that advances it by bytes."""
-    total = sum(held.tensors[name].nbytes for name in names)
+    total = sum(source_file.tensors[name].nbytes for name in names)
     read = 0
     with progress(total // 10**6 + 1, "MB read") as bar:
 
@@ -256,9 +256,9 @@ def _bar(held: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
         yield advance
 
 
-def _total(held: Source, names: Sequence[str]) -> int:
+def _total(source_file: Source, names: Sequence[str]) -> int:
     """Returns the bytes of tensors; those of tied ones are counted once."""
-    return sum({held.place(name): held.tensors[name].nbytes for name in names}.values())
+    return sum({source_file.place(name): source_file.tensors[name].nbytes for name in names}.values())
 
 
 def _printable(text: str) -> str:
@@ -274,13 +274,13 @@ def _size(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
-def _shape_and_size(held: Source, name: str) -> tuple[str, str]:
-    info = held.tensors[name]
+def _shape_and_size(source_file: Source, name: str) -> tuple[str, str]:
+    info = source_file.tensors[name]
     return f"({', '.join(map(str, info.shape))}{',' * (len(info.shape) == 1)})", _size(info.nbytes)
 
 
-def _as_json(held: Source, name: str) -> dict[str, Any]:
-    info = held.tensors[name]
+def _as_json(source_file: Source, name: str) -> dict[str, Any]:
+    info = source_file.tensors[name]
     return {"name": name, "dtype": info.dtype, "shape": info.shape, "nbytes": info.nbytes}
 
 
@@ -316,27 +316,46 @@ def _values(path: str) -> Iterator[dict[str, Any]]:
                 )
 
 
-def _difference(each: Difference) -> dict[str, Any]:
+def _difference(difference: Difference) -> dict[str, Any]:
     """Returns a comparison for JSON."""
     sides = {
         side: None if info is None else {"dtype": info.dtype, "shape": info.shape}
-        for side, info in (("first", each.first), ("second", each.second))
+        for side, info in (("first", difference.first), ("second", difference.second))
     }
-    largest = {"absolute": json_number(each.absolute), "relative": json_number(each.relative)}
-    return {"name": each.name, "kind": each.kind, **sides, "elements": each.elements, **largest, "nans": each.nans}
+    largest = {"absolute": json_number(difference.absolute), "relative": json_number(difference.relative)}
+    return {
+        "name": difference.name,
+        "kind": difference.kind,
+        **sides,
+        "elements": difference.elements,
+        **largest,
+        "nans": difference.nans,
+    }
 
 
-def _row(each: Difference) -> tuple[str, ...]:
+def _row(tensor_difference: Difference) -> tuple[str, ...]:
     """Returns a comparison for a table."""
-    if each.first is None or each.second is None:
-        return _printable(each.name), f"only in the {'first' if each.second is None else 'second'}", "", "", ""
+    if tensor_difference.first is None or tensor_difference.second is None:
+        return (
+            _printable(tensor_difference.name),
+            f"only in the {'first' if tensor_difference.second is None else 'second'}",
+            "",
+            "",
+            "",
+        )
     difference = "equal"
-    if each.kind == "shape":
-        difference = f"shape {each.first.shape} and {each.second.shape}"
-    elif each.kind == "dtype":
-        difference = f"dtype {each.first.dtype} and {each.second.dtype}"
-    elif each.kind == "values":
+    if tensor_difference.kind == "shape":
+        difference = f"shape {tensor_difference.first.shape} and {tensor_difference.second.shape}"
+    elif tensor_difference.kind == "dtype":
+        difference = f"dtype {tensor_difference.first.dtype} and {tensor_difference.second.dtype}"
+    elif tensor_difference.kind == "values":
         difference = "values"
-    nan_text = f", {each.nans:,} NaN in one only" if each.nans else ""
-    count = "" if each.elements is None else f"{each.elements:,}{nan_text}"
-    return _printable(each.name), difference, count, _number(each.absolute), _number(each.relative)
+    nan_text = f", {tensor_difference.nans:,} NaN in one only" if tensor_difference.nans else ""
+    count = "" if tensor_difference.elements is None else f"{tensor_difference.elements:,}{nan_text}"
+    return (
+        _printable(tensor_difference.name),
+        difference,
+        count,
+        _number(tensor_difference.absolute),
+        _number(tensor_difference.relative),
+    )

@@ -98,13 +98,13 @@ _WORDS: dict[str, tuple[object, ...]] = {
 }
 
 
-def facts_of(name: str, said: dict[str, object]) -> Facts:
+def facts_of(name: str, declared_facts: dict[str, object]) -> Facts:
     """Returns the facts that a declaration says; the same object for the same ones.
 
     Raises:
         ValueError: if it says an unknown fact, or something unknown of one.
     """
-    key = tuple(said.items())
+    key = tuple(declared_facts.items())
     facts = _KNOWN.get(key)
     if facts is None:
         for fact, word in key:
@@ -113,9 +113,12 @@ def facts_of(name: str, said: dict[str, object]) -> Facts:
             if word not in _WORDS[fact]:
                 words = " or ".join(map(repr, _WORDS[fact]))
                 raise ValueError(f"op {name!r} says {fact}={word!r}; it is {words}, or left out")
-        if said.get("gives") == "bool" or said.get("takes", "") in ("integer", "integer or boolean"):
-            said = said | {"gradient": "zero", "finite": "yes"}
-        facts = _KNOWN[key] = Facts(**said)  # type: ignore[arg-type]
+        if declared_facts.get("gives") == "bool" or declared_facts.get("takes", "") in (
+            "integer",
+            "integer or boolean",
+        ):
+            declared_facts = declared_facts | {"gradient": "zero", "finite": "yes"}
+        facts = _KNOWN[key] = Facts(**declared_facts)  # type: ignore[arg-type]
     return facts
 
 

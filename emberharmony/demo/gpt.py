@@ -131,10 +131,10 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
     return Result(sum(x.size for x in single_run.arrays()[0]), legs, reference, differences)
 
 
-def _leg(training: Training, name: str, done: int, steps: int, advance: Callable[[], None]) -> Leg:
+def _leg(training: Training, name: str, steps_done: int, steps: int, advance: Callable[[], None]) -> Leg:
     start = time.perf_counter()
     for _ in range(steps):
         training.step()
         advance()
     seconds = time.perf_counter() - start
-    return Leg(name, f"{done + 1} to {done + steps}", training.losses[done:], seconds)
+    return Leg(name, f"{steps_done + 1} to {steps_done + steps}", training.losses[steps_done:], seconds)

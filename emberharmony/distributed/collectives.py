@@ -85,11 +85,11 @@ def all_gather(tree: Any) -> Any:
     """
     ranks = world()
 
-    def run(transport: Transport, given: Hosts) -> Hosts:
-        rows = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, transport.all_gather, (ranks.size,))
+    def run(transport: Transport, hosts: Hosts) -> Hosts:
+        rows = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, transport.all_gather, (ranks.size,))
         return [
             HostBits(row.view(bits.dtype).reshape((ranks.size * (bits.shape or (1,))[0], *bits.shape[1:])), dtype)
-            for row, (bits, dtype) in zip(rows, given, strict=True)
+            for row, (bits, dtype) in zip(rows, hosts, strict=True)
         ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
@@ -118,7 +118,7 @@ def reduce_scatter(tree: Any) -> Any:
     """
     ranks = world()
 
-    def run(transport: Transport, given: Hosts) -> Hosts:
+    def run(transport: Transport, hosts: Hosts) -> Hosts:
         def change(rows: Vector) -> Vector:
             total: Vector = wire.pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(rows.dtype)))
             return total
@@ -127,9 +127,9 @@ def reduce_scatter(tree: Any) -> Any:
             vector = wire.vector_to_sum(tensor)
             return vector.reshape(ranks.size, vector.size // ranks.size)
 
-        sums = wire.by_dtype("reduce_scatter", given, rows_of, wire.BUCKET, change)
-        parts = [(x.bits.shape[0] // ranks.size, *x.bits.shape[1:]) for x in given]
-        return [wire.tensor_of_sums(total, x.dtype, part) for total, x, part in zip(sums, given, parts, strict=True)]
+        sums = wire.by_dtype("reduce_scatter", hosts, rows_of, wire.BUCKET, change)
+        parts = [(x.bits.shape[0] // ranks.size, *x.bits.shape[1:]) for x in hosts]
+        return [wire.tensor_of_sums(total, x.dtype, part) for total, x, part in zip(sums, hosts, parts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients: list[Any] = all_gather(list(cotangents))
@@ -166,13 +166,13 @@ def broadcast(tree: Any, root: int = 0) -> Any:
     ranks = world()
     _require_rank("broadcast", ranks, root)
 
-    def run(transport: Transport, given: Hosts) -> Hosts:
+    def run(transport: Transport, hosts: Hosts) -> Hosts:
         def change(vector: Vector) -> Vector:
             transport.broadcast(vector, root)
             return vector
 
-        gathered = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
-        return [_bits_like(vector, tensor) for vector, tensor in zip(gathered, given, strict=True)]
+        gathered = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        return [_bits_like(vector, tensor) for vector, tensor in zip(gathered, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         total = all_sum(list(cotangents))
@@ -198,13 +198,13 @@ def send(tree: Any, to: int) -> Any:
     ranks = world()
     _require_rank("send", ranks, to, other=True)
 
-    def run(transport: Transport, given: Hosts) -> Hosts:
+    def run(transport: Transport, hosts: Hosts) -> Hosts:
         def change(vector: Vector) -> Vector:
             transport.send(vector, to)
             return vector
 
-        wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
-        return given
+        wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        return hosts
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         received = recv(list(cotangents), to)
@@ -229,13 +229,13 @@ def recv(like: Any, source: int) -> Any:
     ranks = world()
     _require_rank("recv", ranks, source, other=True)
 
-    def run(transport: Transport, given: Hosts) -> Hosts:
+    def run(transport: Transport, hosts: Hosts) -> Hosts:
         def change(vector: Vector) -> Vector:
             transport.recv(vector, source)
             return vector
 
-        received = wire.by_buckets([_bytes(bits) for bits, _ in given], wire.BUCKET, change)
-        return [_bits_like(vector, tensor) for vector, tensor in zip(received, given, strict=True)]
+        received = wire.by_buckets([_bytes(bits) for bits, _ in hosts], wire.BUCKET, change)
+        return [_bits_like(vector, tensor) for vector, tensor in zip(received, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         send(list(cotangents), source)
@@ -266,7 +266,7 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
     if not bucket_bytes > 0:
         raise ArgumentError(f"{call}(): bucket_bytes is {brief(bucket_bytes)}, expected a number above 0")
 
-    def run(transport: Transport, given: Hosts) -> Hosts:
+    def run(transport: Transport, hosts: Hosts) -> Hosts:
         def change(vector: Vector) -> Vector:
             if options["deterministic"]:
                 wire.ordered_sum(transport, vector)
@@ -276,8 +276,8 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
                 np.divide(vector, divisor, out=vector)
             return vector
 
-        sums = wire.by_dtype(call, given, wire.vector_to_sum, bucket_bytes, change)
-        return [wire.tensor_of_sums(total, x.dtype, x.bits.shape) for total, x in zip(sums, given, strict=True)]
+        sums = wire.by_dtype(call, hosts, wire.vector_to_sum, bucket_bytes, change)
+        return [wire.tensor_of_sums(total, x.dtype, x.bits.shape) for total, x in zip(sums, hosts, strict=True)]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients: list[Any] = _sum_over_ranks(call, list(cotangents), divisor, options)
@@ -292,12 +292,12 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
 
 
 def _apply(
-    here: World,
+    world: World,
     call: str,
     tree: Any,
     options: dict[str, Any],
     run: Callable[[Transport, Hosts], Hosts],
-    back: Callable[[Tensors, Tensors], list[Any]],
+    pull_back: Callable[[Tensors, Tensors], list[Any]],
     check: Callable[[tuple[int, ...], DType], None] | None = None,
     peer: int | None = None,
 ) -> Any:
@@ -324,7 +324,7 @@ def _apply(
     if checking() and peer is None:
         names = [str(path) for path in ops.tree_paths(tree)]
         descriptions = [(name, x.shape, dtype.name) for name, x, dtype in zip(names, operands, dtypes, strict=True)]
-        require_agreement(here, call, options, descriptions)
+        require_agreement(world, call, options, descriptions)
     devices = [bound.get_device(x) for x in operands]
     outputs: list[Any] = [None] * len(operands)
     # Integers have no derivative. They are always carried apart, because one rank may differentiate and another not.
@@ -335,14 +335,14 @@ def _apply(
 
         def forward(*tensors: Any, places: list[int] = places) -> list[Any]:
             hosts = [backend.pack(x) for x in tensors]
-            results = here.run(call, lambda transport: run(transport, hosts), peer)
+            results = world.run(call, lambda transport: run(transport, hosts), peer)
             return [backend.unpack(x, devices[i]) for i, x in zip(places, results, strict=True)]
 
         if not places:
             continue
         tensors = [operands[i] for i in places]
         if any(backend.is_traced(x) for x in tensors):
-            results = bound.custom_vjp(forward, lambda primals, cotangents: back(primals, cotangents), tensors)
+            results = bound.custom_vjp(forward, lambda primals, cotangents: pull_back(primals, cotangents), tensors)
         else:
             results = forward(*tensors)
         for i, x in zip(places, results, strict=True):
@@ -350,19 +350,19 @@ def _apply(
     return ops.tree_unflatten(structure, outputs)
 
 
-def _require_rank(call: str, here: World, rank: int, other: bool = False) -> None:
+def _require_rank(call: str, world: World, rank: int, other: bool = False) -> None:
     """Checks that there is such a rank.
 
     Raises:
         ArgumentError: if not.
     """
-    if type(rank) is not int or not 0 <= rank < here.size or (other and rank == here.rank):
-        others = f", but not {here.rank} itself" if other else ""
-        raise ArgumentError(f"{call}(): rank {brief(rank)}, expected an integer from 0 to {here.size - 1}{others}")
-    if other and not here.transport.reaches(rank):
+    if type(rank) is not int or not 0 <= rank < world.size or (other and rank == world.rank):
+        others = f", but not {world.rank} itself" if other else ""
+        raise ArgumentError(f"{call}(): rank {brief(rank)}, expected an integer from 0 to {world.size - 1}{others}")
+    if other and not world.transport.reaches(rank):
         raise ArgumentError(
-            f"{call}(): the ring of MLX sends to neighbours only, but rank {rank} is not next to rank {here.rank} of "
-            f"{here.size}; use the transport 'torch' or 'mpi'"
+            f"{call}(): the ring of MLX sends to neighbours only, but rank {rank} is not next to rank {world.rank} of "
+            f"{world.size}; use the transport 'torch' or 'mpi'"
         )
 
 

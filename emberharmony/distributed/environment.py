@@ -114,28 +114,28 @@ def first_host(nodes: str) -> str:
     return f"{match[1]}{number}{match[3]}"
 
 
-def _address(given: Mapping[str, str], is_local: bool) -> str:
-    if given.get("MASTER_ADDR"):
-        return given["MASTER_ADDR"]
+def _address(environ: Mapping[str, str], is_local: bool) -> str:
+    if environ.get("MASTER_ADDR"):
+        return environ["MASTER_ADDR"]
     if is_local:
         return "127.0.0.1"
-    nodes = given.get("SLURM_STEP_NODELIST") or given.get("SLURM_JOB_NODELIST") or ""
+    nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or ""
     return first_host(nodes) if nodes else ""
 
 
-def _port(given: Mapping[str, str]) -> int:
+def _port(environ: Mapping[str, str]) -> int:
     """Returns the port; without a variable for it, one that all processes of a job compute from its name."""
-    job = "/".join(given[name] for name in _JOBS if name in given)
-    return number(given, "MASTER_PORT", 20000 + zlib.crc32(job.encode()) % 12000 if job else PORT)
+    job = "/".join(environ[name] for name in _JOBS if name in environ)
+    return number(environ, "MASTER_PORT", 20000 + zlib.crc32(job.encode()) % 12000 if job else PORT)
 
 
-def number(given: Mapping[str, str], name: str, default: int) -> int:
+def number(environ: Mapping[str, str], name: str, default: int) -> int:
     """Returns the integer in a variable, or another one if it is not set.
 
     Raises:
         DistributedError: if it holds something else.
     """
-    text = given.get(name, "")
+    text = environ.get(name, "")
     if not text:
         return default
     try:
@@ -144,9 +144,9 @@ def number(given: Mapping[str, str], name: str, default: int) -> int:
         raise DistributedError(f"the environment variable {name} is {brief(text)}, expected an integer") from error
 
 
-def _valid_place(given: Place) -> Place:
-    if not 0 <= given.rank < given.size:
+def _valid_place(place: Place) -> Place:
+    if not 0 <= place.rank < place.size:
         raise DistributedError(
-            f"the environment says that this is rank {given.rank} of {given.size}, expected a rank from 0 to size - 1"
+            f"the environment says that this is rank {place.rank} of {place.size}, expected a rank from 0 to size - 1"
         )
-    return given
+    return place

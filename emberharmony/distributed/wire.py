@@ -74,7 +74,7 @@ def _bfloat16(vector: Vector) -> Vector:
     return np.where(np.isnan(vector), bits >> 16 | 0x40, rounded).astype(np.uint16)
 
 
-def pieces(lengths: Sequence[int], most: int) -> Iterator[list[tuple[int, int, int]]]:
+def pieces(lengths: Sequence[int], most_elements: int) -> Iterator[list[tuple[int, int, int]]]:
     """Yields buckets of at most so many elements: lists of (which vector, from, to).
 
     Small vectors share a bucket and long ones are cut. The cuts depend on the lengths only, so they are the same on
@@ -86,7 +86,7 @@ def pieces(lengths: Sequence[int], most: int) -> Iterator[list[tuple[int, int, i
         [[(0, 0, 2), (1, 0, 2)], [(1, 2, 5), (3, 0, 1)]]
     """
     bucket: list[tuple[int, int, int]] = []
-    free_room = most
+    free_room = most_elements
     for i, length in enumerate(lengths):
         start = 0
         while start < length:
@@ -95,13 +95,13 @@ def pieces(lengths: Sequence[int], most: int) -> Iterator[list[tuple[int, int, i
             start, free_room = start + piece_length, free_room - piece_length
             if not free_room:
                 yield bucket
-                bucket, free_room = [], most
+                bucket, free_room = [], most_elements
     if bucket:
         yield bucket
 
 
 def by_buckets(
-    arrays: Sequence[Vector], bucket_bytes: int, change: Callable[[Vector], Vector], lead: tuple[int, ...] = ()
+    arrays: Sequence[Vector], bucket_bytes: int, change: Callable[[Vector], Vector], leading_shape: tuple[int, ...] = ()
 ) -> list[Vector]:
     """Returns what a function makes of arrays of one dtype, which are joined along their last axis into buckets.
 
@@ -113,7 +113,7 @@ def by_buckets(
     """
     if not arrays:
         return []
-    changed = [np.empty((*lead, x.shape[-1]), x.dtype) for x in arrays]
+    changed = [np.empty((*leading_shape, x.shape[-1]), x.dtype) for x in arrays]
     most_columns = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
     for bucket in pieces([x.shape[-1] for x in arrays], most_columns):
         result = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))

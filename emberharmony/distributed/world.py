@@ -303,11 +303,11 @@ def size() -> int:
     return world().size
 
 
-def _close_world(ended: World) -> None:
+def _close_world(world: World) -> None:
     global _WORLD
-    if _WORLD is ended:
+    if _WORLD is world:
         _WORLD = None
-        ended.end()
+        world.end()
 
 
 def _write(row: Any, text: str) -> None:

@@ -86,7 +86,7 @@ def _unequal(x: Array, y: Array) -> int:
     return int(np.count_nonzero(differ.any(1)))
 
 
-def _add_block(so_far: Difference, x: Array, y: Array, bits: int | None) -> Difference:
+def _add_block(difference: Difference, x: Array, y: Array, bits: int | None) -> Difference:
     """Returns a comparison with that of another block.
 
     Args:
@@ -99,11 +99,11 @@ def _add_block(so_far: Difference, x: Array, y: Array, bits: int | None) -> Diff
     differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
     elements = int(np.count_nonzero(differ)) if bits is None else bits
     x, y = x[differ & ~nan_in_one], y[differ & ~nan_in_one]
-    so_far = so_far._replace(
-        elements=(so_far.elements or 0) + elements, nans=so_far.nans + int(np.count_nonzero(nan_in_one))
+    difference = difference._replace(
+        elements=(difference.elements or 0) + elements, nans=difference.nans + int(np.count_nonzero(nan_in_one))
     )
     if not x.size:
-        return so_far
+        return difference
     if x.dtype == y.dtype and x.dtype.kind in "iu":
         gap = np.where(x > y, x, y).astype(np.uint64) - np.where(x > y, y, x).astype(np.uint64)
         absolute: float | int = int(gap.max())
@@ -114,6 +114,7 @@ def _add_block(so_far: Difference, x: Array, y: Array, bits: int | None) -> Diff
         absolute = float(distance.max())
     largest = np.maximum(np.abs(x.astype(np.complex128)), np.abs(y.astype(np.complex128)))
     relative = np.where(np.isinf(distance), np.inf, distance / largest)
-    return so_far._replace(
-        absolute=max(so_far.absolute or 0, absolute), relative=max(so_far.relative or 0.0, float(relative.max()))
+    return difference._replace(
+        absolute=max(difference.absolute or 0, absolute),
+        relative=max(difference.relative or 0.0, float(relative.max())),
     )

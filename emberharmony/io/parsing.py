@@ -87,7 +87,7 @@ class _Outline(NamedTuple):
     comma: int
 
 
-def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
+def _outline(raw: bytes, most_bytes: int, *, in_object: bool = False) -> _Outline:
     """Returns the outline of JSON; of other text any outline.
 
     Args:
@@ -114,9 +114,9 @@ def _outline(raw: bytes, most: int, *, in_object: bool = False) -> _Outline:
         if outer.size:
             comma = start + int(places[outer[-1]])
         quoted, depth = int(quotes[-1]) & 1, int(levels[-1])
-        if mark_count > most:
+        if mark_count > most_bytes:
             break
-    return _Outline(deepest, mark_count > most and not (in_object and comma >= 0), comma)
+    return _Outline(deepest, mark_count > most_bytes and not (in_object and comma >= 0), comma)
 
 
 def parse(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MARKS) -> Any:

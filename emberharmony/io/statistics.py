@@ -67,22 +67,24 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
     return total_statistics._replace(mean=plain_mean, std=float(np.sqrt(squares / count)))
 
 
-def _finite(values: Array, so_far: Statistics) -> tuple[Array, Statistics]:
+def _finite(values: Array, earlier_statistics: Statistics) -> tuple[Array, Statistics]:
     """Returns the finite elements of a block, and the statistics with its counts and extremes."""
     if values.dtype.kind in "fc":
         finite = np.isfinite(values)
         nonfinite_count = values.size - int(np.count_nonzero(finite))
         if nonfinite_count:
             nans = int(np.count_nonzero(np.isnan(values)))
-            so_far = so_far._replace(nans=so_far.nans + nans, infinities=so_far.infinities + nonfinite_count - nans)
+            earlier_statistics = earlier_statistics._replace(
+                nans=earlier_statistics.nans + nans, infinities=earlier_statistics.infinities + nonfinite_count - nans
+            )
             values = values[finite]
     if values.size and values.dtype.kind != "c":
         smallest, largest = values.min().item(), values.max().item()
-        so_far = so_far._replace(
-            minimum=smallest if so_far.minimum is None else min(so_far.minimum, smallest),
-            maximum=largest if so_far.maximum is None else max(so_far.maximum, largest),
+        earlier_statistics = earlier_statistics._replace(
+            minimum=smallest if earlier_statistics.minimum is None else min(earlier_statistics.minimum, smallest),
+            maximum=largest if earlier_statistics.maximum is None else max(earlier_statistics.maximum, largest),
         )
-    return values, so_far
+    return values, earlier_statistics
 
 
 def _moments(values: Array) -> tuple[int, Any, Any]:

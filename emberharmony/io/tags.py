@@ -50,7 +50,7 @@ def metadata_of(path: str) -> dict[str, str]:
     return metadata_of_shards[0] if metadata_of_shards else {}
 
 
-def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:
+def layout_of(metadata: Mapping[str, str], path: str, layout: str | None) -> str:
     """Returns the layout of a file: that of its tag, else the one that the caller gives, else that of its `format`.
 
     A file without any of these is PyTorch's.
@@ -64,16 +64,16 @@ def layout_of(metadata: Mapping[str, str], path: str, given: str | None) -> str:
         ArgumentError: if the caller gives an unknown layout.
         WeightFileError: if the tag is unknown, or another one than given.
     """
-    if given is not None:
-        require_layout(given)
+    if layout is not None:
+        require_layout(layout)
     tag = metadata.get(TAG)
     if tag in LAYOUTS:
-        if given not in (None, tag):
-            reason = f"has the tag of the layout {tag!r}, expected {given!r}"
+        if layout not in (None, tag):
+            reason = f"has the tag of the layout {tag!r}, expected {layout!r}"
             raise WeightFileError("layout", path, reason, None, "convert it with io.convert, or load it as it is")
         return tag
-    if given is None and tag is not None:
+    if layout is None and tag is not None:
         layout_names = ", ".join(map(repr, LAYOUTS))
         reason = f"has the tag of the layout {brief(tag)}, known are {layout_names}"
         raise WeightFileError("layout", path, reason, None, "say which of these it is")
-    return given or _FORMATS.get(metadata.get("format", ""), "torch")
+    return layout or _FORMATS.get(metadata.get("format", ""), "torch")

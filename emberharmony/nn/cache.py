@@ -129,20 +129,7 @@ class KVCache(Module):
             return keys, values
         old_tensors, new_tensors = (cells[0].value, cells[1].value), (keys, values)
         for old_tensor, new_tensor in zip(old_tensors, new_tensors, strict=True):
-            old_shape, added_shape = old_tensor.shape, new_tensor.shape
-            if (
-                len(added_shape) != 4
-                or old_shape[0] != added_shape[0]
-                or old_shape[2] != added_shape[2]
-                or old_shape[3] != added_shape[3]
-            ):
-                raise fault(
-                    ShapeError(
-                        f"the cache holds {tuple(old_shape)} as (batch, time, heads, width), which "
-                        f"{tuple(added_shape)} does not "
-                        f"continue; use one cache for each layer and sequence"
-                    )
-                )
+            _require_continuing(old_tensor.shape, new_tensor.shape)
         room = _ROOMS.pop(self, None)  # it is written to from here on, so an error must not leave it to a later call
         backend = selection.active().backend
         if (
@@ -183,15 +170,25 @@ class KVCache(Module):
         return self.extend(ops.convert_to_tensor(keys), ops.convert_to_tensor(values))
 
 
-def _memory(backend: Any, room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]) -> tuple[Any, Any]:
+def _require_continuing(old_shape: tuple[int, ...], new_shape: tuple[int, ...]) -> None:
+    if len(new_shape) != 4 or old_shape[0] != new_shape[0] or tuple(old_shape[2:]) != tuple(new_shape[2:]):
+        raise fault(
+            ShapeError(
+                f"the cache holds {tuple(old_shape)} as (batch, time, heads, width), which {tuple(new_shape)} does not "
+                f"continue; use one cache for each layer and sequence"
+            )
+        )
+
+
+def _memory(backend: Any, spare_room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]) -> tuple[Any, Any]:
     """Returns memory with the keys and values of a cache and the new ones: its room if they fit, else a new one."""
     sizes = []
     for i in (0, 1):
         old_tensor, new_tensor = before[i], new[i]
         past_length = old_tensor.shape[1]
         length = past_length + new_tensor.shape[1]
-        if room is not None and room.shown[i] is old_tensor and length <= room.memory[i].shape[1]:
-            memory = room.memory[i]
+        if spare_room is not None and spare_room.shown[i] is old_tensor and length <= spare_room.memory[i].shape[1]:
+            memory = spare_room.memory[i]
         else:
             batch, _, heads, width = old_tensor.shape
             memory = ops.zeros((batch, heads, -(-length // STEP) * STEP, width), old_tensor.dtype)

@@ -169,7 +169,7 @@ def _end_tokens(eos: int | Sequence[int]) -> frozenset[int]:
 
 
 def _steps(
-    model: LanguageModel, texts: list[list[int]], single: bool, limit: int | None, ends: frozenset[int], options: Any
+    model: LanguageModel, texts: list[list[int]], is_single: bool, limit: int | None, ends: frozenset[int], options: Any
 ) -> Iterator[Any]:
     """Yields the tokens; between two of them everything but the weights and the caches is on the host."""
     caches, longest = model.caches(), max(map(len, texts))
@@ -191,7 +191,7 @@ def _steps(
         bound, token_ids = selection.active(), ops.to_numpy(chosen_tokens).tolist()
         new_tokens = [token if end is None else end for token, end in zip(token_ids, ended_at, strict=True)]
         ended_at = [token if token in ends else None for token in new_tokens]
-        yield new_tokens[0] if single else new_tokens
+        yield new_tokens[0] if is_single else new_tokens
         if new_tokens == token_ids and selection.is_active(bound):
             tokens = ops.expand_dims(chosen_tokens, 1)
         else:

@@ -399,14 +399,14 @@ def _normal(mean: float, std: float, shape: tuple[int, ...], rng: Any, dtype: DT
     return ops.random.normal(shape, mean, std, dtype, generator=rng)
 
 
-def _uniform_of(std: float, *given: Any) -> Tensor:
+def _uniform_of(std: float, *argument: Any) -> Tensor:
     """Returns uniform numbers around 0 of a standard deviation."""
     bound = math.sqrt(3.0) * std
-    return _uniform(-bound, bound, *given)
+    return _uniform(-bound, bound, *argument)
 
 
-def _normal_of(std: float, *given: Any) -> Tensor:
-    return _normal(0.0, std, *given)
+def _normal_of(std: float, *argument: Any) -> Tensor:
+    return _normal(0.0, std, *argument)
 
 
 def _glorot_std(inputs: int, outputs: int) -> float:

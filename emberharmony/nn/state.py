@@ -144,18 +144,24 @@ def _layouts() -> Any:
     return model
 
 
-def _hint(module: walk.Holder, named: Mapping[str, Cell], given: Values, layout: str, argument: str = "layout") -> str:
+def _hint(
+    module: walk.Holder,
+    places_by_name: Mapping[str, Cell],
+    given_tensors: Values,
+    layout: str,
+    argument: str = "layout",
+) -> str:
     """Returns the end of a message that says which other layout tensors fit."""
     try:
-        text: str = _layouts().hint(module, _shapes(module, named), given, layout, argument)
+        text: str = _layouts().hint(module, _shapes(module, places_by_name), given_tensors, layout, argument)
     except UninitializedParameterError:
         return ""
     return text
 
 
-def _prefix_hint(named: Iterable[str], given: Iterable[str]) -> str:
+def _prefix_hint(own_keys: Iterable[str], given_keys: Iterable[str]) -> str:
     """Returns the end of a message that says by which prefix all names differ, else an empty string."""
-    own_names, given_names = sorted(named), sorted(given)
+    own_names, given_names = sorted(own_keys), sorted(given_keys)
     if not own_names or own_names == given_names or len(own_names) != len(given_names):
         return ""
     prefix = given_names[0].removesuffix(own_names[0])
@@ -167,17 +173,17 @@ def _prefix_hint(named: Iterable[str], given: Iterable[str]) -> str:
     return ""
 
 
-def _rest_hint(faults: Sequence[str], given: Values) -> str:
+def _rest_hint(faults: Sequence[str], given_tensors: Values) -> str:
     """Returns the end of a message that says how to load the tensors that fit, if others are wrong."""
-    if len(faults) < len(given) and all(fault.startswith("wrong: ") for fault in faults):
+    if len(faults) < len(given_tensors) and all(fault.startswith("wrong: ") for fault in faults):
         return "\nto load the rest, leave these out of the dict (that of a file is io.load(path)) and pass strict=False"
     return ""
 
 
-def _shapes(module: walk.Holder, named: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
+def _shapes(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of parameters and buffers, which stay on their backend."""
     shapes = {}
-    for name, cell in named.items():
+    for name, cell in cells_by_name.items():
         with _naming(module, name):
             tensor, home = cell.tensor_and_home()
         shapes[name] = tuple((tensor.bits if home is None else tensor).shape)

@@ -206,17 +206,17 @@ class ParameterGroups:
         elif not isinstance(parameter_list, (list, tuple)) or parameter_list:
             yield {"params": parameter_list}
 
-    def _parameters(self, given: Any) -> tuple[list[Parameter], list[str] | None]:
+    def _parameters(self, params: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters in a group, and their names if each has one of its own."""
-        all_given = given
-        if hasattr(given, "named_parameters"):  # a module
-            given = given.named_parameters()
-        given = list(given) if isinstance(given, (Iterator, set, frozenset)) else given
+        all_given = params
+        if hasattr(params, "named_parameters"):  # a module
+            params = params.named_parameters()
+        params = list(params) if isinstance(params, (Iterator, set, frozenset)) else params
         names: list[str]
-        if isinstance(given, (list, tuple)) and given and all(map(_is_named, given)):
-            names, parameters = [name for name, _ in given], [cell for _, cell in given]
+        if isinstance(params, (list, tuple)) and params and all(map(_is_named, params)):
+            names, parameters = [name for name, _ in params], [cell for _, cell in params]
         else:
-            parameters = self._parameters_in(given)
+            parameters = self._parameters_in(params)
             names = [cell.name for cell in parameters]
         if not parameters:
             raise ArgumentError(f"{self._head}there is no Parameter in params{_way_out(all_given)}")
@@ -224,36 +224,36 @@ class ParameterGroups:
             self.require(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
 
-    def _parameters_in(self, given: Any) -> list[Parameter]:
+    def _parameters_in(self, params: Any) -> list[Parameter]:
         """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""
-        if not isinstance(given, (list, tuple)):
-            return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
-        for item in given:
+        if not isinstance(params, (list, tuple)):
+            return [cell for cell in derivatives.parameters_of(params) if isinstance(cell, Parameter)]
+        for item in params:
             if not isinstance(item, Parameter) and not derivatives.parameters_of(item):
                 raise ArgumentTypeError(
                     f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter; make "
                     f"it one with emberharmony.Parameter(tensor)"
                 )
-        if all(isinstance(item, Parameter) for item in given):
-            return list(given)
-        return [cell for cell in derivatives.parameters_of(given) if isinstance(cell, Parameter)]
+        if all(isinstance(item, Parameter) for item in params):
+            return list(params)
+        return [cell for cell in derivatives.parameters_of(params) if isinstance(cell, Parameter)]
 
     def parameters(self) -> list[Parameter]:
         """Returns all parameters, in the order of the groups."""
         return list(chain.from_iterable(map(PARAMS, self._param_groups)))
 
 
-def _way_out(given: Any) -> str:
+def _way_out(params: Any) -> str:
     """Returns what may be wrong with something that has no parameters: its tensors are none."""
-    if callable(given) and getattr(given, "__name__", "") in ("parameters", "named_parameters"):
-        return f"; call it: {given.__name__}()"
-    if isinstance(given, Mapping):
-        return "; a state dict has tensors: pass the model" if given else ""
-    if isinstance(given, (int, float)):
-        return f"; the model comes before the learning rate: (model, lr={given!r})"
-    tensors = [name for name, value in getattr(given, "__dict__", {}).items() if ops.is_tensor(value)]
+    if callable(params) and getattr(params, "__name__", "") in ("parameters", "named_parameters"):
+        return f"; call it: {params.__name__}()"
+    if isinstance(params, Mapping):
+        return "; a state dict has tensors: pass the model" if params else ""
+    if isinstance(params, (int, float)):
+        return f"; the model comes before the learning rate: (model, lr={params!r})"
+    tensors = [name for name, value in getattr(params, "__dict__", {}).items() if ops.is_tensor(value)]
     if tensors:
-        return f"; {type(given).__name__}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
+        return f"; {type(params).__name__}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
     return ""
 
 

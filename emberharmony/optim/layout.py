@@ -73,11 +73,11 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
     return Layout(cells, step.backend.home, step.updates, parts), first_works
 
 
-def _limits(step: GroupStep, like: Any) -> tuple[int, int]:
+def _limits(step: GroupStep, value: Any) -> tuple[int, int]:
     """Returns the most elements of a parameter that is joined with others, and the fewest of these."""
-    first = step.initial(like)
+    first = step.initial(value)
     update = step.updates.update_for(first, step.hyper) if step.backend.runs_programs else None
-    if update is not None and step.backend.has_kernel(update, like):
+    if update is not None and step.backend.has_kernel(update, value):
         return -1, 0
     most_elements = step.backend.joinable
     return (most_elements, FEWEST) if first else (most_elements // STATELESS[0], FEWEST * STATELESS[1])

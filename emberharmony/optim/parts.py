@@ -54,9 +54,9 @@ class GroupPart:
         """Returns what belongs to these parameters of a list with something for each one that changes."""
         return column if len(column) == len(self.places) else list(map(column.__getitem__, self.places))
 
-    def is_as_before(self, held: Mapping[Parameter, State]) -> bool:
+    def is_as_before(self, held_states: Mapping[Parameter, State]) -> bool:
         """Returns whether the states have the very numbers and buffers that they had after the last step."""
-        current_values: list[Any] = list(map(held.get, self.cells))
+        current_values: list[Any] = list(map(held_states.get, self.cells))
         entries, entry_list = self.entries, [*(self.entries or ())]
         try:
             if entries is None or {*map(len, current_values)} != {len(self.state)}:
@@ -174,26 +174,29 @@ class SeparatePart(GroupPart):
         step.plan.steps += self._exchanging(step.held, new_state, states)
 
     def _exchanging(
-        self, held: dict[Parameter, State], new_state: State | None, states: Sequence[State]
+        self, held_states: dict[Parameter, State], new_state: State | None, states: Sequence[State]
     ) -> Iterable[Step]:
         """Returns the steps that make columns, or else states, those of the parameters."""
-        if new_state is None or (self.entries is None and any(cell in held for cell in self.cells)):
+        if new_state is None or (self.entries is None and any(cell in held_states for cell in self.cells)):
             states = states or _rows(new_state or {}, len(self.cells))
-            return [*exchanging(self.cells, held, states), assignment(self, "entries", None)]
+            return [*exchanging(self.cells, held_states, states), assignment(self, "entries", None)]
         if self.entries is None:
-            return self._beginning(held, new_state)
+            return self._beginning(held_states, new_state)
         if _kinds(new_state) != _kinds(self.state):
-            return [*exchanging(self.cells, held, _rows(new_state, len(self.cells))), assignment(self, "entries", None)]
+            return [
+                *exchanging(self.cells, held_states, _rows(new_state, len(self.cells))),
+                assignment(self, "entries", None),
+            ]
         steps: list[Step] = []
         for name, x in new_state.items():
             steps += replacing(self.state[name], x) if x.__class__ is list else self.noting(name, x)
         return steps
 
-    def _beginning(self, held: dict[Parameter, State], new_state: State) -> list[Step]:
+    def _beginning(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
         """Returns the steps that give parameters their first states."""
         columns = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
         entries = _rows(columns, len(self.cells))
-        steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held), self.cells, entries))
+        steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held_states), self.cells, entries))
         return [*steps, assignment(self, "entries", entries), assignment(self, "state", columns)]
 
     def _add_overwriting(self, step: GroupStep, update: Update) -> None:
@@ -304,7 +307,9 @@ class JoinedPart(GroupPart):
             steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", place_vectors)]
         return steps
 
-    def _beginning(self, state: State, held: dict[Parameter, State], home: Any, same: bool) -> list[Step]:
+    def _beginning(
+        self, state: State, held_states: dict[Parameter, State], home: Any, is_same_step: bool
+    ) -> list[Step]:
         """Returns the steps that make `state` the state of the vector for the first time.
 
         Args:
@@ -319,10 +324,10 @@ class JoinedPart(GroupPart):
         columns: dict[str, list[SharedBuffer]] = {name: [] for name in tensors}
         steps: list[Step] = []
         for cell in self.cells:
-            entry = held.get(cell)
+            entry = held_states.get(cell)
             if entry is None or entry.keys() != state.keys():
                 entry = {}
-                steps.append((operator.setitem, held, cell, entry))
+                steps.append((operator.setitem, held_states, cell, entry))
             for name, x in state.items():
                 if name in columns:
                     shared_cell = entry.get(name)
@@ -333,7 +338,7 @@ class JoinedPart(GroupPart):
         places = [(name, place) for name in columns for place in range(len(self.cells))]
         shares, locations = [*chain.from_iterable(columns.values())], [(place, vectors) for place in places]
         steps += zip(repeat(setattr), shares, repeat("_held"), locations)
-        attributes = {"entries": entries if same else None, "state": {**state, **columns}, "vectors": vectors}
+        attributes = {"entries": entries if is_same_step else None, "state": {**state, **columns}, "vectors": vectors}
         layout_attributes = {"_places": places, "_shares": shares, "_held": locations}
         return [*steps, *(assignment(self, name, x) for name, x in {**attributes, **layout_attributes}.items())]
 
@@ -366,13 +371,13 @@ class Layout:
             part_works.append(work)
         return part_works
 
-    def left(self, other: "Layout", held: Mapping[Parameter, State]) -> list[Step]:
+    def left(self, other: "Layout", held_states: Mapping[Parameter, State]) -> list[Step]:
         """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
         new_cells = {cell for part in other.parts if isinstance(part, JoinedPart) for cell in part.cells}
         left_cells = [
             cell for part in self.parts if isinstance(part, JoinedPart) for cell in part.cells if cell not in new_cells
         ]
-        shares = [x for cell in left_cells for x in held.get(cell, {}).values() if isinstance(x, SharedBuffer)]
+        shares = [x for cell in left_cells for x in held_states.get(cell, {}).values() if isinstance(x, SharedBuffer)]
         return [(setattr, shared_cell, "_held", shared_cell.tensor_and_home()) for shared_cell in shares]
 
 

@@ -78,26 +78,26 @@ def _state_dtype(values: list[Any]) -> Wide:
     return "float64" if any(_computing_dtype(value) == "float64" for value in values) else "float32"
 
 
-def _cast(shared: State, dtype: Wide) -> State:
+def _cast(shared_numbers: State, dtype: Wide) -> State:
     """Returns the numbers of a state in the dtype in which a rule computes them."""
     after = {}
-    for name, x in shared.items():
+    for name, x in shared_numbers.items():
         after[name] = ops.cast(x, dtype)
     return after
 
 
-def _like_before(shared: State, new: State) -> State:
+def _like_before(shared_numbers: State, new: State) -> State:
     """Returns the new numbers of a state in the dtypes that they had before."""
     after = {}
-    for name, x in shared.items():
+    for name, x in shared_numbers.items():
         after[name] = ops.cast(new[name], ops.dtype(x))
     return after
 
 
-def _state_without_numbers(state: State, shared: State) -> State:
+def _state_without_numbers(state: State, shared_numbers: State) -> State:
     """Returns the state of a parameter without the numbers."""
     remaining_state = {}
     for name, x in state.items():
-        if name not in shared:
+        if name not in shared_numbers:
             remaining_state[name] = x  # noqa: PERF403  (see above)
     return remaining_state

@@ -61,14 +61,14 @@ class SavedState:
         if self.wrong:
             raise ArgumentError(f"{self.head}the state dict does not fit: {'; '.join(self.wrong)}")
 
-    def _options(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> dict[str, Any]:
+    def _options(self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]) -> dict[str, Any]:
         limits = self.optimizer.limits
-        options = {name: value for name, value in saved.items() if name in limits}
+        options = {name: value for name, value in saved_group.items() if name in limits}
         other_keys = {"params", "param_names", *limits}
         # Older versions of torch lack some flags.
-        missing = [name for name in limits if name not in saved and not isinstance(group[name], bool)]
+        missing = [name for name in limits if name not in saved_group and not isinstance(group[name], bool)]
         self.wrong += [f"missing option {name!r} of group {position}" for name in missing]
-        extra = [name for name in saved if name not in other_keys and name not in FOREIGN]
+        extra = [name for name in saved_group if name not in other_keys and name not in FOREIGN]
         self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
         if callable(group["lr"]):
             options["lr"] = group["lr"]
@@ -77,9 +77,11 @@ class SavedState:
         )
         return checked_options
 
-    def _pairs(self, position: int, group: dict[str, Any], saved: Mapping[str, Any]) -> list[tuple[Parameter, Any]]:
+    def _pairs(
+        self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]
+    ) -> list[tuple[Parameter, Any]]:
         """Returns each parameter of a group with the key of its state."""
-        names, indices = saved.get("param_names"), list(saved["params"])
+        names, indices = saved_group.get("param_names"), list(saved_group["params"])
         if names is None or "param_names" not in group:
             saved_count, expected = len(indices), len(group["params"])
             if saved_count != expected:

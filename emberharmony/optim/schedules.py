@@ -176,8 +176,8 @@ def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
     return partial(_cosine, lr, _positive("cosine", "T_max", T_max), eta_min)
 
 
-def _cosine(lr: float, half: int, least: float, count: Number) -> Number:
-    return _wave(lr, least, numbers.divide(count, half))
+def _cosine(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
+    return _wave(lr, lowest_rate, numbers.divide(count, half))
 
 
 def _wave(start: float, end: float, part: Number) -> Number:
@@ -201,15 +201,15 @@ def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) 
     return partial(_cosine_restarts, lr, T_0, _positive("cosine_restarts", "T_mult", T_mult), eta_min)
 
 
-def _cosine_restarts(lr: float, first: int, times: int, least: float, count: Number) -> Number:
+def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
     waves = numbers.divide(count, first)
     if times == 1:
-        return _wave(lr, least, numbers.subtract(waves, numbers.floor(waves)))
+        return _wave(lr, lowest_rate, numbers.subtract(waves, numbers.floor(waves)))
     # The smallest summand makes the logarithm of a whole power not less than the exponent.
     logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves, times - 1), 1.0)), math.log(times))
     length = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
     before = numbers.divide(numbers.subtract(length, 1.0), times - 1)
-    return _wave(lr, least, numbers.divide(numbers.subtract(waves, before), length))
+    return _wave(lr, lowest_rate, numbers.divide(numbers.subtract(waves, before), length))
 
 
 def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
@@ -374,12 +374,14 @@ def cyclic(
     return partial(_cyclic, base_lr, max_lr, steps_up, steps_down, mode, gamma)
 
 
-def _cyclic(low: float, high: float, up: float, down: float, mode: str, gamma: float, count: Number) -> Number:
-    turns = numbers.divide(count, up + down)
+def _cyclic(
+    low: float, high: float, steps_up: float, steps_down: float, mode: str, gamma: float, count: Number
+) -> Number:
+    turns = numbers.divide(count, steps_up + steps_down)
     cycle = numbers.floor(turns)
     part = numbers.subtract(turns, cycle)
-    rising = numbers.divide(part, up / (up + down))
-    falling = numbers.divide(numbers.subtract(1.0, part), down / (up + down))
+    rising = numbers.divide(part, steps_up / (steps_up + steps_down))
+    falling = numbers.divide(numbers.subtract(1.0, part), steps_down / (steps_up + steps_down))
     height = numbers.multiply(high - low, numbers.minimum(rising, falling))
     if mode == "triangular2":
         height = numbers.multiply(height, numbers.power(0.5, cycle))

@@ -107,7 +107,7 @@ def perform(
         make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)
 
 
-def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states: Sequence[State]) -> list[Step]:
+def exchanging(cells: Sequence[Parameter], held_states: dict[Parameter, State], states: Sequence[State]) -> list[Step]:
     """Returns the steps that make tensors and numbers the states of parameters.
 
     Args:
@@ -118,10 +118,10 @@ def exchanging(cells: Sequence[Parameter], held: dict[Parameter, State], states:
     steps: list[Step] = []
     columns: dict[str, list[tuple[Any, Any]]] = {}
     for cell, state in zip(cells, states, strict=True):
-        entry = held.get(cell)
+        entry = held_states.get(cell)
         if entry is None or entry.keys() != state.keys():
             new_entry = {name: x if numbers.is_python(x) else Buffer(x) for name, x in state.items()}
-            steps.append((operator.setitem, held, cell, new_entry))
+            steps.append((operator.setitem, held_states, cell, new_entry))
             continue
         for name, x in state.items():
             if isinstance(entry[name], Buffer):
@@ -199,12 +199,12 @@ class _KnownProgram(NamedTuple):
     recording: "RuleProgram | None"
     tensors: list[str]
 
-    def fits(self, hyper: Mapping[str, Any], given: list[Any]) -> bool:
+    def fits(self, hyper: Mapping[str, Any], arguments: list[Any]) -> bool:
         """Returns whether it is that of these options and numbers."""
         if self.number != len(hyper) or self.options != self.chosen(hyper):
             return False
         # A rule without a program for some numbers is not recorded again for others.
-        return self.recording is None or bool(self.recording.given) or self.given == given
+        return self.recording is None or bool(self.recording.given) or self.given == arguments
 
 
 class Updates:

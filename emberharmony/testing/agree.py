@@ -115,17 +115,19 @@ def _to_active(leaf: Any) -> Any:
     return leaf
 
 
-def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: float | None, atol: float | None) -> str:
+def _difference(
+    result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: float | None, atol: float | None
+) -> str:
     """Returns a text that says how a leaf differs from the expected one; "" if it does not."""
-    if got.shape != want.shape:
-        return f"got shape {got.shape}, but NumPy in float64 gives {want.shape}"
-    name = {"complex64": "float32", "complex128": "float64"}.get(got.dtype.name, got.dtype.name)
+    if result.shape != want.shape:
+        return f"got shape {result.shape}, but NumPy in float64 gives {want.shape}"
+    name = {"complex64": "float32", "complex128": "float64"}.get(result.dtype.name, result.dtype.name)
     usual_tolerance = TOLERANCES.get(name, 0.0)
     rtol, atol = usual_tolerance if rtol is None else rtol, usual_tolerance if atol is None else atol
-    if want.dtype.kind not in "fc" or got.dtype.kind not in "fcV":
-        is_unequal = np.asarray(got != want)
-        return f"{_example(got, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
-    wide_result = got.astype(want.dtype)
+    if want.dtype.kind not in "fc" or result.dtype.kind not in "fcV":
+        is_unequal = np.asarray(result != want)
+        return f"{_example(result, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
+    wide_result = result.astype(want.dtype)
     with np.errstate(all="ignore"):
         is_equal = (wide_result == want) | (np.isnan(wide_result) & np.isnan(want))
         error = np.where(is_equal, 0.0, np.abs(wide_result - want))
@@ -133,13 +135,13 @@ def _difference(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: flo
     if not excess.size or excess.max() <= 0:
         return ""
     worst = int(np.argmax(excess))
-    return f"{_example(got, want, worst)}, off by {error.reshape(-1)[worst]:.3g} (rtol {rtol:g}, atol {atol:g})"
+    return f"{_example(result, want, worst)}, off by {error.reshape(-1)[worst]:.3g} (rtol {rtol:g}, atol {atol:g})"
 
 
-def _example(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
+def _example(result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
     places = tuple(map(int, np.unravel_index(place, want.shape)))
     location = f"at index {places} " if places else ""
-    return f"{location}got {got.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
+    return f"{location}got {result.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
 
 
 def _paths(structure: TreeDef, path: str) -> Iterator[str]:

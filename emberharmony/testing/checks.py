@@ -92,9 +92,11 @@ def promotion(sample: Sample) -> Iterator[Call]:
             yield _promotion_call(sample, common_dtype, f"{name} and a number", (_cast_input(args[0], name), number))
 
 
-def _promotion_call(sample: Sample, common: str, label: str, args: tuple[Any, ...]) -> Call:
-    result = result_dtype(sample, common)
-    return Call("promotion", common, label, args, {}, result, sample.tolerance, error_of_missing_dtype(common))
+def _promotion_call(sample: Sample, common_dtype: str, label: str, args: tuple[Any, ...]) -> Call:
+    result = result_dtype(sample, common_dtype)
+    return Call(
+        "promotion", common_dtype, label, args, {}, result, sample.tolerance, error_of_missing_dtype(common_dtype)
+    )
 
 
 def _cast_input(array: Any, dtype: str) -> Any:
@@ -144,8 +146,8 @@ def errors(sample: Sample) -> Iterator[Call]:
         yield _error_call(sample, AxisError, "an axis out of bounds", beyond)
 
 
-def _replace_argument(item: Case, at: int, value: Any) -> Case:
-    return Case((*item.args[:at], value, *item.args[at + 1 :]), item.kwargs)
+def _replace_argument(item: Case, position: int, value: Any) -> Case:
+    return Case((*item.args[:position], value, *item.args[position + 1 :]), item.kwargs)
 
 
 def _error_call(sample: Sample, kind: type[EmberError], label: str, item: Case) -> Call:

@@ -145,7 +145,7 @@ class Problem:
         """Returns the allowed relative error, which is at least 2e-3 in single precision."""
         return max(tolerance, _NARROW) if self.narrow else tolerance
 
-    def checks(self, order: int, mixed: bool = True) -> Iterator[Check]:
+    def checks(self, order: int, is_mixed: bool = True) -> Iterator[Check]:
         """Yields the comparisons; none if no argument is differentiable or no result is finite."""
         if not any(is_finite.any() for is_finite in self.finite) or not any(np.any(u) for u in self.u):
             return
@@ -165,7 +165,7 @@ class Problem:
                 numeric = self._difference(lambda x: _dot(self.gradient(x), self.w), self.u)
             scale = _size(second, self.u) + abs(numeric) + 1e-5 * _size(gradient, self.w) + smallest_step
             yield Check("the second order", _dot(second, self.u), numeric, scale)
-            if mixed:
+            if is_mixed:
                 yield Check(
                     "reverse over forward mode", _dot(self._pull_back_of_push(), self.w), _dot(second, self.u), scale
                 )
@@ -313,11 +313,11 @@ def _host(tensors: Sequence[Any]) -> Arrays:
     return [_to_double(x) for x in tensors]
 
 
-def _draw(rng: np.random.Generator, like: Array) -> Array:
+def _draw(rng: np.random.Generator, array: Array) -> Array:
     """Returns random numbers of magnitude 0.5 to 1, in the shape of `like`, and complex if `like` is."""
-    numbers = rng.uniform(0.5, 1.0, like.shape) * rng.choice([-1.0, 1.0], like.shape)
-    if like.dtype.kind == "c":
-        return np.asarray(numbers * np.exp(1j * rng.uniform(0, 2 * np.pi, like.shape)))
+    numbers = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
+    if array.dtype.kind == "c":
+        return np.asarray(numbers * np.exp(1j * rng.uniform(0, 2 * np.pi, array.shape)))
     return np.asarray(numbers)
 
 

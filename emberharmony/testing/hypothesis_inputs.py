@@ -86,14 +86,14 @@ def _calls(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
     return dtype, index, Case(tuple(args), item.kwargs)
 
 
-def _arrays_like(array: Array, shape: tuple[int, ...], narrow: bool) -> st.SearchStrategy[Array]:
+def _arrays_like(array: Array, shape: tuple[int, ...], is_narrow: bool) -> st.SearchStrategy[Array]:
     """Returns a strategy of arrays of a shape, with values between the extremes of `array`.
 
     The values are exact in float16 if `narrow`, else in float32, so that casting them adds no error.
     """
     if not array.size:
         return st.just(array)
-    width = np.float16 if narrow else np.float32
+    width = np.float16 if is_narrow else np.float32
     low, high = float(width(array.min())), float(width(array.max()))
-    numbers = st.floats(low, high, width=16 if narrow else 32, allow_subnormal=False)
+    numbers = st.floats(low, high, width=16 if is_narrow else 32, allow_subnormal=False)
     return hnp.arrays(np.float64, shape, elements=numbers)

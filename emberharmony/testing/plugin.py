@@ -63,14 +63,14 @@ def chosen_backends(config: pytest.Config) -> list[str]:
     return config.stash[CHOSEN]
 
 
-def _backends_of_option(given: str | None) -> list[str]:
+def _backends_of_option(option_text: str | None) -> list[str]:
     from emberharmony.backend.discovery import create_backend, usual_names
     from emberharmony.core.errors import EmberError
     from emberharmony.core.types import BackendName
 
-    if not given:
+    if not option_text:
         return [*usual_names()]
-    names = [name.strip() for name in given.split(",")]
+    names = [name.strip() for name in option_text.split(",")]
     for name in names:
         try:
             create_backend(BackendName(name), fallback=None)
@@ -79,26 +79,26 @@ def _backends_of_option(given: str | None) -> list[str]:
     return names
 
 
-def _reasons(item: pytest.Item | pytest.Function, mark: str) -> dict[str, list[str]]:
+def _reasons(item: pytest.Item | pytest.Function, marker_name: str) -> dict[str, list[str]]:
     reasons: dict[str, list[str]] = {}
-    for marker in item.iter_markers(mark):
-        backend, reason = _arguments(mark, *marker.args, **marker.kwargs)
+    for marker in item.iter_markers(marker_name):
+        backend, reason = _arguments(marker_name, *marker.args, **marker.kwargs)
         reasons.setdefault(backend, []).append(reason)
     return reasons
 
 
-def _arguments(mark: str, backend: str = "", reason: str = "") -> tuple[str, str]:
+def _arguments(marker: str, backend: str = "", reason: str = "") -> tuple[str, str]:
     from emberharmony.backend.discovery import BUILTIN, backend_names
     from emberharmony.core.errors import suggest
 
     if not backend or not reason:
-        raise pytest.UsageError(f"{mark} needs a backend and a reason: @pytest.mark.{mark}('mlx', reason='…')")
+        raise pytest.UsageError(f"{marker} needs a backend and a reason: @pytest.mark.{marker}('mlx', reason='…')")
     if backend in BUILTIN:  # a look for plugins takes 40 ms
         return backend, reason
     names = backend_names()
     if backend not in names:
         raise pytest.UsageError(
-            f"{mark}: no backend is named {backend!r}{suggest(str(backend), names)} (known: {', '.join(names)})"
+            f"{marker}: no backend is named {backend!r}{suggest(str(backend), names)} (known: {', '.join(names)})"
         )
     return backend, reason
 

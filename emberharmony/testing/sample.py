@@ -124,14 +124,14 @@ def grid(low: float, high: float, n: int = 101) -> Array:
     return np.asarray(low + (high - low) * (t + 0.03 * np.sin(7.0 * t) * t * (1.0 - t)))
 
 
-def by_tests(op: str, *usual: tuple[str, ...]) -> Sample:
+def by_tests(op: str, *default_tests: tuple[str, ...]) -> Sample:
     """Returns the row of an op that only tests in `tests/ops` check.
 
     Args:
         op: the op.
         usual: the sources of the positional arguments of usual calls.
     """
-    return Sample(op, str, (), reference="tests", usual=usual)
+    return Sample(op, str, (), reference="tests", usual=default_tests)
 
 
 def unary(op: str, oracle: Callable[..., Any], low: float = -10.0, high: float = 10.0, **options: Any) -> Sample:
@@ -185,7 +185,7 @@ def combine(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
     return tuple(args)
 
 
-def in_dtype(value: Any, dtype: str, turned: bool = True) -> Any:
+def in_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
     """Returns floating and complex host arrays (also in lists and tuples) cast to a dtype; other values are kept.
 
     Casting to an integer dtype rounds and clips to its range; casting to bool returns `x > 0`; casting to a real dtype
@@ -195,14 +195,14 @@ def in_dtype(value: Any, dtype: str, turned: bool = True) -> Any:
         turned: whether real numbers get an imaginary part in complex dtypes: 0.75 times the reversed array.
     """
     if isinstance(value, (list, tuple)):
-        return type(value)(in_dtype(item, dtype, turned) for item in value)
+        return type(value)(in_dtype(item, dtype, is_rotated) for item in value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
         return value
     target = np.dtype(_name(dtype))
     with np.errstate(all="ignore"):
         if target.kind == "c":
             reverse = value.reshape(-1)[::-1].reshape(value.shape)
-            imaginary = np.where(np.isfinite(value) & np.isfinite(reverse) & turned, 0.75 * reverse.real, 0.0)
+            imaginary = np.where(np.isfinite(value) & np.isfinite(reverse) & is_rotated, 0.75 * reverse.real, 0.0)
             return np.asarray(value + 1j * imaginary if value.dtype.kind == "f" else value).astype(target)
         if target.kind == "b":
             return np.asarray(value.real > 0)

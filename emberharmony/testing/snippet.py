@@ -32,9 +32,11 @@ IMPORTS = {
 """By the name that a program uses (with what follows it), the line that imports it."""
 
 
-def imports(program: str, known: Mapping[str, str] = IMPORTS) -> str:
+def imports(program: str, lines_by_pattern: Mapping[str, str] = IMPORTS) -> str:
     """Returns the import lines that a program needs."""
-    import_lines = [line for pattern, line in known.items() if re.search(rf"(?<![\w.]){re.escape(pattern)}", program)]
+    import_lines = [
+        line for pattern, line in lines_by_pattern.items() if re.search(rf"(?<![\w.]){re.escape(pattern)}", program)
+    ]
     return ALWAYS + "".join(f"{line}\n" for line in import_lines)
 
 

@@ -249,13 +249,17 @@ def _map_leading_axes(
 
 
 def _check_results(
-    result_tree: ResultTree, results: Sequence[Any], given: list[tuple[str, ...]], lengths: dict[str, int], leading: int
+    result_tree: ResultTree,
+    results: Sequence[Any],
+    result_names: list[tuple[str, ...]],
+    lengths: dict[str, int],
+    leading: int,
 ) -> None:
-    if len(results) != len(given):
+    if len(results) != len(result_names):
         raise ArgumentError(
-            f"{result_tree.head}the signature names {len(given)} results, the function returns {len(results)}"
+            f"{result_tree.head}the signature names {len(result_names)} results, the function returns {len(results)}"
         )
-    for value, names in zip(results, given, strict=True):
+    for value, names in zip(results, result_names, strict=True):
         own_shape = tuple(value.shape)[leading:]
         if len(own_shape) != len(names):
             raise ShapeError(f"{result_tree.head}a result has shape {own_shape}, but the signature has {names}")

@@ -212,12 +212,12 @@ class Batch(Tape):
             return kind(map(self._rows_in, argument))
         return argument
 
-    def _map(self, op: str, arguments: Sequence[Any], given: Sequence[Any]) -> Any:
+    def _map(self, op: str, arguments: Sequence[Any], op_arguments: Sequence[Any]) -> Any:
         """Returns the result of an op on rows, as rows."""
         if op in ABOUT:
-            return ABOUT[op](self.backend.bound, *given)
+            return ABOUT[op](self.backend.bound, *op_arguments)
         if op == "custom_vjp":
-            return self._call_custom(*given)
+            return self._call_custom(*op_arguments)
         mapped_backend = Mapped(self.backend.bound, self.size, op)
         spec = mapped_backend.spec
         rule = BATCHING.get(op) or (elementwise if spec.facts.elementwise else BATCHING_ALONG.get(spec.facts.along))
@@ -227,14 +227,14 @@ class Batch(Tape):
             except UnbatchableError:
                 if spec.takes_callable:
                     raise
-                return self._by_slices(mapped_backend, given)  # its body reads values
+                return self._by_slices(mapped_backend, op_arguments)  # its body reads values
         try:
-            result = NotImplemented if rule is None else rule(mapped_backend, *given)
+            result = NotImplemented if rule is None else rule(mapped_backend, *op_arguments)
         except EmberError:
             raise
         except Exception as error:
             raise UnbatchableError(f"{op}() refuses an argument") from error
-        return self._by_slices(mapped_backend, given) if result is NotImplemented else self._box(result)
+        return self._by_slices(mapped_backend, op_arguments) if result is NotImplemented else self._box(result)
 
     def _box(self, result: Any) -> Any:
         if result.__class__ is self.tensor_type:
@@ -245,7 +245,7 @@ class Batch(Tape):
             return list(items) if kind is list else tuple(items) if kind is tuple else kind(*items)
         return self.rows(result)
 
-    def _by_slices(self, mapped: Mapped, given: Sequence[Any]) -> Any:
+    def _by_slices(self, mapped_backend: Mapped, arguments: Sequence[Any]) -> Any:
         """Returns the result of an op that has to run once for each slice."""
         bound = self.backend.bound
 
@@ -256,7 +256,10 @@ class Batch(Tape):
             return kind(slice_of(x, i) for x in argument) if kind is list or kind is tuple else argument
 
         return self._box(
-            self._stack(mapped.spec.name, [mapped(*(slice_of(x, i) for x in given)) for i in range(self.size)])
+            self._stack(
+                mapped_backend.spec.name,
+                [mapped_backend(*(slice_of(x, i) for x in arguments)) for i in range(self.size)],
+            )
         )
 
     def _stack(self, op: str, results: Sequence[Any]) -> Any:
@@ -314,8 +317,10 @@ def _refuse(bound: Any, *arguments: Any) -> Any:
     raise UnbatchableError("the op takes the value of one slice out of the function")
 
 
-def _fill(bound: Any, make: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
-    return make(x.shape, x.dtype if dtype is None else dtype, bound.get_device(x.whole) if device is None else device)
+def _fill(bound: Any, filled_with: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
+    return filled_with(
+        x.shape, x.dtype if dtype is None else dtype, bound.get_device(x.whole) if device is None else device
+    )
 
 
 ABOUT: dict[str, Callable[..., Any]] = {

@@ -343,17 +343,21 @@ class _CallWithGradient(ResultTree):
         args: tuple[Any, ...] = tree_unflatten(self.structure, leaves)
         return args
 
-    def pair(self, returned: Any) -> tuple[Any, Any]:
+    def pair(self, outputs_and_pull: Any) -> tuple[Any, Any]:
         """Returns the pair (result, gradient function) that the user's function returned.
 
         Raises:
             ArgumentTypeError: if it returned anything else.
         """
-        if not isinstance(returned, (tuple, list)) or len(returned) != 2 or not callable(returned[1]):
+        if (
+            not isinstance(outputs_and_pull, (tuple, list))
+            or len(outputs_and_pull) != 2
+            or not callable(outputs_and_pull[1])
+        ):
             raise ArgumentTypeError(f"{self.head}the function must return a pair (result, gradient function)")
-        return returned[0], returned[1]
+        return outputs_and_pull[0], outputs_and_pull[1]
 
-    def gradients(self, given: Any, primals: Sequence[Any]) -> list[Any]:
+    def gradients(self, gradients_given: Any, primals: Sequence[Any]) -> list[Any]:
         """Returns the gradients of the primals from the result of the user's gradient function.
 
         Args:
@@ -366,8 +370,10 @@ class _CallWithGradient(ResultTree):
             DTypeError: if a gradient does not have the dtype of its primal.
         """
         arguments = self.structure.children
-        is_single = len(arguments) == 1 and not (isinstance(given, (tuple, list)) and len(given) == 1)
-        trees = (given,) if is_single else given
+        is_single = len(arguments) == 1 and not (
+            isinstance(gradients_given, (tuple, list)) and len(gradients_given) == 1
+        )
+        trees = (gradients_given,) if is_single else gradients_given
         if not isinstance(trees, (tuple, list)) or len(trees) != len(arguments):
             raise ArgumentError(
                 f"{self.head}the gradient function must return a tuple with one gradient for each argument"

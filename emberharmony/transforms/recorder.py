@@ -411,15 +411,15 @@ def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Map
 
 
 def _record(
-    rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any], given: list[str]
+    rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any], hyperparameters: list[str]
 ) -> RuleProgram | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
-    record = _RuleRecord(2 + len(names), len(given))
+    record = _RuleRecord(2 + len(names), len(hyperparameters))
     substitutes = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
-    for i, name in enumerate(given[:-1]):
+    for i, name in enumerate(hyperparameters[:-1]):
         substitutes[name] = _Scalar(record, Number(i))
-    if given:
-        options = {**options, "lr": _Scalar(record, Number(len(given) - 1))}
+    if hyperparameters:
+        options = {**options, "lr": _Scalar(record, Number(len(hyperparameters) - 1))}
     updated, new_values = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), substitutes, options)
     fields: dict[str, Any] = {}
     outputs = [updated]
@@ -434,4 +434,4 @@ def _record(
     if any(x.__class__ is not _Tensor or x.record is not record for x in outputs):
         return None
     program = Program(record.inputs, tuple(record.calls), tuple(x.place for x in outputs), record.count)
-    return RuleProgram(program, record.function(), fields, given)
+    return RuleProgram(program, record.function(), fields, hyperparameters)

@@ -80,12 +80,14 @@ class ResultTree:
         """The beginning of a message."""
         return f"{self.op}() on backend {self.backend.name!r}: "
 
-    def tensors(self, returned: Any) -> list[Any]:
+    def tensors(self, returned_value: Any) -> list[Any]:
         """Returns the tensors of the result, then those of the aux, and records the structure of both."""
-        if not self.has_aux and (returned.__class__ is self.backend.tensor_type or self.is_tensor(returned)):
+        if not self.has_aux and (
+            returned_value.__class__ is self.backend.tensor_type or self.is_tensor(returned_value)
+        ):
             self.built, self.width = LEAF, 1
-            return [returned]
-        result, aux = self._pair(returned) if self.has_aux else (returned, None)
+            return [returned_value]
+        result, aux = self._pair(returned_value) if self.has_aux else (returned_value, None)
         return self._result_tensors(result) + self._aux_tensors(aux)
 
     def tensor(self, value: Any, what: str, dtype: Any = None) -> Any:

@@ -446,9 +446,9 @@ class _Graphed:
         return super().custom_vjp(forward, backward, primals)  # type: ignore[misc]
 
 
-def _new_twin(plain: Any, mode: int) -> Any:
+def _new_twin(backend: Any, mode: int) -> Any:
     """Returns a new twin, which shares all attributes of the backend but its ops."""
-    kind = type(plain)
+    kind = type(backend)
     body: dict[str, Any] = {"__module__": kind.__module__}
     bases: tuple[type, ...] = (Twin, kind)
     taped = _taped_by(kind)
@@ -461,8 +461,8 @@ def _new_twin(plain: Any, mode: int) -> Any:
     elif kind.gradients is taped["gradients"]:
         body["gradients"] = _deriving(taped["gradients"])
     twin: Any = object.__new__(type(kind.__name__, bases, body))
-    vars(twin).update({name: value for name, value in vars(plain).items() if not name.startswith("_")})
-    twin.wrapped, twin.mode, twin._implementations, twin._opened = plain, mode, {}, {}
+    vars(twin).update({name: value for name, value in vars(backend).items() if not name.startswith("_")})
+    twin.wrapped, twin.mode, twin._implementations, twin._opened = backend, mode, {}, {}
     twin.take_prefix()
     twin.bound = Bound(twin)
     return twin

@@ -204,12 +204,12 @@ def watchers_in(entry: Entry | None) -> Sequence[Watcher]:
     return inner_first
 
 
-def tell(told: Sequence[Watcher], method: str, *arguments: Any) -> None:
+def tell(watchers: Sequence[Watcher], method: str, *arguments: Any) -> None:
     """Calls a method of each watcher, and marks an exception that it raises, so that it passes through unchanged."""
     thread = THREADS.here
     telling, thread.telling = thread.telling, True
     try:
-        for watcher in told:
+        for watcher in watchers:
             getattr(watcher, method)(*arguments)
     except Exception as error:
         error.of_watcher = True  # type: ignore[attr-defined]

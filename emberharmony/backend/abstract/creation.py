@@ -74,19 +74,19 @@ def _range_without_values(
 
 
 def _space(
-    backend: AbstractBackend, name: str, start: Any, stop: Any, num: int = 50, *options: Any, **named: Any
+    backend: AbstractBackend, name: str, start: Any, stop: Any, num: int = 50, *options: Any, **keywords: Any
 ) -> Any:
     start, stop = (backend.convert(end) if isinstance(end, (list, tuple)) else end for end in (start, stop))
     count = operator.index(num)
     if count < 0:
         raise ArgumentError(f"expected num of at least 0, got {brief(num)}")
-    sample_result = one_element(backend, name, start, stop, 1, *options, **named)
+    sample_result = one_element(backend, name, start, stop, 1, *options, **keywords)
     samples, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
-    bases = [value for value in (*options, *named.values()) if isinstance(value, AbstractTensor)]
+    bases = [value for value in (*options, *keywords.values()) if isinstance(value, AbstractTensor)]
     ends = broadcast(shapes_in((start, stop)))
     shape = list(broadcast([ends, *shapes_in(bases)])) if name == "logspace" else list(ends)
     # The declared order: endpoint, then retstep or base, then dtype and the axis.
-    axis = named.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
+    axis = keywords.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
     (place,) = nonnegative_axes(axis, len(shape) + 1)
     shape.insert(place, count)
     result = backend.tensor_of(shape, samples.dtype)
@@ -142,6 +142,6 @@ def diagonal_length(rows: int, columns: int, offset: int) -> int:
     return max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
 
 
-def _require_held(shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
-    if len(shape) > len(whole) or broadcast([shape, whole]) != tuple(whole):
-        raise ShapeError(f"a value of shape {shape} does not broadcast to shape {tuple(whole)}")
+def _require_held(shape: tuple[int, ...], full_shape: tuple[int, ...]) -> None:
+    if len(shape) > len(full_shape) or broadcast([shape, full_shape]) != tuple(full_shape):
+        raise ShapeError(f"a value of shape {shape} does not broadcast to shape {tuple(full_shape)}")

@@ -29,12 +29,12 @@ def _decomposition(shapes: Shapes) -> Rule:
     return Rule(decompose)
 
 
-def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], like: Any) -> Any:
+def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], operand: Any) -> Any:
     """Returns tensors of these shapes with the dtypes, and in the class, of what the wrapped backend found."""
-    if not isinstance(like, tuple):
-        return backend.tensor_of(shapes[0], like.dtype)
-    results = [backend.tensor_of(shape, one.dtype) for shape, one in zip(shapes, like, strict=True)]
-    return type(like)(*results) if type(like) is not tuple else tuple(results)
+    if not isinstance(operand, tuple):
+        return backend.tensor_of(shapes[0], operand.dtype)
+    results = [backend.tensor_of(shape, one.dtype) for shape, one in zip(shapes, operand, strict=True)]
+    return type(operand)(*results) if type(operand) is not tuple else tuple(results)
 
 
 def _batch(x: AbstractTensor) -> tuple[int, ...]:

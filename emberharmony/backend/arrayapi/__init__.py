@@ -138,12 +138,12 @@ def reading() -> set[str]:
     return {op for op, spec in OPS.items() if spec.facts.reads == "data"}
 
 
-def _extra(backend: str, name: str, given: Any) -> Any:
+def _extra(backend: str, name: str, given_names: Any) -> Any:
     if name in OPS:
         method = name in vars(Backend)
-        return given if isinstance(given, Unsupported) or method else staticmethod(given)
+        return given_names if isinstance(given_names, Unsupported) or method else staticmethod(given_names)
     if hasattr(Backend, name):
-        return given
+        return given_names
     valid_names = [*OPS, *(dtype_name for dtype_name in dir(Backend) if not dtype_name.startswith("_"))]
     raise BackendProtocolError(
         f"backend {backend!r}: {name!r} is neither an op nor a method of Backend{suggest(name, valid_names)}"

@@ -30,8 +30,8 @@ def _sides(a: int, b: int) -> tuple[int, int]:
     return 2, min(b, 2)
 
 
-def _function(name: str, along: str) -> Callable[..., Any]:
-    if along == "matrix":
+def _function(name: str, gathered_parameter: str) -> Callable[..., Any]:
+    if gathered_parameter == "matrix":
         return partial(by_matrix, name, lambda *ndims: [2] * len(ndims))
     function = partial(along_axis, name)
     return named_by_keras(function) if name in ("rfft", "irfft") else function

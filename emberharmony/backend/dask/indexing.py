@@ -64,7 +64,7 @@ def _take(x: da.Array, indices: Any, axis: int) -> da.Array:
     return whole_axes("take", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim))
 
 
-def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array:
+def _joint(y: da.Array, columns: list[tuple[int, Any]], is_split: bool) -> da.Array:
     """Returns the elements at indices along several axes, which are broadcast.
 
     Args:
@@ -84,7 +84,7 @@ def _joint(y: da.Array, columns: list[tuple[int, Any]], apart: bool) -> da.Array
         da.transpose(y, (*axes, *other_axes)), (int(np.prod(lengths)), *(y.shape[axis] for axis in other_axes))
     )
     result = _take(rows, flat, 0)
-    first = 0 if apart else min(axes)
+    first = 0 if is_split else min(axes)
     rank = len(joint)
     order = [*range(rank, rank + first), *range(rank), *range(rank + first, result.ndim)]
     return da.transpose(result, order)

@@ -181,7 +181,7 @@ def _gcd(x1: jax.Array, x2: jax.Array) -> jax.Array:
 _sqrt = mirror_below_cut(jnp.sqrt)
 
 
-def _extremum(native: Any, wins: Any) -> Any:
+def _extremum(native: Any, is_first_chosen: Any) -> Any:
     """Returns maximum or minimum with a derivative that selects one of the tangents.
 
     That of JAX 0.10 multiplies by 0, which gives NaN for an infinite cotangent, as in `sqrt(maximum(x, 0))`.
@@ -190,17 +190,17 @@ def _extremum(native: Any, wins: Any) -> Any:
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
         a, b = primals
         by_a, by_b = (0 if tangent is None else tangent for tangent in tangents)  # None for a number
-        selected = jnp.where(wins(a, b), by_a, 0) + jnp.where(wins(b, a), by_b, 0)
+        selected = jnp.where(is_first_chosen(a, b), by_a, 0) + jnp.where(is_first_chosen(b, a), by_b, 0)
         return (selected + jnp.where(a == b, (by_a + by_b) * 0.5, 0),)
 
     return jax.jit(with_differential(native, push_tangents))
 
 
-def _one_side_of_clip(native: Any, kept: Any) -> Any:
+def _one_side_of_clip(native: Any, is_kept: Any) -> Any:
     """Returns one side of clip, whose derivative goes to `x` where `x` equals the bound too."""
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
-        return (jnp.where(kept(*primals), *tangents),)
+        return (jnp.where(is_kept(*primals), *tangents),)
 
     return jax.jit(with_differential(native, push_tangents))
 

@@ -217,12 +217,12 @@ def differentiated_by(native: Function, right: Function) -> Function:
     return custom
 
 
-def _opaque_function(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
+def _opaque_function(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
     """Returns a custom function whose body MLX does not differentiate, as it otherwise does in forward mode."""
-    return _custom(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push)
+    return _custom(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push_tangents)
 
 
-def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
+def _custom(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
     """Returns a custom function of MLX with these rules.
 
     MLX passes a single tensor to a rule, and expects one, where there is only one; our rules always use sequences.
@@ -233,13 +233,13 @@ def _custom(function: Function, pull: ReverseRule, push: ForwardRule) -> Functio
         return _in_form_of(primals, pull(_as_sequence(primals), _as_sequence(outputs), _as_sequence(cotangents)))
 
     def jvp(primals: Any, tangents: Any) -> Any:
-        results = tuple(push(_as_sequence(primals), _as_sequence(tangents)))
+        results = tuple(push_tangents(_as_sequence(primals), _as_sequence(tangents)))
         return results if len(results) > 1 else results[0]
 
     def batch(inputs: Any, axes: Any) -> Any:
         # Without this rule MLX would map over the body of the function, whose gradient is stopped.
         batch_axes = [axis for axis in _as_sequence(axes) if axis is not None]
-        mapped_function = _map_rules(function, pull, push) if batch_axes else custom
+        mapped_function = _map_rules(function, pull, push_tangents) if batch_axes else custom
         outputs = mapped_function(
             *(to_front(_as_sequence(inputs), _as_sequence(axes)) if batch_axes else _as_sequence(inputs))
         )
@@ -276,7 +276,7 @@ def to_front(inputs: Arrays, axes: Sequence[int | None]) -> Arrays:
     ]
 
 
-def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Function:
+def _map_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
     """Returns a custom function that maps `function`, and its rules, over the first axis of all inputs."""
 
     def pull_all(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
@@ -293,7 +293,7 @@ def _map_rules(function: Function, pull: ReverseRule, push: ForwardRule) -> Func
 
         def one(*rows: mx.array) -> tuple[mx.array, ...]:
             filled = dict(zip(tangents_by_place, rows[count:], strict=True))
-            return tuple(separate_arrays(push(rows[:count], [filled.get(i) for i in range(count)])))
+            return tuple(separate_arrays(push_tangents(rows[:count], [filled.get(i) for i in range(count)])))
 
         return _as_sequence(mx.vmap(one)(*primals, *tangents_by_place.values()))
 
@@ -305,6 +305,6 @@ def _as_sequence(values: Any) -> Sequence[Any]:
     return values if isinstance(values, (tuple, list)) else (values,)
 
 
-def _in_form_of(given: Any, values: Arrays) -> Any:
+def _in_form_of(value: Any, values: Arrays) -> Any:
     """Returns values as MLX expects them: a tuple if it gave one, else the only value."""
-    return tuple(values) if isinstance(given, (tuple, list)) else values[0]
+    return tuple(values) if isinstance(value, (tuple, list)) else values[0]

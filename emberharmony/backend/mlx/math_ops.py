@@ -86,9 +86,9 @@ def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.where(zero, mx.zeros_like(quotient), quotient)
 
 
-def _share(wins: mx.array, ties: mx.array, like: mx.array) -> mx.array:
+def _share(is_chosen: mx.array, ties: mx.array, like: mx.array) -> mx.array:
     """Returns the derivative of a maximum or minimum by one operand: 1 where it is chosen, 1/2 where both are equal."""
-    return wins.astype(like.dtype) + ties.astype(like.dtype) * 0.5
+    return is_chosen.astype(like.dtype) + ties.astype(like.dtype) * 0.5
 
 
 even_maximum = elementwise(

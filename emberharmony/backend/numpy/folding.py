@@ -77,7 +77,7 @@ def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
     return runs
 
 
-def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide: np.dtype) -> np.ndarray:
+def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide_dtype: np.dtype) -> np.ndarray:
     """Returns a contiguous tensor (before, n, after), reduced over its middle axis; partial sums have dtype `wide`."""
     before, n, after = x.shape
     while after > 1 and n > _FEW_ROWS:
@@ -88,7 +88,7 @@ def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide: np.dtype) -> np.ndarray:
         else:
             part = ufunc.reduce(whole_blocks.reshape(before, count, _ROWS, after), 2)
             remainder = ufunc.reduce(remainder, 1, None, None, True) if remainder.shape[1] else remainder
-        x = np.concatenate([part, remainder], 1, dtype=wide)
+        x = np.concatenate([part, remainder], 1, dtype=wide_dtype)
         n = x.shape[1]
     return ufunc.reduce(x, 1)
 

@@ -100,13 +100,13 @@ class Requests:
             )
 
     @staticmethod
-    def _check(wanted: Request, own: Sequence[Request]) -> None:
+    def _check(wanted: Request, own_requests: Sequence[Request]) -> None:
         """Checks that no block of another thread or task holds the setting.
 
         Raises:
             UnsupportedOpError: if one does.
         """
-        other = next((r for r in wanted.setting.opened if r.state != wanted.state and r not in own), None)
+        other = next((r for r in wanted.setting.opened if r.state != wanted.state and r not in own_requests), None)
         if other is not None:
             raise UnsupportedOpError(
                 f"precision({wanted.state!r}): another thread or task computes in {other.state!r} now, and the library "

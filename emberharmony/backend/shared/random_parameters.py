@@ -102,18 +102,18 @@ def number(name: str, value: Any, domain: Domain = ANY) -> float | None:
     return float(value)
 
 
-def check_fits_shape(name: str, own: Sequence[int], shape: Sequence[int]) -> None:
+def check_fits_shape(name: str, own_shape: Sequence[int], shape: Sequence[int]) -> None:
     """Checks that a parameter broadcasts to the shape of the result.
 
     Raises:
         ShapeError: if it does not; the message has the name of the parameter.
     """
     try:
-        is_fitting = broadcast([own, shape]) == tuple(shape)
+        is_fitting = broadcast([own_shape, shape]) == tuple(shape)
     except ShapeError:
         is_fitting = False
     if not is_fitting:
-        raise ShapeError(f"{name} of shape {tuple(own)} does not broadcast to shape {tuple(shape)}")
+        raise ShapeError(f"{name} of shape {tuple(own_shape)} does not broadcast to shape {tuple(shape)}")
 
 
 def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:

@@ -30,9 +30,9 @@ class _Multiplied(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+    def forward(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
         """Returns the products."""
-        return _scatter_product(rows, at, updates)
+        return _scatter_product(rows, places, updates)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Sequence[torch.Tensor], output: torch.Tensor) -> None:
@@ -56,27 +56,27 @@ class _Multiplied(torch.autograd.Function):
         return tangent if by_updates is None else tangent.index_add(0, places, by_updates * others)
 
 
-def _scatter_product(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-    places = at.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
+def _scatter_product(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+    places = row_places.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
     return rows.scatter_reduce(0, places, updates, "prod")
 
 
-def _slopes(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _slopes(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the derivatives of the products with respect to the rows and to the updates.
 
     Each is the product of all other factors. Zeros are counted and left out, so that nothing is divided by zero.
     """
     zero = updates == 0
     factors = torch.where(zero, 1, updates)
-    product = multiply_rows(torch.ones_like(rows), at, factors)
-    zeros = torch.zeros_like(rows).index_add(0, at, zero.to(rows.dtype))
-    others = torch.where(zeros[at] == zero, product[at] / factors, 0)
-    return torch.where(zeros > 0, 0, product), rows[at] * others
+    product = multiply_rows(torch.ones_like(rows), places, factors)
+    zeros = torch.zeros_like(rows).index_add(0, places, zero.to(rows.dtype))
+    others = torch.where(zeros[places] == zero, product[places] / factors, 0)
+    return torch.where(zeros > 0, 0, product), rows[places] * others
 
 
-def multiply_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
+def multiply_rows(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
     """Returns rows multiplied by the updates at their indices, with a correct forward mode."""
     if forward_ad._current_level < 0:
-        return _scatter_product(rows, at, updates)
-    result: torch.Tensor = _Multiplied.apply(rows, at, updates)  # type: ignore[no-untyped-call]
+        return _scatter_product(rows, places, updates)
+    result: torch.Tensor = _Multiplied.apply(rows, places, updates)  # type: ignore[no-untyped-call]
     return result

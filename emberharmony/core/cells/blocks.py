@@ -139,12 +139,12 @@ class Assignments(Scope):
 
 
 def newly_held(
-    assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own: "Collection[Cell]" = ()
+    assigned: "dict[Cell, Held]", before: "dict[Cell, Held]", own_cells: "Collection[Cell]" = ()
 ) -> "dict[Cell, Any]":
     """Returns the tensors that cells other than `own` got in an `Assignments` block since its dict was `before`."""
     if len(assigned) == len(before) and all(map(is_, assigned.values(), before.values())):
         return {}
-    known_cells = {*own}  # a list would compare the cells, whose `==` compares elements
+    known_cells = {*own_cells}  # a list would compare the cells, whose `==` compares elements
     return {
         cell: held_tensor[0]
         for cell, held_tensor in assigned.items()

@@ -173,19 +173,19 @@ def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs:
     return function(*native(args, _for_numpy), **native(kwargs, _for_numpy))
 
 
-def native(given: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
+def native(value: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
     """Returns arguments with the tensors of the cells among them, at any depth of lists, tuples and dicts."""
-    if isinstance(given, TensorMethods):
-        return view(given.value)
-    kind = given.__class__
+    if isinstance(value, TensorMethods):
+        return view(value.value)
+    kind = value.__class__
     if kind is tuple or kind is list:
-        return kind([native(item, view) for item in given])
-    return {name: native(item, view) for name, item in given.items()} if kind is dict else given
+        return kind([native(item, view) for item in value])
+    return {name: native(item, view) for name, item in value.items()} if kind is dict else value
 
 
-def _cells(*given: Any) -> "Iterable[TensorMethods]":
+def _cells(*value: Any) -> "Iterable[TensorMethods]":
     """Yields the cells among arguments, at any depth of lists, tuples and dicts."""
-    for item in given:
+    for item in value:
         if isinstance(item, TensorMethods):
             yield item
         elif isinstance(item, (list, tuple)):
@@ -194,8 +194,8 @@ def _cells(*given: Any) -> "Iterable[TensorMethods]":
             yield from _cells(*item.values())
 
 
-def _holds_cell(given: Any) -> bool:
-    return any(True for _ in _cells(given))
+def _holds_cell(value: Any) -> bool:
+    return any(True for _ in _cells(value))
 
 
 def _for_numpy(tensor: Any) -> Any:

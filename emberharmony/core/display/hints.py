@@ -194,9 +194,9 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     return f"{advice} ({accepted_text})".strip()
 
 
-def _meanings(described: Any, names: list[str]) -> list[str]:
+def _meanings(described_name: Any, names: list[str]) -> list[str]:
     """Returns the first sentence of the description of each parameter."""
-    texts = completion.descriptions(described)
+    texts = completion.descriptions(described_name)
     return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]
 
 

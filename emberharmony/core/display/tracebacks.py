@@ -30,7 +30,7 @@ _SEEN: set[tuple[str, int, str]] = set()
 """The lines of users at which a warning was shown, each with its text."""
 
 
-def show_error(shown: Callable[..., Any], error: BaseException, trace: TracebackType | None) -> None:
+def show_error(show_original: Callable[..., Any], error: BaseException, trace: TracebackType | None) -> None:
     """Shows an error that ends a program.
 
     Args:
@@ -39,11 +39,11 @@ def show_error(shown: Callable[..., Any], error: BaseException, trace: Traceback
         trace: its traceback.
     """
     with shorten_error(error, trace) as kept_frames:
-        shown(type(error), error, kept_frames)
+        show_original(type(error), error, kept_frames)
 
 
 def lines_of_error(
-    shown: Callable[..., Any], kind: Any, error: Any, trace: Any = None, *given: Any, **options: Any
+    lines_of_original: Callable[..., Any], kind: Any, error: Any, trace: Any = None, *arguments: Any, **options: Any
 ) -> Any:
     """Returns the lines that IPython prints of an error.
 
@@ -56,13 +56,13 @@ def lines_of_error(
         options: further arguments.
     """
     if not isinstance(trace, TracebackType) or not isinstance(error, BaseException):
-        return shown(kind, error, trace, *given, **options)
+        return lines_of_original(kind, error, trace, *arguments, **options)
     with shorten_error(error, trace) as kept_frames:
-        return shown(kind, error, kept_frames, *given, **options)
+        return lines_of_original(kind, error, kept_frames, *arguments, **options)
 
 
 def show_warning(
-    shown: Callable[..., Any], message: Any, category: Any, filename: str, lineno: int, *given: Any
+    show_original: Callable[..., Any], message: Any, category: Any, filename: str, lineno: int, *arguments: Any
 ) -> None:
     """Shows a warning; one that a line of the library caused is shown at the line of the user that called it.
 
@@ -76,11 +76,11 @@ def show_warning(
             is_once |= bool(frame.f_globals.get("__warningregistry__", {}).pop((text, category, lineno), False))
             frame = frame.f_back
         if frame is not None:
-            filename, lineno, given = frame.f_code.co_filename, frame.f_lineno, given[:1]
+            filename, lineno, arguments = frame.f_code.co_filename, frame.f_lineno, arguments[:1]
         if is_once and (filename, lineno, text) in _SEEN:
             return
         _SEEN.add((filename, lineno, text))
-    shown(message, category, filename, lineno, *given)
+    show_original(message, category, filename, lineno, *arguments)
 
 
 @contextmanager

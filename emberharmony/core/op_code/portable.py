@@ -75,13 +75,13 @@ def _fill_placeholders(source: str, spec: OpSpec, names: Mapping[str, str]) -> a
     return tree
 
 
-def _with_parameters(tree: ast.Module, spec: OpSpec, *, inside: bool = True, calls: bool = True) -> ast.Module:
+def _with_parameters(tree: ast.Module, spec: OpSpec, *, is_inner: bool = True, calls: bool = True) -> ast.Module:
     """Replaces the placeholders of the parameters: inside of the function, and as keywords of the calls it makes."""
     names = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and inside:
+        if isinstance(node, ast.Name) and is_inner:
             node.id = names.get(node.id, node.id)
-        elif isinstance(node, ast.arg) and inside:
+        elif isinstance(node, ast.arg) and is_inner:
             node.arg = names.get(node.arg, node.arg)
         elif isinstance(node, ast.keyword) and calls:
             node.arg = names.get(node.arg or "", node.arg)
@@ -98,7 +98,7 @@ def _function_without_clash(tree: ast.Module, spec: OpSpec) -> FunctionType:
                 return inner_(error)
             return residual
     """
-    inner = _execute_definition(_with_parameters(tree, spec, inside=False), spec, spec.name)
+    inner = _execute_definition(_with_parameters(tree, spec, is_inner=False), spec, spec.name)
     shape = plain_shape(spec)
     inner_name = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
     definition = f"def {spec.name}({signature(shape)}):\n  return {inner_name}({handed_on(shape)})"

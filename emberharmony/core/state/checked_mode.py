@@ -19,7 +19,7 @@ _LIMIT = 4
 """The place of another number of moves in an entry, if a block sets one."""
 
 
-def words_of(given: Iterable[object], asker: str) -> frozenset[str]:
+def words_of(options: Iterable[object], asker: str) -> frozenset[str]:
     """Returns the names of checks.
 
     Args:
@@ -29,7 +29,7 @@ def words_of(given: Iterable[object], asker: str) -> frozenset[str]:
     Raises:
         ArgumentError: if one is unknown.
     """
-    words = tuple(given)
+    words = tuple(options)
     for word in words:
         if word not in WORDS:
             raise ArgumentError(f"{asker}: {word!r} is no check; the checks are {', '.join(WORDS)}")
@@ -65,14 +65,14 @@ def moves_allowed() -> int | None:
     return FEW_MOVES if checking() else None
 
 
-def switched_off(since: Entry | None) -> bool:
+def switched_off(since_entry: Entry | None) -> bool:
     """Returns whether a block inside of another one has turned all checks off.
 
     Args:
         since: what `innermost` returned when the other block began.
     """
     entry = _CHECKING.get()
-    return entry is not None and entry is not since and entry[0] is False and len(entry) == _LIMIT
+    return entry is not None and entry is not since_entry and entry[0] is False and len(entry) == _LIMIT
 
 
 def innermost() -> Entry | None:

@@ -72,9 +72,9 @@ def _values(text: str) -> dict[str, Any]:
     return tomllib.loads(text, parse_float=str)
 
 
-def _names(written: str, key: str) -> bool:
+def _names(key_text: str, key: str) -> bool:
     # The parser resolves quoted keys, such as "backend".
-    return tomllib.loads(f"{written} = 0") == {key: 0}
+    return tomllib.loads(f"{key_text} = 0") == {key: 0}
 
 
 def _quote(value: str) -> str:

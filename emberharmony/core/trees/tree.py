@@ -178,7 +178,7 @@ def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
 
 
 def _rebuilt_dict(
-    values: list[Any], cls: type[dict[Any, Any]], keys: tuple[Any, ...], beside: tuple[tuple[str, Any], ...] = ()
+    values: list[Any], cls: type[dict[Any, Any]], keys: tuple[Any, ...], attributes: tuple[tuple[str, Any], ...] = ()
 ) -> Any:
     items = dict(zip(keys, values, strict=True))
     if cls is dict:
@@ -186,7 +186,7 @@ def _rebuilt_dict(
     # Not cls(items): a subclass may take other arguments, as defaultdict does. Its own `update` may refuse new keys, as
     # that of mlx.nn.Module does, and its `__setattr__` may make items of attributes. `OrderedDict` needs its own one.
     rebuilt = cls.__new__(cls)
-    for name, value in beside:
+    for name, value in attributes:
         object.__setattr__(rebuilt, name, copy(value) if isinstance(value, (dict, list, set)) else value)
     (OrderedDict if isinstance(rebuilt, OrderedDict) else dict).update(rebuilt, items)
     return rebuilt

@@ -86,7 +86,7 @@ def _pass_signals_on(process: int) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
-def _watch(process: int, parent: int, sources: dict[int, int], mark: bytes) -> int:
+def _watch(process: int, parent: int, sources: dict[int, int], line_prefix: bytes) -> int:
     """Writes the output of the rank until it ends, and returns its status, negative for a signal."""
     waking, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -102,7 +102,7 @@ def _watch(process: int, parent: int, sources: dict[int, int], mark: bytes) -> i
             for key, _ in selector.select(0.25):
                 data = os.read(key.fd, 65536)
                 if key.fd != waking:
-                    rests[key.fd] = _write(sources[key.fd], mark, rests[key.fd] + data, is_end=not data)
+                    rests[key.fd] = _write(sources[key.fd], line_prefix, rests[key.fd] + data, is_end=not data)
                     if not data:
                         selector.unregister(key.fd)
                         del rests[key.fd]
@@ -117,16 +117,16 @@ def _watch(process: int, parent: int, sources: dict[int, int], mark: bytes) -> i
                 elif orphan_since and time.monotonic() > orphan_since + _GRACE:
                     _kill(process, signal.SIGKILL)
     for source, unfinished in rests.items():
-        _write(sources[source], mark, unfinished, is_end=True)
+        _write(sources[source], line_prefix, unfinished, is_end=True)
     return status
 
 
-def _write(to: int, mark: bytes, data: bytes, is_end: bool) -> bytes:
+def _write(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> bytes:
     """Writes the lines in the data, each with the mark in one piece, and returns the beginning of the next line."""
     *lines, unfinished = data.split(b"\n")
     if is_end and unfinished:
         lines, unfinished = [*lines, unfinished], b""
-    text = memoryview(b"".join(mark + line + b"\n" for line in lines))
+    text = memoryview(b"".join(line_prefix + line + b"\n" for line in lines))
     while text:
         try:
             text = text[os.write(to, text) :]

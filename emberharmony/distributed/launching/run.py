@@ -132,9 +132,9 @@ def _start(
         shared_environ[environment.BOARD] = os.path.join(folder, "board")
         board.make(shared_environ[environment.BOARD], options.ranks)
 
-    def begin(started: Sequence[str], variables: dict[str, str]) -> None:
+    def begin(command_line: Sequence[str], variables: dict[str, str]) -> None:
         # A session of its own, so that Ctrl-C does not reach it twice.
-        children.append(subprocess.Popen(list(started), env=variables, start_new_session=True))
+        children.append(subprocess.Popen(list(command_line), env=variables, start_new_session=True))
 
     port, *ring = _free_ports(1 + options.ranks)
     if options.hosts:  # the same one on all machines, on each of which torchrun is started

@@ -75,9 +75,9 @@ class MLXTransport(Transport):
         """Returns whether a message reaches a rank: in a ring, whether it is next to this one."""
         return not self._is_ring or (rank - self.rank) % self.size in (1, self.size - 1)
 
-    def _write_result(self, out: Vector | None, fn: Callable[..., Any], given: Vector | None = None) -> None:
+    def _write_result(self, out: Vector | None, fn: Callable[..., Any], given_vector: Vector | None = None) -> None:
         """Writes the result of a function of MLX for a vector into another one, or into the vector itself."""
-        vector: Any = out if given is None else given
+        vector: Any = out if given_vector is None else given_vector
 
         def compute() -> Any:
             # On the CPU also where there is a GPU: the vectors are in the memory of the host.

@@ -17,17 +17,17 @@ KINDS = ("model", "optimizer", "schedule", "random", "data")
 """The kinds of parts, by the names of the arguments of `Checkpoint.save`."""
 
 
-def parts_of(kind: str, given: Any) -> dict[str, Any]:
+def parts_of(kind: str, value: Any) -> dict[str, Any]:
     """Returns the parts that were given for an argument by their names: one without a name, or those of a dict or list.
 
     Raises:
         ArgumentTypeError: if a part has no state that can be saved and loaded.
     """
-    if given is None:
+    if value is None:
         return {}
-    if isinstance(given, (list, tuple)):
-        given = {str(i): part for i, part in enumerate(given)}
-    parts = dict(given) if type(given) is dict else {"": given}
+    if isinstance(value, (list, tuple)):
+        value = {str(i): part for i, part in enumerate(value)}
+    parts = dict(value) if type(value) is dict else {"": value}
     for name, part in parts.items():
         label = label_of(kind, name)
         if not isinstance(name, str):

@@ -96,19 +96,19 @@ class Restoring:
         reason = f"step {self._record.step} does not fit, so nothing was restored:"
         return CheckpointError("different", self._record.path, reason, faults)
 
-    def _match_kind(self, kind: str, saved: Mapping[str, Any]) -> None:
+    def _match_kind(self, kind: str, saved_state: Mapping[str, Any]) -> None:
         parts = self._given[kind]
-        left = [label_of(kind, name) for name in saved if name not in parts]
+        left = [label_of(kind, name) for name in saved_state if name not in parts]
         if parts:
             self.faults += [f"unexpected: {label}{suggest(label, parts)}" for label in left]
         elif left and self._given["optimizer"]:
             self.notes.append(f"the checkpoint has {', '.join(left)}, for which restore() was given nothing")
         for name, part in parts.items():
             label = label_of(kind, name)
-            if name not in saved:
+            if name not in saved_state:
                 self.faults.append(f"missing: {label}, which the checkpoint does not have")
                 continue
-            self._match_noting_faults(label, lambda n=name, p=part: self._match(kind, n, p, saved[n]))  # type: ignore[misc]
+            self._match_noting_faults(label, lambda n=name, p=part: self._match(kind, n, p, saved_state[n]))  # type: ignore[misc]
 
     def _match_noting_faults(self, label: str, match: Callable[[], None]) -> None:
         """Matches a part, and notes an error of it as a fault, so that those of the other parts are named as well."""
@@ -122,22 +122,22 @@ class Restoring:
         except Exception as error:  # noqa: BLE001  (whatever a damaged state or a foreign part raises is a fault)
             self.faults.append(f"{label}: the state does not fit: {type(error).__name__}: {error}")
 
-    def _match(self, kind: str, name: str, part: Any, saved: Mapping[str, Any]) -> None:
+    def _match(self, kind: str, name: str, part: Any, saved_state: Mapping[str, Any]) -> None:
         label = label_of(kind, name)
-        if saved["class"] != class_of(part):
-            self.notes.append(f"{label} is a {saved['class']} in the checkpoint and a {class_of(part)} here")
+        if saved_state["class"] != class_of(part):
+            self.notes.append(f"{label} is a {saved_state['class']} in the checkpoint and a {class_of(part)} here")
         if kind == "optimizer":
-            self._match_groups(label, part, saved)
-        if kind == "schedule" and saved["schedule"] != schedule_of(part):
-            self.notes.append(_change_text(label, saved["schedule"], schedule_of(part), "the one here is used"))
-        if "state" not in saved or not hasattr(part, "state_dict"):
-            if ("state" in saved) is not hasattr(part, "state_dict"):
+            self._match_groups(label, part, saved_state)
+        if kind == "schedule" and saved_state["schedule"] != schedule_of(part):
+            self.notes.append(_change_text(label, saved_state["schedule"], schedule_of(part), "the one here is used"))
+        if "state" not in saved_state or not hasattr(part, "state_dict"):
+            if ("state" in saved_state) is not hasattr(part, "state_dict"):
                 self.faults.append(f"{label}: one of the two sides has a state and the other has none")
             return
         tensors = self._tensors(kind if kind in ("model", "optimizer") else "state")
-        state = unpack_state(saved["state"], tensors)
+        state = unpack_state(saved_state["state"], tensors)
         if kind == "model":
-            self._compare_model(label, part, saved, state)
+            self._compare_model(label, part, saved_state, state)
         self._load(label, part, state)
 
     def _load(self, label: str, part: Any, state: Any) -> None:
@@ -154,7 +154,7 @@ class Restoring:
             self._files[kind] = load(check_digest(self._record, name)) if has_file else {}
         return self._files[kind]
 
-    def _compare_model(self, label: str, part: Any, saved: Mapping[str, Any], state: Any) -> None:
+    def _compare_model(self, label: str, part: Any, saved_state: Mapping[str, Any], state: Any) -> None:
         """Notes how a model differs from the one that was saved, and adds the states of its generators."""
         own_state = part.state_dict()
         if not own_state.keys() & state.keys():
@@ -162,7 +162,7 @@ class Restoring:
                 f"none of the {len(state)} names in the checkpoint, {brief(list(state))}, is in "
                 f"{type(part).__name__}, which has {brief(list(own_state))}"
             )
-        ties_here, ties = ties_of(own_state), saved["ties"]
+        ties_here, ties = ties_of(own_state), saved_state["ties"]
         for one, other, side_text in ((ties, ties_here, "in the checkpoint"), (ties_here, ties, "here")):
             self.faults += [f"{label}: {', '.join(x)} are one tensor only {side_text}" for x in one if x not in other]
         cast_names: dict[str, list[str]] = {}
@@ -173,14 +173,14 @@ class Restoring:
         self.notes += [
             f"{label}: {_first_names(sorted(names))} are {text}, so they are cast" for text, names in cast_names.items()
         ]
-        self._match_generators(label, part, saved["generators"])
+        self._match_generators(label, part, saved_state["generators"])
 
-    def _match_generators(self, label: str, part: Any, saved: list[Any]) -> None:
+    def _match_generators(self, label: str, part: Any, saved_generators: list[Any]) -> None:
         """Adds the states of the random generators in a model."""
         generator_by_place = {place: source for places, source in generators_of(part) for place in places}
         messages = self.faults if self.resumes else self.notes
         left = dict(generator_by_place)
-        for generator in saved:
+        for generator in saved_generators:
             places = generator["places"]
             for place in places:
                 left.pop(place, None)
@@ -197,16 +197,16 @@ class Restoring:
         messages += [f"{label}: the checkpoint lacks the random generator {place}" for place in left]
         shared_places = [places for places, _ in generators_of(part) if len(places) > 1]
         for places in shared_places:
-            overlapping = [generator for generator in saved if set(generator["places"]) & set(places)]
+            overlapping = [generator for generator in saved_generators if set(generator["places"]) & set(places)]
             if len(overlapping) > 1:
                 messages.append(
                     f"{label}: {_first_names(places)} share a random generator here and not in the checkpoint"
                 )
 
-    def _match_groups(self, label: str, part: Any, saved: Mapping[str, Any]) -> None:
+    def _match_groups(self, label: str, part: Any, saved_state: Mapping[str, Any]) -> None:
         """Notes which options of an optimizer differ, and adds the states of its schedules."""
         own_groups = groups_of(part)
-        for i, (saved_group, own_group) in enumerate(zip(saved["groups"], own_groups, strict=False)):
+        for i, (saved_group, own_group) in enumerate(zip(saved_state["groups"], own_groups, strict=False)):
             for name in sorted(saved_group.keys() & own_group.keys()):
                 if saved_group[name] != own_group[name]:
                     scheduled = name == "lr" and isinstance(own_group[name], dict)
@@ -215,7 +215,7 @@ class Restoring:
                         _change_text(f"{label}: {name} of group {i}", saved_group[name], own_group[name], used_text)
                     )
         for i, rate in enumerate(stateful_rates(part)):
-            state = saved["rates"].get(str(i))
+            state = saved_state["rates"].get(str(i))
             if rate is not None and state is not None:
                 self._load(f"{label}: lr of group {i}", rate, unpack_state(state, {}))
 
@@ -260,9 +260,9 @@ class Restoring:
         )
 
 
-def _change_text(what: str, old: Any, new: Any, used: str) -> str:
+def _change_text(what: str, old: Any, new: Any, used_text: str) -> str:
     text = f"{what} is {_option_text(old)} in the checkpoint and {_option_text(new)} here"
-    return f"{text}; {used}" if used else text
+    return f"{text}; {used_text}" if used_text else text
 
 
 def _option_text(value: Any) -> str:

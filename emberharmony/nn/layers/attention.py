@@ -250,7 +250,7 @@ class MultiheadAttention(Module):
         return k, v
 
     def _bias_and_mask(
-        self, sizes: tuple[int, int, int], padding: TensorLike | None, mask: TensorLike | None, more: int
+        self, sizes: tuple[int, int, int], padding: TensorLike | None, mask: TensorLike | None, extra_columns: int
     ) -> "tuple[Tensor | None, Tensor | None]":
         """Returns what is added to the logits, and which keys are looked at, each broadcast to four axes, or None.
 
@@ -268,10 +268,10 @@ class MultiheadAttention(Module):
             if mask_tensor is not None:
                 tensor = self._four_axes(name, ops.convert_to_tensor(mask_tensor), sizes)
                 if ops.dtype(tensor).is_floating:
-                    tensor = ops.pad(tensor, (*((0, 0),) * 3, (0, more))) if more else tensor
+                    tensor = ops.pad(tensor, (*((0, 0),) * 3, (0, extra_columns))) if extra_columns else tensor
                     bias = tensor if bias is None else ops.add(bias, tensor)
                 else:
-                    tensor = _with_true(ops.logical_not(tensor), more)
+                    tensor = _with_true(ops.logical_not(tensor), extra_columns)
                     is_kept = tensor if is_kept is None else ops.logical_and(is_kept, tensor)
         return bias, is_kept
 
@@ -316,11 +316,13 @@ MultiHeadAttention = MultiheadAttention
 """The same class under the name that MLX and Keras give it."""
 
 
-def _with_true(mask: Tensor, more: int) -> Tensor:
+def _with_true(mask: Tensor, extra_columns: int) -> Tensor:
     """Returns a boolean mask with more keys at its end, which are looked at."""
-    if not more:
+    if not extra_columns:
         return mask
-    return ops.concatenate([mask, ops.to_device(ops.ones((*mask.shape[:-1], more), "bool"), ops.get_device(mask))], -1)
+    return ops.concatenate(
+        [mask, ops.to_device(ops.ones((*mask.shape[:-1], extra_columns), "bool"), ops.get_device(mask))], -1
+    )
 
 
 def _xavier(rng: "rngs.Generator", shape: tuple[int, int], dtype: DTypeLike | None) -> Parameter:

@@ -100,7 +100,9 @@ class ConvLSTM2d(Module):
         y = ops.stack(outputs, 1 if self.batch_first and not is_single else 0)
         return (ops.squeeze(y, 1), (ops.squeeze(h, 0), ops.squeeze(c, 0))) if is_single else (y, (h, c))
 
-    def _states(self, gates: Tensor, single: bool, hx: "tuple[TensorLike, TensorLike] | None") -> tuple[Tensor, Tensor]:
+    def _states(
+        self, gates: Tensor, is_single: bool, hx: "tuple[TensorLike, TensorLike] | None"
+    ) -> tuple[Tensor, Tensor]:
         """Returns the two first states, each with a batch.
 
         Raises:
@@ -111,10 +113,10 @@ class ConvLSTM2d(Module):
         if hx is None:
             first = zeros(tuple(shape), self.conv_hh.weight)
             return first, first
-        wanted, states = tuple(shape[1:] if single else shape), []
+        wanted, states = tuple(shape[1:] if is_single else shape), []
         for name, initial in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
             state = spatial.tensor(initial)
             if tuple(state.shape) != wanted:
                 raise fault(ShapeError(f"expected {name} of shape {wanted}, got {tuple(state.shape)}"))
-            states.append(ops.expand_dims(state, 0) if single else state)
+            states.append(ops.expand_dims(state, 0) if is_single else state)
         return states[0], states[1]

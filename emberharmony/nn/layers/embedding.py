@@ -45,12 +45,12 @@ class _Table(Module):
             raise fault(ArgumentError(f"padding_idx must be less than num_embeddings {self.num_embeddings}, got {row}"))
         return row % self.num_embeddings
 
-    def _look_up(self, given: Any) -> Tensor:
+    def _look_up(self, indices_given: Any) -> Tensor:
         """Returns the rows at indices, with the gradients that the options ask for."""
-        rows = ops.embedding(given, self.weight)  # which checks the indices in a list on every backend
+        rows = ops.embedding(indices_given, self.weight)  # which checks the indices in a list on every backend
         if self.padding_idx is None and not self.scale_grad_by_freq:
             return rows
-        indices = spatial.tensor(given)
+        indices = spatial.tensor(indices_given)
         constant = ops.stop_gradient(rows)
         nonnegative_indices = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
         if self.scale_grad_by_freq:

@@ -61,7 +61,7 @@ class _Quantized(Module):
         scales, biases = self.scales.value, self.biases.value
         return ops.quantized_matmul(x, weight, scales, biases, group_size=self.group_size, bits=self.bits)
 
-    def _layout(self, x: TensorLike, make: bool = True) -> Any:
+    def _layout(self, x: TensorLike, makes_buffers: bool = True) -> Any:
         """Returns the integers in the layout that a kernel of the active backend reads; None if it reads words.
 
         Args:
@@ -72,7 +72,7 @@ class _Quantized(Module):
         if not backend.takes_layouts(x) or self.scales.trainable or self.biases.trainable:
             return None
         layout = layout_of(cells, backend.home)
-        if layout is None and make:
+        if layout is None and makes_buffers:
             hold_forms(cells, lambda *tensors: backend.quantized_forms(*tensors, self.bits))
             layout = layout_of(cells, backend.home)
         return layout
@@ -223,7 +223,7 @@ class QuantizedEmbedding(_Quantized):
 
     def __call__(self, input: Any) -> Tensor:
         scales, biases = ops.embedding(input, self.scales), ops.embedding(input, self.biases)
-        layout = self._layout(scales, make=False)
+        layout = self._layout(scales, makes_buffers=False)
         if layout is None:
             rows = ops.embedding(input, self.weight)
         else:  # reading the weight would give up the layout, which `as_linear` reads
@@ -378,12 +378,12 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
     yield from chosen_layers
 
 
-def _replace_layers(model: Module, made: dict[int, Module], function: str) -> dict[str, Module]:
+def _replace_layers(model: Module, new_layers: dict[int, Module], function: str) -> dict[str, Module]:
     """Puts layers into all places of others, given by identity, and returns them by name."""
-    places = {name: place for name, place in walk.places(model).items() if id(place.module) in made}
+    places = {name: place for name, place in walk.places(model).items() if id(place.module) in new_layers}
     for name, place in places.items():
         if isinstance(place.holder, tuple):
             raise ArgumentTypeError(f"{function}(): {name} is in a tuple, where it cannot be replaced: use a list")
     for place in places.values():
-        place.put(made[id(place.module)])
-    return {name: made[id(place.module)] for name, place in places.items()}
+        place.put(new_layers[id(place.module)])
+    return {name: new_layers[id(place.module)] for name, place in places.items()}

@@ -66,7 +66,7 @@ class _Recurrent(Module):
         biases = (getattr(self, names[2]), getattr(self, names[3])) if self.bias else (None, None)
         return getattr(self, names[0]), getattr(self, names[1]), *biases
 
-    def _run(self, x: TensorLike, given: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
+    def _run(self, x: TensorLike, given_states: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Returns the outputs and the last states of all layers, with the axes of the input."""
         x = spatial.tensor(x)
         shape = x.shape
@@ -80,11 +80,11 @@ class _Recurrent(Module):
             )
         is_single = len(shape) == 2
         time_major = is_single or not self.batch_first
-        if given is None and not is_single and len(self._names) == 1:
+        if given_states is None and not is_single and len(self._names) == 1:
             x, *last = self._direction(x, (None, None), self._names[0], time_major, False)
             return x, last
         x = ops.expand_dims(x, 1) if is_single else x
-        before = self._initial(x.shape[1] if time_major else x.shape[0], is_single, given)
+        before = self._initial(x.shape[1] if time_major else x.shape[0], is_single, given_states)
         after: list[States] = []
         for layer in range(self.num_layers):
             if layer and self.rng is not None and self.training:
@@ -99,19 +99,19 @@ class _Recurrent(Module):
         states = after[0] if len(after) == 1 else [ops.concatenate(parts) for parts in zip(*after, strict=True)]
         return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if is_single else (x, states)
 
-    def _initial(self, batch: int, single: bool, given: "tuple[TensorLike, ...] | None") -> list[Any]:
+    def _initial(self, batch: int, is_single: bool, given_states: "tuple[TensorLike, ...] | None") -> list[Any]:
         """Returns the states with which each layer and direction begins; None stands for zeros.
 
         Raises:
             ShapeError: if those that are given do not fit.
         """
         count, widths = len(self._names), (self._proj_size or self.hidden_size, self.hidden_size)
-        if given is None:
+        if given_states is None:
             return [(None, None)] * count
         parts = []
-        for name, width, state in zip(("the state", "the cell state"), widths, given, strict=False):
+        for name, width, state in zip(("the state", "the cell state"), widths, given_states, strict=False):
             state = ops.convert_to_tensor(state)
-            wanted = (count, width) if single else (count, batch, width)
+            wanted = (count, width) if is_single else (count, batch, width)
             if tuple(state.shape) != wanted:
                 raise fault(
                     ShapeError(
@@ -119,7 +119,7 @@ class _Recurrent(Module):
                         f"{tuple(state.shape)}"
                     )
                 )
-            state = ops.expand_dims(state, 1) if single else state
+            state = ops.expand_dims(state, 1) if is_single else state
             parts.append(ops.split(state, count) if count > 1 else [state])
         return list(zip(*parts, strict=True))
 

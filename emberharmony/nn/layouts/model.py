@@ -18,7 +18,12 @@ def to_layout(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout:
 
 
 def read(
-    module: Holder, named: Mapping[str, Cell], shapes: Shapes, values: Mapping[str, Any], layout: str, strict: bool
+    module: Holder,
+    cells_by_name: Mapping[str, Cell],
+    shapes: Shapes,
+    values: Mapping[str, Any],
+    layout: str,
+    strict: bool,
 ) -> tuple[dict[str, Any], list[str], list[str]]:
     """Returns the tensors of a module made of those in a layout, the names that the layout lacks, and what is wrong.
 
@@ -34,12 +39,12 @@ def read(
     reading = converting.read(planned, values)
     faults: list[str] = []
     if strict:
-        read_cells = {named[name] for name in reading.values}
+        read_cells = {cells_by_name[name] for name in reading.values}
         sources_by_name = {name: planned.placed[name].weight.sources() for name in reading.missing}
         missing = [
             name
             for name, sources in sources_by_name.items()
-            if not read_cells.issuperset(named[source] for source in sources)
+            if not read_cells.issuperset(cells_by_name[source] for source in sources)
         ]
         faults += converting.hints(missing, reading.unexpected, planned)
     others = other_shapes(module, shapes, layout) if reading.faults else {}

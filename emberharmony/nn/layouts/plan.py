@@ -97,9 +97,9 @@ def _weights(
     layout: str,
     shapes: Mapping[str, Shape],
     left_out: list[str],
-    taken: frozenset[str],
-    ours: str,
-    theirs: str,
+    taken_names: frozenset[str],
+    own_prefix: str,
+    native_prefix: str,
 ) -> Iterator[tuple[Weight, str]]:
     """Yields the tensors of a layer and of those in it, each with the layer.
 
@@ -112,23 +112,23 @@ def _weights(
         ours, theirs: the names of the layer in both libraries, with a dot at the end.
     """
     row = row_of(layer, layout)
-    title = f"{type(layer).__name__} at {ours[:-1]}" if ours else type(layer).__name__
+    title = f"{type(layer).__name__} at {own_prefix[:-1]}" if own_prefix else type(layer).__name__
     own_sources: set[str] = set()
     for weight in row.weights:
-        sources = {ours + name for name in weight.sources()}
-        if sources <= shapes.keys() and not sources & taken:
+        sources = {own_prefix + name for name in weight.sources()}
+        if sources <= shapes.keys() and not sources & taken_names:
             own_sources |= sources
-            yield weight.within_model(theirs, ours, layer), title
+            yield weight.within_model(native_prefix, own_prefix, layer), title
     for name, _ in walk.own_cells(layer):
-        full_name = ours + name
-        if full_name in shapes and full_name not in taken | own_sources:
+        full_name = own_prefix + name
+        if full_name in shapes and full_name not in taken_names | own_sources:
             if name in row.left_out:
                 left_out.append(full_name)
             else:
-                yield Weight(theirs + name, (Part(full_name),)), title
+                yield Weight(native_prefix + name, (Part(full_name),)), title
     for name, inner in walk.inner(layer):
-        place = f"{theirs}{row.child(name)}."
-        yield from _weights(inner, layout, shapes, left_out, taken | own_sources, f"{ours}{name}.", place)
+        place = f"{native_prefix}{row.child(name)}."
+        yield from _weights(inner, layout, shapes, left_out, taken_names | own_sources, f"{own_prefix}{name}.", place)
 
 
 def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:

@@ -28,7 +28,7 @@ def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
             yield place, f"_l{number}"
 
 
-def _row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], inside: str = "") -> Row:
+def _row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], prefix: str = "") -> Row:
     """Returns the row of a layer.
 
     Args:
@@ -38,7 +38,7 @@ def _row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], inside: 
     """
     row_weights: list[Weight] = []
     for place, end in _prefixes(layer):
-        row_weights += weights(place + (inside if end else ""), end)
+        row_weights += weights(place + (prefix if end else ""), end)
     return Row(tuple(row_weights))
 
 

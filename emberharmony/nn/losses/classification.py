@@ -347,8 +347,8 @@ def _one_minus(x: Tensor) -> Tensor:
     return ops.add(ops.negative(x), 1.0)
 
 
-def _weights_along(weights: Tensor, x: Tensor, along: int) -> Tensor:
-    return ops.reshape(weights, [-1 if i == along else 1 for i in range(len(x.shape))])
+def _weights_along(weights: Tensor, x: Tensor, class_axis: int) -> Tensor:
+    return ops.reshape(weights, [-1 if i == class_axis else 1 for i in range(len(x.shape))])
 
 
 def _soft(
@@ -384,35 +384,41 @@ def _soft(
     return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
 
 
-def _negative_log_of_class(logs: Tensor, place: Tensor, along: int) -> Tensor:
+def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tensor:
     """Returns the negative logarithm for the class at each position."""
-    return ops.negative(ops.squeeze(ops.take_along_axis(logs, ops.expand_dims(place, along), along), along))
+    return ops.negative(
+        ops.squeeze(ops.take_along_axis(logs, ops.expand_dims(place, class_axis), class_axis), class_axis)
+    )
 
 
 def _weighted_losses(
-    lost: Tensor, place: Tensor, kept: Tensor | None, weights: Tensor | None
+    losses: Tensor, place: Tensor, is_kept: Tensor | None, weights: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns the loss at each position with its weight, and what it counts in the mean; None if all count 1."""
     if weights is not None:
         counted_weights = ops.take(weights, place, 0)
-        lost = ops.multiply(lost, counted_weights)
-        if kept is None:
-            return lost, counted_weights
-        return ops.where(kept, lost, 0.0), ops.where(kept, counted_weights, 0.0)
-    return (lost, None) if kept is None else (ops.where(kept, lost, 0.0), ops.cast(kept, ops.dtype(lost)))
+        losses = ops.multiply(losses, counted_weights)
+        if is_kept is None:
+            return losses, counted_weights
+        return ops.where(is_kept, losses, 0.0), ops.where(is_kept, counted_weights, 0.0)
+    return (
+        (losses, None) if is_kept is None else (ops.where(is_kept, losses, 0.0), ops.cast(is_kept, ops.dtype(losses)))
+    )
 
 
-def _reduce_weighted(name: str, lost: Tensor, counted: Tensor | None, reduction: Reduction, kind: DType) -> Tensor:
+def _reduce_weighted(
+    name: str, losses: Tensor, counted_weights: Tensor | None, reduction: Reduction, kind: DType
+) -> Tensor:
     """Returns the losses reduced; the mean is divided by the sum of what each position counts."""
-    if counted is None:
-        return reduce_losses(name, lost, reduction, kind)
+    if counted_weights is None:
+        return reduce_losses(name, losses, reduction, kind)
     if reduction == "none":
-        return in_kind(lost, kind)
-    total = ops.sum(lost)
+        return in_kind(losses, kind)
+    total = ops.sum(losses)
     if reduction != "mean":
         return in_kind(total, kind)
     # If no position counts, the mean is NaN and its gradient 0; MLX would give the gradient NaN.
-    divisor = ops.sum(counted)
+    divisor = ops.sum(counted_weights)
     has_some = ops.not_equal(divisor, 0.0)
     mean = ops.divide(total, ops.where(has_some, divisor, 1.0))
     return in_kind(ops.where(has_some, mean, math.nan), kind)

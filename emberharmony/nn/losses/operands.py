@@ -164,7 +164,7 @@ def class_axis(name: str, x: Tensor, axis: int | None) -> int:
 
 
 def class_ids(
-    name: str, target: Any, of_input: tuple[int, ...], along: int, ignored: int | None = None
+    name: str, target: Any, of_input: tuple[int, ...], class_axis: int, ignored: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Returns class ids as indices of classes, and which positions count; None if all do.
 
@@ -186,8 +186,8 @@ def class_ids(
     host_ids = None if _is_typed(target) else _host_ids(name, target)
     ids = ops.convert_to_tensor(target if host_ids is None else host_ids)
     kind = ops.dtype(ids)
-    require_ids_of(name, ids, of_input, along)
-    classes = of_input[along]
+    require_ids_of(name, ids, of_input, class_axis)
+    classes = of_input[class_axis]
     ids = ids if kind is ops.int64 else ops.cast(ids, "int64")
     if host_ids is None:
         host_ids = selection.current().at_hand(ids)
@@ -214,10 +214,10 @@ def _host_ids(name: str, target: Any) -> Any:
         raise fault(ArgumentTypeError(text)) from error
 
 
-def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], along: int) -> None:
+def require_ids_of(name: str, ids: Any, of_input: tuple[int, ...], class_axis: int) -> None:
     """Checks class ids; see `require_ids`, whose errors get the names of the loss and of the layer."""
     try:
-        require_ids(tuple(ids.shape), ops.dtype(ids), of_input, along)
+        require_ids(tuple(ids.shape), ops.dtype(ids), of_input, class_axis)
     except (ArgumentTypeError, ShapeError) as error:
         raise fault(type(error)(f"{name}(): {error}")) from None
 

@@ -233,7 +233,7 @@ def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:
     return ops.add(ops.multiply(ops.square(quadratic_part), 0.5), ops.multiply(linear_part, delta))
 
 
-def _broadcast_axes(own: tuple[int, ...], shape: tuple[int, ...]) -> int:
+def _broadcast_axes(own_shape: tuple[int, ...], shape: tuple[int, ...]) -> int:
     """Returns how many axes of length 1 are broadcast; 0 if an axis does not fit."""
-    wrong_axes = [a for a, b in zip(own, shape, strict=True) if a != b]
+    wrong_axes = [a for a, b in zip(own_shape, shape, strict=True) if a != b]
     return len(wrong_axes) if all(a == 1 for a in wrong_axes) else 0

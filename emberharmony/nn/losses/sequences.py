@@ -73,11 +73,11 @@ def ctc(
     return reduce_losses("ctc", losses, reduction, kind)
 
 
-def _lengths(given: Any, batch: int) -> Any:
+def _lengths(given_lengths: Any, batch: int) -> Any:
     """Returns lengths as a vector: a tensor, or a list that `ops.ctc_loss` checks."""
-    if not ops.is_tensor(given) and not isinstance(given, Cell):
-        return [given] * batch if isinstance(given, int) else given
-    tensor = ops.convert_to_tensor(given)
+    if not ops.is_tensor(given_lengths) and not isinstance(given_lengths, Cell):
+        return [given_lengths] * batch if isinstance(given_lengths, int) else given_lengths
+    tensor = ops.convert_to_tensor(given_lengths)
     return tensor if tensor.shape else ops.broadcast_to(tensor, (batch,))
 
 

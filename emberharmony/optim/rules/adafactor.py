@@ -41,9 +41,9 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(size, clip_ratio)), new_state
 
 
-def _shared(average: Tensor, x: Tensor, share: numbers.Number) -> Tensor:
+def _shared(average: Tensor, x: Tensor, step_share: numbers.Number) -> Tensor:
     """Returns `average + share * (x - average)`."""
-    return ops.add(average, ops.multiply(ops.subtract(x, average), share))
+    return ops.add(average, ops.multiply(ops.subtract(x, average), step_share))
 
 
 def _root_mean_square(x: Tensor) -> Tensor:

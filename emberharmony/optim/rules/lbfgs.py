@@ -47,12 +47,12 @@ class SavedHistory(SavedState):
             history[name] = tensors if name in _LISTS else tensors[0]
         return history
 
-    def _tensor(self, what: str, x: Any, shape: tuple[int, ...], like: Parameter) -> Buffer:
-        tensor = on_active_backend(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(like))
+    def _tensor(self, what: str, x: Any, shape: tuple[int, ...], parameter: Parameter) -> Buffer:
+        tensor = on_active_backend(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(parameter))
         if tuple(tensor.shape) != shape:
             self.wrong.append(f"{what} has shape {tuple(tensor.shape)}, expected {shape}")
-        cast_tensor = ops.cast(tensor, ops.dtype(like))
-        return Buffer(ops.convert_to_tensor(cast_tensor, device=ops.get_device(like.value), copy=True))
+        cast_tensor = ops.cast(tensor, ops.dtype(parameter))
+        return Buffer(ops.convert_to_tensor(cast_tensor, device=ops.get_device(parameter.value), copy=True))
 
 
 @with_options

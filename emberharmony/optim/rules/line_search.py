@@ -111,7 +111,7 @@ class Line:
         return ends[low]
 
 
-def _cubic_minimum(x: Point, y: Point, least: float, most: float) -> float:
+def _cubic_minimum(x: Point, y: Point, least_length: float, most_length: float) -> float:
     """Returns the minimum of the cubic polynomial through two points with their slopes, clipped to an interval."""
     first, second = (x, y) if x.length <= y.length else (y, x)
     mean = x.slope + y.slope - 3 * _ratio(x.loss - y.loss, x.length - y.length)
@@ -121,8 +121,8 @@ def _cubic_minimum(x: Point, y: Point, least: float, most: float) -> float:
         root = math.sqrt(square)
         cubic_share = _ratio(second.slope + root - mean, second.slope - first.slope + 2 * root)
     if math.isnan(cubic_share):
-        return (least + most) / 2
-    return min(max(second.length - (second.length - first.length) * cubic_share, least), most)
+        return (least_length + most_length) / 2
+    return min(max(second.length - (second.length - first.length) * cubic_share, least_length), most_length)
 
 
 def _ratio(x: float, y: float) -> float:

@@ -117,5 +117,5 @@ class Accumulate(Wrapper):
         return [(self.sums.clear,), (self.sums.update, sums), assignment(self, "passes", int(state_dict["passes"]))]
 
 
-def _mean(total: Any, n: int, like: Any) -> Any:
-    return ops.cast(ops.divide(total, n), ops.dtype(like))
+def _mean(total: Any, n: int, value: Any) -> Any:
+    return ops.cast(ops.divide(total, n), ops.dtype(value))

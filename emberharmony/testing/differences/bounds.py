@@ -202,17 +202,19 @@ class Bounds:
         return worst_units
 
 
-def _units(values: Array, wanted: Array, each: bool, most: float, low: float, unit: float, spare: Any) -> float:
+def _units(
+    values: Array, wanted: Array, by_element: bool, most_reach: float, low: float, unit: float, spare: Any
+) -> float:
     """Returns the error of finite numbers; infinite or NaN if they may be not."""
     deviation = np.abs(values - wanted)
-    if each or np.ndim(spare):
-        scale = np.maximum(np.abs(wanted), low) if each else max(most, low)
+    if by_element or np.ndim(spare):
+        scale = np.maximum(np.abs(wanted), low) if by_element else max(most_reach, low)
         return float(np.max(deviation / (unit * scale + spare)))
-    return float(np.max(deviation)) / (unit * max(most, low) + float(spare))
+    return float(np.max(deviation)) / (unit * max(most_reach, low) + float(spare))
 
 
 def _error_with_nonfinite(
-    values: Array, wanted: Array, each: bool, most: float, low: float, unit: float, spare: Any, limit: float
+    values: Array, wanted: Array, by_element: bool, most_reach: float, low: float, unit: float, spare: Any, limit: float
 ) -> float:
     """Returns the error of numbers of which some are infinite or NaN."""
     if values.dtype.kind in "fc":
@@ -229,5 +231,5 @@ def _error_with_nonfinite(
         is_too_large &= np.signbit(wanted) == np.signbit(values)
     deviation = np.where(is_too_large & ~np.isnan(values) & ~np.isnan(wanted), 0.0, deviation)
     size = np.abs(np.where(np.isfinite(wanted), wanted, 0.0))
-    units = deviation / (unit * np.maximum(size if each else most, low) + spare)
+    units = deviation / (unit * np.maximum(size if by_element else most_reach, low) + spare)
     return float(np.where(np.isnan(deviation) | np.isinf(deviation), math.inf, units).max())

@@ -159,7 +159,7 @@ def _available(name: str) -> Any:
 def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a program that also computes the gradients of the sum of its results."""
 
-    def program(*given: Any) -> Any:
+    def program(*arguments: Any) -> Any:
         def total(*inputs: Any) -> Any:
             leaves = [x for x in tree_leaves(fn(*inputs)) if ops.is_tensor(x) and ops.dtype(x).is_floating]
             if not leaves:
@@ -169,11 +169,11 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
 
         parameters = trained_parameters(fn)
         if parameters:
-            return ops.backward(lambda: total(*given), parameters)
-        places = [i for i, x in enumerate(given) if ops.is_tensor(x) and ops.dtype(x).is_floating]
+            return ops.backward(lambda: total(*arguments), parameters)
+        places = [i for i, x in enumerate(arguments) if ops.is_tensor(x) and ops.dtype(x).is_floating]
         if not places:
             raise ArgumentError("compare(gradients=True) finds neither parameters nor floating inputs")
-        return ops.value_and_grad(total, argnums=places)(*given)
+        return ops.value_and_grad(total, argnums=places)(*arguments)
 
     return program
 

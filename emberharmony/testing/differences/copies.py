@@ -76,25 +76,25 @@ class Copies:
         return copied
 
 
-def _reaches_state(value: Any, seen: set[int], depth: int = 0) -> bool:
+def _reaches_state(value: Any, seen_ids: set[int], depth: int = 0) -> bool:
     """Returns whether a value is, holds or refers to something with a state."""
-    if id(value) in seen or depth > 2 * _DEEPEST:
+    if id(value) in seen_ids or depth > 2 * _DEEPEST:
         return False
-    seen.add(id(value))
+    seen_ids.add(id(value))
     if isinstance(value, FunctionType):
         inner = [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__]
         inner = [x for x in inner if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__]
         inner += [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
         inner += list(value.__defaults__ or ())
-        return any(_reaches_state(item, seen, depth + 1) for item in inner)
+        return any(_reaches_state(item, seen_ids, depth + 1) for item in inner)
     if isinstance(value, partial):
-        return any(_reaches_state(x, seen, depth + 1) for x in (value.func, *value.args, *value.keywords.values()))
+        return any(_reaches_state(x, seen_ids, depth + 1) for x in (value.func, *value.args, *value.keywords.values()))
     if isinstance(value, (MethodType, BuiltinMethodType)):
         return _has_state(value.__self__)
     if type(value) in (list, tuple):
-        return any(_reaches_state(item, seen, depth + 1) for item in value)
+        return any(_reaches_state(item, seen_ids, depth + 1) for item in value)
     if type(value) is dict:
-        return any(_reaches_state(item, seen, depth + 1) for item in value.values())
+        return any(_reaches_state(item, seen_ids, depth + 1) for item in value.values())
     return _has_state(value)
 
 

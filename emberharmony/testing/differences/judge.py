@@ -96,7 +96,7 @@ def explains(one: Record, other: Record, share: float) -> bool:
     return deviation <= _GROWTH * sum(_relative(first, second))
 
 
-def _distance_moved(one: Record, other: Record, made: Host) -> Distance | None:
+def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None:
     """Returns how far apart the arguments are, if the op may only have moved their elements; otherwise None.
 
     Args:
@@ -107,7 +107,7 @@ def _distance_moved(one: Record, other: Record, made: Host) -> Distance | None:
     if not _only_moves_elements(one.op):
         return None
     first, second = one.given(), other.given()
-    if not len(first) == len(second) == 1 or (first[0].size, first[0].dtype) != (made.size, made.dtype):
+    if not len(first) == len(second) == 1 or (first[0].size, first[0].dtype) != (result.size, result.dtype):
         return None
     return distance(first[0], second[0])
 

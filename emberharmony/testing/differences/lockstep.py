@@ -220,15 +220,15 @@ class Lockstep:
         self,
         call: int,
         pair: tuple[Record, Record],
-        wrong: list[int],
+        wrong_sides: list[int],
         judged: Sequence[Judged | None],
         share: float,
     ) -> None:
-        side = wrong[0]
+        side = wrong_sides[0]
         record, verdict = pair[side], judged[side]
         divergence = self._divergence(call, record, "error" if record.error else "local", share)
         names = self._report.sides
-        divergence.wrong = " and ".join(names[i] for i in wrong)
+        divergence.wrong = " and ".join(names[i] for i in wrong_sides)
         divergence.error = {names[i]: j.error for i, j in enumerate(judged) if j is not None}
         divergence.judge = verdict.by if verdict is not None else "NumPy, which raises an error too"
         inner = None

@@ -77,7 +77,7 @@ def share(x: Array, y: Array) -> float:
     )
 
 
-def _measure_distance(a: Host, b: Host, each: bool) -> Distance:
+def _measure_distance(a: Host, b: Host, by_element: bool) -> Distance:
     """Measures how far apart two tensors of one shape are."""
     largest = largest_gap = relative = 0.0
     unequal = 0
@@ -100,13 +100,13 @@ def _measure_distance(a: Host, b: Host, each: bool) -> Distance:
             largest_gap = gap
         if size > largest:
             largest = size
-        if each and gap:
+        if by_element and gap:
             relative = max(relative, _largest_relative_difference(x, y, deviation))
     if unequal:
         return Distance(unequal / a.size, math.inf, math.inf)
     if not largest_gap:
         return Distance(0.0, 0.0, 0.0)
-    return Distance(largest_gap / largest if largest else math.inf, largest_gap, relative if each else None)
+    return Distance(largest_gap / largest if largest else math.inf, largest_gap, relative if by_element else None)
 
 
 def _largest_gap(a: Host, b: Host) -> float:
@@ -142,7 +142,7 @@ def _magnitude(x: Array) -> float:
     return high if high > low or high != high else low
 
 
-def _largest_relative_difference(x: Array, y: Array, off: Array) -> float:
+def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
     """Returns the largest difference of two elements, as a share of the element; `off` is overwritten.
 
     Args:
@@ -151,11 +151,11 @@ def _largest_relative_difference(x: Array, y: Array, off: Array) -> float:
         off: their difference.
     """
     with np.errstate(all="ignore"):
-        off = np.divide(off, x, out=off)
+        deviation = np.divide(deviation, x, out=deviation)
         if x.dtype.kind == "f":
-            largest_share = _magnitude(off)
+            largest_share = _magnitude(deviation)
             if math.isnan(largest_share):  # two zeros are equal
-                largest_share = max(float(np.fmax.reduce(off)), -float(np.fmin.reduce(off)))
+                largest_share = max(float(np.fmax.reduce(deviation)), -float(np.fmin.reduce(deviation)))
             if math.isfinite(largest_share):
                 return largest_share
         part = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))

@@ -222,16 +222,16 @@ class Writer:
         kept_tensor.host = stored_tensor = self._store(host, flat)
         return stored_tensor, -2 - stored_call
 
-    def _holds(self, stored: Stored, flat: Array) -> bool:
+    def _holds(self, stored_tensor: Stored, flat: Array) -> bool:
         """Returns whether a tensor that was written has these bytes."""
-        stored_part = stored._held
+        stored_part = stored_tensor._held
         if stored_part is not None:
             if not len(flat):
                 return True
             kind = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
             is_equal = stored_part.view(kind) == flat.view(kind)
             return bool(is_equal[is_equal.argmin()])  # `all` begins later
-        place = stored._place
+        place = stored_tensor._place
         for start in range(0, len(flat), _BLOCK):
             part = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat
             stored_part = self._block[: len(part)]

@@ -149,7 +149,7 @@ def _batch(
     return begun_case, "exit", f"ends the process with status {code}: {words}".rstrip(": ")
 
 
-def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
+def _messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
     """Starts a worker and yields the messages that it writes; its exit status is appended to `status`.
 
     The worker has a session of its own, so Ctrl-C interrupts only this process, which then kills the worker.
@@ -159,7 +159,7 @@ def _messages(task: Task, said: IO[bytes], status: list[int]) -> Iterator[list[A
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=said,
+        stderr=stream,
         encoding="utf-8",
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows

@@ -138,9 +138,9 @@ class Values(Arrays):
             return repr(tuple(self.rng.randint(-4, 4) for _ in range(self.rng.randint(0, 4))))
         return self._integer_sequence()
 
-    def misspell(self, written: str) -> str:
+    def misspell(self, word: str) -> str:
         """Returns the source of a string, given as source, with characters removed, inserted or replaced."""
-        text = list(ast.literal_eval(written))
+        text = list(ast.literal_eval(word))
         place = self.rng.randint(0, len(text))
         text[place : place + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))
         return repr("".join(text))

@@ -154,7 +154,7 @@ def _set_alarm(timeout: float) -> None:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _limit_memory(more: int) -> None:
+def _limit_memory(extra_bytes: int) -> None:
     """Limits the process to `more` bytes in addition to what it has now; does nothing on systems without /proc."""
     try:
         import resource
@@ -163,7 +163,7 @@ def _limit_memory(more: int) -> None:
             used_bytes = int(file.read().split()[0]) * resource.getpagesize()
     except (ImportError, OSError):
         return  # Windows has no such module; macOS has no such file, and would not enforce the limit
-    resource.setrlimit(resource.RLIMIT_AS, (used_bytes + more, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (used_bytes + extra_bytes, resource.RLIM_INFINITY))
 
 
 if __name__ == "__main__":

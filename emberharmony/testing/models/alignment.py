@@ -176,8 +176,8 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
             others = _open_module(second, others, widest[1])
 
 
-def _names_without(names: list[str], taken: Any) -> list[str]:
-    left = set(taken)
+def _names_without(names: list[str], claimed: Any) -> list[str]:
+    left = set(claimed)
     return [name for name in names if name not in left]
 
 

@@ -34,7 +34,7 @@ def arrays_in(value: Any, is_array: Callable[[Any], bool]) -> Iterator[Any]:
             yield from arrays_in(getattr(value, field.name, None), is_array)
 
 
-def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], at: list[int]) -> Any:
+def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[int, Any], places: list[int]) -> Any:
     """Returns a value with other arrays.
 
     Args:
@@ -44,15 +44,15 @@ def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[
         at: the number of the first array of the value, which is counted up.
     """
     if is_array(value):
-        at[0] += 1
-        return arrays.get(at[0] - 1, value)
+        places[0] += 1
+        return arrays.get(places[0] - 1, value)
     if type(value) is dict:
-        return {name: replace_arrays(item, is_array, arrays, at) for name, item in value.items()}
+        return {name: replace_arrays(item, is_array, arrays, places) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
-        items = [replace_arrays(item, is_array, arrays, at) for item in value]
+        items = [replace_arrays(item, is_array, arrays, places) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, Mapping) or dataclasses.is_dataclass(value):
-        at[0] += sum(1 for _ in arrays_in(value, is_array))
+        places[0] += sum(1 for _ in arrays_in(value, is_array))
     return value
 
 
@@ -111,10 +111,10 @@ def _joins_axes(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     return _is_split_of(*long) or _is_split_of(*long[::-1]) or (bool(first and second) and first[-1] == second[-1])
 
 
-def _is_split_of(whole: Sequence[int], parts: Sequence[int]) -> bool:
+def _is_split_of(joined_shape: Sequence[int], parts: Sequence[int]) -> bool:
     """Returns whether each axis of a shape is one of another shape, or the product of some that follow each other."""
     left = list(parts)
-    for length in whole:
+    for length in joined_shape:
         product = 1
         while left and product < length:
             product *= left.pop(0)

@@ -189,14 +189,16 @@ class Backward:
         finally:
             adapter.put(module, {name: tensor})
 
-    def _is_slope(self, moved: Callable[[float], dict[Place, Any]], wanted: float, gradient: Host) -> bool | None:
+    def _is_slope(
+        self, moved_gradients: Callable[[float], dict[Place, Any]], wanted: float, gradient: Host
+    ) -> bool | None:
         adapter, model = self._model.adapter, self._model.model
         losses = []
         for step in (_STEP, -_STEP):
             with self._ready():
                 args, kwargs = self._model.inputs(True)
                 probing = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
-                probing.given = moved(step)
+                probing.given = moved_gradients(step)
                 with adapter.attach(model, probing):
                     loss = self._loss(adapter.call(model, args, kwargs))
                 losses.append(float(adapter.host(loss).values()))

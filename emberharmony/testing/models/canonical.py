@@ -88,9 +88,9 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
     return Tensors(hosts, tuple(sums)), used_names - {""}
 
 
-def _row(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
+def _row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
     """Returns the row of a layer, and what it asks the layer for."""
-    layer = _stand_in(adapter, module, own)
+    layer = _stand_in(adapter, module, tensors)
     for key in _keys(adapter, module):
         layouts = TABLE[key]
         rule = layouts.mlx if adapter.layout_of(module) == "mlx" else layouts.keras
@@ -102,11 +102,11 @@ def _row(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> tuple[Row | N
     return None, layer
 
 
-def _stand_in(adapter: Adapter, module: Any, own: Mapping[str, Any]) -> SimpleNamespace:
+def _stand_in(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> SimpleNamespace:
     """Returns what a row asks a layer of ours for, as far as the layer of another library says it."""
     options = adapter.options(module)
     attributes: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
-    hidden = next((tuple(own[name].shape)[-1] for name in ("Wh", "Whh") if name in own), None)
+    hidden = next((tuple(tensors[name].shape)[-1] for name in ("Wh", "Whh") if name in tensors), None)
     if hidden is not None:  # the recurrent matrix takes the hidden state
         attributes["hidden_size"] = hidden
     attributes |= {f"{role}_proj_weight": None for role in "qkv"}

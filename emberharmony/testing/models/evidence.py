@@ -69,7 +69,7 @@ def evidence(
     models: tuple[Model, Model],
     names: Mapping[str, str],
     calls: Sequence[Event],
-    between: Sequence[Sequence[str]],
+    calls_between: Sequence[Sequence[str]],
 ) -> Evidence:
     """Returns what tells which of two modules is wrong that differ in float64.
 
@@ -93,7 +93,7 @@ def evidence(
                 why = f"the other modules of its class, whose {name} is another"
                 return Evidence(call, side, why, only or differing_facts[call])
     for side in (0, 1):
-        for path in between[side]:
+        for path in calls_between[side]:
             name = _odd_option(pair[side], path, {})
             if name is not None:
                 return Evidence(calls[0], side, f"the other modules of its class, whose {name} is another", {}, path)
@@ -148,13 +148,13 @@ def _modules_of_same_class(side: Side, path: str) -> Iterator[str]:
     yield from (name for name in paths_of_class if side.below(name).keys() == parts)
 
 
-def _odd_option(side: Side, path: str, differing: Mapping[str, Any]) -> str | None:
+def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> str | None:
     """Returns an option in which a module differs from all others of its class, which agree; or None."""
     own_options = _options(side, path)
     others = [_options(side, name) for name in _modules_of_same_class(side, path)]
     if not others:
         return None
-    names = [*differing, *(name for name in own_options if name not in differing)]
+    names = [*differing_options, *(name for name in own_options if name not in differing_options)]
     for name in names:
         values = [options[name] for options in others if name in options]
         if name not in own_options or len(values) != len(others):
@@ -162,7 +162,7 @@ def _odd_option(side: Side, path: str, differing: Mapping[str, Any]) -> str | No
         agree = all(_equal(value, values[0]) for value in values)
         if not agree or _equal(own_options[name], values[0]):
             continue
-        if name in differing or len(values) > 1 or _is_default(side.modules[path], name, values[0]):
+        if name in differing_options or len(values) > 1 or _is_default(side.modules[path], name, values[0]):
             return name
     return None
 

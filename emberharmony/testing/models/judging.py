@@ -75,15 +75,15 @@ class Judge:
             weight_divergences.append(divergence)
         self._report.divergences[:0] = weight_divergences
 
-    def _is_right(self, each: Unequal) -> bool:
+    def _is_right(self, row: Unequal) -> bool:
         """Returns whether modules give equal results although a tensor differs."""
-        path = each.within or each.path
-        return each.may_be_right and path in self._agreed and path not in self._wrong
+        path = row.within or row.path
+        return row.may_be_right and path in self._agreed and path not in self._wrong
 
-    def _form(self, each: Unequal) -> Any:
+    def _form(self, row: Unequal) -> Any:
         """Returns what is equal for the tensors of a class of layers that another library has in another layout."""
-        kinds = [type(side.modules[path]) for side, path in zip(self._pair, (each.path, each.other), strict=True)]
-        return (*kinds, each.name, each.what, each if each.what == "other values" else None)
+        kinds = [type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)]
+        return (*kinds, row.name, row.what, row if row.what == "other values" else None)
 
     def calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
@@ -148,7 +148,12 @@ class Judge:
         return own_errors.most(event) / allowed_units
 
     def _formula(
-        self, events: Sequence[Event], calls: Sequence[Event], runs: Runs, apart: float, off: Sequence[float]
+        self,
+        events: Sequence[Event],
+        calls: Sequence[Event],
+        runs: Runs,
+        distance_apart: float,
+        deviations: Sequence[float],
     ) -> None:
         event = events[-1]
         calls_between = [
@@ -159,8 +164,8 @@ class Judge:
         if side is None:
             side, why = self._port(), self._reason()
         divergence = self._divergence(blamed_path.path, event.call, "formula", side, why)
-        divergence.carried = apart
-        divergence.error = dict(zip(self._report.sides, off, strict=True))
+        divergence.carried = distance_apart
+        divergence.error = dict(zip(self._report.sides, deviations, strict=True))
         divergence.options = found_evidence.options
         place = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed_path.path else ""
         inner = found_evidence.inner or (runs.inside[side].get(event, "") if place and side is not None else "")
@@ -168,10 +173,10 @@ class Judge:
             self._blame_stranger(divergence, side, inner)
             place = f", before {self._full(0, blamed_path.path)}" if found_evidence.inner else place
         side_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
-        text = f"in float64 it differs by {apart:.2g} of the largest element for equal inputs"
+        text = f"in float64 it differs by {distance_apart:.2g} of the largest element for equal inputs"
         divergence.message = (
             f"{divergence.op}{side_text} in {divergence.other if inner and side else divergence.path}{place}: "
-            f"{text if apart < math.inf else 'its result has another form'}"
+            f"{text if distance_apart < math.inf else 'its result has another form'}"
             f"{_options(found_evidence, self._report.sides)}{self._verdict(divergence, why)}"
         )
         self._report.divergences.append(divergence)
@@ -184,13 +189,17 @@ class Judge:
         else:
             divergence.path = name
 
-    def _precision(self, event: Event, blamed: Event, wrong: Sequence[int], off: Sequence[float]) -> None:
-        divergence = self._divergence(blamed.path, event.call, "precision", wrong[0], "its own run in float64")
-        divergence.wrong = " and ".join(self._report.sides[side] for side in wrong)
-        divergence.error = dict(zip(self._report.sides, off, strict=True))
+    def _precision(
+        self, event: Event, blamed_event: Event, wrong_sides: Sequence[int], deviations: Sequence[float]
+    ) -> None:
+        divergence = self._divergence(
+            blamed_event.path, event.call, "precision", wrong_sides[0], "its own run in float64"
+        )
+        divergence.wrong = " and ".join(self._report.sides[side] for side in wrong_sides)
+        divergence.error = dict(zip(self._report.sides, deviations, strict=True))
         divergence.message = (
             f"{divergence.op} is wrong on {divergence.wrong} in {divergence.path}: it differs from its own run in "
-            f"float64 by {max(off):.3g} times what rounding allows"
+            f"float64 by {max(deviations):.3g} times what rounding allows"
         )
         self._report.divergences.append(divergence)
 
@@ -290,6 +299,8 @@ class Judge:
         return f"; judged by {why}" if why else "; nothing tells which side is wrong"
 
 
-def _options(seen: Evidence, names: Sequence[str]) -> str:
-    option_texts = [f"{name} is {a!r} on {names[0]} and {b!r} on {names[1]}" for name, (a, b) in seen.options.items()]
+def _options(found_evidence: Evidence, names: Sequence[str]) -> str:
+    option_texts = [
+        f"{name} is {a!r} on {names[0]} and {b!r} on {names[1]}" for name, (a, b) in found_evidence.options.items()
+    ]
     return f"; {', '.join(option_texts[:4])}" if option_texts else ""

@@ -30,15 +30,15 @@ def _owner(kind: type, method: str) -> type | None:
 
 
 @contextlib.contextmanager
-def _wrap(kind: type, method: str, paths: dict[int, str], running: list[int], hook: Hook) -> Iterator[None]:
+def _wrap(kind: type, method: str, paths: dict[int, str], running_calls: list[int], hook: Hook) -> Iterator[None]:
     original = vars(kind)[method]
 
     @functools.wraps(original)
     def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
         path = paths.get(id(module))
-        if path is None or (running and running[-1] == id(module)):
+        if path is None or (running_calls and running_calls[-1] == id(module)):
             return original(module, *args, **kwargs)
-        running.append(id(module))
+        running_calls.append(id(module))
         try:
             args, kwargs = hook.enter(path, args, kwargs)
             result = original(module, *args, **kwargs)
@@ -46,7 +46,7 @@ def _wrap(kind: type, method: str, paths: dict[int, str], running: list[int], ho
             hook.leave(path)
             raise
         finally:
-            running.pop()
+            running_calls.pop()
         return hook.exit(path, result)
 
     setattr(kind, method, call)

@@ -108,10 +108,10 @@ class Seen:
         self.pairs: dict[Event, list[Pair]] = {}
         self.whole: dict[Event, bool] = {}
 
-    def see(self, event: Event, stored: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
+    def see(self, event: Event, stored_tensors: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
         """Takes an event of the run."""
         shares = {pair.first: pair.share for pair in pairs}
-        numbers = [i for i, host in enumerate(stored) if host.dtype.startswith(("float", "bfloat"))]
+        numbers = [i for i, host in enumerate(stored_tensors) if host.dtype.startswith(("float", "bfloat"))]
         if numbers and hosts and (numbers[0] not in shares if event.place == EXIT else not pairs):
             self.alone.add(event)
         self.shares[event] = shares

@@ -112,9 +112,9 @@ def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
     return tree_map(move, (args, kwargs))
 
 
-def _takes(adapter: Adapter, model: Any, moved: Any, given: Any) -> bool:
+def _takes(adapter: Adapter, model: Any, moved_inputs: Any, given_inputs: Any) -> bool:
     """Returns whether a model takes images that were transposed, rather than those of the first model as they are."""
-    trials = [Model(adapter, model, *inputs) for inputs in (moved, given)]
+    trials = [Model(adapter, model, *inputs) for inputs in (moved_inputs, given_inputs)]
     trials[0].note_order()
     if trials[0].error is not None:
         trials[1].note_order()

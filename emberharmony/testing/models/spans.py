@@ -59,8 +59,8 @@ class Spans:
         calls = dict.fromkeys([*results, self._blamed, *before])
         return list(calls), [*(span.event for span in inner_spans), event]
 
-    def rest(self, entered: bool) -> tuple[list[Event], list[Event]]:
+    def rest(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
         """Returns the same at the end of a run for what could not be compared: results, or else arguments if asked."""
         results = [each for each in self._alone if each.event.place == EXIT]
-        left = results or (self._alone if entered else [])
+        left = results or (self._alone if is_entry else [])
         return list(dict.fromkeys(each.culprit for each in left)), [each.event for each in left]

@@ -121,10 +121,12 @@ def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[st
     return used_keys
 
 
-def _add_elsewhere(here: Mapping[str, Host], there: dict[str, Host], side: Side, paths: Sequence[str]) -> None:
+def _add_elsewhere(
+    own_hosts: Mapping[str, Host], other_hosts: dict[str, Host], side: Side, paths: Sequence[str]
+) -> None:
     """Adds tensors that a module lacks and that a module has that corresponds to none: the one of the same shape."""
-    for name, host in here.items():
-        if name in there or host.size < 2:
+    for name, host in own_hosts.items():
+        if name in other_hosts or host.size < 2:
             continue
         fitting = [
             array
@@ -134,7 +136,7 @@ def _add_elsewhere(here: Mapping[str, Host], there: dict[str, Host], side: Side,
         ]
         equal = [array for array in fitting if distance(host, side.adapter.host(array)).share <= _EQUAL]
         if equal or len(fitting) == 1:
-            there[name] = side.adapter.host((equal or fitting)[0])
+            other_hosts[name] = side.adapter.host((equal or fitting)[0])
 
 
 def _of_joined(
@@ -181,12 +183,12 @@ def _rows(name: str, host: Host, pieces: Mapping[str, Mapping[str, Host]]) -> It
         yield part, Host(np.ascontiguousarray(rows), host.dtype), pieces[part][name]
 
 
-def _of_module(path: str, other: str, one: Mapping[str, Host], two: Mapping[str, Host]) -> Iterator[Unequal]:
-    two = _rename(one, two)
-    first, second = _Source(one), _Source(two)
-    names = [*one, *(name for name in two if name not in one)]
+def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> Iterator[Unequal]:
+    second_hosts = _rename(one, second_hosts)
+    first, second = _Source(one), _Source(second_hosts)
+    names = [*one, *(name for name in second_hosts if name not in one)]
     for row in differences(first, second, names, lambda _: None):
-        x, y = one.get(row.name), two.get(row.name)
+        x, y = one.get(row.name), second_hosts.get(row.name)
         if row.kind == "equal" or (row.kind == "dtype" and not row.elements):
             continue
         if x is None or y is None:
@@ -215,15 +217,17 @@ def _name_idle(side: Side, path: str, tensors: Tensors, sums: Sequence[Part], un
     return unequal
 
 
-def _rename(one: Mapping[str, Host], two: Mapping[str, Host]) -> dict[str, Host]:
+def _rename(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> dict[str, Host]:
     """Returns tensors by the names that the other model has for tensors of their shape, where the choice is unique."""
-    free_names = [name for name in one if name not in two]
+    free_names = [name for name in one if name not in second_hosts]
     names: dict[str, str] = {}
-    for name, host in two.items():
+    for name, host in second_hosts.items():
         fitting = [name for name in free_names if sorted(one[name].shape) == sorted(host.shape)]
-        rivals = [each for each in two if each not in one and sorted(two[each].shape) == sorted(host.shape)]
+        rivals = [
+            each for each in second_hosts if each not in one and sorted(second_hosts[each].shape) == sorted(host.shape)
+        ]
         names[name] = fitting[0] if name not in one and len(fitting) == len(rivals) == 1 else name
-    return {names[name]: host for name, host in two.items()}
+    return {names[name]: host for name, host in second_hosts.items()}
 
 
 def _is_neutral(name: str, host: Host) -> bool:
@@ -274,16 +278,16 @@ def _order(a: Array, b: Array) -> tuple[int, ...] | None:
     return None
 
 
-def _rounded_to(narrow: Array, exact: Array) -> str:
+def _rounded_to(rounded: Array, exact: Array) -> str:
     """Returns the dtype to which an array is the rounded form of another one, or of a part of it, or ""."""
-    if narrow.shape != exact.shape or narrow.dtype.kind != "f":
+    if rounded.shape != exact.shape or rounded.dtype.kind != "f":
         return ""
     with np.errstate(all="ignore"):
         half = exact.astype(np.float16).astype(np.float64)
     bits = exact.astype(np.float32).view(np.uint32)
     brain = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
     cuts = (("float16", half), ("bfloat16", brain))
-    return next((kind for kind, rounded_values in cuts if np.all((narrow == rounded_values) | (narrow == exact))), "")
+    return next((kind for kind, rounded_values in cuts if np.all((rounded == rounded_values) | (rounded == exact))), "")
 
 
 def _reordering(a: Array, b: Array) -> str:
@@ -306,10 +310,10 @@ def _reordering(a: Array, b: Array) -> str:
     return f"{ratio:.6g} times the other" if ratio and deviation <= limit * max(abs(ratio), 1) else ""
 
 
-def _name_swaps(first: Side, second: Side, differing: list[Unequal]) -> list[Unequal]:
+def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequal]:
     """Returns differences in which those of two tensors that changed places say so."""
     values: dict[tuple[str, str], tuple[Any, Any]] = {}
-    for each in differing:
+    for each in unequal:
         if each.what == "other values":
             one, other_hosts = first.tensors(each.path)[0].hosts, second.tensors(each.other)[0].hosts
             if each.name in one and each.name in other_hosts:
@@ -319,4 +323,4 @@ def _name_swaps(first: Side, second: Side, differing: list[Unequal]) -> list[Une
         for other, (x, _) in values.items():
             if other != key and x.shape == y.shape and np.array_equal(x, y):
                 names[key] = f"that of {'.'.join(filter(None, other))}"
-    return [each._replace(what=names.get((each.path, each.name), each.what)) for each in differing]
+    return [each._replace(what=names.get((each.path, each.name), each.what)) for each in unequal]

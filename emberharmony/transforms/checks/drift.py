@@ -75,7 +75,7 @@ class DTypes(Drift):
             self._report(call, line, text)
 
 
-def _drift(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
+def _drift(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions: bool = False) -> str:
     """Returns how a dtype differs from those of the arguments; "" if it is as meant.
 
     Args:
@@ -83,28 +83,30 @@ def _drift(made: Any, given: dict[str, Any], at_positions: bool = False) -> str:
         given: the dtypes of the arguments that are promoted, by name.
         at_positions: whether integers are positions, of which the op makes the ones of a one-hot tensor.
     """
-    inexact = {name: dtype for name, dtype in given.items() if dtype.kind in _INEXACT}
-    if made.kind in _INTEGERS:
-        integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
-        names = [name for name, dtype in integers.items() if dtype.itemsize < made.itemsize]
+    inexact = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INEXACT}
+    if result_dtype.kind in _INTEGERS:
+        integers = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
+        names = [name for name, dtype in integers.items() if dtype.itemsize < result_dtype.itemsize]
         # A result that is wider than all arguments is that of a sum, or holds positions.
-        if names and promote(*integers.values()) is made:
-            return f"promoted {names[0]} of {integers[names[0]].name} to {made.name}; cast one argument (ops.cast)"
+        if names and promote(*integers.values()) is result_dtype:
+            return (
+                f"promoted {names[0]} of {integers[names[0]].name} to {result_dtype.name}; cast one argument (ops.cast)"
+            )
         return ""
     if not inexact:
-        integers = {name: dtype for name, dtype in given.items() if dtype.kind in _INTEGERS}
+        integers = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
         if integers and not at_positions:
             name, dtype = next(iter(integers.items()))
-            return f"made {made.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
-        if _width(made) == 64 and default_float().name != "float64":
-            return f"made a tensor of {made.name}, while the default is {default_float().name}; name the dtype"
+            return f"made {result_dtype.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
+        if _width(result_dtype) == 64 and default_float().name != "float64":
+            return f"made a tensor of {result_dtype.name}, while the default is {default_float().name}; name the dtype"
         return ""
-    names = [name for name, dtype in inexact.items() if _width(dtype) < _width(made)]
+    names = [name for name, dtype in inexact.items() if _width(dtype) < _width(result_dtype)]
     if not names:
         return ""
-    wide_name = next((name for name, dtype in inexact.items() if _width(dtype) == _width(made)), "")
+    wide_name = next((name for name, dtype in inexact.items() if _width(dtype) == _width(result_dtype)), "")
     cause = f", because {wide_name} is {inexact[wide_name].name}" if wide_name else ""
-    return f"promoted {names[0]} of {inexact[names[0]].name} to {made.name}{cause}; cast one of them (ops.cast)"
+    return f"promoted {names[0]} of {inexact[names[0]].name} to {result_dtype.name}{cause}; cast one of them (ops.cast)"
 
 
 def _width(dtype: Any) -> int:

@@ -219,13 +219,13 @@ class NonFinite:
         if len(self._waiting) >= _MOST:
             self.flush()
 
-    def flush(self, needed: Sequence[Any] = ()) -> None:
+    def flush(self, needed_checks: Sequence[Any] = ()) -> None:
         """Looks at all that waits, after one evaluation."""
         waiting_checks, self._waiting = self._waiting, []
         if not waiting_checks:
             return
         judged: _Case | None = None
-        for i in sorted(waiting_checks[0][1].backend.failing([probe for probe, _ in waiting_checks], needed)):
+        for i in sorted(waiting_checks[0][1].backend.failing([probe for probe, _ in waiting_checks], needed_checks)):
             case = waiting_checks[i][1]
             if case is not judged:
                 judged = case

@@ -24,9 +24,9 @@ class Rates(NamedTuple):
     operations: float
     bytes: float
 
-    def least_seconds(self, operations: int, moved: int) -> float:
+    def least_seconds(self, operations: int, moved_bytes: int) -> float:
         """Returns the time of a call at these rates: that of the arithmetic, or that of the memory if it is longer."""
-        return max(operations / self.operations, moved / self.bytes)
+        return max(operations / self.operations, moved_bytes / self.bytes)
 
 
 _MEASURED: dict[tuple[str, str], Rates] = {}

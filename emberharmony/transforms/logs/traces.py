@@ -74,24 +74,26 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
 
     for event in events:
         entries = _entries(event, frames)
-        common_depth = 0
-        while (
-            common_depth < min(len(open_entries), len(entries)) and open_entries[common_depth] == entries[common_depth]
-        ):
-            common_depth += 1
-        end(common_depth, event.started)
+        depth = 0
+        while depth < min(len(open_entries), len(entries)) and open_entries[depth] == entries[depth]:
+            depth += 1
+        end(depth, event.started)
         current_time = max(current_time, event.started)
-        for entry in entries[common_depth:]:
+        for entry in entries[depth:]:
             rows.append({"type": "O", "frame": entry[0], "at": current_time})
             open_entries.append(entry)
     end(0, math.inf)
-    shown_items = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in frames]
+    titles = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in frames]
+    return _speedscope_file(name, titles, rows, current_time)
+
+
+def _speedscope_file(name: str, frames: list[dict[str, Any]], rows: list[dict[str, Any]], end: float) -> dict[str, Any]:
     profile = {
         "type": "evented",
         "name": name,
         "unit": "seconds",
         "startValue": 0,
-        "endValue": current_time,
+        "endValue": end,
         "events": rows,
     }
     return {
@@ -99,7 +101,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
         "name": name,
         "exporter": f"emberharmony {__version__}",
         "activeProfileIndex": 0,
-        "shared": {"frames": shown_items},
+        "shared": {"frames": frames},
         "profiles": [profile],
     }
 

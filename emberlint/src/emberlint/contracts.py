@@ -110,26 +110,30 @@ def _forbidden_imports(graph: Graph, contract: Contract, pairs: Sequence[tuple[s
             yield from _chains(graph, contract, module, targets, named_layers)
 
 
-def _chains(graph: Graph, contract: Contract, module: str, targets: Sequence[str], named: set[str]) -> Iterator[Breach]:
+def _chains(
+    graph: Graph, contract: Contract, module: str, targets: Sequence[str], named_layers: set[str]
+) -> Iterator[Breach]:
     for imported, line in graph.edges[module]:
-        chain = _path(graph, imported, targets, named, {module})
+        chain = _path(graph, imported, targets, named_layers, {module})
         if chain is not None:
             yield Breach(graph.paths[module], line, (module, *chain), contract.name)
 
 
-def _path(graph: Graph, start: str, targets: Sequence[str], named: set[str], seen: set[str]) -> tuple[str, ...] | None:
+def _path(
+    graph: Graph, start: str, targets: Sequence[str], named_layers: set[str], seen_modules: set[str]
+) -> tuple[str, ...] | None:
     """Returns the shortest chain from `start` into a target through modules outside the contract, or None."""
     queue: deque[tuple[str, ...]] = deque([(start,)])
-    seen = {*seen, start}
+    seen_modules = {*seen_modules, start}
     while queue:
         chain = queue.popleft()
         if any(is_in(chain[-1], target) for target in targets):
             return chain
-        if any(is_in(chain[-1], one) for one in named):
+        if any(is_in(chain[-1], one) for one in named_layers):
             continue  # the imports of a named module are judged on their own
         for next_module, _ in graph.edges[chain[-1]]:
-            if next_module not in seen:
-                seen.add(next_module)
+            if next_module not in seen_modules:
+                seen_modules.add(next_module)
                 queue.append((*chain, next_module))
     return None
 

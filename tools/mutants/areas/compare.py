@@ -145,7 +145,7 @@ MUTANTS = [
         name="compare-gradients-of-parameters",
         module="emberharmony/testing/differences/compare.py",
         function="_with_gradients.program",
-        original="if parameters: return ops.backward(lambda: total(*given), parameters)",
+        original="if parameters: return ops.backward(lambda: total(*arguments), parameters)",
         replacement="pass",
         tests=(
             "tests/testing/differences/test_kinds.py -k faults_are_named",

@@ -238,7 +238,10 @@ MUTANTS = [
         name="ops-constants-that-are-not-said",
         module="emberharmony/core/registry.py",
         function="facts_of",
-        original='said.get("gives") == "bool" or said.get("takes", "") in ("integer", "integer or boolean")',
+        original=(
+            'declared_facts.get("gives") == "bool" '
+            'or declared_facts.get("takes", "") in ("integer", "integer or boolean")'
+        ),
         replacement="False",
         tests=("tests/core/test_registry.py", "tests/conformance/test_gradients.py -k equal"),
         why="a comparison has no derivative, where it is zero",

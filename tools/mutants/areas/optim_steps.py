@@ -21,7 +21,7 @@ MUTANTS = [
         name="numbers-that-a-rule-reads",
         module="emberharmony/optim/stepping.py",
         function="_KnownProgram.fits",
-        original="self.given == given",
+        original="self.given == arguments",
         replacement="True",
         tests=(f"{ROWS} -k reads_a_number {NUMPY}",),
         why="a rule that reads the count of steps computes with that of the first step",

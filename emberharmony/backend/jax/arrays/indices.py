@@ -85,14 +85,14 @@ def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
 
 
 @program()
-def _write(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
-    return x.at[at].set(_with_last_values(x, at, updates), mode="drop")
+def _write(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
+    return x.at[places].set(_with_last_values(x, places, updates), mode="drop")
 
 
-def _with_last_values(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
+def _with_last_values(x: jax.Array, row_places: At, updates: jax.Array) -> jax.Array:
     """Returns updates in which those of equal indices all have the value of the last one, which NumPy writes."""
-    lengths = x.shape[: len(at)]
-    spots = jnp.broadcast_arrays(*at)
+    lengths = x.shape[: len(row_places)]
+    spots = jnp.broadcast_arrays(*row_places)
     flat = jnp.zeros(spots[0].shape, np.int64)
     for spot, length in zip(spots, lengths, strict=True):
         flat = flat * length + spot
@@ -102,21 +102,21 @@ def _with_last_values(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
         return updates
     places = jnp.arange(flat.size)
     last = jnp.zeros(count, places.dtype).at[flat].max(places, mode="drop")[jnp.clip(flat, 0, count - 1)]
-    rows = jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(at) :]))
-    return rows.reshape(flat.size, *x.shape[len(at) :])[last].reshape(rows.shape)
+    rows = jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(row_places) :]))
+    return rows.reshape(flat.size, *x.shape[len(row_places) :])[last].reshape(rows.shape)
 
 
-def _add(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
+def _add(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
     if rows.dtype.kind == "b":
-        return rows.at[at].max(new, mode="drop")
-    return rows.at[at].add(new, mode="drop")
+        return rows.at[places].max(new, mode="drop")
+    return rows.at[places].add(new, mode="drop")
 
 
 def _extreme(name: str) -> Callable[..., jax.Array]:
     """Returns a scattered maximum or minimum; all rows and updates that equal the extreme share its derivative."""
 
-    def native(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
-        return getattr(rows.at[at], name)(new, mode="drop")
+    def native(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
+        return getattr(rows.at[places], name)(new, mode="drop")
 
     def push_tangents(primals: Any, outputs: Any, tangents: Any) -> Any:
         (rows, updates, *places), (y,) = primals, outputs
@@ -131,29 +131,29 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
 def _over_all_rows(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """Returns a function of rows, indices and updates, over one of rows, as many updates, and each of the indices."""
 
-    def call_at_spots(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
-        spots = jnp.broadcast_arrays(*at)
-        return function(x, jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(at) :])), *spots)
+    def call_at_spots(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
+        spots = jnp.broadcast_arrays(*places)
+        return function(x, jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(places) :])), *spots)
 
     return call_at_spots
 
 
-def _product(rows: jax.Array, new: jax.Array, *at: jax.Array) -> jax.Array:
-    return rows.at[at].mul(new, mode="drop")
+def _product(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
+    return rows.at[places].mul(new, mode="drop")
 
 
-def _slopes(rows: jax.Array, new: jax.Array, at: At) -> tuple[jax.Array, jax.Array]:
+def _slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Array, jax.Array]:
     """Returns the derivatives of scattered products by the rows and by the factors.
 
     That by a factor is the product of all other factors, in which zeros are counted, not divided by.
     """
     zero = new == 0
     factors = jnp.where(zero, 1, new)
-    product = _multiply(jnp.ones_like(rows), at, factors)
-    zeros = jnp.zeros(rows.shape, np.int64).at[at].add(zero.astype(np.int64), mode="drop")
-    is_reached = zeros.at[at].get(mode="clip") == zero
-    others = jnp.where(is_reached, product.at[at].get(mode="clip") / factors, 0)
-    return jnp.where(zeros > 0, 0, product), rows.at[at].get(mode="clip") * others
+    product = _multiply(jnp.ones_like(rows), places, factors)
+    zeros = jnp.zeros(rows.shape, np.int64).at[places].add(zero.astype(np.int64), mode="drop")
+    is_reached = zeros.at[places].get(mode="clip") == zero
+    others = jnp.where(is_reached, product.at[places].get(mode="clip") / factors, 0)
+    return jnp.where(zeros > 0, 0, product), rows.at[places].get(mode="clip") * others
 
 
 def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
@@ -165,8 +165,8 @@ def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
 _scattered = jax.jit(_over_all_rows(with_differential(_product, _product_moved)))
 
 
-def _multiply(x: jax.Array, at: At, updates: jax.Array) -> jax.Array:
-    return x.at[at].min(updates, mode="drop") if x.dtype.kind == "b" else _scattered(x, at, updates)
+def _multiply(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
+    return x.at[places].min(updates, mode="drop") if x.dtype.kind == "b" else _scattered(x, places, updates)
 
 
 ON_ROWS: dict[Any, Callable[..., jax.Array]] = {

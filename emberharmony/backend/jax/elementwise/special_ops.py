@@ -68,13 +68,15 @@ def _op(name: str) -> Callable[..., jax.Array]:
     )
 
 
-def _call_smooth(name: str, shared: Callable[..., Any], smooth: Callable[..., jax.Array], *arguments: Any) -> jax.Array:
+def _call_smooth(
+    name: str, function: Callable[..., Any], smooth: Callable[..., jax.Array], *arguments: Any
+) -> jax.Array:
     tensors = operands(name, promotion, arguments)
     host_values = [None if isinstance(x, Tracer) or x.size > _FEW else at_hand(x) for x in tensors]
     if any(x is None for x in host_values):
         return smooth(*tensors)
     with np.errstate(all="ignore"):
-        return of_host(_compute_wide(shared, np, _ON_HOST, *host_values))
+        return of_host(_compute_wide(function, np, _ON_HOST, *host_values))
 
 
 _Defined: Any = definitions(_op)

@@ -103,15 +103,15 @@ def _inv_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
 inv = lapack_function(lapack.inv, _inv_moved)
 
 
-def _with_nan(function: Function, x: mx.array, wrong: mx.array) -> mx.array:
+def _with_nan(function: Function, x: mx.array, is_invalid: mx.array) -> mx.array:
     """Returns `function(x)`, with NaN for the matrices that `wrong` marks.
 
     For these MLX would return arbitrary numbers, or raise an error only when the result is computed. So the function
     gets identity matrices in their place.
     """
-    wrong = mx.stop_gradient(wrong)[..., None, None]
-    result: mx.array = function(mx.where(wrong, mx.eye(x.shape[-1], dtype=x.dtype), x))
-    return mx.where(wrong, mx.array(mx.nan, x.dtype), result)
+    is_invalid = mx.stop_gradient(is_invalid)[..., None, None]
+    result: mx.array = function(mx.where(is_invalid, mx.eye(x.shape[-1], dtype=x.dtype), x))
+    return mx.where(is_invalid, mx.array(mx.nan, x.dtype), result)
 
 
 _lazy_inv = smooth(lambda x: mx.linalg.inv(x, stream=mx.cpu), _inv_moved)

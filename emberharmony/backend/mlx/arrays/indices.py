@@ -69,8 +69,8 @@ def assign_at(x: mx.array, key: Any, new: mx.array) -> mx.array:
     return result
 
 
-def _add_rows(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
-    return rows.at[at].add(updates)
+def _add_rows(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
+    return rows.at[places].add(updates)
 
 
 def _extreme(native: Written) -> Written:
@@ -92,32 +92,32 @@ def _extreme(native: Written) -> Written:
     # The places are an argument, and not closed over, so that vmap can map over them.
     native_with_rule = with_own_derivatives(native, push_tangents)
 
-    def extremes(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
-        result: mx.array = native_with_rule(rows, at, updates)
+    def extremes(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
+        result: mx.array = native_with_rule(rows, places, updates)
         if not mx.issubdtype(rows.dtype, mx.floating):
             return result
-        nan = mx.isnan(rows).at[at].maximum(mx.isnan(updates))
+        nan = mx.isnan(rows).at[places].maximum(mx.isnan(updates))
         return mx.where(nan, mx.array(math.nan, rows.dtype), result)
 
     return extremes
 
 
-def _multiply_rows(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> mx.array:
     """Returns rows multiplied by the updates at their indices, with derivatives, which MLX 0.32 lacks.
 
     The derivative by a factor is the product of all other factors. Second derivatives are 0 where two factors of a
     product are 0, even if the true ones are not.
     """
 
-    def slopes(rows: mx.array, at: mx.array, updates: mx.array) -> tuple[mx.array, mx.array]:
+    def slopes(rows: mx.array, places: mx.array, updates: mx.array) -> tuple[mx.array, mx.array]:
         """Returns the derivatives by the rows and by the updates; zeros are counted, not divided by."""
-        at = mx.stop_gradient(at)
+        places = mx.stop_gradient(places)
         zero = updates == 0
         factors = mx.where(zero, mx.ones_like(updates), updates)
-        product = _multiply_rows(mx.ones_like(rows), at, factors)
-        zeros = _add_rows(mx.zeros(rows.shape, mx.int32), at, zero.astype(mx.int32))
-        others = mx.where(zeros[at] == zero, product[at] / factors, mx.zeros_like(updates))
-        return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[at] * others
+        product = _multiply_rows(mx.ones_like(rows), places, factors)
+        zeros = _add_rows(mx.zeros(rows.shape, mx.int32), places, zero.astype(mx.int32))
+        others = mx.where(zeros[places] == zero, product[places] / factors, mx.zeros_like(updates))
+        return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[places] * others
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         row_slopes, others = slopes(*primals)
@@ -128,10 +128,10 @@ def _multiply_rows(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
         places = primals[1]
         return cotangents[0] * row_slopes, mx.zeros_like(places), cotangents[0][mx.stop_gradient(places)] * others
 
-    def multiply_natively(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
-        return rows.at[at].multiply(updates)
+    def multiply_natively(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
+        return rows.at[places].multiply(updates)
 
-    result: mx.array = with_own_derivatives(multiply_natively, push_tangents, pull)(rows, at, updates)
+    result: mx.array = with_own_derivatives(multiply_natively, push_tangents, pull)(rows, row_places, updates)
     return result
 
 
@@ -185,7 +185,7 @@ def mask_axes(part: Any) -> int | None:
     return int(part.ndim) if part.dtype == mx.bool_ else -1
 
 
-def write_rows(rows: mx.array, at: mx.array, updates: mx.array, reduction: str | None, spill: bool) -> mx.array:
+def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: str | None, spill: bool) -> mx.array:
     """Returns rows with updates written, or combined, at the rows that `at` names.
 
     Args:
@@ -195,36 +195,36 @@ def write_rows(rows: mx.array, at: mx.array, updates: mx.array, reduction: str |
         reduction: a key of `ON_ROWS`, or None to write.
         spill: whether updates may have to be dropped: they are written to an extra row, which is removed again.
     """
-    count, full_shape = rows.shape[0], (*at.shape, *rows.shape[1:])
+    count, full_shape = rows.shape[0], (*places.shape, *rows.shape[1:])
     if updates.shape != full_shape:
         updates = mx.broadcast_to(updates, full_shape)
     if not rows.size or not updates.size:
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
     if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
-        return _copy_from_either(rows, at, updates)
+        return _copy_from_either(rows, places, updates)
     if spill:
         rows = _with_more(rows)
     if reduction is not None:
-        rows = ON_ROWS[reduction](rows, at, updates)
+        rows = ON_ROWS[reduction](rows, places, updates)
         return rows[:count] if spill else rows
-    updates = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], at, updates)
-    if rows.ndim == at.ndim == 1:
+    updates = updates if op_globals.untransformed else _last_of_equal(rows.shape[0], places, updates)
+    if rows.ndim == places.ndim == 1:
         # On a CPU an assignment takes up to 20 times as long (MLX 0.32).
-        rows = mx.put_along_axis(rows, at, updates, 0)
+        rows = mx.put_along_axis(rows, places, updates, 0)
     else:
         rows = rows if spill else mx.array(rows)
-        rows[at] = updates
+        rows[places] = updates
     return rows[:count] if spill else rows
 
 
-def _copy_from_either(rows: mx.array, at: mx.array, updates: mx.array) -> mx.array:
+def _copy_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
     """Returns rows with updates written, as `write_rows` does: each row of the result is copied from either.
 
     An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
     """
-    count, update_count = rows.shape[0], at.size
-    sources = mx.put_along_axis(mx.arange(count + 1), at.reshape(-1), mx.arange(count, count + update_count), 0)
+    count, update_count = rows.shape[0], places.size
+    sources = mx.put_along_axis(mx.arange(count + 1), places.reshape(-1), mx.arange(count, count + update_count), 0)
     rows_and_updates = mx.concatenate([rows, updates.reshape(update_count, *rows.shape[1:])])
     return mx.take(fitting(rows_and_updates), sources[:count], 0)
 
@@ -243,7 +243,7 @@ def _with_more(rows: mx.array) -> mx.array:
 
 
 @functools.cache
-def _row_padder(more: int) -> Function:
+def _row_padder(row_count: int) -> Function:
     """Returns a function that adds `more` rows to a multiple of so many; what these contain does not matter.
 
     `mx.pad` (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows, which takes half of the time. But
@@ -251,21 +251,23 @@ def _row_padder(more: int) -> Function:
     """
 
     def copy_last_row(rows: mx.array) -> mx.array:
-        last = rows.shape[0] // more - 1
+        last = rows.shape[0] // row_count - 1
         places = mx.minimum(mx.arange(last + 2), last)
         return mx.take(rows.reshape(last + 1, -1), places, 0).reshape(-1, *rows.shape[1:])
 
     def pad_with_zeros(rows: mx.array) -> mx.array:
-        return mx.pad(rows, [(0, more), *((0, 0),) * (rows.ndim - 1)])
+        return mx.pad(rows, [(0, row_count), *((0, 0),) * (rows.ndim - 1)])
 
     return differentiated_by(copy_last_row, pad_with_zeros)
 
 
-def _last_of_equal(count: int, at: mx.array, updates: mx.array) -> mx.array:
+def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.array:
     """Returns updates of which only the last at equal indices has a derivative; MLX would give each of them one."""
-    places = mx.arange(at.size).reshape(at.shape)
-    last = mx.zeros(count, places.dtype).at[at].maximum(places)[at] == places
-    return mx.where(last.reshape((*at.shape, *(1,) * (updates.ndim - at.ndim))), updates, mx.stop_gradient(updates))
+    places = mx.arange(row_places.size).reshape(row_places.shape)
+    last = mx.zeros(count, places.dtype).at[row_places].maximum(places)[row_places] == places
+    return mx.where(
+        last.reshape((*row_places.shape, *(1,) * (updates.ndim - row_places.ndim))), updates, mx.stop_gradient(updates)
+    )
 
 
 def led_aside(indices: mx.array, length: int) -> mx.array:

@@ -91,16 +91,16 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     return write_rows(x.reshape(-1), place.reshape(-1), new_value.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
 
 
-def _value_to_write(backend: Any, x: mx.array, value: Any, whole: tuple[int, ...], mode: str) -> mx.array | None:
+def _value_to_write(backend: Any, x: mx.array, value: Any, full_shape: tuple[int, ...], mode: str) -> mx.array | None:
     """Returns a value to write, in the dtype of `x` and without leading axes of length 1 that `whole` does not have.
 
     It is None if the value does not broadcast to the shape `whole`.
     """
     new_value = value_like(backend, promotion, value, x)
-    if new_value.shape != whole:
-        if not suits(new_value.shape, whole):
+    if new_value.shape != full_shape:
+        if not suits(new_value.shape, full_shape):
             return None
-        new_value = new_value.reshape(new_value.shape[max(new_value.ndim - len(whole), 0) :])
+        new_value = new_value.reshape(new_value.shape[max(new_value.ndim - len(full_shape), 0) :])
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
     return new_value

@@ -240,7 +240,7 @@ def _is_refusal(error: Exception) -> bool:
     return has_message(error, (TypeError, ValueError, RuntimeError), _REFUSED)
 
 
-def _retry(refused: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
+def _retry(first_error: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
     """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_attempted`.
 
     Raises:
@@ -257,7 +257,7 @@ def _retry(refused: Exception, unread: Callable[[], T], draws: Draws | None = No
     except Exception as error:
         if not has_message(error, (ValueError, RuntimeError), _NO_RULE):
             raise
-        raise TracedTensorError(f"{str(refused).partition('. The')[0].rstrip('.')}. {_NO_OPERATOR}") from error
+        raise TracedTensorError(f"{str(first_error).partition('. The')[0].rstrip('.')}. {_NO_OPERATOR}") from error
     finally:
         thread.telling = telling
 

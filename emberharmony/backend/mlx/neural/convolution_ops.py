@@ -227,7 +227,7 @@ def _native_convolution(
 @functools.lru_cache(maxsize=256)
 def _quick_conv(
     composed: Callable[..., Any],
-    alone: bool,
+    is_untransformed: bool,
     shape: tuple[int, ...],
     size: tuple[int, ...],
     strides: int,
@@ -237,7 +237,7 @@ def _quick_conv(
     """Returns the convolution of tensors with channels last of these shapes, as `_fastest_convolution` does."""
     groups = check_channels(shape, size)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
-    return _fastest_convolution(composed, alone, shape[0], size, groups, plan)
+    return _fastest_convolution(composed, is_untransformed, shape[0], size, groups, plan)
 
 
 @functools.lru_cache(maxsize=256)
@@ -262,7 +262,7 @@ def _quick_depthwise(
 
 
 def _fastest_convolution(
-    composed: Callable[..., Any], alone: bool, count: int, size: tuple[int, ...], groups: int, plan: Windows
+    composed: Callable[..., Any], is_untransformed: bool, count: int, size: tuple[int, ...], groups: int, plan: Windows
 ) -> Function | None:
     """Returns the fastest convolution of `count` samples with a kernel of a shape; None if another one may be faster.
 
@@ -281,7 +281,7 @@ def _fastest_convolution(
         return functools.partial(_convolve_unrolled, plan=plan)
     return (
         _native_convolution(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
-        if alone
+        if is_untransformed
         else None
     )
 
@@ -289,7 +289,7 @@ def _fastest_convolution(
 @functools.lru_cache(maxsize=256)
 def _quick_transposed(
     composed: Callable[..., Any],
-    alone: bool,
+    is_untransformed: bool,
     shape: tuple[int, ...],
     size: tuple[int, ...],
     strides: int,
@@ -306,7 +306,7 @@ def _quick_transposed(
         suits = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
         phases = _phases(shape[1:-1], size[:-2], plan) if suits else []
         return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if suits else None
-    if not alone or min(map(min, plan.around)) < 0:
+    if not is_untransformed or min(map(min, plan.around)) < 0:
         return None
     return _native_convolution(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)
 

@@ -69,7 +69,7 @@ _TWO = f"{_ONE} and {{1}}.__class__ is native_type and {{1}}.dtype is native_flo
 _THREE = f"{_TWO} and {{2}}.__class__ is native_type and {{2}}.dtype is native_float32 and {{0}}.shape == {{2}}.shape"
 
 
-def _special(name: str, plain: str = _ONE, quick: _Function | None = None) -> Any:
+def _special(name: str, plain_dtype: str = _ONE, single_function: _Function | None = None) -> Any:
     """Returns an op that computes a function of `backend.shared` of tensors and numbers.
 
     Args:
@@ -81,7 +81,7 @@ def _special(name: str, plain: str = _ONE, quick: _Function | None = None) -> An
     def call_shared(*tensors: np.ndarray) -> np.ndarray:
         return _compute(name, tensors)
 
-    @fast(quick or call_shared, plain)
+    @fast(single_function or call_shared, plain_dtype)
     def call_promoted(*arguments: Any) -> np.ndarray:
         tensors = promotion.common(*arguments, inexact=True)
         promotion.refuse(tensors[0], ("complex",))
@@ -102,7 +102,7 @@ class NumpySpecialOps:
         """Returns a derivative of `special_derivatives.INNER`."""
         return _compute(name, np.broadcast_arrays(*tensors))
 
-    gammaln = _special("gammaln", quick=_quick_gammaln)
+    gammaln = _special("gammaln", single_function=_quick_gammaln)
     digamma = _special("digamma")
     polygamma = _special("polygamma", _TWO)
     zeta = _special("zeta", _TWO)

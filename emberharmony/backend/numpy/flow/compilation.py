@@ -104,7 +104,12 @@ class NumpyFunction:
         return self._run_program(program, leaves, cell_tensors, args, kwargs)
 
     def _run_program(
-        self, program: "_Program", leaves: Sequence[Any], held: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        program: "_Program",
+        leaves: Sequence[Any],
+        held_cells: list[Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         """Returns the result of a program; of the function itself, if the program cannot compute it."""
         result = program.result
@@ -115,17 +120,17 @@ class NumpyFunction:
         streams = Rewinding() if program.draws else None
         try:
             if streams is None:
-                arrays = program(leaves, held)
+                arrays = program(leaves, held_cells)
             else:
                 with streams:
-                    arrays = program(leaves, held)
+                    arrays = program(leaves, held_cells)
         except ShapeChangedError:
             self._made[program.key] = None
             self._last = None
         except Exception:  # noqa: BLE001  (the function raises the same error, typed, from the line of the user's code)
             pass
         else:
-            held.clear()  # so that an optimizer may write over the arrays of the cells
+            held_cells.clear()  # so that an optimizer may write over the arrays of the cells
             return result.fill(arrays)
         if streams is not None:
             streams.rewind()
@@ -138,16 +143,16 @@ class NumpyFunction:
         leaves: list[Any],
         structure: TreeDef,
         cells: list[Cell],
-        held: list[Any],
+        held_cells: list[Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
         """Runs the function while its calls are recorded; returns the result."""
         is_inside_block = is_without_draws() or bool(cells_of_open_blocks())
-        if is_inside_block or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held))):
+        if is_inside_block or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held_cells))):
             return self._fn(*args, **kwargs)
         places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
-        input_tensors = [*(leaves[i] for i in places), *held]
+        input_tensors = [*(leaves[i] for i in places), *held_cells]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
         recorder = NumpyRecorder(self._backend, [x.view() for x in input_tensors], of_ops=self._engines is not None)
         filled = list(leaves)
@@ -185,7 +190,7 @@ class NumpyFunction:
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
             replay = replay_of(recorder, len(input_tensors), result.outputs)
-            program = _Program(replay, inner, structure, leaves, places, cells, held, result)
+            program = _Program(replay, inner, structure, leaves, places, cells, held_cells, result)
             program.draws = any(call.draws for call in recorder.calls)
             program.is_pure = not program.draws and result.effects is None
             self._made[inner] = self._last = program

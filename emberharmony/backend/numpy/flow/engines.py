@@ -257,8 +257,8 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.
     if not copied and not frozen:
         return runner
 
-    def run(given: Sequence[Any]) -> list[Any]:
-        outputs = runner(given)
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        outputs = runner(inputs)
         for i in copied:
             outputs[i] = outputs[i].copy()
         for i in frozen:

@@ -137,7 +137,7 @@ def _binary(ufunc: np.ufunc) -> Any:
     return binary
 
 
-def _transform(name: str, taken: str, halved: bool = False) -> Any:
+def _transform(name: str, dtype_chars: str, halved: bool = False) -> Any:
     def transform(
         emit: Emit,
         x: np.ndarray,
@@ -147,7 +147,7 @@ def _transform(name: str, taken: str, halved: bool = False) -> Any:
         *,
         fft_length: Any = None,
     ) -> np.ndarray | None:
-        if x.dtype.char not in taken or not x.size:
+        if x.dtype.char not in dtype_chars or not x.size:
             return None
         place, length = axis_and_length(
             x.shape, n if fft_length is None else length_of(n, fft_length), axis, norm, halved

@@ -45,9 +45,9 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
     without_draws = [call for call in recorder.calls if not call.draws]
     replay = replay_of(recorder, inputs, [x for x, y in zip(outputs, left, strict=True) if y], without_draws)
 
-    def run_all(given: Sequence[Any]) -> list[Any]:
-        arrays = iter(run([*given, *[draw() for draw in draws], *constants]))
-        others = iter(replay(given))
+    def run_all(input_arrays: Sequence[Any]) -> list[Any]:
+        arrays = iter(run([*input_arrays, *[draw() for draw in draws], *constants]))
+        others = iter(replay(input_arrays))
         return [next(others if is_left else arrays) for is_left in left]
 
     return run_all
@@ -61,14 +61,14 @@ def _is_view(recorder: NumpyRecorder, inputs: int, calls: Sequence[ProgramCall],
 
 
 def _of_arrays(
-    recorder: NumpyRecorder, program: Program, drawn: Sequence[ProgramCall]
+    recorder: NumpyRecorder, program: Program, drawing_calls: Sequence[ProgramCall]
 ) -> tuple[Program, list[np.ndarray]]:
     """Returns a program with draws and constants in the place of further inputs, and the constants."""
     calls = [call._replace(**_portable(recorder, call)) for call in program.calls if not call.draws]
     constants = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
     registers = [x for call in calls for x in call.results]
     places: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
-    for x in [*(call.results[0] for call in drawn)]:
+    for x in [*(call.results[0] for call in drawing_calls)]:
         places[x] = Register(len(places))
     first = len(places)
     constant_registers = {key: Register(first + i) for i, key in enumerate(constants)}
@@ -116,12 +116,12 @@ def _arrays_in(value: Any) -> Iterator[np.ndarray]:
             yield from _arrays_in(item)
 
 
-def _with_registers(value: Any, places: dict[int, Register], known: dict[int, Register]) -> Any:
+def _with_registers(value: Any, places: dict[int, Register], registers: dict[int, Register]) -> Any:
     """Returns tuples and lists with other registers, and registers in the place of arrays."""
     if value.__class__ is Register:
         return places[value]
     if value.__class__ is np.ndarray:
-        return known[id(value)]
+        return registers[id(value)]
     if value.__class__ is tuple or value.__class__ is list:
-        return value.__class__([_with_registers(x, places, known) for x in value])
+        return value.__class__([_with_registers(x, places, registers) for x in value])
     return value

@@ -139,14 +139,14 @@ class _ArrayMemory(ProgramMemory):
             )
 
     def _roots(
-        self, calls: Sequence[ProgramCall], shared: dict[Register, list[Register]], places: Sequence[Register]
+        self, calls: Sequence[ProgramCall], memory_sources: dict[Register, list[Register]], places: Sequence[Register]
     ) -> dict[int, frozenset[int]]:
         """Returns for each register those that own the memory of its value; `_FOREIGN` if anything else may own it."""
         roots = {i: frozenset((i,)) for i in range(self._inputs)}
         for call in calls:
             for result in call.results:
                 is_own = is_known(call) and call.function not in METHODS and self.values[result].base is None
-                owners = [roots[places[x]] for x in shared[result]]
+                owners = [roots[places[x]] for x in memory_sources[result]]
                 if not owners or not is_known(call):
                     owners.append(frozenset((int(result) if is_own else _FOREIGN,)))
                 roots[result] = frozenset().union(*owners)

@@ -55,30 +55,36 @@ def _without_ones(ops: Any, factor: _Factor, lengths: dict[str, int]) -> _Factor
     return _Factor(tensor, "".join(factor.letters[i] for i in kept_axes))
 
 
-def _sum_unneeded(ops: Any, factor: _Factor, needed: set[str]) -> _Factor:
+def _sum_unneeded(ops: Any, factor: _Factor, needed_letters: set[str]) -> _Factor:
     """Returns the sum over the letters that nothing else needs."""
-    axes = tuple(i for i, letter in enumerate(factor.letters) if letter not in needed)
+    axes = tuple(i for i, letter in enumerate(factor.letters) if letter not in needed_letters)
     if not axes:
         return factor
     dtype = factor.tensor.dtype
     tensor = ops.sum(factor.tensor, axes, False, dtype)
-    return _Factor(tensor, "".join(letter for letter in factor.letters if letter in needed))
+    return _Factor(tensor, "".join(letter for letter in factor.letters if letter in needed_letters))
 
 
-def _product(ops: Any, a: _Factor, b: _Factor, needed: set[str], lengths: dict[str, int]) -> _Factor:
+def _product(ops: Any, a: _Factor, b: _Factor, needed_letters: set[str], lengths: dict[str, int]) -> _Factor:
     """Returns the product of two factors, summed over the letters that nothing else needs."""
-    a, b = _sum_unneeded(ops, a, needed | set(b.letters)), _sum_unneeded(ops, b, needed | set(a.letters))
+    a, b = (
+        _sum_unneeded(ops, a, needed_letters | set(b.letters)),
+        _sum_unneeded(ops, b, needed_letters | set(a.letters)),
+    )
     shared_letters = [letter for letter in a.letters if letter in b.letters]
-    batch, inner = [x for x in shared_letters if x in needed], [x for x in shared_letters if x not in needed]
+    batch, inner = (
+        [x for x in shared_letters if x in needed_letters],
+        [x for x in shared_letters if x not in needed_letters],
+    )
     rows = [letter for letter in a.letters if letter not in shared_letters]
     last = [letter for letter in b.letters if letter not in shared_letters]
 
-    def matrices(factor: _Factor, second: list[str], third: list[str]) -> Any:
-        order = tuple(factor.letters.index(letter) for letter in (*batch, *second, *third))
+    def matrices(factor: _Factor, second: list[str], last_letters: list[str]) -> Any:
+        order = tuple(factor.letters.index(letter) for letter in (*batch, *second, *last_letters))
         shape = (
             *(lengths[letter] for letter in batch),
             math.prod(lengths[letter] for letter in second),
-            math.prod(lengths[letter] for letter in third),
+            math.prod(lengths[letter] for letter in last_letters),
         )
         return ops.reshape(ops.transpose(factor.tensor, order), shape)
 

@@ -161,7 +161,7 @@ class Differentials:
         zeros, ones = self._xp.zeros_like(gaps), self._xp.ones_like(gaps)
         return self._xp.where(is_same, zeros, 1 / self._xp.where(is_same, ones, gaps))
 
-    def _turned_back(self, columns: Any, moved: Any) -> Any:
+    def _turned_back(self, columns: Any, tangent: Any) -> Any:
         """Returns the rates, times i, at which columns must rotate so that their largest components stay real.
 
         Args:
@@ -170,10 +170,10 @@ class Differentials:
         """
         first = self.first_largest(columns)
         largest = self._xp.real(self._xp.take_along_axis(columns, first, -2))
-        return -self.imaginary(self._xp.take_along_axis(moved, first, -2)) / largest
+        return -self.imaginary(self._xp.take_along_axis(tangent, first, -2)) / largest
 
-    def _pad_columns(self, columns: Any, like: Any) -> Any:
+    def _pad_columns(self, columns: Any, model: Any) -> Any:
         """Returns columns followed by zero columns, as many as `like` has in all."""
-        extra = like.shape[-1] - columns.shape[-1]
-        zeros = self._xp.zeros((*like.shape[:-1], extra), like.dtype) if extra else None
+        extra = model.shape[-1] - columns.shape[-1]
+        zeros = self._xp.zeros((*model.shape[:-1], extra), model.dtype) if extra else None
         return columns if zeros is None else self._xp.concatenate([columns, zeros], -1)

@@ -255,13 +255,13 @@ def columns(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
     return tuple(nonnegative_indices(host_array[..., axis], int(shape[axis])) for axis in range(host_array.shape[-1]))
 
 
-def reduction_of(reduction: str | None, known: Container[str]) -> str | None:
+def reduction_of(reduction: str | None, reductions: Container[str]) -> str | None:
     """Returns the name of a reduction, checked.
 
     Raises:
         ArgumentError: if it is not None and unknown.
     """
-    if reduction is not None and reduction not in known:
+    if reduction is not None and reduction not in reductions:
         raise ArgumentError(f"the reduction {reduction!r} is unknown; use None, 'add', 'mul', 'max' or 'min'")
     return reduction
 
@@ -365,10 +365,10 @@ class Scattered:
         source[self.places[self.order]] = self.count + self.order
         return source
 
-    def with_rows_at(self, at: np.ndarray) -> np.ndarray:
+    def with_rows_at(self, places: np.ndarray) -> np.ndarray:
         """Returns the same for one new row at each of these places."""
         source = np.arange(self.count)
-        source[at] = self.count + np.arange(len(at))
+        source[places] = self.count + np.arange(len(places))
         return source
 
     def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -96,7 +96,7 @@ def _indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
 
 
 def _laid_out(
-    kept: list[tuple[int, int | None, range | None]],
+    kept_parts: list[tuple[int, int | None, range | None]],
     arrays: list[tuple[int | None, Any]],
     first: int,
     block: tuple[list[int], list[int]] | None,
@@ -108,10 +108,10 @@ def _laid_out(
     except ValueError as error:
         raise ShapeError(f"the index tensors of shapes {', '.join(map(str, shapes))} do not broadcast") from error
     rank = len(joint)
-    shape = (*(n for n, _, _ in kept[:first]), *joint, *(n for n, _, _ in kept[first:]))
+    shape = (*(n for n, _, _ in kept_parts[:first]), *joint, *(n for n, _, _ in kept_parts[first:]))
     slices_by_axis = {
         i if i < first else i + rank: (length, axis, places)
-        for i, (length, axis, places) in enumerate(kept)
+        for i, (length, axis, places) in enumerate(kept_parts)
         if axis is None or places is not None
     }
     leading_axes = sorted({*slices_by_axis, *range(first, first + rank)})
@@ -158,7 +158,7 @@ def is_weak(value: Any) -> bool:
     return type(value) in _NUMBERS
 
 
-def check_held(own: DType, kind: DType, weak: bool) -> None:
+def check_held(own_dtype: DType, kind: DType, weak: bool) -> None:
     """Checks that a dtype can hold a value that is written into a tensor of it.
 
     One of the same kind can, as in an assignment of NumPy and PyTorch, though it may round, or wrap.
@@ -171,9 +171,9 @@ def check_held(own: DType, kind: DType, weak: bool) -> None:
     Raises:
         DTypeError: if it cannot.
     """
-    common_kind = promote_weak(kind, _BY_KIND[own.kind]) if weak else promote(kind, own)
-    if common_kind is not kind and (weak or _KINDS.index(own.kind) > _KINDS.index(kind.kind)):
-        value_text = f"Python numbers of kind {own.kind}" if weak else f"dtype {own.name}"
+    common_kind = promote_weak(kind, _BY_KIND[own_dtype.kind]) if weak else promote(kind, own_dtype)
+    if common_kind is not kind and (weak or _KINDS.index(own_dtype.kind) > _KINDS.index(kind.kind)):
+        value_text = f"Python numbers of kind {own_dtype.kind}" if weak else f"dtype {own_dtype.name}"
         raise DTypeError(
             f"a value of {value_text} would be narrowed to {kind.name}, the dtype of x; cast the value, or cast x to "
             f"{common_kind.name} (ops.cast)"
@@ -237,17 +237,17 @@ def combine(backend: Any, mode: str, old: Any, new: Any) -> Any:
     return getattr(backend.bound, _COMBINE[mode])(old, new)
 
 
-def does_not_fit(shape: Sequence[int], whole: Sequence[int]) -> ShapeError:
+def does_not_fit(shape: Sequence[int], full_shape: Sequence[int]) -> ShapeError:
     """Returns the error for a value whose shape does not broadcast to what a key selects."""
     return ShapeError(
-        f"a value of shape {tuple(shape)} does not broadcast to shape {tuple(whole)}, which the key selects"
+        f"a value of shape {tuple(shape)} does not broadcast to shape {tuple(full_shape)}, which the key selects"
     )
 
 
-def suits(shape: Sequence[int], whole: Sequence[int]) -> bool:
+def suits(shape: Sequence[int], full_shape: Sequence[int]) -> bool:
     """Returns whether an assignment broadcasts a shape to another one; it drops leading axes of length 1."""
-    extra = max(len(shape) - len(whole), 0)
-    pairs = zip(reversed(shape[extra:]), reversed(whole), strict=False)
+    extra = max(len(shape) - len(full_shape), 0)
+    pairs = zip(reversed(shape[extra:]), reversed(full_shape), strict=False)
     return all(n == 1 for n in shape[:extra]) and all(n in (1, length) for n, length in pairs)
 
 

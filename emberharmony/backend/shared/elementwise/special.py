@@ -140,10 +140,10 @@ def _sum(xp: Any, x: Any, steps: Any) -> Any:
     return total
 
 
-def _core(from_one: Any, terms: int = len(_LOG_GAMMA)) -> Any:
+def _core(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
     """Returns `gammaln` on [1, 3], with full relative precision near its roots."""
-    from_two = from_one - 1.0
-    return from_one * from_two * chebyshev(2.0 * from_two, _LOG_GAMMA[-terms:])
+    from_two = offset_from_1 - 1.0
+    return offset_from_1 * from_two * chebyshev(2.0 * from_two, _LOG_GAMMA[-terms:])
 
 
 def gamma_next(xp: Any, a: Any, terms: int) -> Any:
@@ -265,14 +265,14 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     return xp.where(left, below, positive_zeta)
 
 
-def _zeta_left(xp: Any, s: Any, q: Any, above: Any, scale: Any) -> Any:
+def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
     """Returns `_zeta` for q <= 0, where `above` is the sum of the terms below `q`, but for their sign."""
     r = from_nearest(xp, q)
     sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
     nearest = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
     others = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)
     others = others + sign * _hurwitz(xp, s, 1.0 - r, (1.0 - (1.0 - r)) - r, scale)
-    return xp.where(r == 0.0, math.inf, nearest + (others - sign * above))
+    return xp.where(r == 0.0, math.inf, nearest + (others - sign * positive_zeta))
 
 
 def zeta(xp: Any, s: Any, q: Any) -> Any:
@@ -319,11 +319,11 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     return xp.where(xp.isnan(x), x, result)
 
 
-def _scaled_bessel(xp: Any, y: Any, near: Any, far: Any) -> tuple[Any, Any]:
+def _scaled_bessel(xp: Any, y: Any, near_function: Any, far_function: Any) -> tuple[Any, Any]:
     """Returns a Chebyshev series in `y` up to 8, and one in `1 / y`, over the square root, beyond."""
     y_from_8 = at_least(xp, y, 8.0)
-    inner = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near)
-    return inner, chebyshev(32.0 / y_from_8 - 2.0, far) / xp.sqrt(y_from_8)
+    inner = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near_function)
+    return inner, chebyshev(32.0 / y_from_8 - 2.0, far_function) / xp.sqrt(y_from_8)
 
 
 def i0e(xp: Any, x: Any) -> Any:

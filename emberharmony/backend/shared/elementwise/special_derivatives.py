@@ -27,9 +27,9 @@ def _beta_density(s: Any, a: Any, b: Any, x: Any) -> Any:
     return s.exp(s.xlogy(a - 1.0, x) + s.xlog1py(b - 1.0, -x) - s.betaln(a, b))
 
 
-def _logarithm(s: Any, log: Callable[[Any], Any], x: Any, y: Any, least: float) -> Any:
+def _logarithm(s: Any, log: Callable[[Any], Any], x: Any, y: Any, smallest: float) -> Any:
     """Returns the derivative of `x * log(y)` by `x`, and 0 where `x` is 0 and the logarithm is not finite."""
-    in_domain = (x != 0.0) | ((y > least) & (y < math.inf))
+    in_domain = (x != 0.0) | ((y > smallest) & (y < math.inf))
     return s.where(in_domain, log(s.where(in_domain, y, 0.5)), 0.0)
 
 

@@ -164,11 +164,11 @@ class _Duals:
         return Dual(value, _times(_add_slopes(by_base, by_exponent), value))
 
 
-def partial_of(function: Callable[..., Any], at: int) -> Callable[..., Any]:
+def partial_of(function: Callable[..., Any], place: int) -> Callable[..., Any]:
     """Returns the partial derivative by one argument of a function that takes a namespace and tensors."""
 
     def derivative(xp: Any, *arguments: Any) -> Any:
-        duals = [Dual(x, 0.0 * arguments[0] + 1.0 if i == at else None) for i, x in enumerate(arguments)]
+        duals = [Dual(x, 0.0 * arguments[0] + 1.0 if i == place else None) for i, x in enumerate(arguments)]
         return function(_Duals(xp), *duals).slope
 
     return derivative

@@ -117,7 +117,7 @@ def _integral(xp: Any, rule: Rule, width: Any, exponent: Callable[[Any], Any]) -
     return total * width
 
 
-def log1p_less(xp: Any, u: Any, more: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
+def log1p_less(xp: Any, u: Any, subtrahend: Any = None, bound: float = 0.5, terms: int = 14) -> Any:
     """Returns `u - log1p(u)`, with full relative precision up to the bound, for which the terms of a series suffice.
 
     Args:
@@ -132,7 +132,7 @@ def log1p_less(xp: Any, u: Any, more: Any = None, bound: float = 0.5, terms: int
     r = v / (2.0 + v)
     square = r * r
     series = polynomial(square, _ODD[-terms:])
-    logarithm = xp.log1p(xp.where(small, 0.0, u)) if more is None else xp.log(xp.where(small, 1.0, more))
+    logarithm = xp.log1p(xp.where(small, 0.0, u)) if subtrahend is None else xp.log(xp.where(small, 1.0, subtrahend))
     return xp.where(small, r * (v - 2.0 * square * series), u - logarithm)
 
 
@@ -216,13 +216,13 @@ def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     return xp.where(is_close, near_value, gamma_far(xp, upper, a, xp.where(is_close, 2.0, x), density))
 
 
-def _choose_by_mask(xp: Any, mask: Any, quick: Any, careful: Any, *arguments: Any) -> Any:
+def _choose_by_mask(xp: Any, mask: Any, quick_function: Any, careful: Any, *arguments: Any) -> Any:
     """Returns `careful(xp, *arguments)`, or `quick` where the mask is true, if the namespace picks."""
     if not xp.picks:
         return careful(xp, *arguments)
     if mask.all():
-        return quick(xp, *arguments)
-    quick_part = xp.pick(mask, partial(quick, xp), *arguments)
+        return quick_function(xp, *arguments)
+    quick_part = xp.pick(mask, partial(quick_function, xp), *arguments)
     return xp.where(mask, quick_part, xp.pick(~mask, partial(careful, xp), *arguments))
 
 
@@ -321,7 +321,7 @@ def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
     return xp.where(left, part, 1.0 - part)
 
 
-def beta_sides(xp: Any, p: Any, q: Any, z: Any, rest: Any, density: Any) -> tuple[Any, Any]:
+def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -> tuple[Any, Any]:
     """Returns the regularized incomplete beta function, or the rest of it to 1, whichever is computed.
 
     Args:
@@ -336,13 +336,13 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, rest: Any, density: Any) -> tupl
         Whether it is the function itself, and the part.
     """
     # Compute the smaller part, except where its integrand would have two scales that are far apart.
-    odds = z / rest
+    odds = z / complement
     left = odds * q <= p
     is_far = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
     left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
     left = (left & ~is_far) | (~left & left_after_all)
     first, second = xp.where(left, p, q), xp.where(left, q, p)
-    x, y = xp.where(left, z, rest), xp.where(left, rest, z)
+    x, y = xp.where(left, z, complement), xp.where(left, complement, z)
     return left, _beta_lower(xp, first, second, x, y, density)
 
 

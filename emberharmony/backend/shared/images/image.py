@@ -121,14 +121,14 @@ KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
 """Interpolation kernels: functions of a non-negative distance, and the distance from which they are 0."""
 
 
-def check_method(method: str, known: Sequence[str] = tuple(KERNELS)) -> None:
+def check_method(method: str, methods: Sequence[str] = tuple(KERNELS)) -> None:
     """Checks the name of a resampling method.
 
     Raises:
         ArgumentError: if it is unknown.
     """
-    if method not in known:
-        raise ArgumentError(f"the method is one of {', '.join(known)}, not {method!r}")
+    if method not in methods:
+        raise ArgumentError(f"the method is one of {', '.join(methods)}, not {method!r}")
 
 
 class Taps(Record):

@@ -120,7 +120,7 @@ def rotation_tables(
     base: float,
     scale: float,
     kind: Any,
-    made: Callable[[Array], Any],
+    make_tensor: Callable[[Array], Any],
     part: Callable[[Any, slice], Any] = operator.getitem,
 ) -> tuple[Any, Any]:
     """Returns the cosines and the sines of the angles of all features, as tensors that broadcast to a shape.
@@ -146,7 +146,7 @@ def rotation_tables(
         if tables is None:
             cosine, sine = rotations(size, start, width // 2, base, scale)
             parts = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
-            tables = tuple(made(table.reshape((size, *(1,) * (axes - 2), width))) for table in parts)
+            tables = tuple(make_tensor(table.reshape((size, *(1,) * (axes - 2), width))) for table in parts)
             _keep(_BLOCKS, block, tables)
         positions = slice(offset - start, offset - start + length)
         sliced = part(tables[0], positions), part(tables[1], positions)

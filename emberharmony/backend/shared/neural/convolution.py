@@ -24,22 +24,22 @@ def channels_last(data_format: str | None) -> bool:
     return data_format != "channels_first"
 
 
-def per_axis(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:
+def per_axis(value: Any, n: int, name: str, minimum: int = 1) -> tuple[int, ...]:
     """Returns one integer for all axes, or one per axis, as a tuple of n integers.
 
     Raises:
         ArgumentError: if they are not integers, not 1 or n, or below `least`.
     """
-    if value.__class__ is int and value >= least:
+    if value.__class__ is int and value >= minimum:
         return (value,) * n
     try:
         is_single = hasattr(value, "__index__") and not getattr(value, "ndim", 0)
         numbers = tuple(as_index(v) for v in ([value] * n if is_single else value))
     except TypeError as error:
         raise ArgumentError(f"{name} is an integer or a sequence of them, not {value!r}") from error
-    if len(numbers) != n or any(number < least for number in numbers):
+    if len(numbers) != n or any(number < minimum for number in numbers):
         raise ArgumentError(
-            f"{name} is an integer of at least {least}, or one for each of {n} spatial axes, not {value!r}"
+            f"{name} is an integer of at least {minimum}, or one for each of {n} spatial axes, not {value!r}"
         )
     return numbers
 

@@ -55,7 +55,7 @@ def check_cross_entropy(
     return class_axis
 
 
-def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], along: int) -> None:
+def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], class_axis: int) -> None:
     """Checks the shape and the dtype of class ids.
 
     Args:
@@ -70,12 +70,14 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
     """
     if not kind.is_integer:
         raise ArgumentTypeError(f"class ids must be integers, got {kind.name}: ops.cast(target, 'int64')")
-    wanted = of_input[:along] + of_input[along + 1 :]
+    wanted = of_input[:class_axis] + of_input[class_axis + 1 :]
     if shape == wanted:
         return
     hint = ""
     if shape == of_input and len(of_input) > 1:
-        hint = f"; rows of one 1 become ids by ops.argmax(target, {along if along < len(of_input) - 1 else -1})"
+        hint = (
+            f"; rows of one 1 become ids by ops.argmax(target, {class_axis if class_axis < len(of_input) - 1 else -1})"
+        )
     elif shape[-1:] == (1,) and shape[:-1] == wanted:
         hint = "; remove the last axis by ops.squeeze(target, -1)"
     raise ShapeError(f"target has shape {shape}, expected {wanted}: an id for each position of input{hint}")
@@ -99,9 +101,9 @@ def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.n
     return is_kept
 
 
-def _range_fault(ids: np.ndarray, wrong: int, classes: int, ignored: int | None) -> str:
+def _range_fault(ids: np.ndarray, wrong_id: int, classes: int, ignored: int | None) -> str:
     """Returns the message for an id that is not a class, with what usually causes it."""
-    text = f"class {wrong} in target is out of range, expected 0 to {classes - 1}"
+    text = f"class {wrong_id} in target is out of range, expected 0 to {classes - 1}"
     if ignored is not None:
         text += f", or ignore_index={ignored}"
     low, high = int(ids.min()), int(ids.max())

@@ -53,14 +53,14 @@ def weighted_sums(values: Array, weights: Array) -> tuple[float, float]:
     return float((values.astype(np.float64) * weights).sum()), float(weights.sum())
 
 
-def require_shape(name: str, given: Array, expected: tuple[int, ...], like: str) -> None:
+def require_shape(name: str, array: Array, expected: tuple[int, ...], expected_name: str) -> None:
     """Checks a shape.
 
     Raises:
         ShapeError: if it is another.
     """
-    if given.shape != expected:
-        raise ShapeError(f"{name} has shape {given.shape}, expected {expected}, {like}")
+    if array.shape != expected:
+        raise ShapeError(f"{name} has shape {array.shape}, expected {expected}, {expected_name}")
 
 
 def classes_of(predictions: Array, target: Array, axis: int, threshold: float) -> Array:

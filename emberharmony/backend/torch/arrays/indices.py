@@ -137,7 +137,7 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
     return torch.where(is_last, last_values, last_values.detach()).reshape(*shape, *row_shape)
 
 
-def combine_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
+def combine_rows(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Tensor, reduction: str) -> torch.Tensor:
     """Returns rows, each combined with all updates whose index is that row.
 
     Args:
@@ -149,10 +149,10 @@ def combine_rows(rows: torch.Tensor, at: torch.Tensor, updates: torch.Tensor, re
 
     def combine(rows: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
         if reduction == "add":
-            return rows.index_add(0, at, updates)
+            return rows.index_add(0, row_places, updates)
         if reduction == "mul":
-            return multiply_rows(rows, at, updates)
-        places = at.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
+            return multiply_rows(rows, row_places, updates)
+        places = row_places.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
         return rows.scatter_reduce(0, places, updates, REDUCE[reduction])
 
     # Half precision is combined in float32, to keep its digits, and booleans as numbers.

@@ -41,7 +41,7 @@ def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Nativ
     return transform
 
 
-def _transform_of_axes(native: Native, single: Native) -> Native:
+def _transform_of_axes(native: Native, transform_of_axis: Native) -> Native:
     """Returns the op over a PyTorch transform along several axes; `single` is the transform along one."""
 
     def transform(
@@ -52,7 +52,7 @@ def _transform_of_axes(native: Native, single: Native) -> Native:
         if x.numel():
             return native(x, [n for _, n in pairs], [a for a, _ in pairs], norm)
         for axis, length in pairs:
-            x = _empty(single, x, length, axis)
+            x = _empty(transform_of_axis, x, length, axis)
         return x
 
     return transform

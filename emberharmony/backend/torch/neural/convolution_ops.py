@@ -80,9 +80,9 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     return grouped.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
 
 
-def _contiguous_kernel(weight: torch.Tensor, x: torch.Tensor, odd: bool) -> torch.Tensor:
+def _contiguous_kernel(weight: torch.Tensor, x: torch.Tensor, has_length_1: bool) -> torch.Tensor:
     """Returns a kernel that was permuted, contiguous if a gradient may require that, or if an axis has length 1."""
-    if odd or weight.requires_grad or x.requires_grad or in_functional_transform():
+    if has_length_1 or weight.requires_grad or x.requires_grad or in_functional_transform():
         return weight.contiguous()
     return weight
 

@@ -60,7 +60,7 @@ def _padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
     )
 
 
-def _averages(x: torch.Tensor, windows: Pool, counted: bool, divisor: int | None) -> torch.Tensor:
+def _averages(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor: int | None) -> torch.Tensor:
     """Returns the mean of each window of a tensor (batch, channels, *spatial).
 
     Args:
@@ -72,12 +72,12 @@ def _averages(x: torch.Tensor, windows: Pool, counted: bool, divisor: int | None
     plan, padding = windows.plan, _padding(windows, x.shape[2:])
     pool, rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
     if padding is not None and divisor is None:
-        return pool(x, plan.size, plan.strides, padding, rounded_up, counted)
+        return pool(x, plan.size, plan.strides, padding, rounded_up, counts_padding)
     # Else average the padded tensor, and divide by the share of elements that count in each window.
     averages = pool(functional.pad(x, flat(plan.padding)), plan.size, plan.strides)
-    if divisor is not None or (counted and not rounded_up):
+    if divisor is not None or (counts_padding and not rounded_up):
         return averages * (math.prod(plan.size) / (divisor or math.prod(windows.size)))
-    given_padding = windows.given if counted else ((0, 0),) * len(plan.size)
+    given_padding = windows.given if counts_padding else ((0, 0),) * len(plan.size)
     lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], given_padding, strict=True)]
     extra_padding = [(a - c, b - d) for (a, b), (c, d) in zip(plan.padding, given_padding, strict=True)]
     inside_mask = functional.pad(torch.ones((1, 1, *lengths), dtype=x.dtype, device=x.device), flat(extra_padding))

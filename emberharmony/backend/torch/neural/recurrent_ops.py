@@ -23,20 +23,20 @@ _PLAIN, _GRU, _LSTM = {"tanh": _VF.rnn_tanh, "relu": _VF.rnn_relu}, _VF.gru, _VF
 _WIDE = frozenset((torch.float32, torch.float64))
 
 
-def _is_native(given: list[torch.Tensor]) -> bool:
+def _is_native(tensors: list[torch.Tensor]) -> bool:
     """Returns whether PyTorch's kernels can compute a layer of these tensors, and what may be asked of its result."""
     if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return False
-    if not all(map(_NUMEL, given)) or any(map(_IS_COMPLEX, given)):
+    if not all(map(_NUMEL, tensors)) or any(map(_IS_COMPLEX, tensors)):
         return False
-    return given[0].is_cpu or not is_watched(2)
+    return tensors[0].is_cpu or not is_watched(2)
 
 
 def _run(
     native: Native,
-    known: list[torch.Tensor],
+    tensors: list[torch.Tensor],
     weights: list[Any],
     states: list[Any],
     shapes: list[tuple[int, int, int]],
@@ -57,14 +57,14 @@ def _run(
         layer_axis: whether the given and the returned states have an axis of layers.
     """
     # On a CPU a layer that needs no gradients is faster if it is not in training.
-    train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, known))
-    x = known[0]
+    train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, tensors))
+    x = tensors[0]
     kind = wide_dtype = x.dtype
-    if kind not in _WIDE or {*map(_DTYPE, known)} != {kind}:
-        x, *known = promotion.common(*known, inexact=True)
+    if kind not in _WIDE or {*map(_DTYPE, tensors)} != {kind}:
+        x, *tensors = promotion.common(*tensors, inexact=True)
         kind = x.dtype
         wide_dtype = torch.float32 if kind.itemsize == 2 and x.is_cpu else kind
-        x, other_tensors = x.to(wide_dtype), iter(known)
+        x, other_tensors = x.to(wide_dtype), iter(tensors)
         weights = [None if w is None else next(other_tensors).to(wide_dtype) for w in weights]
         states = [None if state is None else next(other_tensors).to(wide_dtype) for state in states]
     biased = weights[2] is not None or weights[3] is not None

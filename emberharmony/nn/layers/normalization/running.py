@@ -77,12 +77,12 @@ class _Running(spatial.Spatial):
         variance: Any = self.running_var
         return ops.batch_normalization(x, mean, variance, axis, self.bias, self.weight, self.eps)
 
-    def _by_own(self, x: Tensor, over: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _by_own(self, x: Tensor, reduced_axes: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the input normalised by its own statistics over axes, with these: the mean and the variance."""
         widened_x = widen(x)
-        mean = ops.mean(widened_x, over, True)
+        mean = ops.mean(widened_x, reduced_axes, True)
         centred = ops.subtract(widened_x, mean)
-        variance = ops.mean(ops.square(centred), over, True)
+        variance = ops.mean(ops.square(centred), reduced_axes, True)
         factor = ops.rsqrt(ops.add(variance, self.eps))
         shape = [1] * len(x.shape)
         shape[axis] = x.shape[axis]

@@ -76,10 +76,10 @@ class JaxArrays(Adapter):
         modules = self.modules(model)
         tensors_by_name = self.trained_tensors(modules)
 
-        def value(given: Any, tensors: Mapping[tuple[str, str], Any]) -> Any:
+        def value(arrays: Any, tensors: Mapping[tuple[str, str], Any]) -> Any:
             for (path, name), tensor in zip(tensors_by_name, tensors, strict=True):
                 self.put(modules[path], {name: tensor})
-            return loss(given)
+            return loss(arrays)
 
         gradients, tensors = jax.grad(value, argnums=(0, 1))(list(arrays), list(tensors_by_name.values()))
         return list(gradients), dict(zip(tensors_by_name, tensors, strict=True))
@@ -95,9 +95,9 @@ def _promoting(function: Callable[..., Any], to_float64: Callable[[Any], Any]) -
     return promote
 
 
-def _add_batch_axes(array: Any, like: Any) -> Any:
+def _add_batch_axes(array: Any, model_array: Any) -> Any:
     """Returns an array as a tracer of the `jax.vmap` that another one is of; its first axes are the batches."""
-    if not isinstance(like, batching.BatchTracer) or like.batch_dim is None:
+    if not isinstance(model_array, batching.BatchTracer) or model_array.batch_dim is None:
         return array
-    inner = _add_batch_axes(array, like.val)
-    return batching.BatchTracer(like._trace, inner, 0, None)
+    inner = _add_batch_axes(array, model_array.val)
+    return batching.BatchTracer(model_array._trace, inner, 0, None)

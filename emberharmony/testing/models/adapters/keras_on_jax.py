@@ -24,9 +24,9 @@ class JaxOfKeras(JaxArrays):
     ) -> list[Any]:
         """Returns the gradients of a loss with respect to arrays and parameters."""
 
-        def value(given: Any, held: Any) -> Any:
-            put(held)
-            return loss(given)
+        def value(arrays: Any, named_arrays: Any) -> Any:
+            put(named_arrays)
+            return loss(arrays)
 
         array_gradients, named_gradients = jax.grad(value, argnums=(0, 1))(
             list(arrays), [self.to_float64(x) for x in tensors]

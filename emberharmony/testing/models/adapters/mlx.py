@@ -84,10 +84,10 @@ class MlxModels(Adapter):
         modules = self.modules(model)
         tensors_by_name = self.trained_tensors(modules)
 
-        def value(*given: Any) -> Any:
-            for (path, name), tensor in zip(tensors_by_name, given[len(arrays) :], strict=True):
+        def value(*all_arrays: Any) -> Any:
+            for (path, name), tensor in zip(tensors_by_name, all_arrays[len(arrays) :], strict=True):
                 self.put(modules[path], {name: tensor})
-            return loss(given[: len(arrays)])
+            return loss(all_arrays[: len(arrays)])
 
         gradients = mx.grad(value, argnums=list(range(len(arrays) + len(tensors_by_name))))(
             *arrays, *tensors_by_name.values()

@@ -70,8 +70,8 @@ def _conv(
     return result
 
 
-def _depthwise(x: Any, w: Any, *options: Any, **named: Any) -> Any:
-    return _conv(x, w.reshape(*w.shape[:-2], 1, -1), *options, **named)
+def _depthwise(x: Any, w: Any, *options: Any, **keywords: Any) -> Any:
+    return _conv(x, w.reshape(*w.shape[:-2], 1, -1), *options, **keywords)
 
 
 def _transpose(

@@ -73,11 +73,11 @@ def _first(function: Callable[..., Any]) -> Callable[..., Any]:
         padding: Any = "valid",
         data_format: Any = None,
         *options: Any,
-        **named: Any,
+        **keywords: Any,
     ) -> Any:
         if data_format == "channels_first":
-            return np.moveaxis(function(np.moveaxis(x, 1, -1), size, strides, padding, *options, **named), -1, 1)
-        return function(x, size, strides, padding, *options, **named)
+            return np.moveaxis(function(np.moveaxis(x, 1, -1), size, strides, padding, *options, **keywords), -1, 1)
+        return function(x, size, strides, padding, *options, **keywords)
 
     return pool_channels_last
 
@@ -103,8 +103,8 @@ def _average(
     count_include_pad: bool = False,
     divisor_override: int | None = None,
 ) -> Any:
-    def mean(w: Any, _: Any, held: int) -> Any:
-        return w.sum(1) / (divisor_override or (held if count_include_pad else w.shape[1]))
+    def mean(w: Any, _: Any, element_count: int) -> Any:
+        return w.sum(1) / (divisor_override or (element_count if count_include_pad else w.shape[1]))
 
     return _windows(x, _places(x, size, strides, padding, 1, ceil_mode), mean)
 

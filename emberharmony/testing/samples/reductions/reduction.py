@@ -20,14 +20,14 @@ _NAN = np.array([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]])
 _EMPTY = np.zeros((0, 3))
 
 
-def _cases(*more: Case) -> tuple[Case, ...]:
+def _cases(*extra_cases: Case) -> tuple[Case, ...]:
     return (
         case(_CUBE),
         case(_CUBE, axis=1),
         case(_CUBE, axis=-1, keepdims=True),
         case(_CUBE, axis=(0, 2)),
         case(np.asarray(2.5)),
-        *more,
+        *extra_cases,
     )
 
 

@@ -85,52 +85,40 @@ class Options(NamedTuple):
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 @click.option("-v", "--verbose", is_flag=True, help="Add the evidence and the advice to each finding.")
 @click.pass_context
-def check(ctx: click.Context, /, **given: Any) -> None:
+def check(ctx: click.Context, /, **given_options: Any) -> None:
     """Check files and folders; `-` is standard input."""
-    requested_options = Options(**given)
-    if STDIN in requested_options.paths and len(requested_options.paths) > 1:
+    cli_options = Options(**given_options)
+    if STDIN in cli_options.paths and len(cli_options.paths) > 1:
         raise UsageError("`-` (standard input) cannot be combined with other paths")
-    if requested_options.stdin_filename is not None and STDIN not in requested_options.paths:
+    if cli_options.stdin_filename is not None and STDIN not in cli_options.paths:
         raise UsageError("--stdin-filename needs the path `-` (standard input)")
-    if requested_options.add_ignore and (
-        requested_options.fix
-        or requested_options.unsafe_fixes
-        or requested_options.baseline_update
-        or STDIN in requested_options.paths
+    if cli_options.add_ignore and (
+        cli_options.fix or cli_options.unsafe_fixes or cli_options.baseline_update or STDIN in cli_options.paths
     ):
         raise UsageError(
             "--add-ignore takes no repairs, no --baseline-update and no standard input; run `emberlint fix` first"
         )
-    if requested_options.watch:
-        _watch(requested_options)
+    if cli_options.watch:
+        _watch(cli_options)
         return
-    if requested_options.explain_inference is not None:
-        _explain(requested_options.explain_inference)
+    if cli_options.explain_inference is not None:
+        _explain(cli_options.explain_inference)
         return
-    places = [
-        requested_options.stdin_filename or Path("stdin.py") if path == STDIN else path
-        for path in requested_options.paths
-    ]
-    parts = _parts(requested_options, places)
-    if requested_options.show_settings:
+    places = [cli_options.stdin_filename or Path("stdin.py") if path == STDIN else path for path in cli_options.paths]
+    parts = _parts(cli_options, places)
+    if cli_options.show_settings:
         click.echo(_settings_text(parts[0].settings))
         return
-    if (
-        (requested_options.diff and not requested_options.add_ignore)
-        or requested_options.fix
-        or requested_options.unsafe_fixes
-    ):
-        would_change = [_repair(requested_options, part) for part in parts]
-        if requested_options.diff or STDIN in requested_options.paths:
-            ctx.exit(1 if any(would_change) and not requested_options.exit_zero else 0)
-    if requested_options.add_ignore:
-        would_change = [
-            _silence(_findings(requested_options, part)[0], part.settings, requested_options) for part in parts
-        ]
-        if requested_options.diff:
-            ctx.exit(1 if any(would_change) and not requested_options.exit_zero else 0)
-    findings = _report(requested_options, parts)
-    ctx.exit(1 if findings and not requested_options.exit_zero else 0)
+    if (cli_options.diff and not cli_options.add_ignore) or cli_options.fix or cli_options.unsafe_fixes:
+        would_change = [_repair(cli_options, part) for part in parts]
+        if cli_options.diff or STDIN in cli_options.paths:
+            ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
+    if cli_options.add_ignore:
+        would_change = [_silence(_findings(cli_options, part)[0], part.settings, cli_options) for part in parts]
+        if cli_options.diff:
+            ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
+    findings = _report(cli_options, parts)
+    ctx.exit(1 if findings and not cli_options.exit_zero else 0)
 
 
 class Part(NamedTuple):
@@ -142,56 +130,65 @@ class Part(NamedTuple):
     stdin: str = ""
 
 
-def _parts(asked: Options, places: Sequence[Path]) -> list[Part]:
+def _parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
     """Returns the project that the places are in, and those inside of it that have settings of their own."""
-    cli_settings = asked.min_tier, asked.exclude, asked.target_version, asked.preset
+    cli_settings = cli_options.min_tier, cli_options.exclude, cli_options.target_version, cli_options.preset
     settings = options.settings_for(places, *cli_settings)
-    if STDIN in asked.paths:
-        return [Part(settings, _choice(asked, settings), {}, relative(places[0], settings.root))]
-    files = options.files_for(places, settings, asked.force_exclude)
+    if STDIN in cli_options.paths:
+        return [Part(settings, _choice(cli_options, settings), {}, relative(places[0], settings.root))]
+    files = options.files_for(places, settings, cli_options.force_exclude)
     inner = options.nested_projects(files, settings)
     nested_paths = {file for nested_files in inner.values() for file in nested_files.values()}
     own_files = {path: file for path, file in files.items() if file not in nested_paths}
-    parts = [Part(settings, _choice(asked, settings), own_files)]
-    named_paths = {path.absolute() for path in places if path.is_file() and not asked.force_exclude}
+    parts = [Part(settings, _choice(cli_options, settings), own_files)]
+    named_paths = {path.absolute() for path in places if path.is_file() and not cli_options.force_exclude}
     for root, nested_files in inner.items():
         local_settings = options.settings_at(root, *cli_settings)
         is_excluded = one_of(local_settings.exclude)
         kept = {
             path: file for path, file in nested_files.items() if file.absolute() in named_paths or not is_excluded(path)
         }
-        parts.append(Part(local_settings, _choice(asked, local_settings), kept))
+        parts.append(Part(local_settings, _choice(cli_options, local_settings), kept))
     return parts
 
 
-def _choice(asked: Options, settings: Settings) -> RuleChoice:
-    return options.choice(settings, asked.select, asked.ignore, asked.groups, asked.extend_select)
+def _choice(cli_options: Options, settings: Settings) -> RuleChoice:
+    return options.choice(
+        settings, cli_options.select, cli_options.ignore, cli_options.groups, cli_options.extend_select
+    )
 
 
-def _report(asked: Options, parts: Sequence[Part]) -> list[Finding]:
+def _report(cli_options: Options, parts: Sequence[Part]) -> list[Finding]:
     """Prints the findings of all parts, and returns them."""
     findings: list[Finding] = []
     count = 0
     for part in parts:
-        part_findings, files = _findings(asked, part)
+        part_findings, files = _findings(cli_options, part)
         findings += options.at_hand(part_findings, part.settings)
         count += files
-    _print(findings, count, asked, asked.form or parts[0].settings.output_format)
+    _print(findings, count, cli_options, cli_options.form or parts[0].settings.output_format)
     return findings
 
 
-def _watch(asked: Options) -> None:
+def _watch(cli_options: Options) -> None:
     """Checks whenever a file, the settings or the baseline changes."""
     from emberlint.commands.watch import stamps, watch
 
-    changes = (asked.fix, asked.unsafe_fixes, asked.diff, asked.add_ignore, asked.baseline_update, asked.show_settings)
-    if any(changes) or asked.explain_inference is not None or STDIN in asked.paths:
+    changes = (
+        cli_options.fix,
+        cli_options.unsafe_fixes,
+        cli_options.diff,
+        cli_options.add_ignore,
+        cli_options.baseline_update,
+        cli_options.show_settings,
+    )
+    if any(changes) or cli_options.explain_inference is not None or STDIN in cli_options.paths:
         raise UsageError("--watch only checks files: it takes no repairs, no --explain-inference and no standard input")
 
     def look() -> object:
         watched_paths: list[Path] = []
-        for part in _parts(asked, asked.paths):
-            baseline = _baseline(asked, part.settings)
+        for part in _parts(cli_options, cli_options.paths):
+            baseline = _baseline(cli_options, part.settings)
             watched_paths += [
                 part.settings.root / "pyproject.toml",
                 *part.files.values(),
@@ -200,59 +197,59 @@ def _watch(asked: Options) -> None:
         return stamps(watched_paths)
 
     def act() -> None:
-        _report(asked, _parts(asked, asked.paths))
+        _report(cli_options, _parts(cli_options, cli_options.paths))
 
     watch(look, act)
 
 
-def _findings(asked: Options, part: Part) -> tuple[list[Finding], int]:
+def _findings(cli_options: Options, part: Part) -> tuple[list[Finding], int]:
     """Returns the findings that neither the baseline nor `--diff-base` leaves out, and the number of files."""
-    report = _check(asked, part)
-    findings = _accept(report, part.settings, part.choice, asked)
-    if asked.diff_base is not None:
+    report = _check(cli_options, part)
+    findings = _accept(report, part.settings, part.choice, cli_options)
+    if cli_options.diff_base is not None:
         from emberlint.run.changed import changed_lines, is_changed
 
-        changed = changed_lines(part.settings.root, asked.diff_base)
+        changed = changed_lines(part.settings.root, cli_options.diff_base)
         findings = [finding for finding in findings if is_changed(finding, changed)]
     return findings, len(report.paths)
 
 
-def _silence(findings: Sequence[Finding], settings: Settings, asked: Options) -> bool:
+def _silence(findings: Sequence[Finding], settings: Settings, cli_options: Options) -> bool:
     """Writes comments on the lines of findings, or shows them with --diff; returns whether any file changes."""
     from emberlint.run.ignore import silence
 
-    silenced_files = silence(findings, settings, write=not asked.diff)
-    for path, one in silenced_files.items() if asked.diff else ():
+    silenced_files = silence(findings, settings, write=not cli_options.diff)
+    for path, one in silenced_files.items() if cli_options.diff else ():
         click.echo("".join(one.change.diff(options.display_path(path, settings))), nl=False)
     lines, files = sum(file.lines for file in silenced_files.values()), len(silenced_files)
     click.echo(f"{lines} line{'s'[lines == 1 :]} in {files} file{'s'[files == 1 :]} silenced", err=True)
     return bool(silenced_files)
 
 
-def _check(asked: Options, part: Part) -> Report:
+def _check(cli_options: Options, part: Part) -> Report:
     settings, choice, files, stdin = part
     if stdin:
-        return _check_stdin(asked, stdin, settings, choice)
-    run_cache = None if asked.no_cache else RunCache(settings, choice.words, files)
+        return _check_stdin(cli_options, stdin, settings, choice)
+    run_cache = None if cli_options.no_cache else RunCache(settings, choice.words, files)
     recalled_report = None if run_cache is None else run_cache.recall()
     if recalled_report is not None:
         return Report(recalled_report, tuple(files))
     from emberlint.run.engine import check
     from emberlint.run.pool import default_jobs
 
-    report = check(files, settings, choice.codes, asked.jobs or default_jobs(), not asked.no_cache)
+    report = check(files, settings, choice.codes, cli_options.jobs or default_jobs(), not cli_options.no_cache)
     if run_cache is not None:
         run_cache.keep(report)
     return report
 
 
-def _check_stdin(asked: Options, path: str, settings: Settings, choice: RuleChoice) -> Report:
+def _check_stdin(cli_options: Options, path: str, settings: Settings, choice: RuleChoice) -> Report:
     from emberlint.run.engine import check_content
 
-    return check_content(path, options.read_stdin(), settings, choice.codes, cached=not asked.no_cache)
+    return check_content(path, options.read_stdin(), settings, choice.codes, cached=not cli_options.no_cache)
 
 
-def _repair(asked: Options, part: Part) -> bool:
+def _repair(cli_options: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import RepairSession, repair_content, repair_file
 
@@ -260,40 +257,42 @@ def _repair(asked: Options, part: Part) -> bool:
     if accepted_findings:
         results = {
             accepted_findings: repair_content(
-                accepted_findings, options.read_stdin(), settings, choice.codes, asked.unsafe_fixes
+                accepted_findings, options.read_stdin(), settings, choice.codes, cli_options.unsafe_fixes
             )
         }
-        if not asked.diff:
+        if not cli_options.diff:
             click.echo(results[accepted_findings].after, nl=False)
     else:
-        session = RepairSession(settings, choice.codes, not asked.no_cache)
+        session = RepairSession(settings, choice.codes, not cli_options.no_cache)
         results = {
-            path: repair_file(path, file, settings, choice.codes, asked.unsafe_fixes, not asked.diff, session)
+            path: repair_file(
+                path, file, settings, choice.codes, cli_options.unsafe_fixes, not cli_options.diff, session
+            )
             for path, file in files.items()
         }
         session.cache.save()
     for path, result in results.items():
-        if asked.diff:
+        if cli_options.diff:
             click.echo("".join(result.diff(options.display_path(path, settings))), nl=False)
-        for finding, reason in result.refused if asked.verbose else ():
+        for finding, reason in result.refused if cli_options.verbose else ():
             click.echo(f"{line(*options.at_hand([finding], settings))}: not repaired: {reason}", err=True)
     return any(result.after != result.before for result in results.values())
 
 
-def _baseline(asked: Options, settings: Settings) -> Path | None:
-    return asked.baseline or (settings.root / settings.baseline if settings.baseline else None)
+def _baseline(cli_options: Options, settings: Settings) -> Path | None:
+    return cli_options.baseline or (settings.root / settings.baseline if settings.baseline else None)
 
 
-def _accept(report: Report, settings: Settings, choice: RuleChoice, asked: Options) -> list[Finding]:
-    file = _baseline(asked, settings)
+def _accept(report: Report, settings: Settings, choice: RuleChoice, cli_options: Options) -> list[Finding]:
+    file = _baseline(cli_options, settings)
     if file is None:
-        if asked.baseline_update:
+        if cli_options.baseline_update:
             raise UsageError("--baseline-update needs --baseline FILE or the key `baseline`")
         return report.findings
     from emberlint.run import baseline as accepted
 
     checked_paths = frozenset(report.paths)
-    if asked.baseline_update:
+    if cli_options.baseline_update:
         accepted.shrink(file, report.findings, checked_paths)
     findings, left = accepted.apply(report.findings, accepted.read(file))
     judged = Counter({entry: count for entry, count in left.items() if entry.code in choice.codes})
@@ -302,15 +301,15 @@ def _accept(report: Report, settings: Settings, choice: RuleChoice, asked: Optio
     return findings
 
 
-def _print(findings: Sequence[Finding], files: int, asked: Options, form: str) -> None:
+def _print(findings: Sequence[Finding], files: int, cli_options: Options, form: str) -> None:
     quiet = form != "text"
-    if asked.verbose and not quiet:
+    if cli_options.verbose and not quiet:
         lines = [text for finding in findings for text in (line(finding), *details(finding))]
     else:
         lines = [*reporter(form)(findings)]
     if lines:
         click.echo("\n".join(lines))
-    if asked.statistics:
+    if cli_options.statistics:
         for (code, name), count in Counter((finding.code, finding.name) for finding in findings).most_common():
             click.echo(f"{count:6} {code} {name}", err=quiet)
     if not quiet:

@@ -25,71 +25,76 @@ SIMPLE: dict[str, v.Value] = {
 class BuiltinCalls(Calls):
     """Evaluates calls of builtins."""
 
-    def call_builtin(self, kind: str, name: str, given: Arguments) -> v.Value:
+    def call_builtin(self, kind: str, name: str, arguments: Arguments) -> v.Value:
         """Returns the result of calling a builtin."""
         if kind in SIMPLE:
             return SIMPLE[kind]
-        result: v.Value = getattr(self, f"_builtin_{kind}")(name, given)
+        result: v.Value = getattr(self, f"_builtin_{kind}")(name, arguments)
         return result
 
-    def _builtin_range(self, name: str, given: Arguments) -> v.Value:
-        if isinstance(given.node, ast.Call):
-            for arg in given.node.args:
+    def _builtin_range(self, name: str, arguments: Arguments) -> v.Value:
+        if isinstance(arguments.node, ast.Call):
+            for arg in arguments.node.args:
                 if type(arg) is ast.Name:
                     self.contradict(arg.id)
         return v.Sequence(v.REAL)
 
-    def _builtin_sequence(self, name: str, given: Arguments) -> v.Value:
-        value = given.first()
-        if not given.positional:
+    def _builtin_sequence(self, name: str, arguments: Arguments) -> v.Value:
+        value = arguments.first()
+        if not arguments.positional:
             return v.Sequence(items=[])
         if isinstance(value, v.Sequence):
             return v.Sequence(items=[*value.items]) if value.items is not None else v.Sequence(value.element)
         return v.Sequence(v.element_of(value))
 
-    def _builtin_zip(self, name: str, given: Arguments) -> v.Value:
-        rows = given.first()
-        if given.starred and len(given.positional) == 1 and isinstance(rows, v.Sequence) and rows.items is not None:
+    def _builtin_zip(self, name: str, arguments: Arguments) -> v.Value:
+        rows = arguments.first()
+        if (
+            arguments.starred
+            and len(arguments.positional) == 1
+            and isinstance(rows, v.Sequence)
+            and rows.items is not None
+        ):
             return v.Sequence(items=[v.Sequence(item) for item in rows.items])  # zip(*pairs) gives the columns
-        return v.Sequence(v.Sequence(items=[v.element_of(one) for one in given.positional]))
+        return v.Sequence(v.Sequence(items=[v.element_of(one) for one in arguments.positional]))
 
-    def _builtin_enumerate(self, name: str, given: Arguments) -> v.Value:
-        return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(given.first())]))
+    def _builtin_enumerate(self, name: str, arguments: Arguments) -> v.Value:
+        return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(arguments.first())]))
 
-    def _builtin_map(self, name: str, given: Arguments) -> v.Value:
-        values = [v.element_of(one) for one in given.positional[1:]]
-        node = given.node
-        if given.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
+    def _builtin_map(self, name: str, arguments: Arguments) -> v.Value:
+        values = [v.element_of(one) for one in arguments.positional[1:]]
+        node = arguments.node
+        if arguments.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
             kind = BUILTINS.get(node.args[0].id, "unknown")
             return v.Sequence(SIMPLE.get(kind))
-        return v.Sequence(from_container(self.callback(given.first(), values, given), node))
+        return v.Sequence(from_container(self.callback(arguments.first(), values, arguments), node))
 
-    def _builtin_filter(self, name: str, given: Arguments) -> v.Value:
-        element = v.element_of(given.positional[1]) if len(given.positional) > 1 else None
-        self.callback(given.first(), [element], given)
+    def _builtin_filter(self, name: str, arguments: Arguments) -> v.Value:
+        element = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
+        self.callback(arguments.first(), [element], arguments)
         return v.Sequence(element)
 
-    def _builtin_sum(self, name: str, given: Arguments) -> v.Value:
-        return v.element_of(given.first(), "the sum of its parts", given.node)
+    def _builtin_sum(self, name: str, arguments: Arguments) -> v.Value:
+        return v.element_of(arguments.first(), "the sum of its parts", arguments.node)
 
-    def _builtin_extreme(self, name: str, given: Arguments) -> v.Value:
-        if len(given.positional) > 1:
-            return v.join_all(given.positional)
-        return v.element_of(given.first(), f"the {name} of its parts", given.node)
+    def _builtin_extreme(self, name: str, arguments: Arguments) -> v.Value:
+        if len(arguments.positional) > 1:
+            return v.join_all(arguments.positional)
+        return v.element_of(arguments.first(), f"the {name} of its parts", arguments.node)
 
-    def _builtin_arithmetic(self, name: str, given: Arguments) -> v.Value:
-        tensors = [one for one in given.positional if isinstance(one, v.Tensor)]
+    def _builtin_arithmetic(self, name: str, arguments: Arguments) -> v.Value:
+        tensors = [one for one in arguments.positional if isinstance(one, v.Tensor)]
         if not tensors:
-            return v.NUMBER if v.is_number(given.first()) else None
+            return v.NUMBER if v.is_number(arguments.first()) else None
         if name == "divmod":
-            return v.Sequence(tensors[0].pass_on("`divmod` of it", given.node))
+            return v.Sequence(tensors[0].pass_on("`divmod` of it", arguments.node))
         return tensors[0].of_dtype(tensors[0].dtype if name == "abs" else "")
 
-    def _builtin_next(self, name: str, given: Arguments) -> v.Value:
-        return v.element_of(given.first())
+    def _builtin_next(self, name: str, arguments: Arguments) -> v.Value:
+        return v.element_of(arguments.first())
 
-    def _builtin_mapping(self, name: str, given: Arguments) -> v.Value:
-        first = given.first()
+    def _builtin_mapping(self, name: str, arguments: Arguments) -> v.Value:
+        first = arguments.first()
         mapping = v.Mapping()
         if isinstance(first, v.Mapping):
             mapping = v.Mapping(dict(first.by_key), first.element)
@@ -97,18 +102,18 @@ class BuiltinCalls(Calls):
         elif isinstance(first, v.Sequence) and isinstance(first.element, v.Sequence):
             pair = first.element
             mapping.put(None, pair.items[1] if pair.items is not None and len(pair.items) == 2 else pair.element)
-        for key, value in given.keywords.items():
-            mapping.put(key, from_container(value, given.node))
+        for key, value in arguments.keywords.items():
+            mapping.put(key, from_container(value, arguments.node))
         return mapping
 
-    def _builtin_getattr(self, name: str, given: Arguments) -> v.Value:
-        node = given.node
+    def _builtin_getattr(self, name: str, arguments: Arguments) -> v.Value:
+        node = arguments.node
         if not (isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[1], ast.Constant)):
             return None
         attribute = ast.Attribute(node.args[0], str(node.args[1].value), ast.Load())
-        return self.attribute(given.first(), ast.copy_location(attribute, node))
+        return self.attribute(arguments.first(), ast.copy_location(attribute, node))
 
-    def _builtin_super(self, name: str, given: Arguments) -> v.Value:
+    def _builtin_super(self, name: str, arguments: Arguments) -> v.Value:
         owner = None if self.unit is None else self.unit.owner
         if owner is None:
             return None

@@ -35,12 +35,12 @@ class Calls(Expressions):
             v.Function: self._call_function,
             v.Class: self._call_class,
             v.Instance: self._call_instance,
-            v.Partial: lambda callee, given: self.apply(callee.function, given),  # type: ignore[union-attr]
+            v.Partial: lambda callee, args: self.apply(callee.function, args),  # type: ignore[union-attr]
             v.Derived: self._call_derived,
-            v.Returning: lambda callee, given: _with_arguments(callee.result, given),  # type: ignore[union-attr]
-            v.Choice: lambda callee, given: v.join_all([self.apply(option, given) for option in callee.options]),  # type: ignore[union-attr]
+            v.Returning: lambda callee, args: _with_arguments(callee.result, args),  # type: ignore[union-attr]
+            v.Choice: lambda callee, args: v.join_all([self.apply(one, args) for one in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
-            v.Other: lambda callee, given: None if v.is_opaque(callee) else callee,
+            v.Other: lambda callee, arguments: None if v.is_opaque(callee) else callee,
         }
 
     @abstractmethod
@@ -52,11 +52,11 @@ class Calls(Expressions):
         """Records that a container holds something new."""
 
     @abstractmethod
-    def call_imported(self, callee: v.Value, given: Arguments) -> v.Value:
+    def call_imported(self, callee: v.Value, arguments: Arguments) -> v.Value:
         """Returns the result of calling something imported."""
 
     @abstractmethod
-    def call_builtin(self, kind: str, name: str, given: Arguments) -> v.Value:
+    def call_builtin(self, kind: str, name: str, arguments: Arguments) -> v.Value:
         """Returns the result of calling a builtin."""
 
     def _Call(self, node: ast.Call, env: v.Env) -> v.Value:
@@ -92,17 +92,17 @@ class Calls(Expressions):
         arguments.starred = any(type(arg) is ast.Starred for arg in node.args)
         return arguments
 
-    def apply(self, callee: v.Value, given: Arguments) -> v.Value:
+    def apply(self, callee: v.Value, arguments: Arguments) -> v.Value:
         """Returns the result of calling a value."""
         call = self._by_callee.get(type(callee))
-        return None if call is None else call(callee, given)
+        return None if call is None else call(callee, arguments)
 
     # Functions and classes of this file
 
-    def _call_function(self, callee: v.Value, given: Arguments) -> v.Value:
+    def _call_function(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Function)
         unit = callee.unit
-        self.pass_on(unit, [*callee.given, *given.positional], given, skip_first=callee.bound is not None)
+        self.pass_on(unit, [*callee.given, *arguments.positional], arguments, skip_first=callee.bound is not None)
         if isinstance(callee.bound, (v.Instance, v.Class)) and unit.owner is not None:
             override = callee.bound.unit.methods.get(unit.name, unit)
             unit = override if override.kind == unit.kind else unit
@@ -139,7 +139,7 @@ class Calls(Expressions):
             return None
         return self._call_function(v.Function(unit, instance), Arguments(node, v.Env(None, self.unit), arguments))
 
-    def pass_on(self, unit: v.FunctionUnit, positional: list[v.Value], given: Arguments, skip_first: bool) -> None:
+    def pass_on(self, unit: v.FunctionUnit, positional: list[v.Value], arguments: Arguments, skip_first: bool) -> None:
         """Records the arguments of a call in the unit of the called function."""
         if unit.is_fixed:
             return
@@ -147,12 +147,12 @@ class Calls(Expressions):
         names = [one.arg for one in (*spec.posonlyargs, *spec.args)]
         if skip_first:
             names = names[1:]
-        if not given.starred:
+        if not arguments.starred:
             for name, value in zip(names, positional, strict=False):
                 self._give(unit, name, value)
             if spec.vararg is not None and len(positional) > len(names):
                 self._give(unit, spec.vararg.arg, v.Sequence(v.join_all(positional[len(names) :])))
-        for name, value in given.keywords.items():
+        for name, value in arguments.keywords.items():
             self._give(unit, name, value)
 
     def _give(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
@@ -169,48 +169,48 @@ class Calls(Expressions):
         if changed and unit.state is not v.Progress.NEW:
             self.dirty[unit] = None
 
-    def _call_class(self, callee: v.Value, given: Arguments) -> v.Value:
+    def _call_class(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Class)
         unit = callee.unit
         if unit.is_tensor:
-            return v.Tensor(Tier.B, f"`{unit.node.name}` is a subclass of a tensor type", given.node)
+            return v.Tensor(Tier.B, f"`{unit.node.name}` is a subclass of a tensor type", arguments.node)
         if unit.is_dict:
             mapping = keyed(unit)
-            for name, value in given.keywords.items():
-                mapping.put(name, from_container(value, given.node))
+            for name, value in arguments.keywords.items():
+                mapping.put(name, from_container(value, arguments.node))
             return mapping
         start = unit.method("__init__") or unit.method("__new__")
         if start is not None:
-            self.pass_on(start, given.positional, given, skip_first=True)
+            self.pass_on(start, arguments.positional, arguments, skip_first=True)
         elif unit.is_record:
-            self._fill(unit, given)
+            self._fill(unit, arguments)
         return v.Instance(unit)
 
-    def _fill(self, unit: v.ClassUnit, given: Arguments) -> None:
+    def _fill(self, unit: v.ClassUnit, arguments: Arguments) -> None:
         fields = [name for one in reversed(unit.lineage()) for name in one.fields]
-        for name, value in (*zip(fields, given.positional, strict=False), *given.keywords.items()):
+        for name, value in (*zip(fields, arguments.positional, strict=False), *arguments.keywords.items()):
             if name not in unit.declared:
-                self.learn(unit, name, from_container(value, given.node, f"a field of `{unit.node.name}`"))
+                self.learn(unit, name, from_container(value, arguments.node, f"a field of `{unit.node.name}`"))
 
-    def _call_instance(self, callee: v.Value, given: Arguments) -> v.Value:
+    def _call_instance(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Instance)
         names = FORWARD if callee.unit.is_module else ("__call__",)
         for name in names:
             unit = callee.unit.method(name)
             if unit is not None:
-                call_value = self._call_function(v.Function(unit, callee), given)
+                call_value = self._call_function(v.Function(unit, callee), arguments)
                 if call_value is not None or unit.returns or unit.yields or not callee.unit.is_module:
                     return call_value
                 break  # the method only raises, so that a subclass overrides it
-        return self._call_layer(callee, given) if callee.unit.is_module else None
+        return self._call_layer(callee, arguments) if callee.unit.is_module else None
 
-    def _call_layer(self, callee: v.Value, given: Arguments) -> v.Value:
-        tensors = [one for one in given.everything() if isinstance(one, v.Tensor)]
+    def _call_layer(self, callee: v.Value, arguments: Arguments) -> v.Value:
+        tensors = [one for one in arguments.everything() if isinstance(one, v.Tensor)]
         if tensors:
-            return tensors[0].pass_on("a layer called with a tensor returns a tensor", given.node)
-        return v.Tensor(Tier.C, "a layer returns a tensor", given.node)
+            return tensors[0].pass_on("a layer called with a tensor returns a tensor", arguments.node)
+        return v.Tensor(Tier.C, "a layer returns a tensor", arguments.node)
 
-    def _call_inherited(self, base: v.Value, name: str, given: Arguments) -> v.Value:
+    def _call_inherited(self, base: v.Value, name: str, arguments: Arguments) -> v.Value:
         """Returns the result of an inherited method of a module class, such as `self.add_weight(...)`."""
         if not isinstance(base, v.Instance):
             return None
@@ -218,38 +218,38 @@ class Calls(Expressions):
         if not (base.unit.is_module or any(map(self.kinds.is_rooted, origins))):
             return None
         if name in WEIGHT_METHODS:
-            return v.Tensor(Tier.A, f"`{name}` of a module class creates a tensor", given.node)
-        stored_node = given.node.args[0] if isinstance(given.node, ast.Call) and given.node.args else None
-        if name in KEEPING_METHODS and isinstance(stored_node, ast.Constant) and len(given.positional) > 1:
-            attribute, value = str(stored_node.value), given.positional[1]
+            return v.Tensor(Tier.A, f"`{name}` of a module class creates a tensor", arguments.node)
+        stored_node = arguments.node.args[0] if isinstance(arguments.node, ast.Call) and arguments.node.args else None
+        if name in KEEPING_METHODS and isinstance(stored_node, ast.Constant) and len(arguments.positional) > 1:
+            attribute, value = str(stored_node.value), arguments.positional[1]
             stored_value = (
-                value.pass_on(f"kept in `.{attribute}`", given.node) if isinstance(value, v.Tensor) else value
+                value.pass_on(f"kept in `.{attribute}`", arguments.node) if isinstance(value, v.Tensor) else value
             )
             self.learn(base.unit, attribute, stored_value)
             return v.NONE
         return None
 
-    def _call_unknown(self, base: v.Value, given: Arguments) -> v.Value:
+    def _call_unknown(self, base: v.Value, arguments: Arguments) -> v.Value:
         """Returns the result of an unknown method or layer called with a tensor inside a module class."""
         is_in_module = self.unit is not None and self.unit.owner is not None and self.unit.owner.is_module
-        tensor = given.first()
+        tensor = arguments.first()
         if (
             is_in_module
             and isinstance(tensor, v.Tensor)
             and (base is None or isinstance(base, (v.Instance, v.Sequence)))
         ):
-            return v.Tensor(Tier.C, "called with a tensor inside a module class", given.node, tensor)
+            return v.Tensor(Tier.C, "called with a tensor inside a module class", arguments.node, tensor)
         return None
 
-    def _call_derived(self, callee: v.Value, given: Arguments) -> v.Value:
+    def _call_derived(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Derived)
-        inner = self.apply(callee.function, given)
+        inner = self.apply(callee.function, arguments)
         if callee.kind not in ("grad", "value_and_grad", "jacobian", "hessian"):
             return inner
-        gradient = self._gradient(callee, given)
+        gradient = self._gradient(callee, arguments)
         return v.Sequence(items=[inner, gradient]) if callee.kind == "value_and_grad" else gradient
 
-    def _gradient(self, callee: v.Derived, given: Arguments) -> v.Value:
+    def _gradient(self, callee: v.Derived, arguments: Arguments) -> v.Value:
         """Returns the gradient for the first argument, of its dtype, and of its form if it is a dict."""
 
         def leaf(parts: list[v.Value]) -> v.Tensor:
@@ -259,59 +259,63 @@ class Calls(Expressions):
                 if callee.kind == "value_and_grad"
                 else f"a function made by `{callee.kind}` returns gradients"
             )
-            return v.Tensor(Tier.B, reason_text, given.node, dtype=dtype)
+            return v.Tensor(Tier.B, reason_text, arguments.node, dtype=dtype)
 
         is_dict = (
-            callee.kind in ("grad", "value_and_grad") and isinstance(given.first(), v.Mapping) and not callee.options
+            callee.kind in ("grad", "value_and_grad")
+            and isinstance(arguments.first(), v.Mapping)
+            and not callee.options
         )
-        return mapped(leaf, [given.first()]) if is_dict else leaf([given.first()])
+        return mapped(leaf, [arguments.first()]) if is_dict else leaf([arguments.first()])
 
-    def callback(self, function: v.Value, values: list[v.Value], given: Arguments) -> v.Value:
+    def callback(self, function: v.Value, values: list[v.Value], arguments: Arguments) -> v.Value:
         """Returns the result of a function passed to another function, which calls it with these values."""
-        return self.apply(function, Arguments(given.node, given.env, values))
+        return self.apply(function, Arguments(arguments.node, arguments.env, values))
 
     # Methods of tensors and containers
 
-    def _container_method(self, base: v.Value, name: str, given: Arguments) -> v.Value:
+    def _container_method(self, base: v.Value, name: str, arguments: Arguments) -> v.Value:
         if isinstance(base, v.Tensor):
-            return self._tensor_method(base, name, given)
+            return self._tensor_method(base, name, arguments)
         assert isinstance(base, (v.Sequence, v.Mapping))
         before = base.element
         result = (
-            mapping_method(base, name, given) if isinstance(base, v.Mapping) else sequence_method(base, name, given)
+            mapping_method(base, name, arguments)
+            if isinstance(base, v.Mapping)
+            else sequence_method(base, name, arguments)
         )
         if not v.same(before, base.element):
             self.note_growth(base)
         return result
 
-    def _tensor_method(self, base: v.Tensor, name: str, given: Arguments) -> v.Value:
+    def _tensor_method(self, base: v.Tensor, name: str, arguments: Arguments) -> v.Value:
         if name in PLAIN_METHODS or name.startswith("is_"):
             return v.NUMBER
-        if name == "size" and not given.everything() and not given.starred:
+        if name == "size" and not arguments.everything() and not arguments.starred:
             return v.shape()
         if name in FRAME_METHODS:
             return None
-        function = given.node.func if isinstance(given.node, ast.Call) else None
+        function = arguments.node.func if isinstance(arguments.node, ast.Call) else None
         if isinstance(function, ast.Attribute):
             attribute = self.attribute(base, function)
             if isinstance(attribute, v.Other):  # t.size(0)
                 return attribute
             if attribute is None and type(function.value) is ast.Name and self._is_contradicted(function.value.id):
                 return None
-        result = base.pass_on(f"`.{name}()` of a tensor", given.node)
+        result = base.pass_on(f"`.{name}()` of a tensor", arguments.node)
         return v.Sequence(result) if name in CONTAINER_METHODS else result
 
     def _is_contradicted(self, name: str) -> bool:
         return self.unit is not None and name in self.unit.contrary
 
 
-def _with_arguments(result: v.Value, given: Arguments) -> v.Value:
+def _with_arguments(result: v.Value, arguments: Arguments) -> v.Value:
     """Returns the result of a call, with the arguments in place of the parameters that the function passes through."""
     if isinstance(result, v.PassedArgument):
-        argument = given.keywords.get(result.name)
-        if result.at < len(given.positional) and not given.starred:
-            argument = given.positional[result.at]
-        return argument.pass_on("passed through a function", given.node) if isinstance(argument, v.Tensor) else None
+        argument = arguments.keywords.get(result.name)
+        if result.at < len(arguments.positional) and not arguments.starred:
+            argument = arguments.positional[result.at]
+        return argument.pass_on("passed through a function", arguments.node) if isinstance(argument, v.Tensor) else None
     if isinstance(result, v.Sequence) and result.items is not None:
-        return v.Sequence(items=[_with_arguments(item, given) for item in result.items])
+        return v.Sequence(items=[_with_arguments(item, arguments) for item in result.items])
     return result

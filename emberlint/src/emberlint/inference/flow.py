@@ -239,13 +239,13 @@ class Flow(Narrowing):
         return self._meet(ends, start, env)
 
     def _branch(
-        self, body: Statements[ast.stmt], names: Updates, env: v.Env, told: Updates
+        self, body: Statements[ast.stmt], names: Updates, env: v.Env, learned: Updates
     ) -> tuple[Updates | None, Updates]:
         """Executes a branch; returns the values of names at its end, or None if the end is never reached."""
         outer_names, env.vars = env.vars, names
         is_ended = self.block(body, env)
         names, env.vars = env.vars, outer_names
-        return (None if is_ended else names), told
+        return (None if is_ended else names), learned
 
     @staticmethod
     def _meet(ends: list[tuple[Updates | None, Updates]], start: Updates, env: v.Env) -> bool:
@@ -352,16 +352,16 @@ class Flow(Narrowing):
             env.vars.update(self.narrow(node.test, env)[1])
         self.block(node.orelse, env)
 
-    def _loop(self, once: Callable[[], None], env: v.Env) -> None:
+    def _loop(self, run_body: Callable[[], None], env: v.Env) -> None:
         """Executes a loop body, and a second time if the body changed the values it started from."""
         before = dict(env.vars)
         self.loops.append([])
-        once()
+        run_body()
         after = merge_states([before, env.vars, *self.loops[-1]])
         changed = (name for name, value in before.items() if value is not after[name])
         if len(self.loops) <= _LOOPS and any(not v.same(before[name], after[name]) for name in changed):
             env.vars = dict(after)
-            once()
+            run_body()
             after = merge_states([after, env.vars, *self.loops[-1]])
         self.loops.pop()
         env.vars = after

@@ -21,103 +21,110 @@ class LibraryCalls(BuiltinCalls):
         super().__init__(settings)
         self.records: dict[ast.Call, v.ClassUnit] = {}  # classes created by calls of `namedtuple`
 
-    def call_imported(self, callee: v.Value, given: Arguments) -> v.Value:
+    def call_imported(self, callee: v.Value, arguments: Arguments) -> v.Value:
         """Returns the result of calling something imported."""
         assert isinstance(callee, v.Imported)
         origin = callee.origin
         kind = self.kinds.result_kind(origin)
         if kind == "tensor":
-            node = given.node
-            if isinstance(node, ast.Call) and (plain_value := plain_result(origin, node, given.positional)) is not None:
+            node = arguments.node
+            if (
+                isinstance(node, ast.Call)
+                and (plain_value := plain_result(origin, node, arguments.positional)) is not None
+            ):
                 return plain_value
             if isinstance(node, ast.Call) and node.args:
                 if self.kinds.is_elementwise(origin):
-                    self.hint(node.args[0], given.env, f"handed to `{origin}`")
+                    self.hint(node.args[0], arguments.env, f"handed to `{origin}`")
                 elif self.kinds.is_reduction(origin) and isinstance(node.args[0], ast.BinOp):
-                    self.hint_result(node.args[0], given.env, f"handed to `{origin}`")
-            return v.Tensor(Tier.A, f"`{origin}` returns a tensor", given.node, dtype=self._dtype(callee, given))
+                    self.hint_result(node.args[0], arguments.env, f"handed to `{origin}`")
+            return v.Tensor(
+                Tier.A, f"`{origin}` returns a tensor", arguments.node, dtype=self._dtype(callee, arguments)
+            )
         if kind == "tensors":
-            return v.Sequence(v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node))
+            return v.Sequence(v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node))
         if kind in SIMPLE:
-            self._contradict_numbers(kind, given)
+            self._contradict_numbers(kind, arguments)
             return SIMPLE[kind]
         if kind == "layer":
             return v.LAYER
         if kind == "shape":
             return v.shape()
         special = getattr(self, f"_special_{kind}", None)
-        return None if special is None else special(origin, given)
+        return None if special is None else special(origin, arguments)
 
-    def _dtype(self, callee: v.Imported, given: Arguments) -> str:
+    def _dtype(self, callee: v.Imported, arguments: Arguments) -> str:
         """Returns the floating dtype of the result of an op, if it is certain."""
         origin = callee.origin
-        if not isinstance(given.node, ast.Call) or not self.kinds.is_op(origin):
+        if not isinstance(arguments.node, ast.Call) or not self.kinds.is_op(origin):
             return ""
-        if self.values.get(given.node.func) is not callee:
+        if self.values.get(arguments.node.func) is not callee:
             return ""  # another function calls the op, with arguments of its own
         op_parameters = parameters().get(origin.removeprefix(f"{self.kinds.namespace(origin)}."))
         return of_call(
             origin,
-            given.node,
-            given.positional,
-            given.keywords,
+            arguments.node,
+            arguments.positional,
+            arguments.keywords,
             op_parameters.positional if op_parameters is not None else (),
         )
 
-    def _contradict_numbers(self, kind: str, given: Arguments) -> None:
+    def _contradict_numbers(self, kind: str, arguments: Arguments) -> None:
         """Records that the argument of `math.f(x)` is not a tensor, so that no convention takes it for one."""
-        if kind in ("number", "real") and isinstance(given.node, ast.Call):
-            for arg in given.node.args:
-                if type(arg) is ast.Name and given.env.vars.get(arg.id, v.NONE) is None:
+        if kind in ("number", "real") and isinstance(arguments.node, ast.Call):
+            for arg in arguments.node.args:
+                if type(arg) is ast.Name and arguments.env.vars.get(arg.id, v.NONE) is None:
                     self.contradict(arg.id)
 
-    def _special_argument(self, origin: str, given: Arguments) -> v.Value:
-        return v.element_of(given.first()) if origin.endswith(("choice", "heappop")) else given.first()
+    def _special_argument(self, origin: str, arguments: Arguments) -> v.Value:
+        return v.element_of(arguments.first()) if origin.endswith(("choice", "heappop")) else arguments.first()
 
-    def _special_cast(self, origin: str, given: Arguments) -> v.Value:
-        node = given.node
-        return self.annotations.resolve(node.args[0], given.env) if isinstance(node, ast.Call) and node.args else None
+    def _special_cast(self, origin: str, arguments: Arguments) -> v.Value:
+        node = arguments.node
+        return (
+            self.annotations.resolve(node.args[0], arguments.env) if isinstance(node, ast.Call) and node.args else None
+        )
 
-    def _special_partial(self, origin: str, given: Arguments) -> v.Value:
-        callee = given.first()
+    def _special_partial(self, origin: str, arguments: Arguments) -> v.Value:
+        callee = arguments.first()
         if isinstance(callee, v.Function):
             offset = callee.bound is not None
-            self.pass_on(callee.unit, [*callee.given, *given.positional[1:]], given, skip_first=offset)
-            return v.Function(callee.unit, callee.bound, (*callee.given, *given.positional[1:]))
+            self.pass_on(callee.unit, [*callee.given, *arguments.positional[1:]], arguments, skip_first=offset)
+            return v.Function(callee.unit, callee.bound, (*callee.given, *arguments.positional[1:]))
         return v.Partial(callee)
 
-    def _special_reduce(self, origin: str, given: Arguments) -> v.Value:
-        elements = v.element_of(given.positional[1]) if len(given.positional) > 1 else None
-        start = given.positional[2] if len(given.positional) > 2 else elements
-        result = self.callback(given.first(), [v.join(start, elements), elements], given)
+    def _special_reduce(self, origin: str, arguments: Arguments) -> v.Value:
+        elements = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
+        start = arguments.positional[2] if len(arguments.positional) > 2 else elements
+        result = self.callback(arguments.first(), [v.join(start, elements), elements], arguments)
         return v.join(start, result)
 
-    def _special_sequence(self, origin: str, given: Arguments) -> v.Value:
-        return self.call_builtin("sequence", "list", given)
+    def _special_sequence(self, origin: str, arguments: Arguments) -> v.Value:
+        return self.call_builtin("sequence", "list", arguments)
 
-    def _special_mapping(self, origin: str, given: Arguments) -> v.Value:
-        return self.call_builtin("mapping", "dict", given)
+    def _special_mapping(self, origin: str, arguments: Arguments) -> v.Value:
+        return self.call_builtin("mapping", "dict", arguments)
 
-    def _special_defaultdict(self, origin: str, given: Arguments) -> v.Value:
-        factory = given.first()
-        node = given.node
+    def _special_defaultdict(self, origin: str, arguments: Arguments) -> v.Value:
+        factory = arguments.first()
+        node = arguments.node
         if factory is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
             return v.Mapping(
                 element={"list": v.Sequence(items=[]), "set": v.Sequence(items=[])}.get(node.args[0].id, v.NUMBER)
             )
-        return v.Mapping(element=self.callback(factory, [], given))
+        return v.Mapping(element=self.callback(factory, [], arguments))
 
-    def _special_counter(self, origin: str, given: Arguments) -> v.Value:
+    def _special_counter(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Mapping(element=v.NUMBER)
 
-    def _special_import(self, origin: str, given: Arguments) -> v.Value:
-        node = given.node
+    def _special_import(self, origin: str, arguments: Arguments) -> v.Value:
+        node = arguments.node
         name = _text(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
         return v.Imported(name) if name and not name.startswith(".") else None
 
-    def _special_record(self, origin: str, given: Arguments) -> v.Value:
+    def _special_record(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the class that `namedtuple("Pair", "left right")` creates, as if it were a class of this file."""
-        node = given.node
+        node = arguments.node
         if not (isinstance(node, ast.Call) and len(node.args) > 1):
             return None
         unit = self.records.get(node)
@@ -127,58 +134,58 @@ class LibraryCalls(BuiltinCalls):
             unit.fields = _field_names(node.args[1])
         return v.Class(unit)
 
-    def _special_chain(self, origin: str, given: Arguments) -> v.Value:
-        return v.Sequence(v.join_all([v.element_of(one) for one in given.positional]))
+    def _special_chain(self, origin: str, arguments: Arguments) -> v.Value:
+        return v.Sequence(v.join_all([v.element_of(one) for one in arguments.positional]))
 
-    def _special_flatten(self, origin: str, given: Arguments) -> v.Value:
-        return v.Sequence(v.element_of(v.element_of(given.first())))
+    def _special_flatten(self, origin: str, arguments: Arguments) -> v.Value:
+        return v.Sequence(v.element_of(v.element_of(arguments.first())))
 
-    def _special_repeat(self, origin: str, given: Arguments) -> v.Value:
-        return v.Sequence(from_container(given.first(), given.node))
+    def _special_repeat(self, origin: str, arguments: Arguments) -> v.Value:
+        return v.Sequence(from_container(arguments.first(), arguments.node))
 
-    def _special_pairwise(self, origin: str, given: Arguments) -> v.Value:
-        return v.Sequence(v.Sequence(v.element_of(given.first())))
+    def _special_pairwise(self, origin: str, arguments: Arguments) -> v.Value:
+        return v.Sequence(v.Sequence(v.element_of(arguments.first())))
 
-    def _special_groups(self, origin: str, given: Arguments) -> v.Value:
-        return v.Sequence(v.Sequence(items=[None, v.Sequence(v.element_of(given.first()))]))
+    def _special_groups(self, origin: str, arguments: Arguments) -> v.Value:
+        return v.Sequence(v.Sequence(items=[None, v.Sequence(v.element_of(arguments.first()))]))
 
-    def _special_zip(self, origin: str, given: Arguments) -> v.Value:
-        return self.call_builtin("zip", "zip", given)
+    def _special_zip(self, origin: str, arguments: Arguments) -> v.Value:
+        return self.call_builtin("zip", "zip", arguments)
 
-    def _special_filter(self, origin: str, given: Arguments) -> v.Value:
-        return self.call_builtin("filter", "filter", given)
+    def _special_filter(self, origin: str, arguments: Arguments) -> v.Value:
+        return self.call_builtin("filter", "filter", arguments)
 
-    def _special_starmap(self, origin: str, given: Arguments) -> v.Value:
-        rows = v.element_of(given.positional[1]) if len(given.positional) > 1 else None
+    def _special_starmap(self, origin: str, arguments: Arguments) -> v.Value:
+        rows = v.element_of(arguments.positional[1]) if len(arguments.positional) > 1 else None
         items = rows.items if isinstance(rows, v.Sequence) and rows.items is not None else []
-        return v.Sequence(self.callback(given.first(), items, given))
+        return v.Sequence(self.callback(arguments.first(), items, arguments))
 
-    def _special_binary(self, origin: str, given: Arguments) -> v.Value:
-        tensors = [one for one in given.positional if isinstance(one, v.Tensor)]
-        return tensors[0].of_dtype("") if tensors and v.STRING not in given.positional else None
+    def _special_binary(self, origin: str, arguments: Arguments) -> v.Value:
+        tensors = [one for one in arguments.positional if isinstance(one, v.Tensor)]
+        return tensors[0].of_dtype("") if tensors and v.STRING not in arguments.positional else None
 
     _special_unary = _special_binary
 
-    def _special_transform(self, origin: str, given: Arguments) -> v.Value:
-        function = given.first()
-        if function is None and not given.positional:  # @vmap(in_axes=0)
+    def _special_transform(self, origin: str, arguments: Arguments) -> v.Value:
+        function = arguments.first()
+        if function is None and not arguments.positional:  # @vmap(in_axes=0)
             return v.Partial(None)
-        options = len(given.positional) > 1 or bool(given.keywords)
+        options = len(arguments.positional) > 1 or bool(arguments.keywords)
         return v.Derived(origin.rpartition(".")[2], function, options)
 
-    def _special_callback(self, origin: str, given: Arguments) -> v.Value:
+    def _special_callback(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""
         last = origin.rpartition(".")[2]
-        if last == "tree_map" and len(given.positional) > 1:
-            return mapped(lambda leaves: self.callback(given.first(), leaves, given), given.positional[1:])
-        tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", given.node)
-        for one in given.positional:
+        if last == "tree_map" and len(arguments.positional) > 1:
+            return mapped(lambda leaves: self.callback(arguments.first(), leaves, arguments), arguments.positional[1:])
+        tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", arguments.node)
+        for one in arguments.positional:
             if isinstance(one, v.Function) and last != "cond":
                 spec = one.unit.node.args
-                self.callback(one, [tensor] * len(spec.args), given)
+                self.callback(one, [tensor] * len(spec.args), arguments)
         if last == "cond":
-            return v.join_all([self.callback(one, [], given) for one in given.positional[1:3]])
-        result = v.Tensor(Tier.B, f"`{origin}` returns tensors", given.node)
+            return v.join_all([self.callback(one, [], arguments) for one in arguments.positional[1:3]])
+        result = v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node)
         return v.Sequence(result) if last in ("scan", "while_loop") else result  # the state, which may be a tuple
 
 

@@ -27,9 +27,9 @@ class Arguments:
         return [*self.positional, *self.keywords.values()]
 
 
-def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
+def sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a list, set or iterator, and updates the container."""
-    values = [from_container(one, given.node) for one in given.positional]
+    values = [from_container(one, arguments.node) for one in arguments.positional]
     if name in ("append", "appendleft", "add", "insert", "push"):
         base.add(values[-1] if values else None)
         return v.NONE
@@ -43,10 +43,10 @@ def sequence_method(base: v.Sequence, name: str, given: Arguments) -> v.Value:
     return base if name in ("copy", "union", "intersection", "difference", "__iter__") else None
 
 
-def mapping_method(base: v.Mapping, name: str, given: Arguments) -> v.Value:
+def mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a dict, and updates the dict."""
-    values = [from_container(one, given.node) for one in given.positional]
-    node = given.node
+    values = [from_container(one, arguments.node) for one in arguments.positional]
+    node = arguments.node
     key = (
         node.args[0].value
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
@@ -70,7 +70,7 @@ def mapping_method(base: v.Mapping, name: str, given: Arguments) -> v.Value:
     if name == "update":
         for one in values:
             base.put(None, one.element if isinstance(one, v.Mapping) else None)
-        for keyword, value in given.keywords.items():
+        for keyword, value in arguments.keywords.items():
             base.put(keyword, from_container(value, node))
         return v.NONE
     return base if name == "copy" else None

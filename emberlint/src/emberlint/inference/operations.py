@@ -145,11 +145,17 @@ class Operations(Evaluation):
         return v.join(branch_values[0], branch_values[1])
 
     @staticmethod
-    def _widen(env: v.Env, kept: Updates, told: Collection[str]) -> None:
+    def _widen(env: v.Env, outer_names: Updates, learned_names: Collection[str]) -> None:
         """Drops the facts that a test proved, but keeps the names bound meanwhile."""
-        if env.vars is not kept:
-            kept.update({name: value for name, value in env.vars.items() if name not in kept and name not in told})
-            env.vars = kept
+        if env.vars is not outer_names:
+            outer_names.update(
+                {
+                    name: value
+                    for name, value in env.vars.items()
+                    if name not in outer_names and name not in learned_names
+                }
+            )
+            env.vars = outer_names
 
 
 def _concatenate(left: v.Sequence, right: v.Sequence) -> v.Sequence:

@@ -86,21 +86,21 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(inner, ast.Constant) and type(inner.value) is int
 
 
-def _only(has: frozenset[str], verb: str = "have") -> str:
+def _only(libraries: frozenset[str], verb: str = "have") -> str:
     """Returns the beginning of a sentence about the libraries that have something."""
-    if len(has) == 1:
-        return f"only tensors of {LIBRARIES[min(has)]} {verb}"
-    other_titles = [title for name, title in LIBRARIES.items() if name not in has]
+    if len(libraries) == 1:
+        return f"only tensors of {LIBRARIES[min(libraries)]} {verb}"
+    other_titles = [title for name, title in LIBRARIES.items() if name not in libraries]
     return f"tensors of {' and '.join(other_titles)} do not {verb}"
 
 
-def _differs(known: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]) -> bool:
+def _differs(rows_by_library: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]) -> bool:
     """Returns whether the same call is another op, or has another default, in PyTorch than in NumPy."""
-    if set(known) == {"torch"}:  # no op equals the methods of the others
+    if set(rows_by_library) == {"torch"}:  # no op equals the methods of the others
         return True
     meanings = []
     for library in ("numpy", "torch"):
-        for one in known.get(library, ()):
+        for one in rows_by_library.get(library, ()):
             try:
                 plan = translate(one, 1 + positional, keywords)
             except UntranslatableError:

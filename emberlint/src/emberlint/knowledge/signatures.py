@@ -142,15 +142,15 @@ def translate(signature: Signature, positional: int, keywords: Sequence[str]) ->
     return Translation(tuple(result), fills, packed)
 
 
-def _native_parameters(found: Signature, positional: int) -> tuple[list[str], int]:
+def _native_parameters(signature: Signature, positional: int) -> tuple[list[str], int]:
     """Returns the native parameters that positional arguments give, and where those begin that form one tuple."""
-    last = found.places[-1] if found.places else ""
+    last = signature.places[-1] if signature.places else ""
     if last.startswith("*"):
-        index = len(found.places) - 1
-        names = [*found.places[: min(positional, index)], *[last] * (positional - index)]
-        if parameters()[found.op].variadic or positional <= index:
+        index = len(signature.places) - 1
+        names = [*signature.places[: min(positional, index)], *[last] * (positional - index)]
+        if parameters()[signature.op].variadic or positional <= index:
             return names, -1
         return names[: index + 1], index
-    if positional > len(found.places):
-        raise UntranslatableError(f"`{found.native}` takes fewer positional arguments")
-    return [*found.places[:positional]], -1
+    if positional > len(signature.places):
+        raise UntranslatableError(f"`{signature.native}` takes fewer positional arguments")
+    return [*signature.places[:positional]], -1

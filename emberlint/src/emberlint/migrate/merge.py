@@ -208,13 +208,13 @@ def _imports(target: _Target) -> tuple[list[Statement], bool]:
 
 
 def _is_there(
-    target: _Target, known: dict[str, list[Unit]], tree: ast.Import | ast.ImportFrom, alias: ast.alias
+    target: _Target, units_by_name: dict[str, list[Unit]], tree: ast.Import | ast.ImportFrom, alias: ast.alias
 ) -> bool:
     """Returns whether the receiving file has an import; a different binding of the same name is a clash."""
     if isinstance(tree, ast.ImportFrom) and tree.module == target.source.target:
         return True  # the rest of a module that was split before imports the moved names back
     name = alias.asname or alias.name.partition(".")[0]
-    equal_units = [one for one in known.get(name, ()) if not _is_old_import(one, target.source)]
+    equal_units = [one for one in units_by_name.get(name, ()) if not _is_old_import(one, target.source)]
     if not equal_units:
         return False
     if not any(_imports_same(unit.tree, tree, alias) for unit in equal_units):
@@ -224,15 +224,17 @@ def _is_there(
     return True
 
 
-def _imports_same(there: ast.stmt, tree: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
-    if not isinstance(there, ast.Import | ast.ImportFrom):
+def _imports_same(other_import: ast.stmt, tree: ast.Import | ast.ImportFrom, alias: ast.alias) -> bool:
+    if not isinstance(other_import, ast.Import | ast.ImportFrom):
         return any(
-            _imports_same(node, tree, alias) for node in ast.iter_child_nodes(there) if isinstance(node, ast.stmt)
+            _imports_same(node, tree, alias)
+            for node in ast.iter_child_nodes(other_import)
+            if isinstance(node, ast.stmt)
         )
-    if type(there) is not type(tree) or getattr(there, "module", None) != getattr(tree, "module", None):
+    if type(other_import) is not type(tree) or getattr(other_import, "module", None) != getattr(tree, "module", None):
         return False
     return any(
-        (name.name, name.asname or name.name) == (alias.name, alias.asname or alias.name) for name in there.names
+        (name.name, name.asname or name.name) == (alias.name, alias.asname or alias.name) for name in other_import.names
     )
 
 

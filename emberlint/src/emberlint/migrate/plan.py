@@ -186,22 +186,22 @@ def _read(project: Project, path: str) -> str | None:
     return None
 
 
-def _moves_of(project: Project, layout: Layout, backend: str, found: Sequence[SourceModule], partial: bool) -> Moves:
-    modules = {one.module: one.target for one in found if one.is_emptied and _moves(one, partial)}
+def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[SourceModule], partial: bool) -> Moves:
+    modules = {one.module: one.target for one in sources if one.is_emptied and _moves(one, partial)}
     if not partial:
         names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
         old, new = (name.rpartition(".")[0] for name in names)
         modules[old] = new
-    left = [one for one in found if one.names and not one.is_emptied]
+    left = [one for one in sources if one.names and not one.is_emptied]
     names_moved = {one.module: dict.fromkeys(one.names, one.target) for one in left}
-    for one in found:
+    for one in sources:
         for owner in one.parts:
             for name in owner.binds:
                 # the rest of the class inherits everything from the moved part
                 names_moved.get(one.module, {}).pop(name, None)
     exports = {
         one.module: tuple(all_names(one.units) or _public(one))
-        for one in found
+        for one in sources
         if one.module in modules and _read(project, one.target_path) is not None
     }
     return Moves(modules, names_moved, exports)
@@ -241,16 +241,16 @@ def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> se
 
 
 def _left(
-    one: SourceModule, found: Sequence[SourceModule], references: Sequence[str], reached: set[str], result: Plan
+    one: SourceModule, sources: Sequence[SourceModule], references: Sequence[str], reached_names: set[str], result: Plan
 ) -> str | None:
-    text = remains(one, reached)
+    text = remains(one, reached_names)
     if text is not None or not references:
         return text
     result.kept.add(one.path)
     if one.is_shim:
         return result.before[one.path]
     result.notes.append(f"{one.path} stays as a list of imports: {references[0]} imports it by a computed name")
-    below = [other.module for other in found if other.module.rpartition(".")[0] == one.module]
+    below = [other.module for other in sources if other.module.rpartition(".")[0] == one.module]
     return shim(one, sorted(name.rpartition(".")[2] for name in below) if one.is_package else [])
 
 

@@ -10,7 +10,7 @@ from emberlint.migrate.selection import SourceModule
 from emberlint.migrate.units import HEAD, Statement, Unit, all_names, bound, members, units
 
 
-def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None:
+def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str | None:
     """Returns the new text of a file whose statements moved elsewhere, or None if it holds nothing but imports.
 
     The file imports the moved public names from their new place, so that `module.name` still works in other code. It
@@ -21,7 +21,7 @@ def remains(source: SourceModule, reached: Set[str] = frozenset()) -> str | None
     if not source.moved and not source.parts:
         return source.text
     remaining_units = [_without(unit, source) for unit in source.rest]
-    used_names = {name for unit in units(remaining_units) for name in unit.uses} | reached
+    used_names = {name for unit in units(remaining_units) for name in unit.uses} | reached_names
     returning_names = sorted(
         name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used_names
     )

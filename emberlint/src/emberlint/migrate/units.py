@@ -131,10 +131,10 @@ def member_stores(unit: Unit) -> frozenset[str]:
     return frozenset(attributes)
 
 
-def bound(found: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
+def bound(units: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
     """Returns the units of some kinds by the names they bind."""
     table: dict[str, list[Unit]] = {}
-    for unit in found:
+    for unit in units:
         if unit.kind in kinds:
             for name in unit.binds:
                 table.setdefault(name, []).append(unit)

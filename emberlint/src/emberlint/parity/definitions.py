@@ -96,14 +96,14 @@ def _holds_ops(node: ast.ClassDef) -> bool:
 
 
 def _with_bases(
-    path: str, node: ast.ClassDef, classes: dict[str, tuple[str, ast.ClassDef]], seen: set[str]
+    path: str, node: ast.ClassDef, classes: dict[str, tuple[str, ast.ClassDef]], seen_classes: set[str]
 ) -> Iterator[tuple[str, ast.ClassDef]]:
     """Yields a class and its bases, the nearest first."""
     yield path, node
-    seen.add(node.name)
+    seen_classes.add(node.name)
     for base in map(last_name, node.bases):
-        if base in classes and base not in seen:
-            yield from _with_bases(*classes[base], classes, seen)
+        if base in classes and base not in seen_classes:
+            yield from _with_bases(*classes[base], classes, seen_classes)
 
 
 def _functions(tree: ast.Module) -> dict[str, FunctionNode]:

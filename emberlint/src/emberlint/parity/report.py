@@ -46,9 +46,9 @@ def _summary(matrix: Matrix, backend: str) -> str:
     return f"{_percent(matrix.coverage(backend))} of {len(matrix.rows)} ops ({parts or 'none'})"
 
 
-def _percent(share: float) -> str:
+def _percent(fraction: float) -> str:
     """Returns a share rounded down, so that 100 % means all."""
-    return f"{int(share * 1000) / 10:g} %"
+    return f"{int(fraction * 1000) / 10:g} %"
 
 
 def _notes(matrix: Matrix, backend: str) -> Iterator[str]:

@@ -51,73 +51,75 @@ _INTEGRAL = frozenset({"size", "ndim"})
 
 
 def reason_against(
-    file: SourceFile, found: Signature, call: ast.Call, given: Mapping[str, ast.expr], terms: Terms
+    file: SourceFile, signature: Signature, call: ast.Call, arguments: Mapping[str, ast.expr], terms: Terms
 ) -> str | None:
     """Returns why a call with these arguments, by the op's parameters, may differ from that of the op, or None."""
-    library = found.native.partition(".")[0]
-    dtype, data = given.get("dtype"), next(iter(given.values()), None)
-    if found.when == "tensor type":
+    library = signature.native.partition(".")[0]
+    dtype, data = arguments.get("dtype"), next(iter(arguments.values()), None)
+    if signature.when == "tensor type":
         if dtype is None or tensor_type(file.native(dtype) or "") is None:
             return f"`{file.segment(call)}` names no type of tensors"
-    elif dtype is not None and not is_dtype(file, dtype, is_certain=found.native in CASTS):
+    elif dtype is not None and not is_dtype(file, dtype, is_certain=signature.native in CASTS):
         return f"`{file.segment(dtype)}` has no neutral form, or may be none: pass a dtype such as ops.float32"
-    if found.when == "device" and not is_device(file, given["device"]):
-        return f"`{file.segment(given['device'])}` may be something else than a device"
-    if found.when == "sizes" and not all(_is_size(file, arg) for arg in call.args):
-        return f"a size of `{file.segment(call)}` may be -1, which ops.{found.op} refuses"
-    reason = reason_for_function(file, found, given["fn"]) if "fn" in given else None
-    if reason is None and found.when in layers.CONDITIONS:
-        reason = layers.CONDITIONS[found.when](file, call, given)
+    if signature.when == "device" and not is_device(file, arguments["device"]):
+        return f"`{file.segment(arguments['device'])}` may be something else than a device"
+    if signature.when == "sizes" and not all(_is_size(file, arg) for arg in call.args):
+        return f"a size of `{file.segment(call)}` may be -1, which ops.{signature.op} refuses"
+    reason = reason_for_function(file, signature, arguments["fn"]) if "fn" in arguments else None
+    if reason is None and signature.when in layers.CONDITIONS:
+        reason = layers.CONDITIONS[signature.when](file, call, arguments)
     if reason is not None:
         return reason
     caught = _caught(file, call)
     if caught:
         return f"`except {caught}` catches its error, and ops raise errors of their own"
-    if found.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
+    if signature.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
         return f"`{file.segment(data)}` may be a list of something else than numbers, which ops refuse"
     if library == "numpy":
-        masked = next((one for one in given.values() if _is_masked(file, one)), None)
+        masked = next((one for one in arguments.values() if _is_masked(file, one)), None)
         if masked is not None:
             return f"`{file.segment(masked)}` has a mask, which ops refuse: pass the mask by itself"
         held_name = next(
-            (one for name, one in given.items() if name in HOLDING and file.inference.holds_object(one)), None
+            (one for name, one in arguments.items() if name in HOLDING and file.inference.holds_object(one)), None
         )
         if held_name is not None:
             return f"`{file.segment(held_name)}` may hold something else than numbers, which ops refuse"
         exact = _exact_type(file)
-        holding = [one for name, one in given.items() if name.partition(" ")[0] in HOLDING]
+        holding = [one for name, one in arguments.items() if name.partition(" ")[0] in HOLDING]
         if exact and not all(_is_number(file, one) for one in holding):
             return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
-        if found.op in CONVERSIONS and data is not None and _may_be_none(file, data):
+        if signature.op in CONVERSIONS and data is not None and _may_be_none(file, data):
             return f"`{file.segment(data)}` may be None, which ops refuse"
         promised = promises.number(file, call)
         if promised:
-            return f"`{promised}` promises a number, and ops.{found.op} gives a tensor: wrap it in float() or the like"
+            return (
+                f"`{promised}` promises a number, and ops.{signature.op} gives a tensor: wrap it in float() or the like"
+            )
     if terms.default_float not in FLOATS.get(library, {"float32"}):
-        reason = _reason_for_numbers(file, found, given, terms.default_float)
+        reason = _reason_for_numbers(file, signature, arguments, terms.default_float)
         if reason is not None:
             return reason
     return HOST if library == "numpy" and terms.numpy_is_host else None
 
 
-def reason_for_function(file: SourceFile, found: Signature, node: ast.expr | ast.FunctionDef) -> str | None:
+def reason_for_function(file: SourceFile, signature: Signature, node: ast.expr | ast.FunctionDef) -> str | None:
     """Returns why a transform of a function may differ from that of the op, or None."""
-    if found.when == "real" and _COMPLEX.search(file.text):
+    if signature.when == "real" and _COMPLEX.search(file.text):
         return "gradients by complex numbers, which this file has, are conjugates of those of JAX"
-    if found.when not in ("function", "scalar"):
+    if signature.when not in ("function", "scalar"):
         return None
     function = _function(file, node)
     if function is None and isinstance(node, ast.FunctionDef):
         return "a method is given its object too, which is no tensor"
     if function is None:
-        condition_text = "be a module" if found.when == "function" else "return a tuple"
-        return f"`{file.segment(node)}` may {condition_text}, which ops.{found.op} refuses"
+        condition_text = "be a module" if signature.when == "function" else "return a tuple"
+        return f"`{file.segment(node)}` may {condition_text}, which ops.{signature.op} refuses"
     returned_values = [
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     ]
     results = [function.body] if isinstance(function, ast.Lambda) else returned_values
-    if found.when == "scalar" and not all(_is_single(file, result) for result in results):
-        return f"the function may return a tuple: pass has_aux=True to ops.{found.op} if it does"
+    if signature.when == "scalar" and not all(_is_single(file, result) for result in results):
+        return f"the function may return a tuple: pass has_aux=True to ops.{signature.op} if it does"
     return None
 
 
@@ -135,18 +137,19 @@ def _is_single(file: SourceFile, node: ast.expr) -> bool:
 
 
 def _reason_for_numbers(
-    file: SourceFile, found: Signature, given: Mapping[str, ast.expr], default_float: str
+    file: SourceFile, signature: Signature, given: Mapping[str, ast.expr], default_float: str
 ) -> str | None:
     """Returns why a call that may be given Python numbers differs from that of the op, or None."""
     dtype, data = given.get("dtype"), next(iter(given.values()), None)
-    if found.when == "integers" and dtype is None and not all(_is_integer(one) for one in given.values()):
-        return f"ops.{found.op} gives {default_float} for Python floats: name the dtype"
-    if found.when == "dtype" and dtype is None and (data is None or file.inference.evidence(data) is None):
-        return f"ops.{found.op} gives {default_float} for Python floats: name the dtype"
-    data_given = [one for name, one in given.items() if name in DATA and found.when != "dtype"]
-    if data_given and found.op not in SAME_DTYPE and all(_is_number(file, one) for one in data_given):
+    if signature.when == "integers" and dtype is None and not all(_is_integer(one) for one in given.values()):
+        return f"ops.{signature.op} gives {default_float} for Python floats: name the dtype"
+    if signature.when == "dtype" and dtype is None and (data is None or file.inference.evidence(data) is None):
+        return f"ops.{signature.op} gives {default_float} for Python floats: name the dtype"
+    data_given = [one for name, one in given.items() if name in DATA and signature.when != "dtype"]
+    if data_given and signature.op not in SAME_DTYPE and all(_is_number(file, one) for one in data_given):
         return (
-            f"ops.{found.op} gives {default_float} for Python numbers, where {found.native.partition('.')[0]} may not"
+            f"ops.{signature.op} gives {default_float} for Python numbers, where {signature.native.partition('.')[0]} "
+            "may not"
         )
     return None
 

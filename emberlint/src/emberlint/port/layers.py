@@ -27,24 +27,24 @@ def _in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> st
     return "with inplace=True it also changes its input, which may be used again"
 
 
-def _pair(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
+def _pair(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why a pool may be one of another number of axes."""
-    size = given.get("pool_size")
+    size = arguments.get("pool_size")
     sizes = size.elts if isinstance(size, ast.Tuple) else [size] if isinstance(size, ast.Constant) else []
     is_written = len(sizes) in (1, 2) and all(isinstance(size, ast.Constant) for size in sizes)
     return None if is_written else "the number of axes does not follow from the arguments: write the size as (n, m)"
 
 
-def _flat(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
+def _flat(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why the shape of a flat tensor cannot be written down."""
-    start, tensor = given.get("shape"), given.get("x")
+    start, tensor = arguments.get("shape"), arguments.get("x")
     is_written = isinstance(start, ast.Constant) and type(start.value) is int and start.value > 0
     if not is_written or not isinstance(tensor, ast.Name):
         return "ops.reshape needs the shape: write the tensor as a name, and the first axis as a number"
     return None
 
 
-def _dataset(file: SourceFile, call: ast.Call, given: Mapping[str, ast.expr]) -> str | None:
+def _dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why the rows of a dataset may not be those of tensors."""
     node = call.args[0] if call.args else None
     dataset_call = _dataset_call(file, node) if node is not None else None

@@ -147,26 +147,26 @@ def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
     return own_bases or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
 
 
-def is_blocked(found: Iterable[Step], terms: Terms) -> bool:
+def is_blocked(steps: Iterable[Step], terms: Terms) -> bool:
     """Returns whether the modules of a file stay native, because one of their uses has to."""
-    class_steps = [one for one in found if one.kind == KIND]
+    class_steps = [one for one in steps if one.kind == KIND]
     return bool(class_steps) and (bool(terms.modules) or not all(step.changes for step in class_steps))
 
 
-def together(file: SourceFile, found: Sequence[Step], terms: Terms) -> list[Step]:
+def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step]:
     """Returns the steps, those of modules without changes if one of them has to stay."""
-    class_steps = [one for one in found if one.kind == KIND]
-    if not is_blocked(found, terms):
-        spaces = {one.space.namespace for one in found if one.space is not None}
+    class_steps = [one for one in steps if one.kind == KIND]
+    if not is_blocked(steps, terms):
+        spaces = {one.space.namespace for one in steps if one.space is not None}
         edits = tuple(_imports(file, frozenset(one for one in terms.freed if f"{PACKAGE}{one}" in spaces)))
-        first = next((one for one in found if one.changes), None)
-        return [one._replace(changes=(*one.changes, *edits)) if one is first else one for one in found]
+        first = next((one for one in steps if one.changes), None)
+        return [one._replace(changes=(*one.changes, *edits)) if one is first else one for one in steps]
     blocking = next((step.native for step in class_steps if not step.changes), "")
     reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
     ported = {id(step) for step in class_steps if step.changes}
     return [
         one._replace(changes=(), space=None, reason=reason, advice=_way(one)) if id(one) in ported else one
-        for one in found
+        for one in steps
     ]
 
 
@@ -195,9 +195,9 @@ def _bound(file: SourceFile, name: str, origin: str) -> bool:
     return isinstance(statement, ast.Import | ast.ImportFrom) and statement.lineno == statement.end_lineno
 
 
-def frees(file: SourceFile, found: Iterable[Step], freed: frozenset[str]) -> bool:
+def frees(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> bool:
     """Returns whether nothing native is left under the names of packages that are bound anew."""
-    changed = {id(one.node) for one in found if one.changes}
+    changed = {id(one.node) for one in steps if one.changes}
     for use in native_uses(file):
         if _first(use.node) in freed and changed.isdisjoint((id(use.node), id(file.parent(use.node)))):
             return False

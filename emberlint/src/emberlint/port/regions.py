@@ -80,7 +80,7 @@ def _regions_of_calls(file: SourceFile) -> Iterator[Region]:
             yield from _regions_compiled_by(file, call, [*_definitions(file, call.args[0])])
 
 
-def _regions_compiled_by(file: SourceFile, node: ast.expr, given: list[Definition]) -> Iterator[Region]:
+def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Definition]) -> Iterator[Region]:
     """Yields the functions that a decorator or a call compiles, if it does."""
     function = node.func if isinstance(node, ast.Call) else node
     if isinstance(node, ast.Call) and file.names.origin(function) == "functools.partial" and node.args:
@@ -89,15 +89,15 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, given: list[Definitio
     if origin in IN_PYTHON:
         return
     if origin.startswith(TRACING) and origin.rpartition(".")[2] in TRANSFORMS:
-        functions = (one for one in given if not isinstance(one, ast.ClassDef))
+        functions = (one for one in definitions if not isinstance(one, ast.ClassDef))
         yield from (Region(one, _mark(node, function), origin, TRACED, COMPILED) for one in functions)
     elif origin.startswith(FROM_SOURCE):
-        yield from (Region(one, _mark(node, function), origin, SOURCE, COMPILED) for one in given)
+        yield from (Region(one, _mark(node, function), origin, SOURCE, COMPILED) for one in definitions)
 
 
-def _rules(file: SourceFile, found: list[Region]) -> Iterator[Region]:
+def _rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
     """Yields the functions that are rules of functions with gradients of their own: `f.defvjp(forward, backward)`."""
-    custom = {one.node: one for one in found if one.native.rpartition(".")[2].startswith("custom")}
+    custom = {one.node: one for one in native_regions if one.native.rpartition(".")[2].startswith("custom")}
     if not custom:
         return
     for method in file.index.nodes(ast.Attribute):

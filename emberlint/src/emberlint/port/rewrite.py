@@ -119,17 +119,17 @@ def port(
 
 
 def _uses(
-    found: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
+    steps: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
 ) -> Iterator[UseReport]:
     """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
     current_notebook = notebook and Notebook(notebook.with_text(text))
-    for one in found:
+    for one in steps:
         line = line_of(one.node.lineno)
         place = current_notebook.place(line) if current_notebook is not None else CellPlace(0, line, line)
         yield UseReport(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
 
 
-def _terms(file: SourceFile, default_float: str, own: Methods) -> Terms:
+def _terms(file: SourceFile, default_float: str, own_methods: Methods) -> Terms:
     """Returns what a port of a file may take for granted; a mark or `ops.to_numpy` tells of a library that is gone."""
     origins = {
         f"{binding.origin}".partition(".")[0]
@@ -141,10 +141,10 @@ def _terms(file: SourceFile, default_float: str, own: Methods) -> Terms:
     is_mixed = "emberharmony" in origins and file.calls_method(frozenset({"to_numpy"}))
     is_marked = MARK in file.text and HOST in file.text
     is_host = bool(origins & {"torch", "mlx", "jax", "tensorflow"}) or is_mixed or is_marked
-    return Terms(default_float, is_host, frozenset(origins), own)
+    return Terms(default_float, is_host, frozenset(origins), own_methods)
 
 
-def _apply_steps(file: SourceFile, changing: list[Step], kept: frozenset[str]) -> str:
+def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[str]) -> str:
     """Returns the text with the changes applied, the namespace imported, and the unused native imports dropped."""
     if not changing:
         return file.text
@@ -155,7 +155,7 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept: frozenset[str]) -
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
     names = {_first(file, step.node) for step in changing}
     try:
-        return without(file, cst.parse_module(with_namespaces(after, namespaces)), names - kept - {""}).code
+        return without(file, cst.parse_module(with_namespaces(after, namespaces)), names - kept_words - {""}).code
     except (cst.ParserSyntaxError, SyntaxError):
         return file.text
 

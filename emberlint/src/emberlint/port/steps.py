@@ -71,12 +71,12 @@ def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list
     return [*call_steps, *_others(file, call_steps, is_left, terms), *_writes(file, terms)]
 
 
-def _outside(file: SourceFile, found: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
+def _outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
     """Yields the steps outside of the functions that stay native, and one step for each of those."""
-    steps_by_region = {one.node: [step for step in found if is_inside(file, step.node, one.node)] for one in native}
+    steps_by_region = {one.node: [step for step in steps if is_inside(file, step.node, one.node)] for one in native}
     marked = {one.mark: one for one in native}
     dropped = {id(step) for inner_steps in steps_by_region.values() for step in inner_steps}
-    for step in found:
+    for step in steps:
         region = marked.pop(step.node, None)
         if id(step) in dropped:
             continue
@@ -224,9 +224,9 @@ def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     )
 
 
-def _first_op(call: ast.Call, found: Sequence[Signature]) -> str:
+def _first_op(call: ast.Call, signatures: Sequence[Signature]) -> str:
     """Returns the op of the first signature that takes the arguments of a method's call, or an empty string."""
-    for one in found:
+    for one in signatures:
         with contextlib.suppress(UntranslatableError):
             translate(one, 1 + len(call.args), [keyword.arg or "" for keyword in call.keywords])
             return one.op
@@ -332,12 +332,12 @@ def _call_changes(
     return tuple(NodeEditor(file, call, space).changes(signature, plan, before))
 
 
-def _advice(file: SourceFile, use: Use | None, found: Sequence[Signature]) -> str:
+def _advice(file: SourceFile, use: Use | None, signatures: Sequence[Signature]) -> str:
     """Returns what to write instead of a native use, if it is no method."""
     if use is None:
         return ""
-    if found and replacement(use.origin) is None:
-        return program_name(found[0].op)
+    if signatures and replacement(use.origin) is None:
+        return program_name(signatures[0].op)
     found_op = replacement(use.origin)
     if use.origin in WAYS or found_op is None:
         return WAYS.get(use.origin, COMPOSE)
@@ -401,19 +401,21 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
         yield Step(use.node, use.origin, kind, changes, space)
 
 
-def _is_transformed(file: SourceFile, node: ast.expr, above: ast.AST | None) -> bool:
+def _is_transformed(file: SourceFile, node: ast.expr, parent: ast.AST | None) -> bool:
     """Returns whether an expression is the function that a transform is given."""
     signatures = (
-        candidates(file.native(above.func) or "") if isinstance(above, ast.Call) and node in above.args[:1] else ()
+        candidates(file.native(parent.func) or "") if isinstance(parent, ast.Call) and node in parent.args[:1] else ()
     )
     return any("fn" in signature.arguments.values() for signature in signatures)
 
 
-def _function_step(file: SourceFile, use: Use, signature: Signature, given: int, reason: str | None = None) -> Step:
+def _function_step(
+    file: SourceFile, use: Use, signature: Signature, argument_count: int, reason: str | None = None
+) -> Step:
     """Returns the step of a decorator, or of a function that a transform calls, with so many arguments or less."""
     try:
         space = spelling(file, use.node)
-        plan = translate(signature, given, [])
+        plan = translate(signature, argument_count, [])
         if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
         changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{signature.op}"),)

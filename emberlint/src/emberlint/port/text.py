@@ -15,9 +15,9 @@ from emberlint.source.source_file import SourceFile
 WITHOUT_LINE = "\0"  # instead of a line that goes
 
 
-def by_parameter(found: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
+def by_parameter(signature: Signature, plan: Translation, values: list[ast.expr]) -> dict[str, ast.expr]:
     """Returns the arguments of a call by the parameters of the op."""
-    target = parameters()[found.op]
+    target = parameters()[signature.op]
     names = [*target.positional, *(f"operands {index}" for index in range(len(values)))]
     pairs = zip(plan.keywords, values, strict=False)
     return {key or names[index]: one for index, (key, one) in enumerate(pairs) if key != DROPPED}
@@ -46,15 +46,15 @@ class NodeEditor:
         self.file, self.node, self.space = file, node, space
         self.depth = len([*file.ancestors(node)])
 
-    def changes(self, found: Signature, plan: Translation, before: list[ast.expr]) -> Iterator[Change]:
+    def changes(self, signature: Signature, plan: Translation, before: list[ast.expr]) -> Iterator[Change]:
         """Yields the changes that make a call one of the op; `before` are the receivers of a method."""
         call, count = self.node, len(before)
         assert isinstance(call, ast.Call)
-        op = f"{self.space.text}.{found.op.split('.', 2)[2] if found.op.startswith(PACKAGE) else found.op}"
-        if found.when == "axis":
+        op = f"{self.space.text}.{signature.op.split('.', 2)[2] if signature.op.startswith(PACKAGE) else signature.op}"
+        if signature.when == "axis":
             yield from self._subscript(call)
             return
-        if found.when == "tensors":
+        if signature.when == "tensors":
             yield self.replace_node(call.func, "")  # a tuple
             return
         if count == 2:
@@ -63,7 +63,7 @@ class NodeEditor:
             yield from self._receiver(call, op, plan.keywords[0])
         else:
             yield self.replace_node(call.func, op)
-        for node, opening_text, closing in additions(found.when, call):
+        for node, opening_text, closing in additions(signature.when, call):
             yield self._insert(node, opening_text)
             if closing:
                 yield self._insert(node, closing, after=True)
@@ -81,7 +81,7 @@ class NodeEditor:
             elif key != keyword.arg:
                 line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
-        names = by_parameter(found, plan, [*before, *call.args, *_values(call)])
+        names = by_parameter(signature, plan, [*before, *call.args, *_values(call)])
         dtype = names.get("dtype")
         if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
             yield self.replace_node(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")

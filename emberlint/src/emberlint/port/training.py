@@ -55,14 +55,14 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
             yield Step(key.value, "requires_grad", KIND, reason=GRADIENTS, advice="nn.Parameter")
 
 
-def _step(file: SourceFile, call: ast.Call, way: str, changes: object, *more: Terms) -> Step:
+def _step(file: SourceFile, call: ast.Call, way: str, changes: object, *terms: Terms) -> Step:
     """Returns the step of a method, with the changes that a function yields, or the reason that it raises."""
     assert isinstance(call.func, ast.Attribute)
     assert callable(changes)
     try:
         ops_spelling = spelling(file, call)
-        step_changes = tuple(changes(file, call, ops_spelling, *more))
-        buffer_spelling = space(file, call, "emberharmony.nn.Buffer", *more) if more else ops_spelling
+        step_changes = tuple(changes(file, call, ops_spelling, *terms))
+        buffer_spelling = space(file, call, "emberharmony.nn.Buffer", *terms) if terms else ops_spelling
         return Step(call, f".{call.func.attr}", KIND, step_changes, buffer_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(call, f".{call.func.attr}", KIND, reason=str(error), advice=way)
@@ -125,7 +125,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     return reads or not cleared
 
 
-def _module_method_changes(file: SourceFile, call: ast.Call, found: object) -> Iterator[Change]:
+def _module_method_changes(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:
     """Yields the changes of `module.to(device)`, or of `module.zero_grad()`.
 
     Raises:
@@ -148,7 +148,7 @@ def _module_method_changes(file: SourceFile, call: ast.Call, found: object) -> I
     yield Change(line, file.column(line, offset) - 1, file.column(line, offset) - 1, 0, f"{name}=")
 
 
-def _buffer(file: SourceFile, call: ast.Call, found: object, terms: Terms) -> Iterator[Change]:
+def _buffer(file: SourceFile, call: ast.Call, signature: object, terms: Terms) -> Iterator[Change]:
     """Yields the changes of `self.register_buffer("name", tensor)` to `self.name = nn.Buffer(tensor)`.
 
     Raises:
@@ -179,7 +179,7 @@ def _buffer(file: SourceFile, call: ast.Call, found: object, terms: Terms) -> It
     yield Change(line, start, end, 0, f".{name.value!s} = {buffer_spelling.text}.Buffer(")
 
 
-def _backward(file: SourceFile, call: ast.Call, found: object) -> Iterator[Change]:
+def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:
     """Yields the changes that make a function of the statements that compute a loss.
 
     Raises:

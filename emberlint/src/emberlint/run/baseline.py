@@ -74,17 +74,17 @@ def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[F
     return new_findings, +left
 
 
-def stale(file: Path, shown: str, entries: Counter[Entry], checked: frozenset[str]) -> list[Finding]:
+def stale(file: Path, shown_path: str, entries: Counter[Entry], checked_paths: frozenset[str]) -> list[Finding]:
     """Returns an EMB905 for each entry of a checked file that no longer accepts anything."""
     from emberlint.run.registry import all_rules  # not at the top: it imports every rule
 
     lines = file.read_text(encoding="utf-8").splitlines()
     stale_findings: list[Finding] = []
     for entry in sorted(entries):
-        if entry.path in checked:
+        if entry.path in checked_paths:
             line = next((number for number, text in enumerate(lines, 1) if _is_of(text, entry)), 1)
             place = (line, 1, line, len(lines[line - 1]) + 1)
-            stale_findings.append(all_rules()["EMB905"].at(shown, place, what=entry.code, where=entry.path))
+            stale_findings.append(all_rules()["EMB905"].at(shown_path, place, what=entry.code, where=entry.path))
     return stale_findings
 
 
@@ -92,11 +92,11 @@ def _is_of(line: str, entry: Entry) -> bool:
     return entry.fingerprint in line and json.dumps(entry.path) in line
 
 
-def shrink(file: Path, findings: Sequence[Finding], checked: frozenset[str]) -> None:
+def shrink(file: Path, findings: Sequence[Finding], checked_paths: frozenset[str]) -> None:
     """Drops the entries that accept nothing any more; if the file does not exist, accepts all findings."""
     current_entries = count_entries(findings)
     if file.exists():
         before = read(file)
-        kept_entries = Counter({entry: count for entry, count in before.items() if entry.path not in checked})
+        kept_entries = Counter({entry: count for entry, count in before.items() if entry.path not in checked_paths})
         current_entries = (before & current_entries) + kept_entries
     write(file, current_entries)

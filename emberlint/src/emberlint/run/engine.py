@@ -139,11 +139,11 @@ def _project(settings: Settings, results: Mapping[str, FileResult], texts: Mappi
 
 
 def _merge(
-    results: Mapping[str, FileResult], beyond: Iterable[Finding], settings: Settings, codes: frozenset[str]
+    results: Mapping[str, FileResult], project_findings: Iterable[Finding], settings: Settings, codes: frozenset[str]
 ) -> Iterator[Finding]:
     """Yields the findings that no suppression comment silences, file by file, sorted by place within a file."""
     by_path: dict[str, list[Finding]] = {}
-    for finding in beyond:
+    for finding in project_findings:
         by_path.setdefault(finding.path, []).append(finding)
     for path, result in results.items():
         active_codes = active(path, settings, codes)

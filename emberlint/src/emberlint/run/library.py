@@ -31,9 +31,9 @@ class Library:
         self._digests: dict[str, str] = {}
         self._near: dict[str, Sequence[str]] = {}
 
-    def link(self, near: Mapping[str, Sequence[str]]) -> None:
+    def link(self, near_paths: Mapping[str, Sequence[str]]) -> None:
         """Records the files that each file imports."""
-        self._near.update(near)
+        self._near.update(near_paths)
 
     def imports_of(self, path: str) -> Sequence[str]:
         """Returns the files that a file imports."""
@@ -159,7 +159,7 @@ class Shelf:
         return exists
 
 
-def is_current(used: Mapping[str, str], path: str, library: Library, shelf: Shelf | None = None) -> bool:
+def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf: Shelf | None = None) -> bool:
     """Returns whether what the check of a file has used is still the same.
 
     Args:
@@ -168,7 +168,7 @@ def is_current(used: Mapping[str, str], path: str, library: Library, shelf: Shel
         library: The summaries.
         shelf: What the file may see now; None if it may see the same as then.
     """
-    for word, digest in used.items():
+    for word, digest in used_facts.items():
         if word.startswith("?"):
             current_answer = str(int(library.modules.exists(word[1:])))
         else:
@@ -180,9 +180,9 @@ def is_current(used: Mapping[str, str], path: str, library: Library, shelf: Shel
     return True
 
 
-def missing(used: Mapping[str, str], path: str, modules: Modules) -> Iterator[str]:
+def missing(used_facts: Mapping[str, str], path: str, modules: Modules) -> Iterator[str]:
     """Yields the places without a file where a new file would outdate the check of a file."""
-    for word, digest in used.items():
+    for word, digest in used_facts.items():
         if word.startswith("?") and digest == "0":
             yield word[1:]
         elif digest == NO_FILE and word.partition(".")[0]:

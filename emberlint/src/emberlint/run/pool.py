@@ -127,16 +127,16 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
 def _submit(
     pool: "ProcessPoolExecutor",
     schedule: "_Schedule",
-    running: "dict[Future[Done], list[int]]",
+    running_groups: "dict[Future[Done], list[int]]",
     settings: Settings,
     folder: str,
     jobs: int,
 ) -> None:
-    while len(running) < 2 * jobs:
+    while len(running_groups) < 2 * jobs:
         numbers, batch = schedule.batch()
         if not batch:
             return
-        running[pool.submit(_check_batch, batch, settings, folder)] = numbers
+        running_groups[pool.submit(_check_batch, batch, settings, folder)] = numbers
 
 
 class _Schedule:

@@ -52,11 +52,11 @@ class RunCache:
         is_same = isinstance(cached_run, dict) and self._is_same(cached_run["beyond"], cached_run["absent"])
         return read_json(self._file, number) if is_same else None
 
-    def _is_same(self, beyond: Mapping[str, Times], absent: Mapping[str, list[str]]) -> bool:
+    def _is_same(self, times_beyond: Mapping[str, Times], absent_paths: Mapping[str, list[str]]) -> bool:
         try:
-            current_times = {path: times((self._root / path).stat()) for path in beyond}
-            return current_times == beyond and all(
-                set(os.listdir(self._root / folder)).isdisjoint(names) for folder, names in absent.items()
+            current_times = {path: times((self._root / path).stat()) for path in times_beyond}
+            return current_times == times_beyond and all(
+                set(os.listdir(self._root / folder)).isdisjoint(names) for folder, names in absent_paths.items()
             )
         except OSError:
             return False
@@ -75,11 +75,11 @@ class RunCache:
             findings = [encode_finding(finding) for finding in report.findings]
             write_json(self._file, run_facts, _entries(report.findings), findings)
 
-    def _lacking(self, absent: Iterable[str]) -> dict[str, list[str]]:
+    def _lacking(self, absent_paths: Iterable[str]) -> dict[str, list[str]]:
         """Returns the names that folders lack, by folder, without which no absent path can come into being."""
         is_folder = cache(lambda folder: os.path.isdir(self._root / folder))
         names_by_folder: dict[str, dict[str, None]] = {}
-        for path in absent:
+        for path in absent_paths:
             folder, _, name = path.rpartition("/")
             while folder and not is_folder(folder):
                 folder, _, name = folder.rpartition("/")
@@ -110,8 +110,8 @@ def _signature(stats: Mapping[str, Times]) -> Iterator[str]:
         yield " ".join([path, *map(str, stat)])
 
 
-def is_settled(stat: Times, now: int) -> bool:
+def is_settled(stat: Times, current_time: int) -> bool:
     """Returns whether a file that changes after the time `now`, in nanoseconds, will have other times."""
     _, modified, changed = stat
     tick = TICK if modified % 1_000_000_000 else COARSE_TICK
-    return max(modified, changed) + tick < now
+    return max(modified, changed) + tick < current_time

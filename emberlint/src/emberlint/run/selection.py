@@ -46,7 +46,9 @@ def is_sure(finding: Finding, settings: Settings) -> bool:
     return finding.tier >= (all_rules()[finding.code].min_tier if settings.min_tier is None else settings.min_tier)
 
 
-def is_reported(finding: Finding, settings: Settings, kept: frozenset[str]) -> bool:
+def is_reported(finding: Finding, settings: Settings, active_codes: frozenset[str]) -> bool:
     """Returns whether a project rule may report a finding in its file, whose active codes are `kept`."""
     rule = all_rules()[finding.code]
-    return finding.code in kept and settings.role(finding.path).kind in rule.roles and is_sure(finding, settings)
+    return (
+        finding.code in active_codes and settings.role(finding.path).kind in rule.roles and is_sure(finding, settings)
+    )

@@ -115,12 +115,12 @@ def _first_line(node: ast.AST) -> int:
     return min([int(getattr(node, "lineno", 1)), *(decorator.lineno for decorator in decorators)])
 
 
-def _with_ranges(found: Sequence[Directive], statements: dict[int, tuple[int, int]]) -> Iterator[Directive]:
-    for index, one in enumerate(found):
+def _with_ranges(directives_found: Sequence[Directive], statements: dict[int, tuple[int, int]]) -> Iterator[Directive]:
+    for index, one in enumerate(directives_found):
         if one.verb == "file-ignore":
             yield one._replace(first=1, last=END)
         elif one.verb == "off":
-            closing = (other.line for other in found[index + 1 :] if closes(other, one))
+            closing = (other.line for other in directives_found[index + 1 :] if closes(other, one))
             yield one._replace(first=one.line, last=next(closing, END))
         elif one.verb == "ignore":
             first, last = statements.get(one.line, (one.line, one.line))
@@ -129,21 +129,21 @@ def _with_ranges(found: Sequence[Directive], statements: dict[int, tuple[int, in
             yield one._replace(first=1, last=0)
 
 
-def closes(on: Directive, off: Directive) -> bool:
+def closes(closing: Directive, opening: Directive) -> bool:
     """Returns whether an `on[...]` ends an `off[...]`."""
-    if on.verb != "on" or on.line <= off.line:
+    if closing.verb != "on" or closing.line <= opening.line:
         return False
-    return set(off.codes) <= set(on.codes) if on.codes or on.unknown else True
+    return set(opening.codes) <= set(closing.codes) if closing.codes or closing.unknown else True
 
 
 def apply(
-    path: str, findings: Iterable[Finding], found: Sequence[Directive], selected: frozenset[str]
+    path: str, findings: Iterable[Finding], directives_found: Sequence[Directive], selected: frozenset[str]
 ) -> Iterator[Finding]:
     """Yields the findings that no comment silences, and the findings about the comments themselves."""
     used_directives: set[tuple[int, str]] = set()
     line_directives: dict[int, list[int]] = {}  # `ignore` comments by the lines they cover, for fast look-up
     block_directives: list[int] = []
-    for index, one in enumerate(found):
+    for index, one in enumerate(directives_found):
         for line in range(one.first, one.last + 1) if one.verb == "ignore" else ():
             line_directives.setdefault(line, []).append(index)
         if one.verb != "ignore":
@@ -152,13 +152,13 @@ def apply(
         covering = [
             index
             for index in (*line_directives.get(finding.line, ()), *block_directives)
-            if found[index].covers(finding)
+            if directives_found[index].covers(finding)
         ]
         used_directives.update((index, finding.code) for index in covering)
         if not covering or not is_silenceable(finding):
             yield finding
-    for finding in _rot(path, found, used_directives, selected):
-        if not any(one.verb == "file-ignore" and finding.code in one.codes for one in found):
+    for finding in _rot(path, directives_found, used_directives, selected):
+        if not any(one.verb == "file-ignore" and finding.code in one.codes for one in directives_found):
             yield finding
 
 
@@ -168,14 +168,14 @@ def is_silenceable(finding: Finding) -> bool:
 
 
 def _rot(
-    path: str, found: Sequence[Directive], used: set[tuple[int, str]], selected: frozenset[str]
+    path: str, directives_found: Sequence[Directive], used_directives: set[tuple[int, str]], selected: frozenset[str]
 ) -> Iterator[Finding]:
     rules = {code: rule for code, rule in all_rules().items() if code in selected}
-    for index, one in enumerate(found):
+    for index, one in enumerate(directives_found):
         is_known_verb = one.verb in VERBS
         if "EMB901" in rules and is_known_verb and one.verb != "on":
             for code in one.codes:
-                if (index, code) not in used and code in selected and not code.startswith("EMB9"):
+                if (index, code) not in used_directives and code in selected and not code.startswith("EMB9"):
                     yield rules["EMB901"].at(path, one.place, what=all_rules()[code].name)
         if "EMB902" in rules:
             if not is_known_verb:
@@ -185,7 +185,7 @@ def _rot(
                 yield rules["EMB902"].at(path, one.place, what=repr(word), hint=hint)
         if "EMB903" in rules and is_known_verb and not one.codes and not one.unknown:
             yield rules["EMB903"].at(path, one.place, what=one.verb)
-        if "EMB904" in rules and _is_unmatched(one, found):
+        if "EMB904" in rules and _is_unmatched(one, directives_found):
             yield rules["EMB904"].at(path, one.place, what=one.verb, other="on" if one.verb == "off" else "off")
 
 

@@ -56,24 +56,24 @@ class Server(LanguageServer):
         encoding = self.workspace.position_encoding
         return DocumentText(source, "utf-16" if encoding is None else str(getattr(encoding, "value", encoding)))
 
-    def check(self, shown: Document) -> Checked | None:
+    def check(self, document: Document) -> Checked | None:
         """Returns a document with its findings, checked unless its version is.
 
         Returns None if the document is not open, and if the settings are wrong.
         """
-        if not shown.parts:
+        if not document.parts:
             return None
-        last_check = self._checked.get(shown.uri)
-        if last_check is not None and last_check[0] == shown.version:
+        last_check = self._checked.get(document.uri)
+        if last_check is not None and last_check[0] == document.version:
             return last_check[1]
         try:
-            checked = self.session.check(shown.file, shown.text, whole=False)
+            checked = self.session.check(document.file, document.text, whole=False)
         except UsageError as error:
             self._tell(str(error))
-            self._checked.pop(shown.uri, None)
+            self._checked.pop(document.uri, None)
             return None
         self._told = None
-        self._checked[shown.uri] = shown.version, checked
+        self._checked[document.uri] = document.version, checked
         return checked
 
     def publish(self, uri: str) -> None:
@@ -121,11 +121,11 @@ class Server(LanguageServer):
             action.edit = lsp.WorkspaceEdit(changes=changes) if changes else None
         return action
 
-    def _edits(self, shown: Document, checked: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:
+    def _edits(self, document: Document, checked_document: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:
         """Yields the edits of each part of a document that an action makes."""
         with suppress(NotebookError):  # the repair would change lines that are not Python, so there is no edit
-            for uri, after in shown.texts(_after(shown, checked, data)).items():
-                yield uri, [*self.text(shown.parts[uri].source).edits(after)]
+            for uri, after in document.texts(_after(document, checked_document, data)).items():
+                yield uri, [*self.text(document.parts[uri].source).edits(after)]
 
     def publish_soon(self, uri: str) -> None:
         """Publishes when the document has not changed for a moment."""
@@ -303,15 +303,15 @@ def _key(finding: Finding) -> list[object]:
     return [finding.code, finding.line, finding.column]
 
 
-def _after(shown: Document, checked: Checked, data: Any) -> str:
+def _after(document: Document, checked_document: Checked, data: Any) -> str:
     """Returns the text of a document after an action; the same text if the finding is gone."""
     if data["do"] == "all":
-        return checked.repaired_safely()
-    for finding in checked.findings:
-        uri, cell_place = shown.place(finding)
+        return checked_document.repaired_safely()
+    for finding in checked_document.findings:
+        uri, cell_place = document.place(finding)
         if (uri, _key(cell_place)) == (data["uri"], data["at"]):
-            return checked.repair(finding) if data["do"] == "repair" else checked.ignore(finding)
-    return checked.text
+            return checked_document.repair(finding) if data["do"] == "repair" else checked_document.ignore(finding)
+    return checked_document.text
 
 
 def _is_among(kind: str, wanted: Iterable[str | lsp.CodeActionKind]) -> bool:
@@ -331,9 +331,9 @@ def _pages(findings: Iterable[Finding]) -> Iterator[str]:
         yield "\n".join([*lines, *explanation(all_rules()[finding.code])])
 
 
-def _codes_at(text: DocumentText, at: lsp.Position) -> Iterator[str]:
+def _codes_at(text: DocumentText, position: lsp.Position) -> Iterator[str]:
     """Yields the page of the rule whose code is at a position, as in `# noqa: EMB201`."""
-    line, column = text.column(DocumentPlace(at.line, at.character))
+    line, column = text.column(DocumentPlace(position.line, position.character))
     source = text.lines[line - 1] if line <= len(text.lines) else ""
     for match in re.finditer(r"EMB\d{3}", source):
         if match.start() < column <= match.end() + 1 and match[0] in all_rules():

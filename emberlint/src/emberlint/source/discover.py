@@ -43,7 +43,7 @@ def _below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]:
     return _walk(str(folder), prefix, "" if is_outside else prefix, one_of(patterns))
 
 
-def _walk(folder: str, known: str, judged: str, excluded: Callable[[str], object]) -> Iterator[tuple[str, Path]]:
+def _walk(folder: str, root: str, judged: str, is_excluded: Callable[[str], object]) -> Iterator[tuple[str, Path]]:
     """Yields the files of a folder by their path relative to the root.
 
     `known` is the prefix of those paths; `judged` is the prefix that the exclude patterns see.
@@ -55,7 +55,7 @@ def _walk(folder: str, known: str, judged: str, excluded: Callable[[str], object
     for entry in entries:
         name = entry.name
         if entry.is_dir():
-            if not entry.is_symlink() and not excluded(judged + name):
-                yield from _walk(entry.path, f"{known}{name}/", f"{judged}{name}/", excluded)
-        elif name.endswith(SUFFIXES) and entry.is_file() and not excluded(judged + name):
-            yield known + name, Path(entry.path)
+            if not entry.is_symlink() and not is_excluded(judged + name):
+                yield from _walk(entry.path, f"{root}{name}/", f"{judged}{name}/", is_excluded)
+        elif name.endswith(SUFFIXES) and entry.is_file() and not is_excluded(judged + name):
+            yield root + name, Path(entry.path)

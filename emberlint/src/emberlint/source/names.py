@@ -251,18 +251,18 @@ class Names:
             )
         return leading_names
 
-    def _spread(self, found: set[str]) -> set[str]:
+    def _spread(self, names: set[str]) -> set[str]:
         """Adds the names that are bound to expressions of the given names."""
         bodies = [scope.bindings for scope in self._scopes.values() if scope.is_class]
-        found.update([f".{name}" for body in bodies for name in found & body.keys()])
-        attributes = self._all_attributes().items() if found or self.can_import else ()
+        names.update([f".{name}" for body in bodies for name in names & body.keys()])
+        attributes = self._all_attributes().items() if names or self.can_import else ()
         pending_values = [*self._valued, *((f".{name}", value) for (_, name), values in attributes for value in values)]
         size = -1
-        while size != len(found):
-            size = len(found)
-            pending_values = [(name, value) for name, value in pending_values if name not in found]
-            found.update([name for name, value in pending_values if self.leads(value, found)])
-        return found
+        while size != len(names):
+            size = len(names)
+            pending_values = [(name, value) for name, value in pending_values if name not in names]
+            names.update([name for name, value in pending_values if self.leads(value, names)])
+        return names
 
     def leads(self, node: ast.expr, naming: set[str]) -> bool:
         """Returns whether an expression may have an origin, if only the names in `naming` have one."""

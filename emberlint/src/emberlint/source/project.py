@@ -24,11 +24,11 @@ class Project:
         self._read: dict[str, str] = dict(self.texts)
         self.parsed: dict[str, tuple[Import, ...]] = {}  # imports that were not known
 
-    def files(self, under: str = "") -> Iterator[str]:
+    def files(self, folder: str = "") -> Iterator[str]:
         """Yields the paths of the Python files in a folder, sorted and relative to the root."""
-        prefix = under.rstrip("/") + "/" if under else ""
+        prefix = folder.rstrip("/") + "/" if folder else ""
         paths = {path for path in self.texts if path.startswith(prefix)}
-        base = self.settings.root / under
+        base = self.settings.root / folder
         if base.is_dir():
             paths.update(path for path in discover([base], self.settings) if path.endswith(".py"))
         yield from sorted(paths)

@@ -58,8 +58,8 @@ class Notebook(Joined):
     def _file_lines(self) -> list[int]:
         return [match.start() for match in re.finditer("\n", self.content)]
 
-    def _file_line(self, at: int) -> int:
-        return 1 + bisect_right(self._file_lines, at - 1)
+    def _file_line(self, offset: int) -> int:
+        return 1 + bisect_right(self._file_lines, offset - 1)
 
     def with_text(self, text: str) -> str:
         """Returns the JSON text of the notebook with the joined text replaced; unchanged cells keep their bytes.
