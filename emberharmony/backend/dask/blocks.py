@@ -245,7 +245,10 @@ def by_matrix(op: str, cores: Callable[..., Sequence[int]], *args: Any, **kwargs
 
 
 def along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
-    """Returns the result of an op along the axis of its argument `axis`, which each block then holds whole."""
+    """Returns the result of an op along the axis of its argument `axis`, which each block then holds whole.
+
+    The result has as many axes as the first tensor, except where `axis` is None.
+    """
     result_specs = shapes_of(op, *args, **kwargs)
     tensors, _, _ = put_slots(args, kwargs)
     axis, ndim = arguments_by_name(op, args, kwargs).get("axis", -1), tensors[0].ndim
@@ -261,9 +264,5 @@ def along_axis(op: str, *args: Any, **kwargs: Any) -> Any:
         kwargs,
         [axes] * len(tensors),
         result_specs,
-        lambda place, n: axes if n == ndim else _present_loops(axes),
+        lambda place, n: axes,
     )
-
-
-def _present_loops(axes: Axes) -> Axes:
-    return [loop for loop in axes if loop is not None]

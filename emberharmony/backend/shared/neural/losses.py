@@ -89,8 +89,7 @@ def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.n
     Raises:
         IndexOutOfBoundsError: if an id is neither a class nor ignored.
     """
-    if ids.dtype.char not in "lq":
-        ids = ids.astype(np.int64)
+    ids = ids.astype(np.int64, copy=False)
     keeps_all = ignored is None or not 0 <= ignored < classes
     if not ids.size or (keeps_all and np.maximum.reduce(ids.view(np.uint64), None) < classes):
         return None  # as unsigned integers, negative ids are too large
