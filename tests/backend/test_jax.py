@@ -163,6 +163,18 @@ def test_errors_name_the_op_and_what_to_do() -> None:
 
 
 @pytest.mark.usefixtures("on_jax")
+@pytest.mark.parametrize("op", ["take", "take_along_axis"])
+def test_nothing_is_gathered_from_or_to_empty_tensors(op: str) -> None:
+    for shape, places, axis in [((0, 3), (0, 3), 0), ((2, 0), (2, 0), 0), ((2, 3), (0, 3), 0), ((2, 3), (2, 0), -1)]:
+        array, indices = np.ones(shape, np.float32), np.zeros(places, np.int64)
+        wanted = getattr(np, op)(array, indices, axis)
+        found = OPS[op].function(ops.convert_to_tensor(array), indices, axis)
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    with pytest.raises(IndexOutOfBoundsError):
+        OPS[op].function(ops.zeros((0, 3)), np.ones((1, 3), np.int64), 0)
+
+
+@pytest.mark.usefixtures("on_jax")
 def test_random_states_and_the_portable_generator_repeat() -> None:
     ops.random.seed(3)
     state = ops.random.get_state()

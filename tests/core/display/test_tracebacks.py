@@ -133,6 +133,14 @@ def test_numbers_and_pairs_that_have_another_cause_get_no_hint() -> None:
     assert shown(caught(unequal_pair)).endswith("(expected 2)\n")
 
 
+def test_an_error_of_another_class_gets_no_hint_for_its_text() -> None:
+    def fail(text: str) -> None:
+        raise LookupError(text)
+
+    for text in ("'list' object is not an iterator", "'dict' object is not callable", "does not have a grad_fn"):
+        assert shown(caught(lambda text=text: fail(text))).endswith(f"LookupError: {text}\n")
+
+
 @pytest.mark.parametrize(
     ("line", "hint"),
     [

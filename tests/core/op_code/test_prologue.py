@@ -1,5 +1,6 @@
 """The body of a composite gets operands of one dtype, which its declaration takes."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import OPS
+from emberharmony.core.op_code.prologue import common
 from emberharmony.errors import DTypeError, RangeError
 
 Body = Callable[..., Any]
@@ -37,6 +39,16 @@ def test_integers_become_floats_first_where_the_op_gives_them(backend: str) -> N
     x = ops.convert_to_tensor([3, 0], "int64")
     found = body("hypot")(x, x)
     assert (ops.dtype(found), found.tolist()) == ("float32", pytest.approx([3 * 2**0.5, 0.0]))
+
+
+def test_operands_of_one_dtype_are_converted_only_from_integers(backend: str) -> None:
+    for dtype in ("bool", "uint8", "float16", "complex64"):
+        wanted = dtype if dtype in ("float16", "complex64") else "float32"
+        x, y = ops.convert_to_tensor([3, 0], dtype), ops.convert_to_tensor([1, 0], dtype)
+        assert [ops.dtype(z) for z in common(x, y, inexact=True)] == [wanted, wanted]
+        assert all(map(operator.is_, common(x, y), (x, y)))
+        if wanted == dtype:
+            assert all(map(operator.is_, common(x, y, inexact=True), (x, y)))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import contextvars
 import dataclasses
 import importlib
+import itertools
 import os
 import subprocess
 import sys
@@ -54,6 +55,24 @@ def test_static_fields_of_arguments_are_constants(quick: str) -> None:
         for name in ("scaled", "other"):
             node = Scaled(x, scale, name)
             assert lists(compiled(node)) == lists(f(node))
+
+
+def test_the_same_tensors_in_another_tree_are_other_arguments(quick: str) -> None:
+    def f(*args: Any, **kwargs: Any) -> Any:
+        first, second = ops.tree_leaves((args, kwargs))
+        return ops.negative(first), second, len(args), isinstance(args[0], tuple), isinstance(args[0], dict)
+
+    compiled, x, y = ops.compile(f), ops.array([1.0, 2.0]), ops.array([3.0, 5.0])
+    trees: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((x, y), {}),
+        (([x, y],), {}),
+        (((x, y),), {}),
+        (({"a": x, "b": y},), {}),
+        ((x,), {"b": y}),
+    ]
+    for pair in itertools.product(trees, repeat=2):
+        for args, kwargs in pair:
+            assert lists(compiled(*args, **kwargs)) == lists(f(*args, **kwargs))
 
 
 def test_mlx_traces_once_for_each_kind_of_argument() -> None:

@@ -117,6 +117,16 @@ def test_the_extremes_of_64_bit_integers_are_exact(backend: str) -> None:
     assert host(ops.max(np.array([3, 200], np.uint8), initial=250)) == 250
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "int64", "float16", "float32", "complex64"])
+def test_sums_and_products_of_nothing_are_neutral_in_the_dtype_of_others(dtype: str, backend: str) -> None:
+    empty, full = ops.zeros((0, 3), dtype), ops.ones((2, 3), dtype)
+    for op, neutral in [(ops.sum, 0), (ops.prod, 1), (ops.cumsum, 0), (ops.cumprod, 1)]:
+        for axis in (None, 0, 1):
+            found = op(empty, axis)
+            assert ops.dtype(found) == ops.dtype(op(full, axis))
+            assert ops.to_numpy(found).tolist() == np.full(found.shape, neutral).tolist()
+
+
 def test_reductions_of_empty_tensors_give_the_neutral_element_or_raise(backend: str) -> None:
     x = ops.zeros((0, 3))
     assert host(ops.sum(x)) == 0.0

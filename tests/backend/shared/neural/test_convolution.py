@@ -34,6 +34,13 @@ def test_every_window_is_inside_the_padded_axis(
     assert after - before in (0, 1)
 
 
+def test_windows_of_several_elements_that_touch_are_side_by_side() -> None:
+    assert windows((4, 6), (2, 3), (2, 3), "valid").side_by_side
+    assert windows((4, 6), (2, 1), (2, 1), "same").side_by_side
+    for size, strides, dilation in [((2, 3), (2, 2), 1), ((1, 1), (1, 1), 1), ((2, 2), (2, 2), 2), ((2, 3), (3, 3), 1)]:
+        assert not windows((4, 6), size, strides, "valid", dilation).side_by_side
+
+
 def test_offsets_visit_every_position_of_a_window() -> None:
     found = windows((4, 5), (2, 3), 1, "valid")
     assert [place for place, _ in found.offsets()] == [(i, j) for i in range(2) for j in range(3)]
