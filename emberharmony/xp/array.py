@@ -313,10 +313,15 @@ class ArrayBase(SharedMethods, Standing):
         else:
             dlpack_options["stream"] = stream
             tensor = kit.ops.copy(tensor) if copy else self._given_out()
+        given = {name: each for name, each in dlpack_options.items() if each is not None}
         try:
-            return tensor.__dlpack__(**{name: each for name, each in dlpack_options.items() if each is not None})
+            return tensor.__dlpack__(**given)
         except TypeError:  # the library knows an older version of the protocol
             return tensor.__dlpack__()
+        except BufferError:
+            if given.pop("max_version", None) is None:
+                raise
+            return tensor.__dlpack__(**given)  # another version than asked for is allowed, and JAX has no older one
 
     def __copy__(self) -> Any:
         return self.copy()

@@ -117,8 +117,6 @@ class JAXBackend(
         """The version of JAX."""
         return str(jax.__version__)
 
-    native_index = "c is slice or -len(a) <= key < len(a)"
-
     def at_hand(self, tensor: Any) -> np.ndarray | None:
         """Returns the memory of a tensor on the CPU; None inside of a compiled function."""
         return at_hand(tensor) if isinstance(tensor, jax.Array) else None

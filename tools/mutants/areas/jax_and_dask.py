@@ -81,6 +81,15 @@ MUTANTS = [
         why="sums of many values lose digits",
     ),
     Mutant(
+        name="jax-rows-of-a-slice",
+        module="emberharmony/backend/jax/arrays/indices.py",
+        function="along_first",
+        original="_rows(x, start, max(stop - start, 0))",
+        replacement="_rows(x, 0, max(stop - start, 0))",
+        tests=(f"tests/ops/arrays/test_indexing.py {JAX}",),
+        why="x[1:3] on JAX is x[0:2]",
+    ),
+    Mutant(
         name="jax-logsumexp-of-infinities",
         module="emberharmony/backend/jax/reductions/reduction_ops.py",
         function="_log_of_sum",

@@ -10,6 +10,7 @@ import numpy as np
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.jax.arrays.indices import (
     ON_ROWS,
+    along_first,
     indices_for,
     integers,
     key_of,
@@ -19,7 +20,7 @@ from emberharmony.backend.jax.arrays.indices import (
 )
 from emberharmony.backend.jax.device_ops import check_memory
 from emberharmony.backend.jax.dtypes import DTYPES, cast, of_host, promotion
-from emberharmony.backend.jax.tracing import on_host
+from emberharmony.backend.jax.tracing import Tracer, on_host
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
     block,
@@ -77,7 +78,7 @@ class JAXIndexingOps:
     @staticmethod
     def get_item(x: jax.Array, key: Any) -> jax.Array:
         if is_plain(key, x.shape):
-            return x[key]
+            return x[key] if key.__class__ is tuple or isinstance(x, Tracer) else along_first(x, key)
         parts = list(parts_of(key, x.shape, mask_axes))
         native_key = key_of(parts, x.shape)
         scalars = [isinstance(part, bool) or (mask and not part.ndim) for part, _, mask in parts]
