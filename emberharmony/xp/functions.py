@@ -232,6 +232,22 @@ def isdtype(kit: Any) -> Function:
     return isdtype
 
 
+def result_type(kit: Any) -> Function:
+    """Returns the function `result_type` of a backend."""
+    promoted = source.function(kit, OPS["result_type"])
+
+    @functools.wraps(promoted)
+    def result_type(*arrays_and_dtypes: Any) -> Dtype:
+        dtype: Dtype = promoted(*arrays_and_dtypes)
+        wanted = kit.default_of(dtype.neutral.kind)
+        dtypes = [getattr(x, "dtype", x) for x in arrays_and_dtypes if x.__class__ not in (bool, int, float, complex)]
+        if wanted is None or any(dtype_named(each).kind in "fc" for each in dtypes):
+            return dtype
+        return Dtype(wanted)  # a float of Python beside integers, or alone
+
+    return result_type
+
+
 def info(kit: Any) -> Function:
     """Returns the function `__array_namespace_info__` of a backend."""
     return lambda: Info(kit)
@@ -291,6 +307,7 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "isdtype": isdtype,
     "linalg.lstsq": lstsq,
     "put_along_axis": put_along_axis,
+    "result_type": result_type,
     "set_default_float": set_default_float,
 }
 MAKERS |= {

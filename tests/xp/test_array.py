@@ -242,10 +242,10 @@ def test_dlpack_between_backends_and_numpy(xp: Any) -> None:
 
 def test_a_library_that_knows_old_versions_of_dlpack_gets_what_there_is(xp: Any) -> None:
     x = xp.ones(2)
-    for copy in (None, True, False):
-        assert "dltensor" in repr(x.__dlpack__(max_version=(0, 1), copy=copy))
+    for whether in (None, True, False):
+        assert "dltensor" in repr(x.__dlpack__(max_version=(0, 1), copy=whether))
         with pytest.raises((BufferError, ValueError)):
-            x.__dlpack__(max_version=(0, 1), copy=copy, dl_device=(99, 0))
+            x.__dlpack__(max_version=(0, 1), copy=whether, dl_device=(99, 0))
 
 
 def test_arrays_of_two_backends_do_not_mix(xp: Any, backend: str) -> None:

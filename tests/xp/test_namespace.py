@@ -155,6 +155,9 @@ def test_each_namespace_has_a_default_float(xp: Any, backend: str) -> None:
             assert xp.default_dtypes()["real floating"] is dtype
             assert xp.asarray(1j).dtype is xp.default_complex()
             _require_floats_of_integers(xp, dtype)
+            assert xp.result_type(xp.ones(2, dtype=xp.int32), 1.0) is xp.result_type(2.0) is dtype
+            assert xp.result_type(xp.float16, 1, 2.0) is xp.float16
+            assert xp.result_type(True, xp.uint8) is xp.uint8
         assert ops.default_float() == "float32"
         with pytest.raises(DTypeError):
             xp.set_default_float(xp.int8)

@@ -88,6 +88,15 @@ MUTANTS = [
         why="integers times 0.5 become float32 in PyTorch's namespace whose default is float64",
     ),
     Mutant(
+        name="floats-beside-integers",
+        module="emberharmony/xp/functions.py",
+        function="result_type",
+        original="dtype_named(each).kind in 'fc'",
+        replacement="True",
+        tests=(f"tests/xp/test_namespace.py -k default_float {NUMPY}",),
+        why="result_type of integers and 1.0 is float32 in NumPy's namespace",
+    ),
+    Mutant(
         name="memory-of-others",
         module="emberharmony/xp/views.py",
         function="Memory._is_plain",
