@@ -523,3 +523,21 @@ def test_a_call_in_the_form_of_another_library_is_corrected(
         call()
     assert hint in str(raised.value)
     assert ("one argument" in str(raised.value) or "three tensors" in str(raised.value)) == bool(hint)
+
+
+WAYS_OUT: list[tuple[Callable[[], object], str]] = [
+    (lambda: ops.sum(X, X), "but the order is sum(x, axis, keepdims, dtype)"),
+    (lambda: ops.reshape((2, 3), X), "but the order is reshape(x, shape, copy)"),
+    (lambda: ops.reshape(X, (2.0, -1)), "shape is made of integers: int(n) makes one"),
+    (lambda: ops.stack([X, X[0]]), "; pad them to one shape (ops.pad), or join them along an axis (ops.concatenate)"),
+    (lambda: ops.split(ops.ones(5), 2), "; use ops.array_split"),
+]
+
+
+@together("call, way_out", WAYS_OUT)
+def test_a_call_in_another_order_or_with_other_lengths_has_a_way_out(
+    call: Callable[[], object], way_out: str, backend: str
+) -> None:
+    with pytest.raises(EmberError) as raised:
+        call()
+    assert way_out in str(raised.value)

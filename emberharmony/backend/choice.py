@@ -4,9 +4,11 @@ The first of these that is set wins: a `use_backend` block; `set_backend` in thi
 `EMBERHARMONY_BACKEND`; the persisted setting; the automatic choice.
 """
 
+import atexit
 import contextlib
 import functools
 import os
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -28,6 +30,7 @@ from emberharmony.core.errors import (
     ArgumentTypeError,
     BackendMismatchError,
     EmberError,
+    SettingsWarning,
 )
 from emberharmony.core.state import checked_mode, settings
 from emberharmony.core.tracing import TensorProxy
@@ -79,6 +82,7 @@ def current() -> "TensorBackend":
 def choose() -> tuple[Backend, str]:
     """Returns the backend that the environment, the settings file or the machine selects, and which of these did."""
     backend_name = os.environ.get(ENVIRONMENT)
+    atexit.register(_warn_of_late_variable, backend_name)
     if backend_name:
         return _load_for(backend_name, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
     persisted = settings.read("backend")
@@ -88,6 +92,22 @@ def choose() -> tuple[Backend, str]:
         )
         return _load_for(persisted, asker), str(settings.path())
     return load(automatic()), "automatic"
+
+
+def _warn_of_late_variable(named: str | None) -> None:
+    """Warns, when the program ends, that it set the environment variable too late; nothing else reads it again.
+
+    Args:
+        named: its value when the backend was chosen.
+    """
+    now = os.environ.get(ENVIRONMENT)
+    if now and now != named and selection.source() != "set_backend":
+        warnings.warn(
+            f"{ENVIRONMENT} was set to {now!r} after the first op had chosen {get_backend()!r}, so it had no effect: "
+            f"set it before that, or call ops.set_backend({now!r})",
+            SettingsWarning,
+            stacklevel=1,
+        )
 
 
 def _load_for(name: str, asker: str) -> Backend:

@@ -27,6 +27,10 @@ _TOO_LARGE = "array is too big|Maximum allowed (dimension|size) exceeded"
 _AXES = frozenset(("axis", "axes", "axis1", "axis2", "source", "destination", "spatial_dims"))
 _KINDS: dict[str, type] = {"str": str, "Mapping": Mapping}
 """By their annotation, the classes of options that no library checks."""
+_OPTIONS = ("Axis", "Shape", "DTypeLike", "int", "bool")
+"""How the annotations of parameters begin that are no tensors."""
+_WHOLE = ("Axis", "Shape", "int")
+"""How the annotations of parameters begin that are integers."""
 _MOST_AXES = 2**16
 """A bound far above the number of axes that any library supports."""
 _WAY_OUT: dict[type[EmberError], str] = {
@@ -67,6 +71,7 @@ def explain(
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     description = describe(backend, spec, arguments)
     way_out = other_library_hint(spec, arguments) or _misfit_argument(backend, spec, arguments)
+    way_out = way_out or _misplaced_argument(backend, spec, arguments)
     if way_out:
         typed = errors.ArgumentTypeError
     elif typed is errors.ShapeError:
@@ -104,6 +109,20 @@ def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
         kind = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
         if kind is not None and value is not None and not isinstance(value, kind):
             return f"; {parameter.name} is a {'text' if kind is str else 'mapping'}, not {_brief(backend, value)}"
+    return ""
+
+
+def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+    """Returns the order of arguments if a tensor stands for an option, or a text for a tensor; else an empty string."""
+    for parameter, value in zip(spec.parameters, arguments, strict=False):
+        is_tensor = hasattr(value, "dtype") and len(getattr(value, "shape", ())) > 0
+        is_option, of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
+        if (is_tensor and is_option) or (isinstance(value, str) and of_tensor):
+            order = ", ".join(each.name for each in spec.parameters)
+            return f"; {parameter.name} is {_brief(backend, value)}, but the order is {spec.name}({order})"
+        parts = value if isinstance(value, (tuple, list)) else (value,)
+        if parameter.annotation.startswith(_WHOLE) and any(isinstance(part, (float, str)) for part in parts):
+            return f"; {parameter.name} is made of integers: int(n) makes one, and n // 2 divides to one"
     return ""
 
 
@@ -176,6 +195,8 @@ def _unfit_parts(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     ):
         return ""
     shapes = [tuple(part.shape) for part in parts]
+    if spec.name == "stack" and len(set(shapes)) > 1:
+        return "; pad them to one shape (ops.pad), or join them along an axis (ops.concatenate)"
     if len({len(shape) for shape in shapes}) != 1:
         return missing_axis(shapes, arguments_by_name["axis"]) if spec.name == "concatenate" else ""
     unequal = [axis for axis, lengths in enumerate(zip(*shapes, strict=True)) if len(set(lengths)) > 1]

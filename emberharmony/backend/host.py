@@ -193,6 +193,30 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, (str, bytes)) or getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S")
 
 
+def _advice(value: Any) -> str:
+    """Returns how something becomes numbers of which NumPy made an array of objects."""
+    if value is None:
+        return (
+            "a function without return gives it: return the result of __call__, and of the loss; "
+            "a grad is None until ops.backward()"
+        )
+    if hasattr(value, "toarray"):
+        return "x.toarray() gives the array of a sparse matrix"
+    if hasattr(value, "select_dtypes"):
+        return "take the columns with numbers: frame.select_dtypes('number'), and encode the others"
+    if isinstance(value, type):
+        return f"it is a class: make an object of it, and call that, as in {value.__name__}()(x)"
+    if callable(value):
+        return "it is a function or layer: call it, and pass the result, as in layer(x)"
+    if hasattr(value, "__next__"):
+        return "it is an iterator: list(x) makes a list of it"
+    if isinstance(value, (dict, set, frozenset)):
+        return f"a {type(value).__name__} has no order: pass list(x{'.values()' if isinstance(value, dict) else ''})"
+    if isinstance(value, (list, tuple)) and any(item is None for item in value):
+        return "it holds None: write float('nan') for a missing value"
+    return "give numbers or booleans; x.astype('float32') makes some of an array of objects"
+
+
 def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
     """Checks that some backend has the dtype of an array that was made from a value.
 
@@ -208,20 +232,13 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
     if array.dtype.kind == "O" and not host and array.size and all(isinstance(item, int) for item in array.flat):
         raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
     if name_of(array.dtype) not in _NAMES:
-        advice = "give numbers or booleans"
+        advice = _advice(value)
         if array.dtype.kind in "US" and isinstance(value, (list, tuple)) and not _is_text(value):
             advice = "it holds text and numbers: convert the text by float(item)"
+        elif isinstance(value, (str, bytes)):
+            advice = "it is one text: is it in the place of another argument?"
         elif array.dtype.kind in "US":
             advice = "np.unique(x, return_inverse=True)[1] gives class ids of text"
-        elif value is None:
-            advice = (
-                "a function without return gives it: return the result of __call__, and of the loss; "
-                "a grad is None until ops.backward()"
-            )
-        elif hasattr(value, "toarray"):
-            advice = "x.toarray() gives the array of a sparse matrix"
-        elif hasattr(value, "select_dtypes"):
-            advice = "take the columns with numbers: frame.select_dtypes('number'), and encode the others"
         raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; {advice}")
 
 

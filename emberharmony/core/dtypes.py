@@ -204,6 +204,8 @@ def as_dtype(dtype: object) -> DType:
         nearest = suggest(dtype, _BY_NAME) if isinstance(dtype, str) else ""
         if isinstance(dtype, (tuple, list)):
             nearest = "; ops.reshape(x, shape) gives a tensor another shape"
+        elif hasattr(dtype, "shape"):
+            nearest = "; the dtype comes after the tensor, as in ops.cast(x, 'float32')"
         raise DTypeError(f"{brief(dtype)} is not a dtype{nearest} (known: {', '.join(_BY_NAME)})")
     return _BY_NAME[name]
 

@@ -228,12 +228,18 @@ for _class in (EmberError, *EmberError.__subclasses__(), NonFiniteError, Missing
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
-    """Returns `"; did you mean 'x'?"` for the nearest known name, or an empty string."""
+def suggest(name: str, known: Iterable[str], near: float = 0.5) -> str:
+    """Returns `"; did you mean 'x'?"` for the nearest known name, or an empty string.
+
+    Args:
+        name: the unknown name.
+        known: the known names.
+        near: how alike two names must be, from 0 to 1.
+    """
     import difflib  # imported here because it costs 2 ms and only misspelt names need it
 
     lowered = {word.lower(): word for word in known}
-    closest = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
+    closest = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=near)
     return f"; did you mean {lowered[closest[0]]!r}?" if closest else ""
 
 

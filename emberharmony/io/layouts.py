@@ -1,5 +1,6 @@
 """Models and their files: saved and loaded in the layout of PyTorch, MLX or Keras, and converted between them."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -112,12 +113,19 @@ def _require_order(what: Any, path: Any) -> None:
         raise ArgumentTypeError("save(): the path comes second, as in io.save(model, 'model.safetensors')")
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentTypeError(f"save(): path is {brief(path)}, expected the name of a file, 'model.safetensors'")
-    if isinstance(what, Mapping) or hasattr(what, "convert_state_dict"):
+    if isinstance(what, Mapping) or (hasattr(what, "convert_state_dict") and not isinstance(what, type)):
         return
-    part = f"; for a checkpoint pass its parts by name, as {{'optimizer': {type(what).__name__.lower()}}}"
+    hint = ""
+    if isinstance(what, type) or inspect.isroutine(what):
+        hint = "; it is a class or function: call it, with parentheses"
+    elif hasattr(what, "state_dict"):
+        hint = f"; for a checkpoint pass its parts by name, as {{'optimizer': {type(what).__name__.lower()}}}"
+    elif hasattr(what, "shape"):
+        hint = "; a tensor gets a name: io.save({'x': x}, path)"
+    elif isinstance(what, (list, tuple)):
+        hint = "; pass the model, or a dict with a name for each tensor"
     raise ArgumentTypeError(
-        f"save() takes a module of emberharmony.nn, or a dict from names to tensors, not {brief(what)}"
-        f"{part if hasattr(what, 'state_dict') else ''}"
+        f"save() takes a module of emberharmony.nn, or a dict from names to tensors, not {brief(what)}{hint}"
     )
 
 
@@ -130,7 +138,7 @@ def _save_checkpoint(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> 
     allowed_keys = ("step", *KINDS, "extra")
     for name in parts:
         if name not in allowed_keys:
-            hint = suggest(str(name), allowed_keys)
+            hint = suggest(str(name), allowed_keys, 0.6)
             raise ArgumentError(
                 f"save(): {brief(name)} is no part of a checkpoint{hint} (known: {', '.join(allowed_keys)}); numbers "
                 "and "

@@ -88,6 +88,8 @@ def file_of_path(path: str | os.PathLike[str]) -> str:
     Raises:
         WeightFileError: if a folder has none, or several.
     """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise ArgumentTypeError(f"load(): expected the path of a file, 'model.safetensors', got {brief(path)}")
     place = os.fspath(path)
     if os.path.isdir(place):
         return in_folder(place)
@@ -144,7 +146,10 @@ def in_folder(folder: str) -> str:
             raise WeightFileError(
                 "missing", folder, f"has {len(fitting)} files to choose from ({file_names}); name one"
             )
-    raise WeightFileError("missing", folder, f"has no file *{ENDING} and no index *{ENDING}{INDEX}")
+    hint = ""
+    if any(file.startswith("step-") for file in files):
+        hint = "it has checkpoints: io.Checkpoint(folder).restore(model=model, optimizer=optimizer)"
+    raise WeightFileError("missing", folder, f"has no file *{ENDING} and no index *{ENDING}{INDEX}", hint=hint)
 
 
 def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:

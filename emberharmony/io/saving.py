@@ -55,7 +55,8 @@ def save_tensors(
     """Writes tensors to a safetensors file, and returns the names of the files; see `io.save`."""
     target = os.fspath(path)
     if not target.endswith(ENDING):
-        other_path = os.path.splitext(target)[0] + ENDING
+        stem = os.path.splitext(target)[0]
+        other_path = f"{'model' if not stem or stem.endswith(os.sep) else stem}{ENDING}"
         raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}: use {other_path!r}")
     _require_strings(metadata or {})
     return write(target, _items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
@@ -81,6 +82,8 @@ def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_sha
         folder = os.path.dirname(path)
         if folder and not os.path.isdir(folder):
             hint = f"make it by os.makedirs({folder!r}, exist_ok=True)"
+            if folder.startswith("~"):
+                hint = "Python does not know ~ in a path: use os.path.expanduser(path)"
             raise WeightFileError("unwritable", path, "its folder does not exist", hint=hint) from error
         raise WeightFileError("unwritable", path, f"could not be written, the old file stays: {error}") from error
 

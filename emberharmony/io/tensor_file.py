@@ -35,13 +35,25 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
     except FileNotFoundError as error:
         folder, name = os.path.split(path)
         folder_exists = os.path.isdir(folder or ".")
-        hint = suggest(name, os.listdir(folder or ".")) if folder_exists else f"; there is no folder {folder}"
+        hint = _near(name, folder or ".") if folder_exists else f"; there is no folder {folder}"
+        if "://" in os.fsdecode(path):
+            hint = "; it is an address: download the file first"
+        elif os.fsdecode(path).startswith("~"):
+            hint = "; Python does not know ~ in a path: use os.path.expanduser(path)"
         raise MissingFileError("missing", path, f"does not exist{hint}") from error
     except (OSError, ValueError) as error:  # ValueError: the name has a null character
         raise WeightFileError("unreadable", path, f"cannot be read: {error}") from error
     if stream is None:
         raise WeightFileError("file", path, "is no regular file")
     return stream, os.fstat(stream.fileno()).st_size
+
+
+def _near(name: str, folder: str) -> str:
+    """Returns a hint at a file that may be meant, or at the folder in which there is none."""
+    files = os.listdir(folder)
+    whole = [file for file in files if os.path.splitext(file)[0] == name]
+    closest = f"; did you mean {whole[0]!r}?" if whole else suggest(name, files)
+    return closest or f"; the folder is {os.path.abspath(folder)}, and has {', '.join(sorted(files)[:5]) or 'no file'}"
 
 
 def header_of(path: str, fault: Fault = raise_fault) -> Header:

@@ -27,7 +27,9 @@ class _Listed(Module):
 
     def _as_member(self, member: Any) -> Any:
         if not isinstance(member, self.kind):
-            raise ArgumentTypeError(f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}")
+            raise ArgumentTypeError(
+                f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}{_way_to_module(member)}"
+            )
         return member
 
     def append(self, member: Any) -> None:
@@ -62,6 +64,17 @@ class _Listed(Module):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._list)
+
+
+def _way_to_module(member: Any) -> str:
+    """Returns what becomes a layer in the place of something that is none."""
+    if isinstance(member, str):
+        return f": write a layer or a function, as nn.ReLU() or ops.{member if member.isidentifier() else 'relu'}"
+    if isinstance(member, Mapping):
+        return ": pass the layers alone, *layers.values(), or use nn.ModuleDict"
+    if hasattr(member, "shape"):
+        return ", which is the output of a layer or a tensor: pass the layer itself, without calling it"
+    return ""
 
 
 class Sequential(_Listed):

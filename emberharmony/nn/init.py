@@ -54,6 +54,12 @@ class Initializer:
     """
 
     def __init__(self, factory: "Callable[..., Initializer]", options: Mapping[str, Any], draw: Draw) -> None:
+        for name, value in options.items():
+            if len(getattr(value, "shape", ())):
+                raise ArgumentTypeError(
+                    f"nn.init.{factory.__name__}() makes an initializer of options, and {name} is a number, not "
+                    f"{brief(value)}: use nn.init.apply(parameter, nn.init.{factory.__name__}()) for a parameter"
+                )
         self._factory, self._options, self._draw = factory, dict(options), draw
 
     def __call__(

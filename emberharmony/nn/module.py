@@ -1,5 +1,6 @@
 """`Module`: the base of layers and models."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from reprlib import recursive_repr
@@ -7,7 +8,7 @@ from typing import Any, TypeVar
 
 from emberharmony import Buffer, Parameter, ops, to_backend
 from emberharmony.core.cells.cell import Cell
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief, suggest
 from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.core.types import BackendLike, DTypeLike
 from emberharmony.nn import locate as locate  # errors name the layer
@@ -55,6 +56,12 @@ class Module(walk.Holder):
             ArgumentTypeError: if a tensor would replace a parameter or buffer, so that none is trained or saved.
         """
         attribute = self.__dict__.get(name)
+        if value is False and name in ("trainable", "requires_grad"):
+            warnings.warn(
+                f"{type(self).__name__}.{name} = False freezes no parameter: use freeze()",
+                TrainingWarning,
+                stacklevel=2,
+            )
         if isinstance(attribute, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
             raise ArgumentTypeError(
                 f"{type(self).__name__}.{name} is a {type(attribute).__name__}, which a tensor would replace: assign "
@@ -69,8 +76,11 @@ class Module(walk.Holder):
             NotImplementedError: if the subclass does not define it.
         """
         name = type(self).__name__
-        hint = ": rename forward() to __call__()" if hasattr(self, "forward") else ""
-        raise NotImplementedError(f"{name} does not define __call__(){hint}")
+        written = next((each for each in ("forward", "call") if hasattr(self, each)), "")
+        hint = f"rename {written}() to __call__()" if written else "define it, as def __call__(self, x):"
+        if hasattr(self, "__len__"):
+            hint = "it holds modules, and does not know how they follow each other: loop over it, or use nn.Sequential"
+        raise NotImplementedError(f"{name} does not define __call__(): {hint}")
 
     def named_modules(self) -> Iterator[tuple[str, "Module"]]:
         """Yields the name of each module, and the module; the first is this one, with an empty name.
@@ -291,6 +301,11 @@ class Module(walk.Holder):
     def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
         places_by_name = dict(walk.named_places(self))
         cells: dict[Cell, None] = {}
+        if not all(isinstance(pattern, str) for pattern in patterns):
+            raise ArgumentTypeError(
+                f"{method}() takes names, such as '0.weight' or 'encoder.*', not {brief(patterns)}; a layer has the "
+                f"method itself: model.layer.{method}()"
+            )
         for pattern in patterns or ("*",):
             fitting = [
                 cell

@@ -13,12 +13,26 @@ def length(name: str, value: Any, least: int = 1) -> int:
         ArgumentError: if it is too small.
         ArgumentTypeError: if it is not an integer.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise fault(ArgumentTypeError(f"{name} must be an integer, got {brief(value)}"))
+    if isinstance(value, bool) or not hasattr(value, "__index__") or len(getattr(value, "shape", ())):
+        shape = getattr(value, "shape", ())
+        hint = f"; make the layer first, and then call it with the tensor, of shape {tuple(shape)}" if shape else ""
+        raise fault(ArgumentTypeError(f"{name} must be an integer, got {brief(value)}{hint}"))
     number = int(value.__index__())
     if number < least:
         raise fault(ArgumentError(f"{name} must be at least {least}, got {number}"))
     return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """Returns an option that is True or False.
+
+    Raises:
+        ArgumentTypeError: if it is a text, a layer or a function, which would count as True.
+    """
+    if isinstance(value, str) or callable(value):
+        hint = "; an activation is a layer of its own, in nn.Sequential" if name == "bias" else ""
+        raise fault(ArgumentTypeError(f"{name} is True or False, got {brief(value)}{hint}"))
+    return bool(value)
 
 
 def lengths(name: str, value: Any, axes: int, least: int = 1) -> tuple[int, ...]:

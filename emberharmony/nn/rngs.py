@@ -88,7 +88,8 @@ def generator(rng: "Generator | Rngs | None", stream: str = "params") -> Generat
     if isinstance(rng, Rngs):
         return getattr(rng, stream)
     if not isinstance(rng, ops.random.Generator):
-        raise ArgumentTypeError(f"rng is an ops.random.Generator, an nn.Rngs or None, not {brief(rng)}")
+        instead = f"ops.random.Generator({rng if isinstance(rng, int) else 0})"
+        raise ArgumentTypeError(f"rng is an ops.random.Generator, an nn.Rngs or None, not {brief(rng)}: use {instead}")
     return rng
 
 

@@ -1,9 +1,11 @@
 """What all optimizers have: groups of parameters with options, and a state that is saved and loaded."""
 
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.cell import Cell
@@ -17,9 +19,10 @@ from emberharmony.optim.saved import SavedState
 from emberharmony.optim.schedules import Rate
 
 if TYPE_CHECKING:
-    from emberharmony.transforms import derivatives
+    from emberharmony.transforms import derivatives, parameterless
 else:
     derivatives = Deferred("emberharmony.transforms.derivatives")
+    parameterless = Deferred("emberharmony.transforms.parameterless")
 
 State: TypeAlias = dict[str, Any]
 """The state of one parameter by torch's names: tensors, and numbers such as `step`."""
@@ -28,6 +31,9 @@ State: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 PARAMS = itemgetter("params")
 """Returns the parameters of a group."""
+
+MODELS: WeakKeyDictionary["ParameterGroups", Callable[[], Any]] = WeakKeyDictionary()
+"""By optimizer, a weak reference to the model that it was made for, if it was given one; no part of its state."""
 
 
 class _Unrecorded(Generic[T]):
@@ -44,6 +50,25 @@ class _Unrecorded(Generic[T]):
 
     def __set__(self, owner: Any, value: T) -> None:
         setattr(owner, self._name, value)
+
+
+class _OfGroups:
+    """An option that only the groups have, and that would change nothing as an attribute of the optimizer."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        raise AttributeError(f"{kind.__name__!r} object has no attribute {self._name!r}", name=self._name, obj=owner)
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        if not type(owner).__module__.startswith("emberharmony."):  # another library's subclass may have it
+            owner.__dict__[self._name] = value
+            return
+        raise ArgumentTypeError(
+            f"{type(owner).__name__}.{self._name} = {brief(value)} would change nothing, since each group has its own "
+            f"options: optimizer.param_groups[0]['lr'] = {brief(value)}"
+        )
 
 
 class ParameterGroups:
@@ -73,6 +98,8 @@ class ParameterGroups:
     state = _Unrecorded[dict[Parameter, State]]()
     count = _Unrecorded[int]()
 
+    lr, learning_rate = _OfGroups(), _OfGroups()
+
     saved: ClassVar[type[SavedState]] = SavedState
     """What matches a state dict with the parameters."""
 
@@ -89,7 +116,9 @@ class ParameterGroups:
             for group in self._groups(params):
                 self.add_param_group(group)
             if not self.param_groups:
-                raise ArgumentError(f"{self._head}there is no Parameter in params{_way_out(params)}")
+                raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(params)}")
+        if hasattr(params, "named_parameters") and type(params).__weakrefoffset__:
+            MODELS[self] = weakref.ref(params)
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Adds a group of parameters: a dict with `"params"` and the options that differ from those of the optimizer.
@@ -106,7 +135,8 @@ class ParameterGroups:
         parameters, names = self._parameters(group["params"])
         all_parameters = [*self.parameters(), *parameters]
         if len(set(all_parameters)) < len(all_parameters):
-            twice = next(cell for i, cell in enumerate(all_parameters) if cell in all_parameters[:i])
+            places = [id(cell) for cell in all_parameters]  # a list of parameters would compare their tensors
+            twice = next(cell for i, cell in enumerate(all_parameters) if places[i] in places[:i])
             raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
         new_group["params"] = parameters
         if names is not None:
@@ -209,8 +239,10 @@ class ParameterGroups:
     def _parameters(self, params: Any) -> tuple[list[Parameter], list[str] | None]:
         """Returns the parameters in a group, and their names if each has one of its own."""
         all_given = params
-        if hasattr(params, "named_parameters"):  # a module
-            params = params.named_parameters()
+        if hasattr(params, "named_parameters") and not isinstance(params, type):  # a module
+            params = list(params.named_parameters())
+            if params and not any(map(_is_named, params)):  # a model of another library
+                raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(all_given)}")
         params = list(params) if isinstance(params, (Iterator, set, frozenset)) else params
         names: list[str]
         if isinstance(params, (list, tuple)) and params and all(map(_is_named, params)):
@@ -219,16 +251,22 @@ class ParameterGroups:
             parameters = self._parameters_in(params)
             names = [cell.name for cell in parameters]
         if not parameters:
-            raise ArgumentError(f"{self._head}there is no Parameter in params{_way_out(all_given)}")
+            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(all_given)}")
         for cell in parameters:
             self.require(cell)
         return parameters, names if all(names) and len(set(names)) == len(names) else None
 
     def _parameters_in(self, params: Any) -> list[Parameter]:
         """Returns the parameters in a tree once each, but those that a list itself holds as often as it holds them."""
+        if isinstance(params, type):
+            raise ArgumentError(f"{self._head}there is no Parameter in params{parameterless.way_out(params)}")
         if not isinstance(params, (list, tuple)):
             return [cell for cell in derivatives.parameters_of(params) if isinstance(cell, Parameter)]
         for item in params:
+            if isinstance(item, Mapping) and any(isinstance(x, (int, float)) for x in item.values()):
+                raise ArgumentError(
+                    f"{self._head}a group with options has its parameters as 'params', not {brief(item)}"
+                )
             if not isinstance(item, Parameter) and not derivatives.parameters_of(item):
                 raise ArgumentTypeError(
                     f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter; make "
@@ -241,20 +279,6 @@ class ParameterGroups:
     def parameters(self) -> list[Parameter]:
         """Returns all parameters, in the order of the groups."""
         return list(chain.from_iterable(map(PARAMS, self._param_groups)))
-
-
-def _way_out(params: Any) -> str:
-    """Returns what may be wrong with something that has no parameters: its tensors are none."""
-    if callable(params) and getattr(params, "__name__", "") in ("parameters", "named_parameters"):
-        return f"; call it: {params.__name__}()"
-    if isinstance(params, Mapping):
-        return "; a state dict has tensors: pass the model" if params else ""
-    if isinstance(params, (int, float)):
-        return f"; the model comes before the learning rate: (model, lr={params!r})"
-    tensors = [name for name, value in getattr(params, "__dict__", {}).items() if ops.is_tensor(value)]
-    if tensors:
-        return f"; {type(params).__name__}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
-    return ""
 
 
 def rate_at(rate: Rate, count: numbers.Number) -> numbers.Number:

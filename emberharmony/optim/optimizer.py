@@ -11,10 +11,10 @@ from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, gradients_of, without_grads
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
-from emberharmony.core.state.draws import OPEN, refuse_effect
+from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
-from emberharmony.optim.groups import PARAMS, ParameterGroups, State, rate_at, require_gradient
+from emberharmony.optim.groups import MODELS, PARAMS, ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.layout import new_layout
 from emberharmony.optim.parts import Layout, are_same
 from emberharmony.optim.stepping import GroupStep, Overwritten, StepPlan, Updates, perform
@@ -130,7 +130,7 @@ class Optimizer(ParameterGroups):
         if not isinstance(grads, Mapping):
             raise ArgumentTypeError(
                 f"{self._head}grads is {brief(grads)} of type {type(grads).__name__}, expected a mapping from "
-                f"parameters or their names to gradients, such as dict(zip(params, grads))"
+                f"parameters or their names to gradients, such as dict(zip(params, grads)){_way_to_gradients(grads)}"
             )
         parameters = {cell: cell for cell in self.parameters()}
         parameters_by_name: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
@@ -252,12 +252,28 @@ class Optimizer(ParameterGroups):
         )
         work = layout.work(step) if layout is not None and layout.updates is updates else None
         if layout is None or work is None:
+            self._warn_of_strangers()
             changed_layout, work = new_layout(step)
             plan.steps += [] if layout is None else layout.left(changed_layout, self._state)
             plan.steps.append((layouts.__setitem__, place, changed_layout))
             layout = changed_layout
         for part, part_work in zip(layout.parts, work, strict=True):
             part.add(step, part_work)
+
+    def _warn_of_strangers(self) -> None:
+        """Warns of parameters with a gradient that are in the model, but not in the optimizer made for it."""
+        model = MODELS.get(self, lambda: None)()
+        if model is None or recording() is not None:
+            return
+        known = {*self.parameters()}
+        named = [name for name, cell in model.named_parameters(True) if cell not in known and cell.grad is not None]
+        if named:
+            warnings.warn(
+                f"{type(self).__name__}.step() does not change {', '.join(named[:4])}: the model got new parameters "
+                f"after the optimizer was made, so make a new one, or use add_param_group({{'params': layer}})",
+                TrainingWarning,
+                stacklevel=2,
+            )
 
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""
@@ -267,6 +283,15 @@ class Optimizer(ParameterGroups):
     def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Returns the same for the options of the pure form after a number of steps."""
         return self._apply(gradient, value, state, self._hyper(self.defaults, count))
+
+
+def _way_to_gradients(grads: Any) -> str:
+    """Returns how something that is no mapping becomes one."""
+    if hasattr(grads, "named_parameters"):
+        return "; nn.value_and_grad(model, fn) returns the gradients of a model by name"
+    if hasattr(grads, "shape"):
+        return "; ops.backward returns the loss, and step() without an argument takes the gradients that it made"
+    return ""
 
 
 def _tensor(leaf: Any) -> Any:

@@ -106,7 +106,8 @@ def require_allowed(head: str, options: Mapping[str, Any], limits: Mapping[str, 
     """
     for name in options:
         if name not in limits:
-            raise ArgumentError(f"{head}there is no option {name!r}{suggest(name, limits)}")
+            hint = suggest(name, limits) or f" (known: {', '.join(limits)})"
+            raise ArgumentError(f"{head}there is no option {name!r}{hint}")
     for name, value in options.items():
         message = f"{head}{name} is {brief(value)}, expected {limits[name].text}"
         try:

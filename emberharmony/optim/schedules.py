@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from emberharmony.core.errors import ArgumentError, brief
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.names.lazy import own_names
 from emberharmony.optim import numbers
 from emberharmony.optim.numbers import Number
@@ -21,13 +21,27 @@ Rate: TypeAlias = float | Schedule
 """A learning rate: a number, or a schedule."""
 
 
+def _rate(lr: Any) -> Any:
+    """Returns a learning rate.
+
+    Raises:
+        ArgumentTypeError: if it is not a number.
+    """
+    if isinstance(lr, (str, type(None))) or hasattr(lr, "param_groups"):
+        raise ArgumentTypeError(
+            f"a schedule begins with a learning rate, not {brief(lr)}, and is given to the optimizer: "
+            f"optim.SGD(model, lr=optim.schedules.cosine(0.1, 1000))"
+        )
+    return lr
+
+
 def constant(lr: float) -> Schedule:
     """Returns the schedule that stays at `lr`.
 
     Args:
         lr: the learning rate.
     """
-    return partial(_constant, lr)
+    return partial(_constant, _rate(lr))
 
 
 def _constant(lr: float, count: Number) -> Number:
@@ -46,7 +60,7 @@ def scaled(lr: float, factor: Schedule) -> Schedule:
         >>> optim.schedules.scaled(0.5, lambda count: 1 / (1 + count))(4)
         0.1
     """
-    return partial(_times, lr, factor)
+    return partial(_times, _rate(lr), factor)
 
 
 def _times(lr: float, factor: Schedule, count: Number) -> Number:
@@ -61,7 +75,7 @@ def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
         step_size: after how many steps the rate changes.
         gamma: the factor by which each change multiplies the learning rate.
     """
-    return partial(_step, lr, _positive("step", "step_size", step_size), gamma)
+    return partial(_step, _rate(lr), _positive("step", "step_size", step_size), gamma)
 
 
 def _step(lr: float, step_size: int, gamma: float, count: Number) -> Number:
@@ -137,7 +151,7 @@ def exponential(lr: float, gamma: float) -> Schedule:
         lr: the learning rate of the first step.
         gamma: the factor of each step, such as 0.99.
     """
-    return partial(_exponential, lr, gamma)
+    return partial(_exponential, _rate(lr), gamma)
 
 
 def _exponential(lr: float, gamma: float, count: Number) -> Number:
@@ -153,7 +167,7 @@ def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, tota
         end_factor: the factor from step `total_iters` on.
         total_iters: after how many steps the end is reached.
     """
-    return partial(_linear, lr, start_factor, end_factor, _positive("linear", "total_iters", total_iters))
+    return partial(_linear, _rate(lr), start_factor, end_factor, _positive("linear", "total_iters", total_iters))
 
 
 def _linear(lr: float, start: float, end: float, total: int, count: Number) -> Number:
@@ -173,7 +187,7 @@ def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
-    return partial(_cosine, lr, _positive("cosine", "T_max", T_max), eta_min)
+    return partial(_cosine, _rate(lr), _positive("cosine", "T_max", T_max), eta_min)
 
 
 def _cosine(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
@@ -198,7 +212,7 @@ def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
     _positive("cosine_restarts", "T_0", T_0)
-    return partial(_cosine_restarts, lr, T_0, _positive("cosine_restarts", "T_mult", T_mult), eta_min)
+    return partial(_cosine_restarts, _rate(lr), T_0, _positive("cosine_restarts", "T_mult", T_mult), eta_min)
 
 
 def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
@@ -220,7 +234,7 @@ def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
         total_iters: after how many steps the rate is 0.
         power: the exponent; 1 is a line, and a larger one falls faster at first.
     """
-    return partial(_polynomial, lr, _positive("polynomial", "total_iters", total_iters), power)
+    return partial(_polynomial, _rate(lr), _positive("polynomial", "total_iters", total_iters), power)
 
 
 def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number:
@@ -258,7 +272,7 @@ def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
 
     Source: Vaswani et al., "Attention Is All You Need", 2017, with `lr` at the peak.
     """
-    return partial(_inverse_sqrt, lr, _positive("inverse_sqrt", "warmup_steps", warmup_steps))
+    return partial(_inverse_sqrt, _rate(lr), _positive("inverse_sqrt", "warmup_steps", warmup_steps))
 
 
 def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:

@@ -15,6 +15,7 @@ from emberharmony.core.state.commits import commit
 from emberharmony.core.state.draws import OPEN, Draws, recording, refuse_effect
 from emberharmony.core.trees.objects import instances_in
 from emberharmony.core.trees.tree import LEAF, TreeDef, tree_flatten, tree_map, tree_unflatten
+from emberharmony.transforms import parameterless
 from emberharmony.transforms.trees import (
     Argnums,
     FlatFunction,
@@ -415,7 +416,9 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
     parameters = parameters_of(params)
     trained = list(filter(_TRAINABLE, parameters))
     if not trained:
-        raise ArgumentError(f"{result_tree.head}there is no trainable Parameter in params")
+        raise ArgumentError(
+            f"{result_tree.head}there is no trainable Parameter in params{parameterless.way_out(params)}"
+        )
     if OPEN and recording() is None:
         refuse_effect("gradients would be accumulated")
     values = values_of(trained)

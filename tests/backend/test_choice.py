@@ -421,3 +421,17 @@ print(emberharmony.create_backend("torch").name)
     assert shown.startswith("BackendUnavailableError")
     assert "libtorch_cpu.so" in shown
     assert shown.endswith("numpy")
+
+
+def test_a_variable_that_is_set_after_the_first_op_is_told_at_the_end() -> None:
+    program = (
+        "import os\nfrom emberharmony import ops\nx = ops.ones(2)\n"
+        "os.environ['EMBERHARMONY_BACKEND'] = 'torch'\nx = ops.ones(2)"
+    )
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("EMBERHARMONY")}
+    clean |= {"EMBERHARMONY_CONFIG": os.devnull + "-none", "EMBERHARMONY_BACKEND": "numpy"}
+    for end, told in (("", True), ("\nops.set_backend('numpy')", False)):
+        done = subprocess.run(
+            [sys.executable, "-c", program + end], env=clean, capture_output=True, text=True, check=True
+        )
+        assert ("'torch' after the first op had chosen 'numpy', so it had no effect" in done.stderr) is told

@@ -141,3 +141,21 @@ def test_an_array_that_was_pickled_becomes_a_tensor_with_the_dtype_object_of_num
         assert tensor.dtype is np.ones(1, np.float32).dtype
         other = backend.unpack(HostBits(array.astype(">f4"), "float32"))
         assert (other.dtype, other.tolist()) == (np.float32, [1.0] * 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "way_out"),
+    [
+        ("sum", "it is one text: is it in the place of another argument"),
+        ({1, 2}, r"a set has no order: pass list\(x\)"),
+        ({"a": 1.0}, r"a dict has no order: pass list\(x.values\(\)\)"),
+        ((i for i in range(3)), r"it is an iterator: list\(x\)"),
+        ([1.0, None], r"it holds None: write float\('nan'\)"),
+        (print, "it is a function or layer: call it"),
+        (dict, "it is a class: make an object of it"),
+        (np.array([{}]), r"x.astype\('float32'\)"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_the_way_out(value: Any, way_out: str) -> None:
+    with pytest.raises(DTypeError, match=way_out):
+        to_host(value)

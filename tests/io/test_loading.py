@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import struct
 import warnings
 import zipfile
@@ -13,9 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import io, ops
+from emberharmony import io, nn, ops
 from emberharmony.backend.discovery import is_installed
-from emberharmony.errors import ArgumentError, EmberError, StateDictError, WeightFileError
+from emberharmony.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CheckpointError,
+    EmberError,
+    StateDictError,
+    WeightFileError,
+)
 from tests.io.files import packed
 
 
@@ -298,3 +306,35 @@ def test_mutated_files_of_torch_raise_typed_errors_only(tmp_path: Path) -> None:
     with ops.use_backend("numpy"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _judge(path, path.read_bytes(), 60)
+
+
+def test_a_path_that_leads_nowhere_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    layer = nn.Linear(2, 1)
+    io.save({"model": layer, "step": 3}, "training")
+    io.save(layer, "net.safetensors")
+    for path, way_out in (
+        ("training", r"it has checkpoints: io.Checkpoint\(folder\).restore"),
+        ("net", "did you mean 'net.safetensors'"),
+        ("~/net.safetensors", r"use os.path.expanduser\(path\)"),
+        ("https://a.b/net.safetensors", "it is an address: download the file first"),
+        ("xyz", f"the folder is {re.escape(str(tmp_path))}, and has net.safetensors, training"),
+    ):
+        with pytest.raises(WeightFileError, match=way_out):
+            io.load(path)
+    with pytest.raises(ArgumentTypeError, match="expected the path of a file"):
+        io.load(None)  # type: ignore[arg-type]
+    with pytest.raises(CheckpointError, match=r"is a file, and not the folder of checkpoints; io.load_model"):
+        io.Checkpoint("net.safetensors").restore(layer)
+    with pytest.raises(ArgumentError, match=r"the order is save\(step, model, optimizer\)"):
+        io.Checkpoint("training").save(layer)  # type: ignore[arg-type]
+    with pytest.raises(WeightFileError, match=r"use os.path.expanduser\(path\)"):
+        io.save(layer, "~/no/net.safetensors")
+    for what, hint in (
+        (layer.parameters(), "a dict with a name for each tensor"),
+        (ops.ones(2), r"io.save\(\{'x': x\}, path\)"),
+        (layer.state_dict, "call it, with parentheses"),
+        (nn.Linear, "call it, with parentheses"),
+    ):
+        with pytest.raises(ArgumentTypeError, match=hint):
+            io.save(what, "net.safetensors")

@@ -1,10 +1,12 @@
 """Containers, on every backend."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from emberharmony import nn, ops
-from emberharmony.errors import ArgumentError, ArgumentTypeError
+from emberharmony.errors import ArgumentError, ArgumentTypeError, ShapeError, TrainingWarning
 
 
 def test_sequential_calls_its_modules_in_order(backend: str) -> None:
@@ -68,3 +70,49 @@ def test_lambda_residual_repeat_and_remat(backend: str) -> None:
         nn.Repeat(double, -1)
     with pytest.raises(ArgumentTypeError, match="Lambda takes a function"):
         nn.Lambda(1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "way_out"),
+    [
+        (lambda: nn.Sequential(nn.Linear(2, 3), "relu"), r"write a layer or a function, as nn.ReLU\(\) or ops.relu"),
+        (lambda: nn.Sequential({"a": nn.Linear(2, 3)}), r"\*layers.values\(\), or use nn.ModuleDict"),
+        (lambda: nn.Sequential(nn.Linear(2, 3)(ops.ones(2))), "pass the layer itself, without calling it"),
+        (lambda: nn.Linear(2, 3, "relu"), "bias is True or False, got 'relu'; an activation is a layer of its own"),
+        (lambda: nn.Conv2d(1, 2, 3, bias=nn.ReLU()), "bias is True or False"),
+        (lambda: nn.Linear(ops.ones((4, 2)), 3), r"make the layer first, and then call it .* of shape \(4, 2\)"),
+        (lambda: nn.init.normal(nn.Linear(2, 3).weight), r"use nn.init.apply\(parameter, nn.init.normal\(\)\)"),
+        (lambda: nn.Linear(2, 3, rng=3), r"use ops.random.Generator\(3\)"),
+        (lambda: nn.Linear(2, 3).freeze(nn.ReLU()), r"a layer has the method itself: model.layer.freeze\(\)"),
+        (lambda: nn.CrossEntropyLoss(ops.ones((2, 2)), [0, 1]), r"nn.CrossEntropyLoss\(\)\(outputs, target\)"),
+        (lambda: nn.MSELoss(ops.ones(2), ops.ones(2)), r"nn.MSELoss\(\)\(outputs, target\)"),
+        (lambda: nn.losses.mse(ops.ones((2, 2)), [0, 1]), "class ids go to nn.losses.cross_entropy"),
+    ],
+)
+def test_what_is_no_layer_or_option_is_refused_with_the_way_out(backend: str, make: Any, way_out: str) -> None:
+    with pytest.raises((ArgumentTypeError, ShapeError), match=way_out):
+        make()
+
+
+def test_a_module_without_a_call_says_what_to_write() -> None:
+    class Keras(nn.Module):
+        def call(self, x: Any) -> Any:
+            return x
+
+    class Empty(nn.Module):
+        pass
+
+    for module, way_out in (
+        (Keras(), r"rename call\(\) to __call__\(\)"),
+        (Empty(), r"define it, as def __call__\(self, x\)"),
+        (nn.ModuleList([nn.ReLU()]), "loop over it, or use nn.Sequential"),
+    ):
+        with pytest.raises(NotImplementedError, match=way_out):
+            module(1.0)
+
+
+def test_an_attribute_that_freezes_nothing_is_told() -> None:
+    layer = nn.Linear(2, 1)
+    with pytest.warns(TrainingWarning, match=r"Linear.trainable = False freezes no parameter: use freeze\(\)"):
+        layer.trainable = False
+    assert layer.weight.trainable

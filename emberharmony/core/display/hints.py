@@ -10,91 +10,25 @@ import sys
 from types import FrameType
 from typing import Any
 
+from emberharmony.core.display.raised import RAISED
 from emberharmony.core.docstrings import completion
 from emberharmony.core.errors import EmberError, suggest
 from emberharmony.core.names import elsewhere, spellings
 from emberharmony.core.registry import ALIASES, OPS
 
 _NAME = __name__.partition(".")[0]
-_CALL = re.compile(r"(?:(\w+)\.)?(\w+)\(\) (?:(got an unexpected keyword)|takes .* but|missing \d+ required)")
+_CALL = re.compile(
+    r"(?:(\w+)\.)?(\w+)\(\) (?:(got an unexpected keyword)|takes .* but|missing \d+ required|got multiple values)"
+)
+_UNCALLABLE = re.compile(r"'(\w+)' object is not callable")
+_METHOD = re.compile(r"(\w+)\(\): incompatible function arguments")
+_MOST = 24
+"""How many members are listed at most."""
+_NEAR = 0.6
+"""How alike an attribute must be to be suggested; less alike ones are listed."""
 _QUOTED = re.compile(r"'(\w+)'")
 _IMPORT = re.compile(rf"cannot import name '(\w+)' from '{_NAME}\.?([\w.]*)'|No module named '{_NAME}\.(\w+)")
-_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
-_RAISED: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str, str], ...] = (
-    (TypeError, "'function' object does not support the context manager", "", "call it, as in: with ops.checked():"),
-    (
-        TypeError,
-        "'list' object is not an iterator",
-        "",
-        "parameters(), buffers() and children() return lists: use next(iter(model.parameters()))",
-    ),
-    (
-        TypeError,
-        "'dict' object is not callable",
-        "",
-        "a file and state_dict() give a dict of tensors: make the model first, then io.load_model(model, path)",
-    ),
-    (
-        TypeError,
-        "'History' object is not callable",
-        "",
-        "fit() trains the model that it is given, and returns the history: keep the model under a name of its own",
-    ),
-    (
-        TypeError,
-        "unsupported operand type.*'NoneType'",
-        "grad",
-        "grad is None until ops.backward(lambda: loss_fn(x, y), parameters) is called, and after optimizer.step()",
-    ),
-    (
-        (NotImplementedError, TypeError, ValueError),
-        r"sub-type of ndarray|Cannot interpret '-?\d+' as a data type|view\(\): incompatible|array\.view\(\) is not",
-        "view",
-        "view() of this backend takes a dtype: use ops.reshape(x, shape), such as ops.reshape(x, (x.shape[0], -1))",
-    ),
-    (TypeError, "'int' object is not callable", "size", "size is a number: use x.shape[axis], or ops.size(x)"),
-    (
-        TypeError,
-        r"'(numpy\.\w+|Tensor|array|ArrayImpl|float)' object is not callable",
-        "",
-        "the name of a function is now that of a tensor or number: give the value another name, and define the "
-        "function again",
-    ),
-    (
-        ValueError,
-        r"values to unpack \(expected 2",
-        "max min",
-        "max and min give the values alone: use ops.max_and_argmax(x, axis) or ops.min_and_argmin(x, axis)",
-    ),
-    (
-        ValueError,
-        r"values to unpack \(expected 2",
-        "sort",
-        "sort gives the values alone: ops.argsort(x, axis) gives the indices",
-    ),
-    (
-        (TypeError, RuntimeError),
-        "Cannot cast ufunc|can't be cast to the desired output type",
-        "",
-        "an assignment such as x += 0.5 keeps the dtype of x: use x = x + 0.5, or make x of floats",
-    ),
-    (
-        (AssertionError, RuntimeError),
-        "not compiled with CUDA enabled|Found no NVIDIA driver",
-        "",
-        "ops.get_available_devices() names the devices; tensors are made on the default device, so leave the move out",
-    ),
-    (RuntimeError, "does not require grad and does not have a grad_fn", "", elsewhere.ATTRIBUTES["Module"]["backward"]),
-    (
-        RuntimeError,
-        r"Can't call numpy\(\) on Tensor that requires grad",
-        "",
-        "use the functions of ops, such as ops.exp",
-    ),
-    (RuntimeError, "dtype must be either a floating point", "", "use ops.mean(x), or ops.cast(x, 'float32') before it"),
-)
-"""By the class of an error that Python or an array library raises, a pattern in its message, and names of which the
-program must use one (without any, all programs), the way out."""
+_ATTRIBUTE = re.compile(r"'(?:[\w.]+\.)?(\w+)' object has no attribute '(\w+)'")
 
 
 def hint_for(error: BaseException, frame: FrameType) -> str:
@@ -108,19 +42,29 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         return spellings.nearest(match[1] or match[3], match[2] or "").removeprefix("; ")
     if isinstance(error, EmberError) or not _uses_library(frame):
         return ""
+    text = str(error)
     if isinstance(error, AttributeError):
-        return _hint_for_attribute(error)
-    if isinstance(error, TypeError) and (match := _CALL.match(str(error))):
-        return _hint_for_call(str(error), frame, match)
-    used_names = frame.f_code.co_names
-    for kind, pattern, names, hint in _RAISED:
-        if (
-            isinstance(error, kind)
-            and re.search(pattern, str(error))
-            and (not names or {*names.split()} & {*used_names})
-        ):
-            return hint
-    return ""
+        hint = _hint_for_attribute(error)
+    elif isinstance(error, TypeError) and (match := _CALL.search(text)):
+        hint = _hint_for_call(text, frame, match)
+    elif isinstance(error, TypeError) and (match := _UNCALLABLE.search(text)):
+        hint = _members(_callable_named(frame, match[1]))
+    elif isinstance(error, TypeError) and (match := _METHOD.match(text)) and not match[1].startswith("_"):
+        hint = spellings.method_hint(match[1], "")
+    else:
+        hint = ""
+    return hint or _hint_for_text(text, {*frame.f_code.co_names})
+
+
+def _hint_for_text(text: str, used: set[str]) -> str:
+    """Returns the way out of an error with a message, in a program that uses some names."""
+    fitting = (hint for pattern, names, hint in RAISED if re.search(pattern, text) and names_are_used(names, used))
+    return next(fitting, "")
+
+
+def names_are_used(names: str, used: set[str]) -> bool:
+    """Returns whether a program uses one of some names, which spaces separate; without any, it does."""
+    return not names or not used.isdisjoint(names.split())
 
 
 def _uses_library(frame: FrameType) -> bool:
@@ -134,27 +78,68 @@ def _is_ours(value: Any) -> bool:
 
 
 def _hint_for_attribute(error: AttributeError) -> str:
-    name, kinds = error.name, [kind.__name__ for kind in type(error.obj).__mro__]
+    name, owner, kinds = error.name, error.obj, [kind.__name__ for kind in type(error.obj).__mro__]
     if name is None and (match := _ATTRIBUTE.fullmatch(str(error))):  # Python does not name it in an assignment
-        name, kinds = match[2], [match[1]]
-    if not isinstance(name, str) or name.startswith("_"):
+        name, owner, kinds = match[2], None, [match[1]]
+    if not isinstance(name, str):
         return ""
     for kind in kinds:
         if kind in elsewhere.ATTRIBUTES and name in elsewhere.ATTRIBUTES[kind]:
             return elsewhere.ATTRIBUTES[kind][name]
-    if _is_tensor(error.obj):
+    if _is_tensor(owner) or {*kinds} & {*_tensor_types(), "Parameter", "Buffer"}:
         if name == "backward":
             return elsewhere.ATTRIBUTES["Module"]["backward"]
         candidates = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
         if name in candidates or name.removesuffix("_") in candidates:
             return spellings.method_hint(name, "")
-    return suggest_attribute(name, error.obj) if _is_ours(type(error.obj)) else ""
+        if owner is None and kinds[0] in ("Parameter", "Buffer"):
+            owner = getattr(sys.modules[_NAME], kinds[0])
+        closest = suggest(name, dir(owner), _NEAR).removeprefix("; ") if owner is not None else ""
+        return (
+            closest
+            or spellings.nearest(name).removeprefix("; ")
+            or "the functions of tensors are in ops, as ops.mean(x)"
+        )
+    if inspect.isroutine(owner) and not name.startswith("_"):
+        called = getattr(owner, "__name__", "it")
+        return f"{called} is a function: call it, as in {called}()" + (f".{name}" if called != "<lambda>" else "")
+    ours = [kind for kind in type(owner).__mro__ if _is_ours(kind)]
+    if not ours:
+        return ""
+    if name.startswith("_"):
+        made = "__init__" in vars(type(owner)) and type(owner) is not ours[0] and ours[0].__name__ != "Module"
+        return f"__init__ of a subclass of {ours[0].__name__} calls super().__init__(...) first" if made else ""
+    return suggest_attribute(name, owner)
 
 
 def suggest_attribute(name: str, owner: Any) -> str:
-    """Returns the nearest attribute as a hint; an empty string if Python itself shows one, or there is none."""
-    closest = suggest(name, [name for name in dir(owner) if not name.startswith("_")])
-    return closest.removeprefix("; ")
+    """Returns the nearest attribute as a hint, or what there is if none is near.
+
+    Args:
+        name: the unknown attribute.
+        owner: the object that lacks it.
+    """
+    closest = suggest(name, [each for each in dir(owner) if not each.startswith("_")], _NEAR)
+    return closest.removeprefix("; ") or _members(owner)
+
+
+def _members(owner: Any) -> str:
+    """Returns what an object of this library or a subclass has: its own attributes, or else its methods."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    ours = [base for base in kind.__mro__ if _is_ours(base)]
+    if not ours or kind.__name__ in elsewhere.UNLISTED:
+        return ""
+    own = [each for each in getattr(owner, "__dict__", {}) if not each.startswith("_")] if owner is not kind else []
+    if kind is not ours[0]:  # a class of the user
+        made = "assign them in __init__" if "__init__" in vars(kind) else "make them in a method named __init__"
+        return f"{kind.__name__} has {', '.join(own)}" if own else f"{kind.__name__} has no parts: {made}, as self.name"
+    public = [each for each in dir(kind) if not each.startswith("_")]
+    return f"{kind.__name__} has {', '.join([*own, *[each for each in public if each not in own]][:_MOST])}"
+
+
+def _tensor_types() -> set[str]:
+    module = sys.modules.get(f"{_NAME}.backend.discovery")
+    return {backend.tensor_type.__name__ for backend in (module.loaded_backends() if module is not None else ())}
 
 
 def _is_tensor(value: Any) -> bool:
@@ -166,37 +151,51 @@ def _is_tensor(value: Any) -> bool:
 def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     """Returns what a function or class of this library takes that was called with other arguments."""
     owner, function, is_unknown = match.groups()
-    called_function = _callable_named(frame, owner or function)
-    if called_function is None:
-        return ""
-    quoted, described_name = _QUOTED.findall(message), called_function
-    if called_function in OPS.values() or (function in OPS and called_function.__module__.startswith(f"{_NAME}.ops")):
+    called = _callable_named(frame, owner or function)
+    if called is None:
+        return _hint_for_own_class(frame, owner or "", function, message)
+    if "missing" in message and "'self'" in message:
+        return "a class stands where an object is wanted: make one first, with parentheses, as in optim.Adam(model)"
+    quoted, described = _QUOTED.findall(message), called
+    if called in OPS.values() or (function in OPS and called.__module__.startswith(f"{_NAME}.ops")):
         if is_unknown:
-            return str(spellings.unknown_keyword(function, quoted[0])).partition("; ")[2]
-        described_name = OPS[function]
+            hint = str(spellings.unknown_keyword(function, quoted[0])).partition(repr(quoted[0]))[2]
+            return hint.removeprefix("; ") if hint.startswith("; ") else hint.strip(" ()")
+        described = OPS[function]
     elif owner and function != "__init__":
-        described_name = called_function, function
-    parameters = completion.parameters(described_name)
-    names = [
-        parameter.name
-        for parameter in parameters
-        if is_unknown or not parameter.keyword_only or parameter.name in quoted
-    ]
-    accepted_text = (
-        f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
-    )
+        described = called, function
+    parameters = completion.parameters(described)
+    names = [each.name for each in parameters if is_unknown or not each.keyword_only or each.name in quoted]
+    takes = f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
-        return "; ".join([accepted_text, *_meanings(described_name, quoted or names[-1:])])
-    option_text = elsewhere.OPTIONS.get(quoted[0], "")
-    if option_text in names:
-        return "; ".join([f"use {option_text}= ({accepted_text})", *_meanings(described_name, [option_text])])
-    advice = option_text if " " in option_text else suggest(quoted[0], names).removeprefix("; ")
-    return f"{advice} ({accepted_text})".strip()
+        return "; ".join([takes, *_meanings(described, quoted or names[-1:])])
+    ours = elsewhere.OPTIONS.get(quoted[0], "")
+    if ours in names:
+        return "; ".join([f"use {ours}= ({takes})", *_meanings(described, [ours])])
+    return f"{ours if ' ' in ours else suggest(quoted[0], names).removeprefix('; ')} ({takes})".strip()
 
 
-def _meanings(described_name: Any, names: list[str]) -> list[str]:
+def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: str) -> str:
+    """Returns the way out where a subclass of the user of one of our classes was called with other arguments."""
+    values = [*frame.f_locals.values(), *frame.f_globals.values()]
+    kinds = [kind for value in values for kind in ([value] if isinstance(value, type) else type(value).__mro__)]
+    kind = next((each for each in kinds if each.__name__ == owner and any(map(_is_ours, each.__mro__))), None)
+    if kind is None:
+        return ""
+    parameters = list(inspect.signature(getattr(kind, function)).parameters)
+    if not parameters:
+        return f"the first parameter of a method is self: def {function}(self, x)"
+    takes = ", ".join(parameters[1:])
+    if function == "__init__" and "takes" in message:
+        return f"{owner}({takes}) makes the model, and only then it is called: model = {owner}({takes}), then model(x)"
+    if parameters[0] != "self":
+        return f"the first parameter of a method is self: def {function}(self, {', '.join(parameters)})"
+    return f"{owner}.{function} takes {takes or 'nothing'}"
+
+
+def _meanings(described: Any, names: list[str]) -> list[str]:
     """Returns the first sentence of the description of each parameter."""
-    texts = completion.descriptions(described_name)
+    texts = completion.descriptions(described)
     return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]
 
 
@@ -207,22 +206,20 @@ def _callable_named(frame: FrameType, name: str) -> Any:
         frame: the frame of the program.
         name: the name in the message of Python: that of the function, or of the class that defines the method.
     """
-    for value in [*frame.f_locals.values(), *frame.f_globals.values()]:
+    items = [*frame.f_locals.items(), *frame.f_globals.items()]
+    used = {*frame.f_code.co_names}
+    for _, value in sorted(items, key=lambda item: item[0] not in used):  # first those that the program uses there
         if _is_ours(value):
             modules = [value, *_public_modules(value)] if inspect.ismodule(value) else []
             members = [member for module in modules for member in vars(module).values()]
             for member in [value, *members] if modules or callable(value) else ():
-                for owner_class in member.__mro__ if isinstance(member, type) else [member]:
-                    if (
-                        getattr(owner_class, "__name__", None) == name
-                        and callable(owner_class)
-                        and _is_ours(owner_class)
-                    ):
-                        return owner_class
+                for each in member.__mro__ if isinstance(member, type) else [member]:
+                    if getattr(each, "__name__", None) == name and callable(each) and _is_ours(each):
+                        return each
     return None
 
 
 def _public_modules(module: Any) -> list[Any]:
     """Returns the public packages that a module has as attributes, such as `losses` of `nn`."""
     names = [f"{_NAME}.{space}" for space in spellings.PUBLIC if space]
-    return [value for value in vars(module).values() if inspect.ismodule(value) and value.__name__ in names]
+    return [each for each in vars(module).values() if inspect.ismodule(each) and each.__name__ in names]

@@ -41,6 +41,17 @@ NAMES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("inference_mode", "enable_grad", "set_grad_enabled"), _UNRECORDED),
         "is_available": "use ops.available_backends()",
         **_same_advice("backend current_backend", "use ops.get_backend()"),
+        **_same_advice("GradientTape gradients autograd backward_", _GRAD),
+        **_same_advice("loadtxt read_csv", "read it with NumPy or pandas, and use ops.convert_to_tensor(array)"),
+        "item": "use float(x) or int(x)",
+        "to_tensor": "use ops.convert_to_tensor(x)",
+        "print": "use print(x)",
+        "apply_along_axis": "use ops.vmap(fn)",
+        "index_add": "use ops.segment_sum(x, ids, num_segments) or ops.scatter_update(x, indices, updates)",
+    },
+    "ops.random": {
+        **_same_advice("key split fold_in", "use ops.random.Generator(seed), and generator.split(n) for more"),
+        "random": "use ops.random.uniform(shape)",
     },
     "nn": {
         "Dense": "use nn.Linear(in_features, out_features)",
@@ -84,8 +95,16 @@ NAMES: dict[str, dict[str, str]] = {
             ("CategoricalAccuracy", "SparseCategoricalAccuracy", "BinaryAccuracy"), "use nn.metrics.Accuracy()"
         ),
         "accuracy_score": "use nn.metrics.Accuracy(), with update(outputs, labels) and compute()",
+        "f1_score": "use nn.metrics.F1(), with update(outputs, labels) and compute()",
+        "RMSE": "use nn.metrics.MSE(), and the square root of its result",
     },
-    "nn.data": {**_same_advice("DataLoader Dataset TensorDataset from_tensor_slices", _BATCHES)},
+    "nn.data": {
+        **_same_advice(
+            "train_test_split random_split",
+            "order = ops.random.permutation(rows) is a random order: x[order[:n]] and x[order[n:]] are parts",
+        ),
+        **_same_advice("DataLoader Dataset TensorDataset from_tensor_slices", _BATCHES),
+    },
     "nn.init": {
         **_same_advice("GlorotUniform glorot_uniform", "use nn.init.xavier_uniform"),
         **_same_advice("GlorotNormal glorot_normal", "use nn.init.xavier_normal"),
@@ -116,6 +135,11 @@ NAMES: dict[str, dict[str, str]] = {
     "optim.schedules": {},
     "io": {
         "save_model": "use io.save(model, 'model.safetensors')",
+        **_same_advice("dump savetxt write", _SAVE),
+        "read": "use io.load('model.safetensors')",
+        **_same_advice(
+            "load_torch from_pretrained", "io.load_model(model, path) reads files of PyTorch and safetensors"
+        ),
         **_same_advice("save_weights save_file save_safetensors savez", _SAVE),
         **_same_advice("load_weights load_state_dict", _LOAD),
         **_same_advice("load_file safe_open loadz", "use io.load('model.safetensors')"),
@@ -132,7 +156,11 @@ _MODULE = {
     **_same_advice(
         "compile", "nothing is to be compiled: pass loss and optimizer to nn.fit, or the model to ops.compile"
     ),
-    **_same_advice("predict forward call", _CALL),
+    **_same_advice("predict transform forward call", _CALL),
+    "predict_proba": "use ops.softmax(model(x))",
+    **_same_advice("copy clone", "use copy.deepcopy(model)"),
+    **_same_advice("weight bias kernel coef_", "dict(model.named_parameters()) has the parameters by name"),
+    **_same_advice("step optimizer", "an optimizer is an object of its own: optimizer = optim.Adam(model)"),
     **_same_advice("evaluate score", "use model.eval(), and nn.metrics.Accuracy() or a loss of nn.losses"),
     **_same_advice("save save_weights save_pretrained", _SAVE),
     **_same_advice("load load_weights from_pretrained", _LOAD),
@@ -154,7 +182,9 @@ _MODULE = {
 _OPTIMIZER = {
     **_same_advice("minimize backward", _GRAD),
     **_same_advice("apply_gradients apply apply_updates", "use optimizer.step(gradients)"),
-    **dict.fromkeys(("learning_rate", "lr"), "use optimizer.learning_rates() or param_groups[0]['lr']"),
+    **dict.fromkeys(
+        ("learning_rate", "lr", "set_lr", "get_lr"), "use optimizer.learning_rates() or param_groups[0]['lr']"
+    ),
 }
 _PARAMETER = {
     "requires_grad": "assign parameter.trainable = False",
@@ -164,7 +194,12 @@ _PARAMETER = {
     "zero_grad": _CLEARED,
     "numel": "use parameter.size",
 }
-_HISTORY = {"history": "the losses are history.losses", "epoch": "each item is a step: history[-1].loss"}
+_HISTORY = {
+    "accuracy": "it has losses: nn.metrics.Accuracy(), with update(model(x), y) and compute(), gives the accuracy",
+    "predict": "fit() trains the model that it is given: call the model itself, model(x)",
+    "history": "the losses are history.losses",
+    "epoch": "each item is a step: history[-1].loss",
+}
 _BATCH = {
     "dataset": "iterate over it: for x, y in batches",
     "take": "use next(iter(batches))",
@@ -186,6 +221,9 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
 }
 """By class, and by the attribute that the same thing has in another library, the way out."""
 
+UNLISTED = ("Loaded", "History")
+"""Classes whose objects are taken for a model when they are called, so that their members are no way out."""
+
 OPTIONS: dict[str, str] = {
     "learning_rate": "lr",
     **_same_advice("decay l2", "weight_decay"),
@@ -194,7 +232,6 @@ OPTIONS: dict[str, str] = {
     "epsilon": "eps",
     "use_bias": "bias",
     "units": "out_features",
-    "input_dim": "in_features",
     "output_dim": "embedding_dim",
     "filters": "out_channels",
     "strides": "stride",
@@ -202,14 +239,28 @@ OPTIONS: dict[str, str] = {
     **_same_advice("rate dropout_rate", "p"),
     "return_sequences": "the output has every step, and with batch_first=True the last one is output[:, -1]",
     "size": "num_embeddings",
-    "generator": "rng",
-    "seed": "rng",
+    **_same_advice("generator seed random_state key", "rng"),
     **_same_advice("patience early_stopping", "callbacks"),
     "requires_grad": "trainable",
     "activation": NAMES["nn"]["Activation"],
     "verbose": "progress",
     "validation_data": "validation",
-    "n_epochs": "epochs",
+    **_same_advice("metrics", "fit() notes the losses: nn.metrics.Accuracy() measures after it, or in a callback"),
+    "shuffle": "nn.data.batches shuffles, unless it gets shuffle=False",
+    "batch_size": "nn.data.batches takes it, as nn.data.batches(x, y, batch_size=32)",
+    **_same_advice(
+        "validation_split", "leave rows out of the batches, and pass validation=lambda: loss_fn(x, y) for them"
+    ),
+    **_same_advice("clipnorm max_norm grad_clip", "use optim.clip_by_global_norm(model, 1.0), or clip= of nn.fit"),
+    **_same_advice("device", "make it in a block, with ops.device(name):, or move it: model.to(device=name)"),
+    **_same_advice("training", "use model.train() and model.eval()"),
+    **_same_advice("input_shape input_dim in_dim", "in_features"),
+    **_same_advice("vocab_size num_words", "num_embeddings"),
+    **_same_advice("dim embed_dim emb_dim", "embedding_dim"),
+    **_same_advice("map_location", "leave it out: io.load gives tensors of the active backend, on its default device"),
+    **_same_advice("overwrite exist_ok", "leave it out: a file that is there is replaced"),
+    **_same_advice("epoch iteration", "step"),
+    "model": "module",
     "num_epochs": "epochs",
 }
 """By the option of a layer, an optimizer or `nn.fit` in another library, ours, or what to do where there is none."""

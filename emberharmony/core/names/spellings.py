@@ -229,8 +229,10 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
     elif name in NAMES and of_ops:
         hint = f"; use ops.{NAMES[name]}"
+    elif of_ops and (others := [f"{other}.{name}" for other in PUBLIC if other and name in public_names(other)]):
+        return f"; did you mean {' or '.join(others[:2])}?"
     else:
-        closest = suggest(name, public_names(space))
+        closest = suggest(name, public_names(space), 0.6)
         others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
         if not closest and others:
             hint = f"; {elsewhere.NAMES[others[0]][name]}"

@@ -111,7 +111,9 @@ class Checkpoint:
             DTypeError: if a file of tensors cannot hold a dtype.
         """
         if type(step) is not int or step < 0:
-            raise ArgumentError(f"save(): step is {brief(step)}, expected an integer >= 0")
+            raise ArgumentError(
+                f"save(): step is {brief(step)}, expected an integer >= 0; the order is save(step, model, optimizer)"
+            )
         parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
         collected = Collected(parts)
         packed_extra = self._extra(extra or {})
@@ -261,6 +263,9 @@ class Checkpoint:
         Raises:
             CheckpointError: if there is none, or it is damaged.
         """
+        if os.path.isfile(self.folder):
+            reason = "is a file, and not the folder of checkpoints; io.load_model(model, path) reads a file of weights"
+            raise CheckpointError("missing", self.folder, reason)
         records = self._records()
         fitting = [record for record in records if step in (None, record.step)]
         if fitting:

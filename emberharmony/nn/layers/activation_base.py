@@ -63,9 +63,12 @@ def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[...
 def _caller(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
     """Returns a `__call__` that calls a function with the input and the options."""
     if not names:
-        return lambda self, x: op(x)
-    if len(names) == 1:
+        calling = lambda self, x: op(x)
+    elif len(names) == 1:
         (name,) = names
-        return lambda self, x: op(x, getattr(self, name))
-    options = attrgetter(*names)
-    return lambda self, x: op(x, *options(self))
+        calling = lambda self, x: op(x, getattr(self, name))
+    else:
+        options = attrgetter(*names)
+        calling = lambda self, x: op(x, *options(self))
+    calling.__name__ = calling.__qualname__ = "__call__"  # Python names it in its errors
+    return calling

@@ -14,7 +14,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs, spatial
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
-from emberharmony.nn.options import choice, length, lengths
+from emberharmony.nn.options import choice, flag, length, lengths
 from emberharmony.nn.spatial import DataFormat
 from emberharmony.types import Tensor, TensorLike
 
@@ -57,7 +57,7 @@ class Convolution(spatial.Spatial):
         self._require_groups("out_channels", self.out_channels)
         last = self.data_format == "channels_last"
         self._ndim, self._channel_axis = n + 2, n + 1 if last else 1
-        source = rngs.generator(rng)
+        source, bias = rngs.generator(rng), flag("bias", bias)
         if self.in_channels is None:
             self.weight = UninitializedParameter(self)
             self.bias = UninitializedParameter(self) if bias else None

@@ -10,7 +10,7 @@ from emberharmony.nn import rngs
 from emberharmony.nn.lazy import UninitializedParameter
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import length
+from emberharmony.nn.options import flag, length
 from emberharmony.types import Tensor, TensorLike
 
 
@@ -67,6 +67,7 @@ class Linear(Module):
         self.out_features = length("out_features", out_features)
         self.weight: Parameter
         self.bias: Parameter | None
+        bias = flag("bias", bias)
         if in_features is None:
             self.weight = UninitializedParameter(self)
             self.bias = UninitializedParameter(self) if bias else None
@@ -139,7 +140,7 @@ class Bilinear(Module):
         self.in1_features = length("in1_features", in1_features)
         self.in2_features = length("in2_features", in2_features)
         self.out_features = length("out_features", out_features)
-        source, bound = rngs.generator(rng), 1 / math.sqrt(in1_features)
+        source, bound, bias = rngs.generator(rng), 1 / math.sqrt(in1_features), flag("bias", bias)
         self.weight = Parameter(rngs.uniform(source, (out_features, in1_features, in2_features), bound, dtype))
         self.bias = Parameter(rngs.uniform(source, (out_features,), bound, dtype)) if bias else None
 

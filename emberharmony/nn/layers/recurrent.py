@@ -11,7 +11,7 @@ from emberharmony.nn import rngs, spatial
 from emberharmony.nn.layers.recurrent_cells import NONLINEARITIES, pair_of_states
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length, share
+from emberharmony.nn.options import choice, flag, length, share
 from emberharmony.types import Tensor, TensorLike
 
 States: TypeAlias = Sequence[Any]
@@ -36,7 +36,7 @@ class _Recurrent(Module):
         proj_size: int = 0,
     ) -> None:
         self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
-        self.num_layers, self.bias = length("num_layers", num_layers), bool(bias)
+        self.num_layers, self.bias = length("num_layers", num_layers), flag("bias", bias)
         self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
         self.dropout = share("dropout", dropout)
         self._proj_size = proj_size

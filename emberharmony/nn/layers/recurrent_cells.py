@@ -9,7 +9,7 @@ from emberharmony.core.types import DTypeLike
 from emberharmony.nn import rngs
 from emberharmony.nn.locate import fault
 from emberharmony.nn.module import Module
-from emberharmony.nn.options import choice, length
+from emberharmony.nn.options import choice, flag, length
 from emberharmony.types import Tensor, TensorLike
 
 NONLINEARITIES = ("tanh", "relu")
@@ -33,7 +33,7 @@ class _Cell(Module):
         dtype: DTypeLike | None,
     ) -> None:
         self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
-        self.bias = bool(bias)
+        self.bias = flag("bias", bias)
         source, bound, rows = rngs.generator(rng), 1 / math.sqrt(self.hidden_size), gates * self.hidden_size
         self.weight_ih = Parameter(rngs.uniform(source, (rows, self.input_size), bound, dtype))
         self.weight_hh = Parameter(rngs.uniform(source, (rows, self.hidden_size), bound, dtype))

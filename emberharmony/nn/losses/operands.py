@@ -95,7 +95,8 @@ def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) ->
         return f"; use ops.reshape({name}, {wanted})"
     if len(shape) == len(wanted) and shape[:-1] == wanted[:-1]:
         return f"; the last layer has {wanted[-1]} outputs, expected {shape[-1]}"
-    return "; expected one shape"
+    ids = "; class ids go to nn.losses.cross_entropy(logits, ids)" if shape == wanted[:-1] else ""
+    return f"; expected one shape{ids}"
 
 
 def require_probabilities(name: str, which: str, x: Any) -> None:

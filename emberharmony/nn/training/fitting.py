@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, Protocol
 
 from emberharmony import Parameter, ops
-from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
+from emberharmony.core.errors import ArgumentError, TrainingWarning
 from emberharmony.nn.module import Module
+from emberharmony.nn.training import arguments
 from emberharmony.nn.training.history import History
 from emberharmony.nn.training.progress import Progress, Step
 from emberharmony.nn.training.resuming import Position, Saver, Saves
@@ -97,24 +98,10 @@ def fit(
         >>> len(history), history[-1].loss < 0.01
         (100, True)
     """
-    if not isinstance(module, Module):
-        raise ArgumentTypeError(f"fit() trains an nn.Module, not {brief(module)}")
-    if not callable(loss_fn) or not hasattr(optimizer, "zero_grad"):
-        given = brief(loss_fn), brief(optimizer)
-        raise ArgumentTypeError(
-            f"fit(): expected a function for the loss and an optimizer, got {given[0]} and {given[1]}; the order is "
-            f"fit(model, loss_fn, optimizer, batches)"
-        )
-    if validation is not None and not callable(validation):
-        raise ArgumentTypeError(
-            f"fit(): validation is {brief(validation)}, expected a function that returns the validation loss, such as "
-            f"lambda: loss_fn(x, y)"
-        )
-    if steps is not None and epochs is not None:
-        raise ArgumentError("fit() takes steps or epochs, not both")
-    for name, number in (("steps", steps), ("epochs", epochs), ("validate_every", validate_every), ("clip", clip)):
-        if number is not None and not number > 0:
-            raise ArgumentError(f"fit(): {name} must be above 0, got {brief(number)}")
+    arguments.require_parts(module, loss_fn, optimizer, batches, validation)
+    numbers = {"steps": steps, "epochs": epochs, "validate_every": validate_every, "clip": clip}
+    arguments.require_numbers(numbers, callbacks)
+    arguments.warn_of_strangers(module, optimizer)
     position = Position(batches)
     saves = None
     if checkpoint is not None:
@@ -185,6 +172,7 @@ class _Run:
                 batch = next(batches, batches)
                 if batch is batches:  # there was none
                     if not position.batch:
+                        arguments.warn_of_end(position.epoch, epochs or 0)
                         return
                     break
                 if not self._step(batch if isinstance(batch, tuple) else (batch,)):
@@ -236,6 +224,8 @@ class _Run:
         """Changes the parameters and notes the step, or returns why the training must stop."""
         started, number = time.perf_counter(), self.steps_made + 1
         parameters = self._module.parameters(trainable=True)
+        if number == 1:
+            arguments.require_loss_of_batch(self._loss_fn, inputs)
         # The first step checks labels and other indices, since MLX reads beyond its tensors without an error.
         with ops.checked("bounds") if number == 1 else contextlib.nullcontext():
             loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)

@@ -11,9 +11,10 @@ from emberharmony.core.types import Tensor
 from emberharmony.optim.saved import on_active_backend
 
 if TYPE_CHECKING:
-    from emberharmony.transforms import derivatives
+    from emberharmony.transforms import derivatives, parameterless
 else:
     derivatives = Deferred("emberharmony.transforms.derivatives")
+    parameterless = Deferred("emberharmony.transforms.parameterless")
 
 
 class Average:
@@ -37,7 +38,9 @@ class Average:
         cells = derivatives.parameters_of(list(params) if hasattr(params, "__next__") else params)
         self.parameters = [cell for cell in cells if isinstance(cell, Parameter) and cell.trainable]
         if not self.parameters:
-            raise ArgumentError(f"{type(self).__name__}(): there is no trainable Parameter in params")
+            raise ArgumentError(
+                f"{type(self).__name__}(): there is no trainable Parameter in params{parameterless.way_out(params)}"
+            )
         self.averages = [Buffer(cell.value, name=cell.name) for cell in self.parameters]
         self.count = 0
 

@@ -1,5 +1,6 @@
 """Errors are shown without the frames of the library, with hints, and warnings at the user's line."""
 
+import json
 import operator
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import Parameter, nn, ops, optim
+import emberharmony
+from emberharmony import Parameter, io, nn, ops, optim
 from emberharmony.core.display import tracebacks
 from emberharmony.core.display.tracebacks import VARIABLE, shorten_error, show_warning
 from emberharmony.core.state import hooks
+from emberharmony.data import digits
 from emberharmony.nn import locate, walk
 
 
@@ -107,6 +110,91 @@ def test_an_error_of_python_has_a_hint(call: Any, hint: str) -> None:
     ops.set_backend("numpy")
     text = shown(caught(call))
     assert hint in text.partition("hint: ")[2], text
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.first = nn.Linear(2, 3)
+
+    def __call__(this) -> Any:  # noqa: N805  (the mistake: no `self` before the input)
+        return this.first
+
+
+class Named(nn.Sequential):
+    def __init__(self) -> None:
+        self.first = nn.Linear(2, 3)
+
+
+class Misspelt(nn.Module):
+    def _init_(self) -> None:
+        self.first = nn.Linear(2, 3)
+
+
+def names_and_parameters() -> None:
+    for _name, _parameter in nn.Linear(2, 1).parameters():
+        pass
+
+
+def numbered_batches() -> None:
+    batches = nn.data.batches(np.ones((4, 2)), np.ones(4), batch_size=2)
+    for _i, _x, _y in enumerate(batches):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: ops.ones((2, 3)) * ops.ones(2), "print x.shape of both"),
+        (lambda: ops.ones((2, 3)) @ ops.ones((2, 3)), "the last axis of x has the length of the last but one of w"),
+        (lambda: float(ops.ones(3)), "reduce it by ops.mean(x)"),
+        (lambda: bool(ops.ones(3) > 0), "ops.where(condition, x, y)"),
+        (lambda: ops.ones((2, 3))[0, 0, 0], "x[i, j] needs two axes"),
+        (lambda: ops.ones(2)[1.0], "int(i) makes one of a float"),
+        (lambda: ops.ones(4)[ops.array([True, False])], "ops.where(mask, x, 0)"),
+        (lambda: f"{ops.ones(2):.2f}", "takes one number: float(x)"),
+        (lambda: "loss " + ops.ones(()), "{float(loss):.3f}"),
+        (lambda: range(ops.ones(())), "int(x) makes one of a number"),
+        (lambda: json.dumps(ops.ones(2)), "x.tolist()"),
+        (lambda: len(ops.ones(())), "the tensor is one number"),
+        (lambda: ops.ones(2) + None, "a value is None"),
+        (lambda: ops.ones(2) & ops.ones(2), "ops.logical_and"),
+        (lambda: ops.ones(2).xyzzy, "the functions of tensors are in ops"),
+    ],
+)
+def test_a_misused_tensor_has_a_hint(backend: str, call: Any, hint: str) -> None:
+    assert hint in shown(caught(call)).partition("hint: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda: nn.Linear(2, 1).parameters["weight"], "call the method or function, with parentheses"),
+        (lambda: nn.Linear(2, 1).parameters()["weight"], "dict(model.named_parameters())"),
+        (lambda: nn.Linear(2, 1).named_parameters().items(), "dict(model.named_parameters())"),
+        (names_and_parameters, "use for name, p in model.named_parameters():"),
+        (numbered_batches, "for i, (x, y) in enumerate(batches)"),
+        (lambda: nn.LSTM(2, 3)(ops.ones((5, 1, 2))).shape, "output, state = layer(x)"),
+        (lambda: nn.metrics.Accuracy()(1, 2), "Accuracy has add, compute"),
+        (lambda: nn.Linear(2, 1).units, "Linear has in_features, out_features, weight, bias"),
+        (lambda: Parameter(1.0).numpy(), "use ops.to_numpy(x)"),
+        (lambda: setattr(Parameter(1.0), "trainabel", False), "did you mean 'trainable'"),
+        (lambda: digits.train_images, "digits is a function: call it, as in digits().train_images"),
+        (lambda: ops.fft(1.0), "call one, as in ops.fft.fft(x)"),
+        (lambda: optim.Adam.step(), "make one first, with parentheses"),
+        (lambda: Net()(1.0), "the first parameter of a method is self: def __call__(self, this)"),
+        (lambda: Net(1.0), "model = Net(), then model(x)"),
+        (lambda: Net().secnod, "Net has first"),
+        (lambda: Misspelt().first, "make them in a method named __init__"),
+        (lambda: Named()(1.0), "calls super().__init__(...) first"),
+        (lambda: ops.concatenate(ops.ones(2), ops.ones(2), axis=0), "it takes xs, axis"),
+        (lambda: exec("io.load()", {"emberharmony": emberharmony, "io": io}), "it takes path"),
+        (lambda: ops.array(1.0, requires_grad=True), "it takes x, dtype"),
+    ],
+)
+def test_a_misused_object_has_a_hint(call: Any, hint: str) -> None:
+    ops.set_backend("numpy")
+    text = shown(caught(call))
+    assert hint in text.partition("Error: ")[2], text
 
 
 @pytest.mark.parametrize("shape", [(3, -1), (-1,), ((3, 2),)])

@@ -361,10 +361,19 @@ MUTANTS = [
     Mutant(
         name="hint-of-max-for-any-pair",
         module="emberharmony/core/display/hints.py",
-        function="hint_for",
-        original="(not names or {*names.split()} & {*used_names})",
+        function="names_are_used",
+        original="not names or not used.isdisjoint(names.split())",
         replacement="True",
         tests=("tests/core/display/test_tracebacks.py",),
         why="an unequal pair that has nothing to do with a maximum gets the hint of one",
+    ),
+    Mutant(
+        name="hint-of-another-load",
+        module="emberharmony/core/display/hints.py",
+        function="_callable_named",
+        original="item[0] not in used",
+        replacement="False",
+        tests=("tests/core/display/test_tracebacks.py",),
+        why="io.load() is said to take what another function of this name takes",
     ),
 ]

@@ -90,7 +90,9 @@ def cuts(length: int, indices_or_sections: Any) -> list[tuple[int, int]]:
     if is_integer(indices_or_sections):
         sections = _count_of_parts(length, indices_or_sections)
         if length % sections:
-            raise ShapeError(f"an axis of length {length} does not split into {sections} equal parts")
+            raise ShapeError(
+                f"an axis of length {length} does not split into {sections} equal parts; use ops.array_split"
+            )
         part_length = length // sections
         return [(i * part_length, (i + 1) * part_length) for i in range(sections)]
     points = [as_index(p) for p in indices_or_sections]

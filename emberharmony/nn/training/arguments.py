@@ -1,0 +1,106 @@
+"""The checks of the arguments of `fit`, and of what the first batch shows of them."""
+
+import inspect
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
+from emberharmony.nn.module import Module
+from emberharmony.transforms import parameterless
+
+
+def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, validation: Any) -> None:
+    """Checks what is trained, by what, and on what.
+
+    Raises:
+        ArgumentError: if no parameter is trained.
+        ArgumentTypeError: if one of them is something else than `fit` takes.
+    """
+    if not isinstance(module, Module):
+        hint = f": make a model of the class, {module.__name__}()" if isinstance(module, type) else ""
+        raise ArgumentTypeError(f"fit() trains an nn.Module, not {brief(module)}{hint}")
+    if not module.parameters(trainable=True):
+        raise ArgumentError(f"fit(): there is no trainable Parameter{parameterless.way_out(module)}")
+    if not callable(loss_fn) or not hasattr(optimizer, "zero_grad") or isinstance(optimizer, type):
+        given = brief(loss_fn), brief(optimizer)
+        raise ArgumentTypeError(
+            f"fit(): expected a function for the loss and an optimizer, got {given[0]} and {given[1]}; the order is "
+            f"fit(model, loss_fn, optimizer, batches), as in fit(model, lambda x, y: loss_fn(model(x), y), "
+            f"optim.Adam(model), batches)"
+        )
+    if validation is not None and not callable(validation):
+        raise ArgumentTypeError(
+            f"fit(): validation is {brief(validation)}, expected a function that returns the validation loss, such as "
+            f"lambda: loss_fn(x, y)"
+        )
+    arrays = isinstance(batches, tuple) and any(hasattr(item, "shape") for item in batches)
+    if arrays or hasattr(batches, "shape") or isinstance(batches, (str, Mapping)) or not hasattr(batches, "__iter__"):
+        raise ArgumentTypeError(
+            f"fit(): batches is {brief(batches)}, expected batches of rows: nn.data.batches(x, y, batch_size=32)"
+        )
+
+
+def require_numbers(numbers: Mapping[str, Any], callbacks: Any) -> None:
+    """Checks the numbers, which are None or positive, and the callbacks.
+
+    Raises:
+        ArgumentError: if a number is not positive, or both `steps` and `epochs` are given.
+        ArgumentTypeError: if a number is something else, or `callbacks` is not a list of functions.
+    """
+    if numbers["steps"] is not None and numbers["epochs"] is not None:
+        raise ArgumentError("fit() takes steps or epochs, not both")
+    for name, number in numbers.items():
+        if isinstance(number, (str, list, tuple)):
+            raise ArgumentTypeError(f"fit(): {name} must be a number, got {brief(number)}")
+        if number is not None and not number > 0:
+            raise ArgumentError(f"fit(): {name} must be above 0, got {brief(number)}")
+    if callable(callbacks) or not all(map(callable, callbacks)):
+        raise ArgumentTypeError(f"fit(): callbacks is a list of functions of a Step, not {brief(callbacks)}")
+
+
+def require_loss_of_batch(loss_fn: Any, inputs: tuple[Any, ...]) -> None:
+    """Checks that a loss takes the parts of a batch.
+
+    Raises:
+        ArgumentTypeError: if it takes more or fewer arguments.
+    """
+    try:
+        signature = inspect.signature(loss_fn)
+    except (TypeError, ValueError):  # a function of C does not say what it takes
+        return
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        takes = ", ".join(signature.parameters)
+        raise ArgumentTypeError(
+            f"fit() calls the loss with the {len(inputs)} parts of a batch, and this one takes ({takes}): {error}; "
+            f"write lambda x, y: loss_fn(model(x), y), with a parameter for each array of nn.data.batches"
+        ) from None
+
+
+def warn_of_strangers(module: Module, optimizer: Any) -> None:
+    """Warns of parameters of a model that an optimizer lacks, if it has some that the model lost."""
+    if not hasattr(optimizer, "parameters"):
+        return
+    own, trained = set(optimizer.parameters()), dict(module.named_parameters(True))
+    strangers = [name for name, cell in trained.items() if cell not in own]
+    if strangers and len(strangers) < len(trained) and not own <= set(trained.values()):
+        warnings.warn(
+            f"fit() does not train {', '.join(strangers[:4])}: the model got new parameters after the optimizer was "
+            f"made, so make a new optimizer",
+            TrainingWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_end(epoch: int, wanted: float) -> None:
+    """Warns that the batches ended before all epochs, as an iterator does, which gives its items once."""
+    if 0 < epoch < math.ceil(wanted):
+        warnings.warn(
+            f"fit() made {epoch} of {wanted} epochs, because batches gave no more: an iterator gives its items once, "
+            f"so pass nn.data.batches(x, y, batch_size=32) or a list",
+            TrainingWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,61 @@
+"""What may be wrong with something that was given for a model and has no parameters."""
+
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+from emberharmony.core.cells.cell import Cell
+from emberharmony.core.trees.objects import instances_in
+
+
+def way_out(given: Any) -> str:
+    """Returns the rest of a message, with what to do, or an empty string.
+
+    Args:
+        given: what was given for a model or parameters.
+    """
+    kind = type(given).__name__
+    cells = [] if isinstance(given, type) else instances_in(given, Cell)
+    if cells and not any(cell.trainable for cell in cells):
+        return f"; all {len(cells)} are frozen or buffers: use model.unfreeze()"
+    if isinstance(given, type):
+        return f"; {given.__name__} is a class: make a model of it first, model = {given.__name__}()"
+    if callable(given) and getattr(given, "__name__", "") in ("parameters", "named_parameters", "state_dict"):
+        return f"; call it: {given.__name__}()" if given.__name__ != "state_dict" else "; pass the model itself"
+    if isinstance(given, Mapping):
+        return "; a state dict has tensors: pass the model" if given else ""
+    if isinstance(given, (int, float)):
+        return f"; the model comes before the learning rate: (model, lr={given!r})"
+    if isinstance(given, Iterator):
+        return "; an iterator gives its items once: pass model.parameters()"
+    if _is_tensor(given) or isinstance(given, str):
+        return f"; it is a {kind}: pass the model, or nn.Parameter(tensor)"
+    if isinstance(given, ModuleType):
+        return f"; {given.__name__} is a module of Python: pass the model"
+    if isinstance(given, (list, tuple, set)):
+        return f"; the {kind} holds none" if given else f"; the {kind} is empty"
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(given).__mro__):
+        return (
+            "; it is a model of PyTorch: use the layers of emberharmony.nn, or emberharmony.from_torch(module, inputs)"
+        )
+    return _way_out_of_object(given, kind)
+
+
+def _way_out_of_object(given: Any, kind: str) -> str:
+    tensors = [name for name, value in getattr(given, "__dict__", {}).items() if _is_tensor(value)]
+    if tensors:
+        return f"; {kind}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
+    shared = [name for name, value in vars(type(given)).items() if _has_parameters(value)]
+    if shared:
+        return f"; {kind}.{shared[0]} is made in the class: make it in __init__, as self.{shared[0]} = ..."
+    if "__init__" in vars(type(given)) or hasattr(given, "named_parameters"):
+        return f"; {kind} has no layers or parameters in its attributes: make them in __init__, as self.layer = ..."
+    return ""
+
+
+def _is_tensor(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, (Cell, type))
+
+
+def _has_parameters(value: Any) -> bool:
+    return hasattr(value, "__dict__") and not isinstance(value, type) and bool(instances_in(value, Cell))
