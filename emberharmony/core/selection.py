@@ -121,7 +121,9 @@ def _choose() -> Bound:
     backend, source = _PROCESS.choose()
     bound: Bound = backend.bound
     published = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
-    codes = chain(_direct(backend), if_unchanged(_PROCESS, "overridden", True, bound._made_guarded()))
+    # An override that begins from here on leaves the ops looked up: slower, but right.
+    guarded = bound._made_guarded() if _PROCESS.overridden else ()
+    codes = chain(_direct(backend), if_unchanged(_PROCESS, "overridden", True, guarded))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(if_unchanged(_PROCESS, "bound", None, published), if_unchanged(_PROCESS, "bound", bound, codes))
     chosen_bound: Bound | None = _PROCESS.bound

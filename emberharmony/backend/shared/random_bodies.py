@@ -13,7 +13,7 @@ from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, float64
 
 
-def stream_of(backend: Any) -> DefaultStream[np.random.Generator]:
+def stream_of(backend: Any) -> "DefaultStream[np.random.Generator]":  # which would import numpy.random
     """Returns the default stream of a backend."""
     attributes = backend.without_watchers.__dict__
     stream: DefaultStream[np.random.Generator] | None = attributes.get("_stream")
