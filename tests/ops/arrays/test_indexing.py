@@ -9,6 +9,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core import errors
+from tests.backend.fast_paths.comparing import FORMS
 
 INSTALLED = [name for name in BUILTIN if is_installed(name)]
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -256,3 +257,15 @@ def test_an_index_may_be_an_integer_of_a_subclass(backend: str) -> None:
     x = ops.convert_to_tensor(X[0])
     for key in (one, (one, slice(3, None, -1)), ([0, 1], one)):
         np.testing.assert_array_equal(ops.to_numpy(ops.get_item(x, key)), X[0][key])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_elements_are_gathered_from_every_layout(form: str, backend: str) -> None:
+    array = np.random.default_rng(0).permutation(24).reshape(2, 3, 4)
+    x, order = FORMS[form](array), np.argsort(array, axis=1)
+    for axis in (None, 0, 1, -1):
+        for places in (1, [1, 0], [[1, -1], [0, 0]], []):
+            wanted = np.take(array, np.asarray(places, np.int64), axis)
+            assert ops.take(x, places, axis).tolist() == wanted.tolist()
+    assert ops.take_along_axis(x, order, 1).tolist() == np.sort(array, axis=1).tolist()
+    assert ops.take_along_axis(x, [5, -1], None).tolist() == array.ravel()[[5, -1]].tolist()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emberharmony import ops
-from emberharmony.errors import AxisError
+from emberharmony.errors import AxisError, ShapeError
 from tests.together import together
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -46,3 +46,15 @@ def test_an_axis_out_of_range_is_refused(axis: int, backend: str) -> None:
     for values in (1.0, ops.ones((2, 3, 4)), ops.ones(4)):
         with pytest.raises(AxisError):
             ops.put_along_axis(x, ops.zeros((2, 3, 4), dtype="int64"), values, axis)
+
+
+@pytest.mark.parametrize("mode", ["set", "add", "multiply", "max"])
+def test_values_of_as_many_elements_in_another_shape_are_refused(mode: Any, backend: str) -> None:
+    x, rows = ops.ones((4, 3)), ops.convert_to_tensor([2, 0])
+    places = ops.convert_to_tensor([[2, 0, 1], [1, 1, 0]])
+    for shape in [(6,), (3, 2), (2, 3, 1), (6, 1), (2, 2, 3)]:
+        for key in (rows, (rows,), [2, 0], slice(0, 2)):
+            with pytest.raises(ShapeError, match="broadcast"):
+                ops.set_item(x, key, ops.ones(shape), mode)
+        with pytest.raises(ShapeError, match="broadcast"):
+            ops.put_along_axis(x, places, ops.ones(shape), 0, mode)
