@@ -359,3 +359,21 @@ def test_windows_that_are_too_large_are_refused_without_allocating_them(backend:
         ops.unfold(np.ones((1, 1, 4, 4)), 10**12)
     with pytest.raises(ShapeError, match="columns of shape"):
         ops.fold(np.ones((1, 4, 9)), (10**12, 10**12), 10**10)
+
+
+@pytest.mark.parametrize(("dtype", "large"), [("float16", 2048.0), ("bfloat16", 256.0)])
+def test_a_bias_is_added_before_half_precision_is_rounded(dtype: Any, large: float, backend: str) -> None:
+    bias = ops.full((1,), -large, dtype)
+    for spatial in ((4,), (4, 3)):
+        x = ops.convert_to_tensor(np.broadcast_to([large, 1.0], (1, *spatial, 2)), dtype)
+        kernel = ops.ones((*[1] * len(spatial), 2, 1), dtype)
+        first, turned = ops.moveaxis(x, -1, 1), ops.swapaxes(kernel, -1, -2)
+        for result in (
+            ops.conv(x, kernel, bias=bias),
+            ops.conv(x, kernel, 2, bias=bias),
+            ops.conv(first, kernel, data_format="channels_first", bias=bias),
+            ops.conv_transpose(x, turned, bias=bias),
+            ops.conv_transpose(first, turned, data_format="channels_first", bias=bias),
+        ):
+            assert ops.dtype(result) == dtype
+            assert (ops.to_numpy(ops.cast(result, "float32")) == 1.0).all()

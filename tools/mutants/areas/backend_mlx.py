@@ -257,4 +257,22 @@ MUTANTS = [
         tests=("tests/backend/mlx/test_compiled_special.py",),
         why="after a compiled function, special functions raise an error in functions that run uncompiled",
     ),
+    Mutant(
+        name="mlx-bias-after-rounding",
+        module="emberharmony/backend/mlx/neural/convolution_ops.py",
+        function="MLXConvolutionOps.conv",
+        original="b and x.dtype.size == 2",
+        replacement="False",
+        tests=("tests/ops/neural/test_convolution.py -k 'mlx and before_half'",),
+        why="a convolution in half precision is rounded before its bias is added",
+    ),
+    Mutant(
+        name="mlx-values-of-another-shape",
+        module="emberharmony/backend/mlx/arrays/writing_ops.py",
+        function="_value_to_write",
+        original="not suits(new_value.shape, full_shape)",
+        replacement="False",
+        tests=("tests/ops/arrays/test_writing_along.py -k 'mlx and as_many'",),
+        why="MLX writes values of another shape in any order, or raises its own error",
+    ),
 ]

@@ -253,4 +253,22 @@ MUTANTS = [
         tests=(f"tests/nn/layers/test_quantized.py {ON_NUMPY} -k other_dtypes",),
         why="a quantised layer of half precision returns float32",
     ),
+    Mutant(
+        name="numpy-complex-product-of-nothing",
+        module="emberharmony/backend/numpy/reductions/reduction_ops.py",
+        function="NumpyReductionOps.prod",
+        original="x.size",
+        replacement="True",
+        tests=("tests/ops/reductions/test_reduction.py -k 'numpy and of_nothing_are'",),
+        why="the product of no complex numbers raises an error",
+    ),
+    Mutant(
+        name="numpy-take-from-a-view",
+        module="emberharmony/backend/numpy/arrays/indexing_ops.py",
+        function="NumpyIndexingOps.take",
+        original="axis is None or x.flags.c_contiguous",
+        replacement="x.flags.c_contiguous",
+        tests=("tests/ops/arrays/test_indexing.py -k 'numpy and every_layout'",),
+        why="ops.take from a transposed tensor without an axis raises an error or takes rows",
+    ),
 ]

@@ -234,4 +234,13 @@ MUTANTS = [
         tests=("tests/backend/torch/flow/test_attention_fusion.py -k half_precision",),
         why="torch.compile of an attention in half precision gives wrong numbers where positions equal heads",
     ),
+    Mutant(
+        name="compiled-tree-of-arguments",
+        module="emberharmony/backend/numpy/flow/compilation.py",
+        function="_Program.__init__",
+        original="positional.children == (LEAF,) * len(leaves)",
+        replacement="True",
+        tests=("tests/ops/flow/test_compile.py -k 'numpy and another_tree'",),
+        why="a compiled function that was called with a list gives its result for the elements as arguments",
+    ),
 ]

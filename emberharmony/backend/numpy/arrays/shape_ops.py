@@ -131,8 +131,7 @@ class NumpyShapeOps:
     def unstack(x: np.ndarray, num: int | None = None, axis: int = 0) -> tuple[np.ndarray, ...]:
         axis = unstack_axis(num, axis, x.shape)
         rows = x if axis == 0 else np.moveaxis(x, axis, 0)
-        # The parts of a vector are NumPy scalars, so make them arrays.
-        return tuple(rows) if rows.ndim > 1 else tuple(np.asarray(part) for part in rows)
+        return tuple(rows)
 
     @staticmethod
     def tile(x: np.ndarray, repeats: int | Sequence[int]) -> np.ndarray:
