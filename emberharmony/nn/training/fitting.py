@@ -237,7 +237,7 @@ class _Run:
             self._optimizer.zero_grad()
             return (
                 f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}; "
-                f"{_way_out(inputs)}"
+                f"{_way_out(inputs, number)}"
             )
         if norm == 0.0 and number == 1:
             warnings.warn(
@@ -281,11 +281,14 @@ def _number(x: Any) -> float:
     return float(x)  # emberlint: ignore[precision-cast] -- the history holds Python numbers
 
 
-def _way_out(inputs: tuple[Any, ...]) -> str:
-    """Returns what to do about a loss that is not finite."""
+def _way_out(inputs: tuple[Any, ...], number: int) -> str:
+    """Returns what to do about a loss that is not finite in a step."""
     if not all(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs)))):
         return "the batch itself has NaN or infinite values: replace them (ops.nan_to_num) or leave their rows out"
-    return "take a smaller learning rate or clip=1.0, and ops.checked() names the op that makes the first NaN"
+    op = "fit() in \"with ops.checked('nan'):\" names the op that makes the first NaN or infinity"
+    if number == 1:
+        return f"no step was made before, so the learning rate is not the cause; {op}"
+    return f"take a smaller learning rate or clip=1.0; {op}"
 
 
 def _is_finite(x: Any) -> bool:

@@ -1,13 +1,14 @@
 """The training loop `nn.fit`, on every backend."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 from emberharmony import nn, ops, optim
-from emberharmony.errors import ArgumentError, ArgumentTypeError, IndexOutOfBoundsError, TrainingWarning
+from emberharmony.errors import ArgumentError, ArgumentTypeError, IndexOutOfBoundsError, NonFiniteError, TrainingWarning
 
 
 class Training:
@@ -141,10 +142,32 @@ def test_a_loss_that_is_not_finite_stops_the_training_before_it_changes_anything
 
 def test_a_batch_that_is_not_finite_is_named(backend: str) -> None:
     layer = nn.Linear(2, 1)
-    for x, message in ((np.nan, "the batch itself has NaN"), (1e30, "a smaller learning rate")):
+    for x, rate, message in (
+        (np.nan, 0.1, "the batch itself has NaN"),
+        (1e30, 0.1, "step 1 is inf.*no step was made before, so the learning rate is not the cause"),
+        (1.0, 1e30, r"step 2 is inf.*take a smaller learning rate or clip=1\.0"),
+    ):
         batches = nn.data.batches(np.full((3, 2), x, "float32"), np.zeros((3, 1), "float32"), batch_size=3)
+        optimizer = optim.SGD(layer, lr=rate)
         with pytest.warns(nn.NonFiniteLossWarning, match=message):
-            nn.fit(layer, lambda x, y: nn.losses.mse(layer(x), y), optim.SGD(layer), batches, progress=False)
+            nn.fit(layer, lambda x, y: nn.losses.mse(layer(x), y), optimizer, batches, steps=2, progress=False)
+
+
+def test_the_advice_for_a_loss_that_is_not_finite_names_the_op(backend: str) -> None:
+    layer = nn.Linear(2, 1)
+    batches = nn.data.batches(-np.ones((3, 2), "float32"), batch_size=3)
+
+    def fit() -> nn.History:
+        return nn.fit(layer, lambda x: ops.sum(ops.log(x) * layer(x)), optim.SGD(layer), batches, progress=False)
+
+    with pytest.warns(nn.NonFiniteLossWarning, match=r"\bfit\(\) in \"with ops\.checked\('nan'\):\" names the op"):
+        fit()
+    with (
+        warnings.catch_warnings(action="ignore", category=nn.NonFiniteLossWarning),
+        pytest.raises(NonFiniteError, match=r"log\(\) .* made 6 NaN"),
+        ops.checked("nan"),
+    ):
+        fit()
 
 
 def test_a_loss_that_does_not_call_the_model_is_noticed(backend: str) -> None:

@@ -347,6 +347,15 @@ MUTANTS = [
         why="small gradients are scaled up to clip",
     ),
     Mutant(
+        name="fit-blames-the-rate",
+        module="emberharmony/nn/training/fitting.py",
+        function="_way_out",
+        original="number == 1",
+        replacement="number == 0",
+        tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
+        why="a smaller learning rate is advised before any step was made",
+    ),
+    Mutant(
         name="fit-leaves-eval",
         module="emberharmony/nn/training/fitting.py",
         function="fit",
