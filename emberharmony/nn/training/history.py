@@ -46,7 +46,7 @@ class History(list[Step]):
                 import matplotlib.pyplot as plt
             except ImportError as error:
                 raise BackendUnavailableError("plot() needs matplotlib: pip install matplotlib") from error
-            axes = plt.figure(figsize=(6, 3)).subplots()
+            axes = plt.figure(figsize=(6, 3), layout="constrained").subplots()
         axes.plot([step.step for step in self], self.losses, label="loss")
         if self.validations:
             axes.plot(*zip(*self.validations, strict=True), "o-", label="validation loss")

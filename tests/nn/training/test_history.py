@@ -40,6 +40,16 @@ def test_a_history_is_drawn_by_matplotlib() -> None:
     assert [list(line.get_ydata()) for line in axes.lines] == [[2.0, 1.0], [0.5]]
 
 
+def test_a_figure_of_its_own_holds_all_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    axes = history(2.0, 1.0).plot()
+    axes.figure.draw_without_rendering()
+    label, picture = axes.xaxis.label.get_window_extent(), axes.figure.bbox
+    pyplot.close(axes.figure)
+    assert label.y0 >= picture.y0
+
+
 def test_a_curve_has_the_values_and_leaves_out_what_is_not_finite() -> None:
     assert curve([], "x") == curve([1.0], "x") == ""
     drawn = curve([1.0, math.nan, 3.0], "a < b")
