@@ -6,12 +6,12 @@ tensor as number too. Names, defaults and formulas are those of `torch.optim.lr_
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.names.lazy import own_names
 from emberharmony.optim import numbers
+from emberharmony.optim.formula import Formula, shown
 from emberharmony.optim.numbers import Number
 
 Schedule: TypeAlias = Callable[[Number], Number]
@@ -35,19 +35,21 @@ def _rate(lr: Any) -> Any:
     return lr
 
 
+@shown
 def constant(lr: float) -> Schedule:
     """Returns the schedule that stays at `lr`.
 
     Args:
         lr: the learning rate.
     """
-    return partial(_constant, _rate(lr))
+    return Formula(_constant, _rate(lr))
 
 
 def _constant(lr: float, count: Number) -> Number:
     return lr
 
 
+@shown
 def scaled(lr: float, factor: Schedule) -> Schedule:
     """Returns the schedule `lr * factor(count)`, as torch's `LambdaLR`.
 
@@ -60,13 +62,14 @@ def scaled(lr: float, factor: Schedule) -> Schedule:
         >>> optim.schedules.scaled(0.5, lambda count: 1 / (1 + count))(4)
         0.1
     """
-    return partial(_times, _rate(lr), factor)
+    return Formula(_times, _rate(lr), factor)
 
 
 def _times(lr: float, factor: Schedule, count: Number) -> Number:
     return numbers.multiply(lr, factor(count))
 
 
+@shown
 def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
     """Returns the schedule that multiplies the rate by `gamma` after each `step_size` steps.
 
@@ -75,13 +78,14 @@ def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
         step_size: after how many steps the rate changes.
         gamma: the factor by which each change multiplies the learning rate.
     """
-    return partial(_step, _rate(lr), _positive("step", "step_size", step_size), gamma)
+    return Formula(_step, _rate(lr), _positive("step", "step_size", step_size), gamma)
 
 
 def _step(lr: float, step_size: int, gamma: float, count: Number) -> Number:
     return numbers.multiply(lr, numbers.power(gamma, numbers.floor(numbers.divide(count, step_size))))
 
 
+@shown
 def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Schedule:
     """Returns the schedule that multiplies the rate by `gamma` at each milestone.
 
@@ -93,6 +97,7 @@ def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sched
     return piecewise(milestones, [lr * gamma**i for i in range(len(milestones) + 1)])
 
 
+@shown
 def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
     """Returns the schedule that is `values[i]` from `boundaries[i - 1]` on; there is one more value.
 
@@ -112,6 +117,7 @@ def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
     return join([constant(value) for value in values], boundaries, "piecewise")
 
 
+@shown
 def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "join") -> Schedule:
     """Returns the schedule that follows one schedule after the other, each from its own beginning.
 
@@ -129,7 +135,7 @@ def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "
         raise ArgumentError(
             f"{name}(): {len(schedules)} parts were given for {len(boundaries)} boundaries, expected one more"
         )
-    return partial(_join, tuple(schedules), tuple(boundaries))
+    return Formula(_join, tuple(schedules), tuple(boundaries))
 
 
 def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Number) -> Number:
@@ -144,6 +150,7 @@ def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Numbe
     return rate
 
 
+@shown
 def exponential(lr: float, gamma: float) -> Schedule:
     """Returns the schedule `lr * gamma ** count`.
 
@@ -151,13 +158,14 @@ def exponential(lr: float, gamma: float) -> Schedule:
         lr: the learning rate of the first step.
         gamma: the factor of each step, such as 0.99.
     """
-    return partial(_exponential, _rate(lr), gamma)
+    return Formula(_exponential, _rate(lr), gamma)
 
 
 def _exponential(lr: float, gamma: float, count: Number) -> Number:
     return numbers.multiply(lr, numbers.power(gamma, count))
 
 
+@shown
 def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5) -> Schedule:
     """Returns the schedule that goes on a line from `lr * start_factor` to `lr * end_factor`, and stays there.
 
@@ -167,7 +175,7 @@ def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, tota
         end_factor: the factor from step `total_iters` on.
         total_iters: after how many steps the end is reached.
     """
-    return partial(_linear, _rate(lr), start_factor, end_factor, _positive("linear", "total_iters", total_iters))
+    return Formula(_linear, _rate(lr), start_factor, end_factor, _positive("linear", "total_iters", total_iters))
 
 
 def _linear(lr: float, start: float, end: float, total: int, count: Number) -> Number:
@@ -175,6 +183,7 @@ def _linear(lr: float, start: float, end: float, total: int, count: Number) -> N
     return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, part)))
 
 
+@shown
 def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule that goes from `lr` to `eta_min` in `T_max` steps on half a wave of a cosine.
 
@@ -187,7 +196,7 @@ def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
-    return partial(_cosine, _rate(lr), _positive("cosine", "T_max", T_max), eta_min)
+    return Formula(_cosine, _rate(lr), _positive("cosine", "T_max", T_max), eta_min)
 
 
 def _cosine(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
@@ -200,6 +209,7 @@ def _wave(start: float, end: float, part: Number) -> Number:
     return numbers.add(end, numbers.multiply((start - end) / 2, height))
 
 
+@shown
 def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule that repeats half a wave from `lr` to `eta_min`, first in `T_0` steps.
 
@@ -212,7 +222,7 @@ def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
     _positive("cosine_restarts", "T_0", T_0)
-    return partial(_cosine_restarts, _rate(lr), T_0, _positive("cosine_restarts", "T_mult", T_mult), eta_min)
+    return Formula(_cosine_restarts, _rate(lr), T_0, _positive("cosine_restarts", "T_mult", T_mult), eta_min)
 
 
 def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
@@ -226,6 +236,7 @@ def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, coun
     return _wave(lr, lowest_rate, numbers.divide(numbers.subtract(waves, before), length))
 
 
+@shown
 def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
     """Returns the schedule `lr * (1 - count / total_iters) ** power`, which stays 0 afterwards.
 
@@ -234,7 +245,7 @@ def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
         total_iters: after how many steps the rate is 0.
         power: the exponent; 1 is a line, and a larger one falls faster at first.
     """
-    return partial(_polynomial, _rate(lr), _positive("polynomial", "total_iters", total_iters), power)
+    return Formula(_polynomial, _rate(lr), _positive("polynomial", "total_iters", total_iters), power)
 
 
 def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number:
@@ -242,6 +253,7 @@ def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number
     return numbers.multiply(lr, numbers.power(left, exponent))
 
 
+@shown
 def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
     """Returns the schedule that rises on a line to the beginning of `after`, then follows it from its beginning.
 
@@ -261,6 +273,7 @@ def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
     return join([rising, after_warmup], [steps])
 
 
+@shown
 def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
     """Returns the schedule that rises on a line to `lr` at step `warmup_steps`, then falls as `1 / sqrt(step)`.
 
@@ -272,7 +285,7 @@ def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
 
     Source: Vaswani et al., "Attention Is All You Need", 2017, with `lr` at the peak.
     """
-    return partial(_inverse_sqrt, _rate(lr), _positive("inverse_sqrt", "warmup_steps", warmup_steps))
+    return Formula(_inverse_sqrt, _rate(lr), _positive("inverse_sqrt", "warmup_steps", warmup_steps))
 
 
 def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
@@ -280,6 +293,7 @@ def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
     return numbers.multiply(lr, numbers.minimum(numbers.divide(step, peak), numbers.sqrt(numbers.divide(peak, step))))
 
 
+@shown
 def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule of three phases: a rise on a line to `lr`, a constant rate, a fall on a line to `eta_min`.
 
@@ -299,6 +313,7 @@ def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_m
     return join([rising, constant(lr), falling], [warmup_steps, warmup_steps + stable_steps])
 
 
+@shown
 def one_cycle(
     max_lr: float,
     total_steps: int,
@@ -336,7 +351,7 @@ def one_cycle(
     phases = [(peak, first, max_lr), (end, max_lr, last)]
     if three_phase:
         phases[1:] = [(2 * pct_start * total_steps - 2, max_lr, first), (end, first, last)]
-    return partial(_one_cycle, tuple(phases), anneal_strategy)
+    return Formula(_one_cycle, tuple(phases), anneal_strategy)
 
 
 def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, count: Number) -> Number:
@@ -355,6 +370,7 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
     return rate
 
 
+@shown
 def cyclic(
     base_lr: float,
     max_lr: float,
@@ -385,7 +401,7 @@ def cyclic(
         raise ArgumentError(f"cyclic(): mode is {mode!r}, expected 'triangular', 'triangular2' or 'exp_range'")
     steps_up = _positive("cyclic", "step_size_up", step_size_up)
     steps_down = steps_up if step_size_down is None else _positive("cyclic", "step_size_down", step_size_down)
-    return partial(_cyclic, base_lr, max_lr, steps_up, steps_down, mode, gamma)
+    return Formula(_cyclic, base_lr, max_lr, steps_up, steps_down, mode, gamma)
 
 
 def _cyclic(

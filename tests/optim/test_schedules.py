@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import errors, ops, optim
+from emberharmony import Parameter, errors, ops, optim
 from emberharmony.optim import schedules
 
 STEPS = 45
@@ -181,3 +181,12 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
 def test_wrong_arguments_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(errors.ArgumentError, match=message):
         make()
+
+
+def test_a_schedule_shows_the_call_that_made_it() -> None:
+    rate = schedules.warmup(schedules.cosine(0.1, T_max=100), steps=10)
+    assert repr(rate) == "warmup(cosine(0.1, T_max=100), steps=10)"
+    assert repr(pickle.loads(pickle.dumps(rate))) == repr(rate)
+    assert "lr=piecewise([2], [0.2, 0.1])," in repr(
+        optim.SGD([Parameter(1.0)], lr=schedules.piecewise([2], [0.2, 0.1]))
+    )

@@ -182,8 +182,8 @@ _MODULE = {
 _OPTIMIZER = {
     **_same_advice("minimize backward", _GRAD),
     **_same_advice("apply_gradients apply apply_updates", "use optimizer.step(gradients)"),
-    **dict.fromkeys(
-        ("learning_rate", "lr", "set_lr", "get_lr"), "use optimizer.learning_rates() or param_groups[0]['lr']"
+    **_same_advice(
+        "learning_rate lr set_lr get_lr", "use optimizer.learning_rates()[0], or assign optimizer.param_groups[0]['lr']"
     ),
 }
 _PARAMETER = {
@@ -206,9 +206,8 @@ _BATCH = {
     "repeat": "use forever()",
 }
 _SCHEDULE = {
-    **dict.fromkeys(
-        ("step", "get_last_lr"), "it is a function of the number of steps: pass it as lr=, and step() the optimizer"
-    ),
+    "step": "it is a function of the number of steps: pass it as lr=, and step() the optimizer",
+    "get_last_lr": "use optimizer.learning_rates()[0]",
 }
 ATTRIBUTES: dict[str, dict[str, str]] = {
     "Module": _MODULE,
@@ -217,7 +216,7 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
     "Buffer": _PARAMETER,
     "History": _HISTORY,
     "Batches": _BATCH,
-    "partial": _SCHEDULE,
+    "Formula": _SCHEDULE,
 }
 """By class, and by the attribute that the same thing has in another library, the way out."""
 

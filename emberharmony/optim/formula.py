@@ -1,0 +1,36 @@
+"""What a schedule is: a function of numbers that keeps the text of the call that made it."""
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import ParamSpec
+
+from emberharmony.core.errors import brief
+from emberharmony.optim.numbers import Number
+
+P = ParamSpec("P")
+
+
+class Formula(partial[Number]):
+    """A schedule that shows the call that made it, such as `cosine(0.1, T_max=100)`."""
+
+    call: str
+
+    def __repr__(self) -> str:
+        return self.call
+
+
+def shown(make: Callable[P, Callable[[Number], Number]]) -> Callable[P, Callable[[Number], Number]]:
+    """Returns a function that makes schedules, with the text of the call in each.
+
+    Args:
+        make: returns a `Formula`.
+    """
+
+    @wraps(make)
+    def schedule(*args: P.args, **options: P.kwargs) -> Callable[[Number], Number]:
+        formula = make(*args, **options)
+        texts = [*map(brief, args), *(f"{name}={brief(value)}" for name, value in options.items())]
+        vars(formula)["call"] = f"{make.__name__}({', '.join(texts)})"
+        return formula
+
+    return schedule
