@@ -14,8 +14,9 @@ from emberharmony.nn.options import length
 class Batches:
     """Batches of arrays that belong together, in a new random order in each epoch.
 
-    The arrays follow the active backend. Iterating yields the batches of one epoch. `state_dict` in the middle of an
-    epoch says which batches are left; after `load_state_dict` the next iteration yields these.
+    The arrays follow the active backend. Iterating yields the batches of one epoch, and each new iterator begins a new
+    one, also in the middle of an epoch; `forever` goes from epoch to epoch. `state_dict` in the middle of an epoch says
+    which batches are left; after `load_state_dict` the next iteration yields these.
 
     Args:
         arrays: tensors, arrays or lists whose first axes have the same length.
