@@ -206,8 +206,8 @@ def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
 def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Returns `fn` mapped over an axis of its arguments, as if it were called for each slice and the results stacked.
 
-    Keyword arguments are passed on unchanged. On NumPy `fn` is called once for each slice. So it is on PyTorch and MLX
-    if they cannot vectorize `fn`, for example because of a Python `if` on a value or an op without a rule.
+    Keyword arguments are passed on unchanged. `fn` is called once, and its ops compute all slices together. If this is
+    not possible, for example because of a Python `if` on a value, it is called once for each slice.
 
     Args:
         fn: a function of trees that returns a tree of tensors, written for one slice.
