@@ -24,6 +24,15 @@ def doubled(x: TensorLike) -> Tensor:
     return ops.multiply(x, 2)
 
 
+def scaled(gain: Parameter, x: Tensor) -> Tensor:
+    return gain * x
+
+
+def shifted(x: Tensor) -> Tensor:
+    result: Tensor = x + 1.0
+    return result
+
+
 standardized(np.ones((2, 3)))
 standardized(torch.ones(2, 3))
 standardized(mx.ones((2, 3)))

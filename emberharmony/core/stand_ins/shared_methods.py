@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.namespace import standard_namespace
 from emberharmony.core.registry import ALIASES, complete
+from emberharmony.core.types import Tensor
 
 _OPERATORS: set[str] = set()
 """The ops of the binary operators."""
@@ -20,13 +21,13 @@ def op_of(ufunc: Any) -> str | None:
     return name if name in _OPERATORS else None
 
 
-def operator(op: str) -> Callable[[Any, Any], Any]:
+def operator(op: str) -> Callable[[Any, Any], Tensor]:
     """Returns the method of a binary operator that calls an op."""
     _OPERATORS.add(op)
     return lambda self, other: self.run(self.runs_on, op, (self, other))
 
 
-def reflected_method(op: str) -> Callable[[Any, Any], Any]:
+def reflected_method(op: str) -> Callable[[Any, Any], Tensor]:
     """Returns the method of a binary operator whose left operand is not a tensor of this class."""
     return lambda self, other: self.run(self.runs_on, op, (other, self))
 
@@ -180,8 +181,9 @@ class SharedMethods:
             raise TypeError("a tensor without axes has no length")
         return self.shape[0]
 
-    def __getitem__(self, key: Any) -> Any:
-        return self.runs_on.bound.get_item(self, key)
+    def __getitem__(self, key: Any) -> Tensor:
+        item: Tensor = self.runs_on.bound.get_item(self, key)
+        return item
 
     def __iter__(self) -> Any:
         return map(self.__getitem__, range(len(self)))
