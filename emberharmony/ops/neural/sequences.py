@@ -112,11 +112,15 @@ def ctc_loss(
         else:
             step_scores = where(less(places, 2), step_scores, _NEVER)
         scores = where(expand_dims(greater(output_length, step), -1), step_scores, scores)
+    return negative(logsumexp(_end_scores(scores, target_length), -1))
+
+
+def _end_scores(scores: Tensor, target_length: Tensor) -> Tensor:
+    """Returns the logarithms of the probabilities to end in the last blank and in the last label: (batch, 2)."""
     end = expand_dims(multiply(target_length, 2), -1)
     final = take_along_axis(scores, end, -1)
     before = take_along_axis(scores, maximum(subtract(end, 1), 0), -1)
-    end_scores = concatenate([final, where(greater(end, 0), before, _NEVER)], -1)
-    return negative(logsumexp(end_scores, -1))
+    return concatenate([final, where(greater(end, 0), before, _NEVER)], -1)
 
 
 @op(reads="host")

@@ -228,6 +228,12 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
         value.dtype.kind in "biufc" or _name(value.dtype) == "bfloat16"
     ):
         return {"h": add(value)}
+    return _encode_without_tensor(value, backend, add)
+
+
+def _encode_without_tensor(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
+    """Returns a slice, a number, a generator, a dict or a dtype as JSON, and the class of anything else."""
+    kind = value.__class__
     if isinstance(value, slice):
         return {"s": [encode(part, backend, add) for part in (value.start, value.stop, value.step)]}
     if value is Ellipsis:

@@ -76,25 +76,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         )
     used_places = [*places(record.args), *places(record.kwargs)]
     hosts = [record.tensors[i] for i in used_places]
-    numbers = {place: i for i, place in enumerate(used_places)}
-
-    class Name(str):
-        """The source of an argument."""
-
-    def text(value: Any) -> str:
-        if isinstance(value, Name):
-            return str(value)
-        if isinstance(value, (list, tuple)):
-            inner = ", ".join(map(text, value))
-            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
-        return source(value)
-
-    try:
-        args = decode(record.args, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
-        kwargs = decode(record.kwargs, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
-        words = [text(value) for value in args] + [f"{name}={text(value)}" for name, value in kwargs.items()]
-    except (LookupError, TypeError) as error:
-        raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
+    words = _argument_sources(record, {place: i for i, place in enumerate(used_places)})
     results = record.results()
     has_several_results = len(results) != 1
     has_floats = any(host.dtype in EPSILON for host in hosts)
@@ -118,6 +100,28 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         bound=_bound(record, judge),
     )
     return program, {f"x{i}": host.values() for i, host in enumerate(hosts)}
+
+
+def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
+    """Returns the source of each argument, with `x[i]` for the tensor that has the number i."""
+
+    class Name(str):
+        """The source of an argument."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, Name):
+            return str(value)
+        if isinstance(value, (list, tuple)):
+            inner = ", ".join(map(text, value))
+            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+        return source(value)
+
+    try:
+        args = decode(record.args, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
+        kwargs = decode(record.kwargs, lambda place: Name(f"x[{numbers[place]}]"), lambda name: Name(repr(name)))
+        return [text(value) for value in args] + [f"{name}={text(value)}" for name, value in kwargs.items()]
+    except (LookupError, TypeError) as error:
+        raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
 
 
 def _bound(record: Record, judge: Judge) -> float:

@@ -93,8 +93,7 @@ class NumpyLossesOps:
         label_smoothing: float = 0.0,
         axis: int = -1,
     ) -> np.ndarray:
-        is_plain = input.dtype.char in "fd" and (weight is None or weight.dtype == input.dtype) and input.size > 0
-        if not is_plain:
+        if input.dtype.char not in "fd" or not (weight is None or weight.dtype == input.dtype) or not input.size:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
         class_axis = shared_losses.check_cross_entropy(
             lambda x: DTYPES.neutral[x.dtype], input, target, weight, reduction, label_smoothing, axis
@@ -105,15 +104,14 @@ class NumpyLossesOps:
         rows = (input if class_axis == input.ndim - 1 else np.moveaxis(input, class_axis, -1)).reshape(-1, count)
         shifted = rows - rows.max(-1, keepdims=True)
         losses = shifted[np.arange(len(rows)), labels]
-        if label_smoothing:
-            spread = np.add.reduce(shifted, -1) if weight is None else shifted @ weight
+        spread = None if not label_smoothing else np.add.reduce(shifted, -1) if weight is None else shifted @ weight
         np.exp(shifted, shifted)
         norms = np.log(np.add.reduce(shifted, -1))
         losses = np.subtract(norms, losses, losses)
         label_weights = None if weight is None else weight[labels]
         if label_weights is not None:
             losses *= label_weights
-        if label_smoothing:
+        if spread is not None:
             # All terms are positive, so none cancels another.
             norms *= count if weight is None else np.add.reduce(weight)
             norms -= spread
@@ -123,9 +121,8 @@ class NumpyLossesOps:
         if is_kept is not None:
             is_kept = is_kept.reshape(-1)
             losses[~is_kept] = 0.0
-            label_weights = (
-                is_kept if label_weights is None else np.where(is_kept, label_weights, label_weights.dtype.type(0))
-            )
+            zero = losses.dtype.type(0)
+            label_weights = is_kept if label_weights is None else np.where(is_kept, label_weights, zero)
         if reduction == "none":
             return losses.reshape(target.shape)
         total = np.add.reduce(losses, keepdims=True)

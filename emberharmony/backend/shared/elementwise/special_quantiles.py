@@ -170,17 +170,16 @@ def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
     return x, xp.where(left, part, 1.0 - part), xp.where(left, 1.0 - part, part), density
 
 
-def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
-    """Returns the inverse of the regularized incomplete beta function."""
-    is_regular = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (y > 0.0) & (y < 1.0)
-    m, n, p = (
-        harmless_outside(xp, is_regular, a, 1.0),
-        harmless_outside(xp, is_regular, b, 1.0),
-        harmless_outside(xp, is_regular, y, 0.25),
-    )
-    q = 1.0 - p
-    low = p <= 0.5
-    wanted = xp.where(low, p, q)
+def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
+    """Returns a first guess of the log-odds `log(x / (1 - x))`, and the logarithm of x by the first term of the series.
+
+    Args:
+        xp: the namespace of the tensors.
+        m: the first parameter.
+        n: the second parameter.
+        p: the probability below x.
+        q: the probability above x.
+    """
     # Either a normal quantile, or the first terms of the power series at both ends.
     large = (m >= 1.0) & (n >= 1.0)
     first, second = xp.where(large, 2.0 * m - 1.0, 1.0), xp.where(large, 2.0 * n - 1.0, 1.0)
@@ -203,6 +202,21 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     u = xp.where(large & (u < bound), bound, u)
     bound = xp.log(-xp.expm1(right)) - right
     u = xp.where(large & (u > bound), bound, u)
+    return u, left
+
+
+def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
+    """Returns the inverse of the regularized incomplete beta function."""
+    is_regular = (a > 0.0) & (a < math.inf) & (b > 0.0) & (b < math.inf) & (y > 0.0) & (y < 1.0)
+    m, n, p = (
+        harmless_outside(xp, is_regular, a, 1.0),
+        harmless_outside(xp, is_regular, b, 1.0),
+        harmless_outside(xp, is_regular, y, 0.25),
+    )
+    q = 1.0 - p
+    low = p <= 0.5
+    wanted = xp.where(low, p, q)
+    u, left = _beta_start(xp, m, n, p, q)
 
     def step(u: Any) -> Any:
         u = at_most(xp, at_least(xp, u, -700.0), 700.0)

@@ -76,30 +76,39 @@ def reason_against(
     if signature.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
         return f"`{file.segment(data)}` may be a list of something else than numbers, which ops refuse"
     if library == "numpy":
-        masked = next((one for one in arguments.values() if _is_masked(file, one)), None)
-        if masked is not None:
-            return f"`{file.segment(masked)}` has a mask, which ops refuse: pass the mask by itself"
-        held_name = next(
-            (one for name, one in arguments.items() if name in HOLDING and file.inference.holds_object(one)), None
-        )
-        if held_name is not None:
-            return f"`{file.segment(held_name)}` may hold something else than numbers, which ops refuse"
-        exact = _exact_type(file)
-        holding = [one for name, one in arguments.items() if name.partition(" ")[0] in HOLDING]
-        if exact and not all(_is_number(file, one) for one in holding):
-            return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
-        if signature.op in CONVERSIONS and data is not None and _may_be_none(file, data):
-            return f"`{file.segment(data)}` may be None, which ops refuse"
-        promised = promises.number(file, call)
-        if promised:
-            return (
-                f"`{promised}` promises a number, and ops.{signature.op} gives a tensor: wrap it in float() or the like"
-            )
+        reason = _reason_for_numpy(file, signature, call, arguments)
+        if reason is not None:
+            return reason
     if terms.default_float not in FLOATS.get(library, {"float32"}):
         reason = _reason_for_numbers(file, signature, arguments, terms.default_float)
         if reason is not None:
             return reason
     return HOST if library == "numpy" and terms.numpy_is_host else None
+
+
+def _reason_for_numpy(
+    file: SourceFile, signature: Signature, call: ast.Call, arguments: Mapping[str, ast.expr]
+) -> str | None:
+    """Returns why an op may refuse what NumPy takes here, such as masks and objects, or None."""
+    data = next(iter(arguments.values()), None)
+    masked = next((one for one in arguments.values() if _is_masked(file, one)), None)
+    if masked is not None:
+        return f"`{file.segment(masked)}` has a mask, which ops refuse: pass the mask by itself"
+    held_name = next(
+        (one for name, one in arguments.items() if name in HOLDING and file.inference.holds_object(one)), None
+    )
+    if held_name is not None:
+        return f"`{file.segment(held_name)}` may hold something else than numbers, which ops refuse"
+    exact = _exact_type(file)
+    holding = [one for name, one in arguments.items() if name.partition(" ")[0] in HOLDING]
+    if exact and not all(_is_number(file, one) for one in holding):
+        return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
+    if signature.op in CONVERSIONS and data is not None and _may_be_none(file, data):
+        return f"`{file.segment(data)}` may be None, which ops refuse"
+    promised = promises.number(file, call)
+    if promised:
+        return f"`{promised}` promises a number, and ops.{signature.op} gives a tensor: wrap it in float() or the like"
+    return None
 
 
 def reason_for_function(file: SourceFile, signature: Signature, node: ast.expr | ast.FunctionDef) -> str | None:

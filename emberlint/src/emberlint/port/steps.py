@@ -139,12 +139,8 @@ def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Te
         return
     library = "torch" if is_of_torch else library
     written_for = next(iter(array_libraries)) if len(array_libraries := terms.libraries & ARRAYS) == 1 else ""
-    library_signatures = ops_by_owner.get(written_for if library == "emberharmony" else library)
-    step = (
-        _call_step(file, call, library_signatures[0].native, library_signatures, None, terms)
-        if library_signatures
-        else None
-    )
+    signatures = ops_by_owner.get(written_for if library == "emberharmony" else library)
+    step = _call_step(file, call, signatures[0].native, signatures, None, terms) if signatures else None
     if step is not None and (step.changes or library in CLASSES):
         yield step
     elif library and library not in CLASSES:
@@ -370,35 +366,34 @@ def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms
             continue
         call = file.parent(parent) if isinstance(parent, ast.keyword) else parent
         is_argument = isinstance(call, ast.Call) and call.func is not use.node and id(call) in ported
-        neutral_name, substitute = neutral_dtype(use.origin), replacement(use.origin)
-        neutral_name = neutral_name or (tensor_type(use.origin) if is_argument else None)
-        kind = "constant" if use.kind == "use" else use.kind
-        name = neutral_name or (substitute.op if substitute is not None else "")
-        is_known_op = name in parameters()
-        if not name and _is_annotation(file, use.node):
-            advice = WAYS.get(use.origin, "")
-            yield Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=advice)
-            continue
-        if not name or is_known_op or not (is_argument or is_plain(file, use)):
-            why = (
-                "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
-            )
-            advice = (
-                f"ops.{name}" if name else f"ops.{candidate_ops[0].op}" if candidate_ops else WAYS.get(use.origin, "")
-            )
-            yield Step(use.node, use.origin, kind, reason=why, advice=advice)
-            continue
-        if neutral_name and is_left and not is_argument:
-            why = "a native call that is left may be given this dtype, which ops understand too"
-            yield Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}")
-            continue
-        try:
-            space = spelling(file, use.node)
-            changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{name}"),)
-        except (UntranslatableError, ShadowedError) as error:
-            yield Step(use.node, use.origin, kind, reason=str(error), advice=f"ops.{name}")
-            continue
-        yield Step(use.node, use.origin, kind, changes, space)
+        yield _value_step(file, use, candidate_ops, is_argument, is_left)
+
+
+def _value_step(
+    file: SourceFile, use: Use, candidate_ops: Sequence[Signature], is_argument: bool, is_left: bool
+) -> Step:
+    """Returns the step of a dtype, a constant or a function that is passed as a value."""
+    neutral_name, substitute = neutral_dtype(use.origin), replacement(use.origin)
+    neutral_name = neutral_name or (tensor_type(use.origin) if is_argument else None)
+    kind = "constant" if use.kind == "use" else use.kind
+    name = neutral_name or (substitute.op if substitute is not None else "")
+    is_known_op = name in parameters()
+    if not name and _is_annotation(file, use.node):
+        advice = WAYS.get(use.origin, "")
+        return Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=advice)
+    if not name or is_known_op or not (is_argument or is_plain(file, use)):
+        why = "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
+        advice = f"ops.{name}" if name else f"ops.{candidate_ops[0].op}" if candidate_ops else WAYS.get(use.origin, "")
+        return Step(use.node, use.origin, kind, reason=why, advice=advice)
+    if neutral_name and is_left and not is_argument:
+        why = "a native call that is left may be given this dtype, which ops understand too"
+        return Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}")
+    try:
+        space = spelling(file, use.node)
+        changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{name}"),)
+    except (UntranslatableError, ShadowedError) as error:
+        return Step(use.node, use.origin, kind, reason=str(error), advice=f"ops.{name}")
+    return Step(use.node, use.origin, kind, changes, space)
 
 
 def _is_transformed(file: SourceFile, node: ast.expr, parent: ast.AST | None) -> bool:
