@@ -77,7 +77,7 @@ class ArrayNamespace(ModuleType):
                 name=name,
             )
         # Another thread may have made it in the meantime: keep the first.
-        return self.__dict__.setdefault(name, _bound(self._backend, name, value))
+        return self.__dict__.setdefault(name, _bound_object(self._backend, name, value))
 
     def __dir__(self) -> list[str]:
         return sorted(self._names())
@@ -103,7 +103,7 @@ def _namespace_of(backend: str, part: str) -> ArrayNamespace:
     return getattr(space, part) if part else space
 
 
-def _bound(backend: Any, name: str, value: Any) -> Any:
+def _bound_object(backend: Any, name: str, value: Any) -> Any:
     """Returns a public object of `ops` for one backend."""
     if isinstance(value, DType):
         return backend.dtypes.native(value)

@@ -108,7 +108,7 @@ def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
     for parameter, value in zip(spec.parameters, arguments, strict=False):
         kind = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
         if kind is not None and value is not None and not isinstance(value, kind):
-            return f"; {parameter.name} is a {'text' if kind is str else 'mapping'}, not {_brief(backend, value)}"
+            return f"; {parameter.name} is a {'text' if kind is str else 'mapping'}, not {_brief_value(backend, value)}"
     return ""
 
 
@@ -119,7 +119,7 @@ def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) 
         is_option, of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
         if (is_tensor and is_option) or (isinstance(value, str) and of_tensor):
             order = ", ".join(each.name for each in spec.parameters)
-            return f"; {parameter.name} is {_brief(backend, value)}, but the order is {spec.name}({order})"
+            return f"; {parameter.name} is {_brief_value(backend, value)}, but the order is {spec.name}({order})"
         parts = value if isinstance(value, (tuple, list)) else (value,)
         if parameter.annotation.startswith(_WHOLE) and any(isinstance(part, (float, str)) for part in parts):
             return f"; {parameter.name} is made of integers: int(n) makes one, and n // 2 divides to one"
@@ -140,10 +140,10 @@ def describe(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns a short description of the arguments: `x=float32(2, 3), axis=5`."""
     names = [p.name for p in spec.parameters]
     names += [""] * (len(arguments) - len(names))
-    return ", ".join(f"{name}={_brief(backend, value)}" for name, value in zip(names, arguments, strict=False))
+    return ", ".join(f"{name}={_brief_value(backend, value)}" for name, value in zip(names, arguments, strict=False))
 
 
-def _brief(backend: Any, value: Any) -> str:
+def _brief_value(backend: Any, value: Any) -> str:
     if backend.is_tensor(value):
         try:
             dtype = backend.dtype_of(value)
@@ -153,7 +153,7 @@ def _brief(backend: Any, value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}"
     if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
-        text = ", ".join(_brief(backend, item) for item in value[:4])
+        text = ", ".join(_brief_value(backend, item) for item in value[:4])
         return f"[{text}{', …' if len(value) > 4 else ''}]"
     return brief(value)
 

@@ -69,16 +69,16 @@ def refuse_masked(value: object) -> None:
     """
     # If a masked array exists, numpy.ma is imported already; importing it here would take 20 ms.
     ma: Any = sys.modules.get("numpy.ma")
-    if ma is not None and _holds(value, ma.MaskedArray):
+    if ma is not None and _holds_kind(value, ma.MaskedArray):
         raise ArgumentTypeError(
             "a numpy.ma.MaskedArray would lose its mask: pass x.filled(value), or x.data and the mask x.mask as two "
             "arguments (ops.where)"
         )
 
 
-def _holds(value: Any, kind: type) -> bool:
+def _holds_kind(value: Any, kind: type) -> bool:
     if isinstance(value, (list, tuple)):
-        return not _are_numbers(set(map(type, value))) and any(_holds(item, kind) for item in value)
+        return not _are_numbers(set(map(type, value))) and any(_holds_kind(item, kind) for item in value)
     return isinstance(value, kind)
 
 

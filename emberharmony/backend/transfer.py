@@ -94,10 +94,10 @@ class _Move:
         if id(value) not in self._done:
             self._kept.append(value)
             self._done[id(value)] = value  # for cycles
-            self._done[id(value)] = self._move(value, place)
+            self._done[id(value)] = self._move_by_kind(value, place)
         return self._done[id(value)]
 
-    def _move(self, value: Any, place: str) -> Any:
+    def _move_by_kind(self, value: Any, place: str) -> Any:
         if isinstance(value, Cell):
             self._cells += steps_of_move(value, self._home)
             return value

@@ -86,7 +86,7 @@ def compare(
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
         fns = [_program(program) for program in programs]
         input_values = [] if inputs is None else comparing.inputs_of(inputs, fns[0])
-        pairs = dict(_pair(text) for text in match)
+        pairs = dict(_module_pair(text) for text in match)
         report = compare_models(
             *fns, *input_values, match=pairs, original=original, stop=stop, tolerance=tolerance, gradients=gradients
         )
@@ -133,7 +133,7 @@ def compare(
         sys.exit(1)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _module_pair(text: str) -> tuple[str, str]:
     one, equals, other = text.partition("=")
     if not equals:
         raise click.UsageError(f"--match takes NAME=NAME, not {text!r}")

@@ -46,14 +46,14 @@ def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
     """Yields the description of an op, part by part."""
     aliases = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
     yield f"ops.{spec.name}{aliases}: {_kind(spec, backend)}"
-    yield _part(f"declaration, {_place(spec.declared)}", inspect.getsource(spec.declared))
+    yield _titled_text(f"declaration, {_source_place(spec.declared)}", inspect.getsource(spec.declared))
     if parameter_texts := descriptions(spec):
-        yield _part("parameters", "\n".join(f"{name}: {text}" for name, text in parameter_texts.items()))
+        yield _titled_text("parameters", "\n".join(f"{name}: {text}" for name, text in parameter_texts.items()))
     yield _implementation(spec, backend)
-    yield _part("the code of a call, after the backend is chosen", source_of(spec, backend))
+    yield _titled_text("the code of a call, after the backend is chosen", source_of(spec, backend))
     yield _dispatch(spec)
     yield _rule(spec)
-    yield _row(spec)
+    yield _sample_row_text(spec)
 
 
 def _kind(spec: OpSpec, backend: Any) -> str:
@@ -87,14 +87,14 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
         )
     if implementation is spec.body:
         notes.append("the declaration's body")
-        return _part(f"implementation on {backend.name}", "\n".join(notes))
+        return _titled_text(f"implementation on {backend.name}", "\n".join(notes))
     try:
         notes.append(inspect.getsource(inspect.unwrap(implementation)))
-        head = f"implementation on {backend.name}, {_place(inspect.unwrap(implementation))}"
+        head = f"implementation on {backend.name}, {_source_place(inspect.unwrap(implementation))}"
     except (TypeError, OSError):  # a C function has no Python source
         notes.append(_qualified_name(implementation))
         head = f"implementation on {backend.name}"
-    return _part(head, "\n".join(notes))
+    return _titled_text(head, "\n".join(notes))
 
 
 def _dispatch(spec: OpSpec) -> str:
@@ -105,7 +105,7 @@ def _dispatch(spec: OpSpec) -> str:
         )
     else:
         text = "the op keeps the lookup below:"
-    return _part(f"dispatch: {DISPATCH} ({REASON})", f"{text}\n{source_of(spec)}")
+    return _titled_text(f"dispatch: {DISPATCH} ({REASON})", f"{text}\n{source_of(spec)}")
 
 
 def _rule(spec: OpSpec) -> str:
@@ -114,37 +114,37 @@ def _rule(spec: OpSpec) -> str:
     if spec.name in rules.RULES:
         rule = rules.RULES[spec.name]
         functions = rule if isinstance(rule, tuple) else (rule,)
-        places = sorted({_place(function) for function in functions if function is not None})
-        return _part("gradient rule of the tape", ", ".join(places))
+        places = sorted({_source_place(function) for function in functions if function is not None})
+        return _titled_text("gradient rule of the tape", ", ".join(places))
     if spec.facts.gradient == "zero":
-        return _part("gradient rule of the tape", "the result is constant: its gradient is zero")
+        return _titled_text("gradient rule of the tape", "the result is constant: its gradient is zero")
     if spec.name in rules.REFUSED:
-        return _part("gradient rule of the tape", f"refused: {rules.REFUSED[spec.name]}")
+        return _titled_text("gradient rule of the tape", f"refused: {rules.REFUSED[spec.name]}")
     if spec.composite:
-        return _part("gradient rule of the tape", "none of its own: the tape differentiates the ops of its body")
-    return _part(
+        return _titled_text("gradient rule of the tape", "none of its own: the tape differentiates the ops of its body")
+    return _titled_text(
         "gradient rule of the tape",
         f'missing: add one to rules/{spec.place}.py, or say @op(gradient="zero")',
     )
 
 
-def _row(spec: OpSpec) -> str:
+def _sample_row_text(spec: OpSpec) -> str:
     try:
         from emberharmony.testing import samples  # here, because an extra may be missing
 
         row = samples.all_samples().get(spec.name)
     except ImportError as error:
-        return _part("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
+        return _titled_text("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
     if row is None:
-        return _part("sample row", f"missing: add one to testing/samples/{spec.place}.py")
+        return _titled_text("sample row", f"missing: add one to testing/samples/{spec.place}.py")
     exact = "exact" if not row.tolerance else f"within {row.tolerance} eps"
     gradient = "with gradient" if row.differentiable else "without gradient"
     dtypes = ", ".join([*row.dtypes, *row.integers])
     text = f"{len(row.cases)} cases in {dtypes}; {exact}; {gradient}\nemberharmony conformance --op {spec.name}"
-    return _part(f"sample row, testing/samples/{spec.place}.py", text)
+    return _titled_text(f"sample row, testing/samples/{spec.place}.py", text)
 
 
-def _place(function: Any) -> str:
+def _source_place(function: Any) -> str:
     code = function.__code__
     path = Path(code.co_filename)
     path_text = path.relative_to(PACKAGE.parent) if path.is_relative_to(PACKAGE.parent) else path
@@ -156,5 +156,5 @@ def _qualified_name(function: Any) -> str:
     return f"{module}.{getattr(function, '__qualname__', None) or getattr(function, '__name__', repr(function))}"
 
 
-def _part(head: str, text: str) -> str:
+def _titled_text(head: str, text: str) -> str:
     return f"{head}\n{textwrap.indent(textwrap.dedent(text).rstrip(), '    ')}"

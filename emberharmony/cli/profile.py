@@ -46,7 +46,7 @@ def profile(
         if file and not os.access(os.path.dirname(os.path.abspath(file)), os.W_OK):
             raise click.UsageError(f"cannot write {file}: its folder is missing or read-only")
     with ops.profile(backward, memory) as profiling:
-        status = _run(script, arguments)
+        status = _run_script(script, arguments)
     name = os.path.basename(script)
     if json_file:
         profiling.save_report(json_file)
@@ -60,7 +60,7 @@ def profile(
     sys.exit(status)
 
 
-def _run(script: str, arguments: tuple[str, ...]) -> Any:
+def _run_script(script: str, arguments: tuple[str, ...]) -> Any:
     """Runs a program as Python does, and returns its exit status."""
     before, path = sys.argv, list(sys.path)
     sys.argv = [script, *arguments]

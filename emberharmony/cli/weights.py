@@ -49,7 +49,7 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
         names = _matching(file.tensors, pattern)
         by_name: dict[str, Statistics | None] = {}
         if stats:
-            with _bar(file, names) as advance:
+            with _progress_in_bytes(file, names) as advance:
                 for name in names:
                     by_name[name] = statistics(file, name, advance)
         total = _total(file, names)
@@ -83,7 +83,7 @@ def check(paths: tuple[str, ...], values: bool, as_json: bool) -> None:
         report = io.check(path)
         faults = [_fault_entry(error) for error in report.errors]
         if values and report.ok:
-            faults = list(_values(report.path))
+            faults = list(_nonfinite_faults(report.path))
         sizes = {"tensors": len(report.tensors), "nbytes": report.nbytes}
         entry = {"path": report.path, "ok": not faults, "faults": faults, "warnings": report.warnings, **sizes}
         reports.append(entry)
@@ -115,7 +115,7 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
     """
     with closing(source(first)) as a, closing(source(second)) as b:
         names = _matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
-        with _bar(a, [name for name in names if name in a.tensors]) as advance:
+        with _progress_in_bytes(a, [name for name in names if name in a.tensors]) as advance:
             compared = list(differences(a, b, names, advance))
     differ = [each for each in compared if each.kind != "equal"]
     shown_rows = compared if everything else differ
@@ -125,7 +125,7 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
     else:
         if shown_rows:
             header = ("name", "", "elements that differ", "largest difference", "relative")
-            click.echo(columns(header, [_row(row) for row in shown_rows]))
+            click.echo(columns(header, [_comparison_row(row) for row in shown_rows]))
         count = f"{len(compared):,} tensors"
         click.echo(f"{len(differ):,} of {count} differ" if differ else f"{count} are equal to the bit")
     if differ:
@@ -187,11 +187,11 @@ def convert(
         names = new_names(
             _matching(source_file.tensors, pattern), [(_pattern(rule), replacement) for rule, replacement in rules]
         )
-        added_metadata = dict(map(_pair, metadata))
+        added_metadata = dict(map(_key_and_value, metadata))
         texts = source_file.metadata | added_metadata
         options: Any = {"dtype": dtype, "max_shard_size": max_shard_size}
         if layout is None:
-            with _bar(source_file, list(names)) as advance:
+            with _progress_in_bytes(source_file, list(names)) as advance:
                 written_bytes = rewrite(source_file, dst, names, metadata=texts, advance=advance, **options)
         else:
             layers = None if model is None else model_of(model)
@@ -234,7 +234,7 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise click.UsageError(f"{text!r} is no regular expression: {error}") from error
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _key_and_value(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise click.UsageError(f"--metadata takes NAME=TEXT, not {text!r}")
@@ -242,7 +242,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _bar(source_file: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
+def _progress_in_bytes(source_file: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar in megabytes, and gives the block the function that advances it by bytes."""
     total = sum(source_file.tensors[name].nbytes for name in names)
     read = 0
@@ -305,9 +305,9 @@ def _fault_entry(error: WeightFileError) -> dict[str, Any]:
     return entry | {"message": str(error)}
 
 
-def _values(path: str) -> Iterator[dict[str, Any]]:
+def _nonfinite_faults(path: str) -> Iterator[dict[str, Any]]:
     """Yields a fault for each tensor with elements that are not finite."""
-    with closing(source(path)) as file, _bar(file, list(file.tensors)) as advance:
+    with closing(source(path)) as file, _progress_in_bytes(file, list(file.tensors)) as advance:
         for name in file.tensors:
             figures = statistics(file, name, advance)
             if figures is not None and (figures.nans or figures.infinities):
@@ -333,7 +333,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _row(tensor_difference: Difference) -> tuple[str, ...]:
+def _comparison_row(tensor_difference: Difference) -> tuple[str, ...]:
     """Returns a comparison for a table."""
     if tensor_difference.first is None or tensor_difference.second is None:
         return (

@@ -123,7 +123,7 @@ def _choose() -> Bound:
     published = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     # An override that begins from here on leaves the ops looked up: slower, but right.
     guarded = bound._made_guarded() if _PROCESS.overridden else ()
-    codes = chain(_direct(backend), if_unchanged(_PROCESS, "overridden", True, guarded))
+    codes = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guarded))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(if_unchanged(_PROCESS, "bound", None, published), if_unchanged(_PROCESS, "bound", bound, codes))
     chosen_bound: Bound | None = _PROCESS.bound
@@ -143,7 +143,9 @@ def unguard() -> None:
     bound = _PROCESS.bound
     if bound is not None and _PROCESS.overridden and not _any_alive():
         commit(
-            if_unchanged(_PROCESS, "bound", bound, chain(UNCALLED, _overridden_again(bound), _direct(bound.backend)))
+            if_unchanged(
+                _PROCESS, "bound", bound, chain(UNCALLED, _overridden_again(bound), _direct_steps(bound.backend))
+            )
         )
 
 
@@ -151,7 +153,7 @@ def switching(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     bound = backend.bound
     state = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
-    direct = _direct(backend)  # compiles the ops of an eager backend, so that they can become guarded
+    direct = _direct_steps(backend)  # compiles the ops of an eager backend, so that they can become guarded
     return chain(UNCALLED, state, _overridden_again(bound), direct)
 
 
@@ -167,7 +169,7 @@ def _overridden_again(bound: Bound) -> Iterable[Step]:
     return chain([overridden], _unless_alive([not_overridden]), if_unchanged(_PROCESS, "overridden", True, guarded))
 
 
-def _direct(backend: Any) -> Iterable[Step]:
+def _direct_steps(backend: Any) -> Iterable[Step]:
     """Returns the steps that make a backend's ops direct; they do nothing if an override is used before they run."""
     bound = backend.bound
     if backend.eager:

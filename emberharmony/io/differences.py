@@ -71,13 +71,13 @@ def _compare(first: Source, second: Source, name: str, advance: Callable[[int], 
         left, right = (None, None) if x is None or y is None else (numbers(x, a.dtype), numbers(y, b.dtype))
         if left is None or right is None:
             return difference._replace(elements=None, absolute=None, relative=None)
-        bits = _unequal(x, y) if a.dtype == b.dtype else None
+        bits = _count_unequal(x, y) if a.dtype == b.dtype else None
         with np.errstate(all="ignore"):
             difference = _add_block(difference, left, right, bits)
     return difference
 
 
-def _unequal(x: Array, y: Array) -> int:
+def _count_unequal(x: Array, y: Array) -> int:
     """Returns how many elements have different bits: also zeros with different signs, and different NaN."""
     width = x.itemsize
     if width <= 8:

@@ -52,7 +52,7 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
         for block in source.blocks(name):
             values = numbers(block, dtype)
             assert values is not None
-            finite_values, total_statistics = _finite(values, total_statistics)
+            finite_values, total_statistics = _finite_and_counts(values, total_statistics)
             if finite_values.size:
                 size, centre, spread = _moments(finite_values)
                 delta = centre - mean
@@ -67,7 +67,7 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
     return total_statistics._replace(mean=plain_mean, std=float(np.sqrt(squares / count)))
 
 
-def _finite(values: Array, earlier_statistics: Statistics) -> tuple[Array, Statistics]:
+def _finite_and_counts(values: Array, earlier_statistics: Statistics) -> tuple[Array, Statistics]:
     """Returns the finite elements of a block, and the statistics with its counts and extremes."""
     if values.dtype.kind in "fc":
         finite = np.isfinite(values)

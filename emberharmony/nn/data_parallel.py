@@ -40,7 +40,7 @@ class DataParallel(Module):
             raise ArgumentTypeError(f"DataParallel() takes a module, not {brief(module)}")
         self.module = module
         self.deterministic, self.bucket_bytes = deterministic, bucket_bytes
-        self._share([*module.parameters(), *module.buffers()])
+        self._share_from_rank_0([*module.parameters(), *module.buffers()])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
@@ -73,10 +73,10 @@ class DataParallel(Module):
             anywhere = ops.to_numpy(ops.greater(seen_parameters, 0.0)).tolist()
         for cell, x, is_known in zip(cells, means, anywhere, strict=True):
             cell.grad = x if is_known else None
-        self._share(self.module.buffers())
+        self._share_from_rank_0(self.module.buffers())
         return None if loss is None else mean
 
-    def _share(self, cells: list[Any]) -> None:
+    def _share_from_rank_0(self, cells: list[Any]) -> None:
         """Gives the values that cells have on rank 0 to all ranks."""
         if cells:
             values = broadcast([cell.value for cell in cells])

@@ -90,7 +90,7 @@ def stream_generate(
     texts, is_single = _texts(prompt)
     generator = rngs.generator(rng) if temperature else None
     options = temperature, top_k, top_p, generator
-    return _steps(model, texts, is_single, max_tokens, ends, options)
+    return _token_steps(model, texts, is_single, max_tokens, ends, options)
 
 
 def generate(
@@ -168,7 +168,7 @@ def _end_tokens(eos: int | Sequence[int]) -> frozenset[int]:
     return frozenset(int(token) for token in end_tokens)
 
 
-def _steps(
+def _token_steps(
     model: LanguageModel, texts: list[list[int]], is_single: bool, limit: int | None, ends: frozenset[int], options: Any
 ) -> Iterator[Any]:
     """Yields the tokens; between two of them everything but the weights and the caches is on the host."""

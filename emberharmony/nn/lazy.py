@@ -80,7 +80,7 @@ def build(module: M, *examples: Any) -> M:
     shapes: dict[Module, tuple[int, ...]] = {}
     try:
         for part, kind, _ in kinds:
-            part.__class__ = _noting(kind, shapes)
+            part.__class__ = _class_that_builds(kind, shapes)
         ops.eval_shape(module, *examples)
     finally:
         for part, kind, attributes in kinds:
@@ -95,7 +95,7 @@ def build(module: M, *examples: Any) -> M:
     return module
 
 
-def _noting(kind: type[Any], shapes: dict[Module, tuple[int, ...]]) -> type[Any]:
+def _class_that_builds(kind: type[Any], shapes: dict[Module, tuple[int, ...]]) -> type[Any]:
     """Returns a class like a layer's, whose calls note the shape of the input and make parameters without values."""
 
     def call(self: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -265,7 +265,7 @@ class SpectralNorm(Module):
         if rank > 1:
             source, matrix = rngs.generator(rng), self._matrix(weight)
             self._u, self._v = (
-                Buffer(self._unit(ops.random.normal((part,), dtype=weight.dtype, generator=source)))
+                Buffer(self._unit_vector(ops.random.normal((part,), dtype=weight.dtype, generator=source)))
                 for part in matrix.shape
             )
             self._iterate(matrix, 15)
@@ -274,20 +274,20 @@ class SpectralNorm(Module):
         weight_matrix = weight if self.dim == 0 else ops.moveaxis(weight, self.dim, 0)
         return ops.reshape(weight_matrix, (weight_matrix.shape[0], -1))
 
-    def _unit(self, x: Tensor) -> Tensor:
+    def _unit_vector(self, x: Tensor) -> Tensor:
         return ops.divide(x, ops.maximum(ops.sqrt(ops.sum(ops.square(x))), self.eps))
 
     def _iterate(self, matrix: Tensor, times: int) -> None:
         matrix = ops.stop_gradient(matrix)
         left, right = self._u.value, self._v.value
         for _ in range(times):
-            left = self._unit(ops.matmul(matrix, right))
-            right = self._unit(ops.matmul(left, matrix))
+            left = self._unit_vector(ops.matmul(matrix, right))
+            right = self._unit_vector(ops.matmul(left, matrix))
         self._u.value, self._v.value = left, right
 
     def __call__(self, weight: Tensor) -> Tensor:
         if len(weight.shape) == 1:
-            return self._unit(weight)
+            return self._unit_vector(weight)
         matrix = self._matrix(weight)
         if self.training:
             self._iterate(matrix, self.n_power_iterations)

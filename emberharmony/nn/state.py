@@ -107,7 +107,7 @@ def loading(
                 faults.append(f"wrong: {name}: {error}")
     if faults:
         given_tensors = _rename_keys(values, rename)
-        hint = (layout == "torch" and _prefix_hint(places_by_name, given_tensors)) or _hint(
+        hint = (layout == "torch" and _prefix_hint(places_by_name, given_tensors)) or _layout_hint(
             module, places_by_name, given_tensors, layout
         )
         hint = hint or (_rest_hint(faults, given_tensors) if layout == "torch" else "")
@@ -129,7 +129,7 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
     active_tensors = {name: _active_tensor(name, value) for name, value in values.items()}
     tensors, _, faults = _layouts().read(module, places_by_name, shapes, active_tensors, source, True)
     if faults:
-        hint = _hint(module, places_by_name, active_tensors, source, "source")
+        hint = _layout_hint(module, places_by_name, active_tensors, source, "source")
         raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
     by_cell = {cell: tensors[name] for name, cell in places_by_name.items() if name in tensors}
     tensors_by_name = {name: by_cell[cell] for name, cell in places_by_name.items()}
@@ -144,7 +144,7 @@ def _layouts() -> Any:
     return model
 
 
-def _hint(
+def _layout_hint(
     module: walk.Holder,
     places_by_name: Mapping[str, Cell],
     given_tensors: Values,

@@ -31,7 +31,7 @@ class Summary(str):
 
 def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> Summary:
     """Returns the table; see `Module.summary`."""
-    body, total = _rows(module, specs, depth), _total(module)
+    body, total = _summary_rows(module, specs, depth), _total(module)
     if not specs:
         body = [(name, kind, *numbers) for name, kind, _, *numbers in body]
     rows: list[tuple[str, ...]] = [_HEAD if specs else (*_HEAD[:2], *_HEAD[3:]), *body]
@@ -53,12 +53,12 @@ def as_html(module: walk.Holder) -> str:
     parts = dict(walk.named_modules(module))
     rows = [
         (name, kind if any(True for _ in walk.inner(parts[name])) else repr(parts[name]), *numbers)
-        for name, kind, _, *numbers in _rows(module, (), None)
+        for name, kind, _, *numbers in _summary_rows(module, (), None)
     ]
     return table(type(module).__name__, ("name", "module", "parameters", "bytes"), rows, left=2, notes=_total(module))
 
 
-def _rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> list[tuple[str, ...]]:
+def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> list[tuple[str, ...]]:
     outputs = _outputs(module, specs) if specs else {}
     rows: list[tuple[str, ...]] = []
     for name, part in walk.named_modules(module):

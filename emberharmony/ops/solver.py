@@ -378,7 +378,7 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
     """
     s = svdvals(to_compute_dtype(x))
     _given_option("tol", tol, rtol)
-    return count_nonzero(greater(s, _limit(s, x, rtol) if tol is None else _bound(s, 1.0, tol)), -1)
+    return count_nonzero(greater(s, _limit(s, x, rtol) if tol is None else _singular_bound(s, 1.0, tol)), -1)
 
 
 @op(reads="checks")
@@ -482,10 +482,10 @@ def _adjoint(x: Tensor) -> Tensor:
 def _limit(s: Tensor, x: Tensor, rtol: object) -> Tensor:
     """Returns the bound up to which the singular values `s` of `x` count as rounding errors."""
     largest = max(s, -1, initial=0.0)
-    return _bound(s, largest, finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol)
+    return _singular_bound(s, largest, finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol)
 
 
-def _bound(s: Tensor, unit: Any, share: Any) -> Tensor:
+def _singular_bound(s: Tensor, unit: Any, share: Any) -> Tensor:
     """Returns `share` times `unit` on the device of `s`, with an axis to compare it with the singular values `s`."""
     if hasattr(share, "shape"):
         share = to_device(share, get_device(s))

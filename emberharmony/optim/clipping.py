@@ -66,7 +66,7 @@ def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
         [3.0, 4.0]
     """
     _require_limit("clip_by_norm", limit)
-    _exchange(params, lambda gradient: _times(gradient, _factor(_norm([gradient], norm_type), limit)))
+    _exchange(params, lambda gradient: _scaled_gradient(gradient, _factor(_norm([gradient], norm_type), limit)))
 
 
 def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, nonfinite: str = "raise") -> Tensor:
@@ -109,7 +109,7 @@ def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, no
         _exchange(params, (lambda gradient: None) if nonfinite == "skip" else ops.zeros_like)
         return norm
     factor = _factor(norm, limit)
-    _exchange(params, lambda gradient: _times(gradient, factor))
+    _exchange(params, lambda gradient: _scaled_gradient(gradient, factor))
     return norm
 
 
@@ -178,5 +178,5 @@ def _factor(norm: Any, limit: float) -> Any:
     return ops.minimum(ops.divide(limit, ops.add(norm, 1e-6)), 1.0)
 
 
-def _times(gradient: Any, factor: Any) -> Any:
+def _scaled_gradient(gradient: Any, factor: Any) -> Any:
     return ops.cast(ops.multiply(gradient, factor), ops.dtype(gradient))

@@ -278,7 +278,7 @@ class Optimizer(ParameterGroups):
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""
         new_value, new_state = self.rule(gradient, value, state, hyper)
-        return _in_dtype_of(new_value, value), _likes(new_state, state)
+        return _in_dtype_of(new_value, value), _like_before(new_state, state)
 
     def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
         """Returns the same for the options of the pure form after a number of steps."""
@@ -305,7 +305,7 @@ def _in_dtype_of(x: Any, before: Any) -> Any:
     return ops.cast(x, ops.dtype(before))
 
 
-def _likes(state: State, before: State) -> State:
+def _like_before(state: State, before: State) -> State:
     """Returns the entries of a state in the dtypes that they had before; a loop, as those in `pure.py`."""
     after = {}
     for name, x in state.items():

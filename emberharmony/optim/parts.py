@@ -178,13 +178,13 @@ class SeparatePart(GroupPart):
     ) -> Iterable[Step]:
         """Returns the steps that make columns, or else states, those of the parameters."""
         if new_state is None or (self.entries is None and any(cell in held_states for cell in self.cells)):
-            states = states or _rows(new_state or {}, len(self.cells))
+            states = states or _states_by_parameter(new_state or {}, len(self.cells))
             return [*exchanging(self.cells, held_states, states), assignment(self, "entries", None)]
         if self.entries is None:
             return self._beginning(held_states, new_state)
         if _kinds(new_state) != _kinds(self.state):
             return [
-                *exchanging(self.cells, held_states, _rows(new_state, len(self.cells))),
+                *exchanging(self.cells, held_states, _states_by_parameter(new_state, len(self.cells))),
                 assignment(self, "entries", None),
             ]
         steps: list[Step] = []
@@ -195,7 +195,7 @@ class SeparatePart(GroupPart):
     def _beginning(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
         """Returns the steps that give parameters their first states."""
         columns = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
-        entries = _rows(columns, len(self.cells))
+        entries = _states_by_parameter(columns, len(self.cells))
         steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held_states), self.cells, entries))
         return [*steps, assignment(self, "entries", entries), assignment(self, "state", columns)]
 
@@ -398,7 +398,7 @@ def columns_of(states: Sequence[State | None]) -> State | None:
     return columns
 
 
-def _rows(columns: State, count: int) -> list[State]:
+def _states_by_parameter(columns: State, count: int) -> list[State]:
     """Returns the states of single parameters."""
     return [{name: x[i] if x.__class__ is list else x for name, x in columns.items()} for i in range(count)]
 

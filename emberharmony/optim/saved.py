@@ -41,7 +41,7 @@ class SavedState:
         options = self._options(position, group, saved_group)
         self.options.append(options)
         hyper = {**group, **options, "lr": 0.0}
-        for place, (parameter, index) in enumerate(self._pairs(position, group, saved_group)):
+        for place, (parameter, index) in enumerate(self._parameters_and_keys(position, group, saved_group)):
             self.unread.discard(index)
             if self.entries.get(index):
                 parameter_text = (
@@ -77,7 +77,7 @@ class SavedState:
         )
         return checked_options
 
-    def _pairs(
+    def _parameters_and_keys(
         self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]
     ) -> list[tuple[Parameter, Any]]:
         """Returns each parameter of a group with the key of its state."""

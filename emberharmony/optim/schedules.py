@@ -62,10 +62,10 @@ def scaled(lr: float, factor: Schedule) -> Schedule:
         >>> optim.schedules.scaled(0.5, lambda count: 1 / (1 + count))(4)
         0.1
     """
-    return Formula(_times, _rate(lr), factor)
+    return Formula(_scaled_rate, _rate(lr), factor)
 
 
-def _times(lr: float, factor: Schedule, count: Number) -> Number:
+def _scaled_rate(lr: float, factor: Schedule, count: Number) -> Number:
     return numbers.multiply(lr, factor(count))
 
 
@@ -78,10 +78,10 @@ def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
         step_size: after how many steps the rate changes.
         gamma: the factor by which each change multiplies the learning rate.
     """
-    return Formula(_step, _rate(lr), _positive("step", "step_size", step_size), gamma)
+    return Formula(_step_rate, _rate(lr), _positive("step", "step_size", step_size), gamma)
 
 
-def _step(lr: float, step_size: int, gamma: float, count: Number) -> Number:
+def _step_rate(lr: float, step_size: int, gamma: float, count: Number) -> Number:
     return numbers.multiply(lr, numbers.power(gamma, numbers.floor(numbers.divide(count, step_size))))
 
 

@@ -90,7 +90,7 @@ def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return body
 
 
-def _whole(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+def _checked_rule(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a gradient rule that raises an error where a gradient is missing, on every backend alike."""
 
     @functools.wraps(rule)
@@ -151,7 +151,7 @@ def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
         raise ArgumentError(f"register_vjp: no op is named {op_name!r}; declare it with register_op")
 
     def register(rule: F) -> F:
-        RULES[op_name] = _whole(op_name, rule)
+        RULES[op_name] = _checked_rule(op_name, rule)
         return rule
 
     return register

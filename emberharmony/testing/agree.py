@@ -50,12 +50,12 @@ def assert_agree(
     """
     names = usual_names() if backends is None else list(backends)
     with ops.use_backend("numpy"), _wide_floats():
-        wanted, structure = _run(fn, tree_map(_widen, args))
+        wanted, structure = _host_results(fn, tree_map(_widen_leaf, args))
     paths = list(_paths(structure, ""))
     first: list[str] = []
     for name in names:
         with ops.use_backend(name):
-            results, own_structure = _run(fn, args)
+            results, own_structure = _host_results(fn, args)
         if own_structure != structure:
             raise AssertionError(
                 f"the result on backend {name!r} has the structure {own_structure}, but on NumPy in float64 it has "
@@ -84,13 +84,13 @@ def _wide_floats() -> Iterator[None]:
         ops.set_default_float(before)
 
 
-def _widen(leaf: Any) -> Any:
+def _widen_leaf(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fcV":
         return leaf.astype(np.complex128 if leaf.dtype.kind == "c" else np.float64)
     return leaf
 
 
-def _run(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[Any, Any]], TreeDef]:
+def _host_results(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[Any, Any]], TreeDef]:
     """Returns the leaves of the result as host arrays, and its structure."""
     leaves, structure = tree_flatten(fn(*tree_map(_to_active, args)))
     return [_host(leaf) for leaf in leaves], structure

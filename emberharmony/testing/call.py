@@ -128,8 +128,10 @@ class Call:
         if size < 2 or any(array.shape != arrays[0].shape for array in arrays):
             return
         for part in (slice(size // 2), slice(size // 2, None)):
-            args = tuple(_part(value, part) for value in self.args)
-            yield replace(self, args=args, kwargs={name: _part(value, part) for name, value in self.kwargs.items()})
+            args = tuple(_part_of_value(value, part) for value in self.args)
+            yield replace(
+                self, args=args, kwargs={name: _part_of_value(value, part) for name, value in self.kwargs.items()}
+            )
 
     def program(self, sample: Sample) -> str:
         """Returns the source of a program that makes the call and compares the result."""
@@ -161,7 +163,7 @@ class Call:
         return ", ".join(argument_texts)
 
 
-def _part(value: Any, part: slice) -> Any:
+def _part_of_value(value: Any, part: slice) -> Any:
     return value.reshape(-1)[part] if isinstance(value, np.ndarray) else value
 
 

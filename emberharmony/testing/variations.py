@@ -144,12 +144,12 @@ def offsets(sample: Sample) -> Iterator[Call]:
         return
     for index, item in enumerate(sample.cases):
         call = call_of(sample, "large offset", "float32", f"case {index}", Case(_shift(item.args), item.kwargs), index)
-        if any(_is_array(value) for value in _flat(item.args)) and _has_answer(call, sample):
+        if any(_is_array(value) for value in _flat_leaves(item.args)) and _has_answer(call, sample):
             yield call
 
 
-def _flat(value: Any) -> list[Any]:
-    return [leaf for item in value for leaf in _flat(item)] if isinstance(value, (list, tuple)) else [value]
+def _flat_leaves(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in _flat_leaves(item)] if isinstance(value, (list, tuple)) else [value]
 
 
 def _is_array(value: Any) -> bool:

@@ -171,7 +171,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
                 f"{result_tree.head}the signature names {len(core)} arguments, {len(tensors)} were given"
             )
         lengths: dict[str, int] = {}
-        leading = [_leading(result_tree, x, names, lengths) for x, names in zip(tensors, core, strict=True)]
+        leading = [_leading_lengths(result_tree, x, names, lengths) for x, names in zip(tensors, core, strict=True)]
         try:
             shape = broadcast(leading)
         except ShapeError as error:
@@ -206,7 +206,9 @@ def _parse(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[s
     return taken_names, output_dimensions
 
 
-def _leading(result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengths: dict[str, int]) -> tuple[int, ...]:
+def _leading_lengths(
+    result_tree: ResultTree, tensor: Any, names: tuple[str, ...], lengths: dict[str, int]
+) -> tuple[int, ...]:
     """Returns the lengths of the leading axes, and records the lengths of the named axes, which follow them."""
     shape = tuple(tensor.shape)
     leading_count = len(shape) - len(names)

@@ -32,7 +32,7 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
     def pull(cotangents: Sequence[Any]) -> list[Any]:
         return _gradients(tape, [*zip(outputs, cotangents, strict=True)], primals)
 
-    return _values(tape, outputs), pull
+    return _output_values(tape, outputs), pull
 
 
 def gradients(
@@ -48,7 +48,7 @@ def gradients(
         grads = pull([backend.bound.ones_like(values[0]), *[None] * (len(values) - 1)])
         return (backend.constants(values), backend.constants(grads)) if constant else (values, grads)
     tape, outputs = _trace(backend, fn, primals)
-    values = _values(tape, outputs)
+    values = _output_values(tape, outputs)
     roots = _roots(tape, outputs[0], values[0])
     outputs.clear()
     grads = _gradients(tape, roots, primals)
@@ -78,7 +78,7 @@ def _trace(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any
     return tape, [*fn(*traced)]
 
 
-def _values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:
+def _output_values(tape: Tape, outputs: Sequence[Any]) -> list[Any]:
     return [y.value if y.__class__ is TracedTensor and y.tape is tape else y for y in outputs]
 
 

@@ -317,7 +317,7 @@ def _refuse(bound: Any, *arguments: Any) -> Any:
     raise UnbatchableError("the op takes the value of one slice out of the function")
 
 
-def _fill(bound: Any, filled_with: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
+def _filled_like(bound: Any, filled_with: Callable[..., Any], x: Rows, dtype: Any, device: Any) -> Any:
     return filled_with(
         x.shape, x.dtype if dtype is None else dtype, bound.get_device(x.whole) if device is None else device
     )
@@ -331,8 +331,8 @@ ABOUT: dict[str, Callable[..., Any]] = {
     "result_type": lambda bound, *xs: bound.result_type(*(x.whole if x.__class__ is Rows else x for x in xs)),
     "get_device": lambda bound, x: bound.get_device(x.whole),
     "eval": lambda bound, *xs: None,
-    "ones_like": lambda bound, x, dtype, device: _fill(bound, bound.ones, x, dtype, device),
-    "zeros_like": lambda bound, x, dtype, device: _fill(bound, bound.zeros, x, dtype, device),
+    "ones_like": lambda bound, x, dtype, device: _filled_like(bound, bound.ones, x, dtype, device),
+    "zeros_like": lambda bound, x, dtype, device: _filled_like(bound, bound.zeros, x, dtype, device),
     "to_numpy": _refuse,
     "from_dlpack": _refuse,
 }

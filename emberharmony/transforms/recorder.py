@@ -85,7 +85,7 @@ class Recorder(Tape):
         self.obstacle, self.closed, self.lost = "", False, False
         self._places: dict[int, Register] = {}
         for value in inputs:
-            self._place(value)
+            self._register_of(value)
 
     def tensor(self, register: int) -> TracedTensor:
         """Returns the traced tensor of a register."""
@@ -178,7 +178,7 @@ class Recorder(Tape):
             return result  # the function returns an argument as it is
         if any(place is not None for place in registers):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
-        places = tuple(map(self._place, items))
+        places = tuple(map(self._register_of, items))
         self.calls.append(ProgramCall(function, operands, places, options, has_several_results, result is not raw))
         return result
 
@@ -191,7 +191,7 @@ class Recorder(Tape):
         value = draw()
         if self.closed or value.__class__ is not self.tensor_type:
             raise UnrecordableError("it draws random numbers")
-        place = self._place(value)
+        place = self._register_of(value)
         self.calls.append(ProgramCall(draw, (), (place,), draws=True))
         return self.tensor(place)
 
@@ -209,7 +209,7 @@ class Recorder(Tape):
         output_places = tuple([places[x] if x.__class__ is Register else x for x in outputs])
         return Program(inputs, tuple(live_calls(calls, output_places)), output_places), places
 
-    def _place(self, value: Any) -> Register:
+    def _register_of(self, value: Any) -> Register:
         place = self._places[id(value)] = Register(len(self.values))
         self.values.append(value)
         return place

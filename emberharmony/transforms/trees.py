@@ -87,7 +87,7 @@ class ResultTree:
         ):
             self.built, self.width = LEAF, 1
             return [returned_value]
-        result, aux = self._pair(returned_value) if self.has_aux else (returned_value, None)
+        result, aux = self._require_pair(returned_value) if self.has_aux else (returned_value, None)
         return self._result_tensors(result) + self._aux_tensors(aux)
 
     def tensor(self, value: Any, what: str, dtype: Any = None) -> Any:
@@ -147,7 +147,7 @@ class ResultTree:
                 f"{self.head}the library has no derivative for an op that was called: {reason}"
             ) from error
 
-    def _pair(self, result: Any) -> tuple[Any, Any]:
+    def _require_pair(self, result: Any) -> tuple[Any, Any]:
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise ArgumentTypeError(
                 f"{self.head}with has_aux=True the function must return a pair (result, aux), not "

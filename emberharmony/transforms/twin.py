@@ -265,11 +265,11 @@ class Twin:
         if function is None:
             function = super().implementation(spec)  # type: ignore[misc]
             if _is_told(spec):
-                function = self._telling(spec, function)
+                function = self._telling_implementation(spec, function)
             self._implementations[spec] = function
         return function
 
-    def _telling(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _telling_implementation(self, spec: OpSpec, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an implementation that tells; where the native function alone may run, it alone runs."""
         telling_function = _telling_function(spec, self, function, self.wrap)
         fast_form = getattr(function, "__fast__", None)

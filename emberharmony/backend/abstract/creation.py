@@ -27,7 +27,7 @@ def _draw(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) ->
     return backend.tensor_of(as_shape(shape), backend.dtypes[floating(dtype)])
 
 
-def _fill(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
+def _filled(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
     if isinstance(value, AbstractTensor):
         _require_held(value.shape, shape)
@@ -73,7 +73,7 @@ def _range_without_values(
     return backend.tensor_of((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
 
 
-def _space(
+def _spaced_shape(
     backend: AbstractBackend, name: str, start: Any, stop: Any, num: int = 50, *options: Any, **keywords: Any
 ) -> Any:
     start, stop = (backend.convert(end) if isinstance(end, (list, tuple)) else end for end in (start, stop))
@@ -101,12 +101,12 @@ class AbstractCreation:
     """Holds the primitives of `ops/arrays/creation.py` and `ops/random_ops.py`."""
 
     zeros, ones, empty = Rule(_of_shape), Rule(_of_shape), Rule(_of_shape)
-    full, full_like = Rule(_fill), Rule(_fill)
+    full, full_like = Rule(_filled), Rule(_filled)
     zeros_like, ones_like, empty_like = Rule(_tensor_like), Rule(_tensor_like), Rule(_tensor_like)
     bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
     tril, triu = Rule(_triangle), Rule(_triangle)
     arange = Rule(_range_without_values)
-    linspace, logspace, geomspace = Rule(_space), Rule(_space), Rule(_space)
+    linspace, logspace, geomspace = Rule(_spaced_shape), Rule(_spaced_shape), Rule(_spaced_shape)
     standard_uniform, standard_normal = Rule(_draw), Rule(_draw)
 
     tensor_of: Any

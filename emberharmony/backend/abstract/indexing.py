@@ -169,13 +169,13 @@ class AbstractIndexing:
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._pair(_count_below(rows, columns, clip_offset(k, rows, columns)))
+        return self._index_pair(_count_below(rows, columns, clip_offset(k, rows, columns)))
 
     def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._pair(rows * columns - _count_below(rows, columns, clip_offset(k, rows, columns) - 1))
+        return self._index_pair(rows * columns - _count_below(rows, columns, clip_offset(k, rows, columns) - 1))
 
-    def _pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
+    def _index_pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
         one = self.tensor_of((count,), self.dtypes["int64"])
         return one, one
 

@@ -62,16 +62,16 @@ class AbstractLoops:
     ) -> Any:
         scan, count = self.composed("scan"), self._count(xs, length)
         if count is not None:
-            carry, ys = scan(f, init, self._leading(xs, 1), None if length is None else 1)
+            carry, ys = scan(f, init, self._with_leading_length(xs, 1), None if length is None else 1)
             if self._signature(carry) == self._signature(init):
-                return carry, self._leading(ys, count)
+                return carry, self._with_leading_length(ys, count)
         return scan(f, init, xs, length, reverse)
 
     def map(self, f: Callable[[Any], Any], xs: Any) -> Any:
         count = self._count(xs, None)
         if count is None:
             return self.composed("map")(f, xs)
-        return self._leading(self.composed("map")(f, self._leading(xs, 1)), count)
+        return self._with_leading_length(self.composed("map")(f, self._with_leading_length(xs, 1)), count)
 
     def _count(self, xs: Any, length: int | None) -> int | None:
         """Returns the number of steps along the first axes of a tree; None if the op must find it, or an error."""
@@ -80,7 +80,7 @@ class AbstractLoops:
         count = counts.pop() if len(counts) == 1 else 0
         return count if isinstance(count, int) and count > 1 else None
 
-    def _leading(self, tree: Any, count: int) -> Any:
+    def _with_leading_length(self, tree: Any, count: int) -> Any:
         """Returns a tree of tensors with another length of their first axes."""
         leaves, structure = flatten(tree)
         tensors = map(self.convert, leaves)

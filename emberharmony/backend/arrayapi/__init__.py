@@ -108,7 +108,7 @@ def array_api_type(
         # The streams of the library have a state of their own.
         attributes |= {"random_get_state": None, "random_set_state": None}
     for extra, implementation in extras.items():
-        attributes[extra] = _extra(name, extra, implementation)
+        attributes[extra] = _namespace_attribute(name, extra, implementation)
     backend_type: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
     reasons = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:
@@ -138,7 +138,7 @@ def reading() -> set[str]:
     return {op for op, spec in OPS.items() if spec.facts.reads == "data"}
 
 
-def _extra(backend: str, name: str, given_names: Any) -> Any:
+def _namespace_attribute(backend: str, name: str, given_names: Any) -> Any:
     if name in OPS:
         method = name in vars(Backend)
         return given_names if isinstance(given_names, Unsupported) or method else staticmethod(given_names)

@@ -81,7 +81,7 @@ class Factors(Definitions):
         wide_tensors = [library.widen(x) for x in tensors]
         return wide_tensors, lambda x: library.astype(x, dtype) if x.dtype == float32_dtype else x
 
-    def _finite(self, x: Any) -> Any:
+    def _require_finite(self, x: Any) -> Any:
         """Returns a tensor of matrices, checked to be finite, because some LAPACK hang on other ones.
 
         Raises:
@@ -154,13 +154,13 @@ class Factors(Definitions):
         xp = self._xp
         q, r = self._linalg.qr(x, mode=mode)
         signs = self._signs(self._linalg.diagonal(r))
-        rows = self._spread(signs, r.shape[-2])
+        rows = self._with_trailing_ones(signs, r.shape[-2])
         conjugate_rows = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows
-        q = xp.multiply(q, xp.expand_dims(self._spread(signs, q.shape[-1]), axis=-2))
+        q = xp.multiply(q, xp.expand_dims(self._with_trailing_ones(signs, q.shape[-1]), axis=-2))
         # A negative sign makes -0.0 of the zeros below the diagonal.
         return q, xp.triu(xp.multiply(r, xp.expand_dims(conjugate_rows, axis=-1)))
 
-    def _spread(self, factors: Any, length: int) -> Any:
+    def _with_trailing_ones(self, factors: Any, length: int) -> Any:
         """Returns factors with ones behind, as many as are missing."""
         missing = length - factors.shape[-1]
         if not missing:
@@ -170,7 +170,7 @@ class Factors(Definitions):
 
     def svd(self, x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         (x,), cast_back = self._common_operands(x)
-        x = self._finite(matrices(x))
+        x = self._require_finite(matrices(x))
         if not compute_uv:
             return cast_back(self._linalg.svdvals(x))
         return SVDResult(*map(cast_back, self.svd_factors(x, full_matrices)))
@@ -180,13 +180,19 @@ class Factors(Definitions):
         u, s, vh = self._linalg.svd(x, full_matrices=full_matrices)
         k = s.shape[-1]
         phases = self._phases(u[..., :k])[..., 0, :]
-        u = self._xp.multiply(u, self._xp.expand_dims(self._spread(phases, u.shape[-1]), axis=-2))
+        u = self._xp.multiply(u, self._xp.expand_dims(self._with_trailing_ones(phases, u.shape[-1]), axis=-2))
         conjugate_phases = self._library.function("conj")(phases) if self._library.kind(phases) == "complex" else phases
-        return u, s, self._xp.multiply(vh, self._xp.expand_dims(self._spread(conjugate_phases, vh.shape[-2]), axis=-1))
+        return (
+            u,
+            s,
+            self._xp.multiply(
+                vh, self._xp.expand_dims(self._with_trailing_ones(conjugate_phases, vh.shape[-2]), axis=-1)
+            ),
+        )
 
     def eigh(self, x: Any) -> EigResult:
         (x,), cast_back = self._common_operands(x)
-        self._finite(self._xp.tril(square(x)))
+        self._require_finite(self._xp.tril(square(x)))
         return EigResult(*map(cast_back, self.eigh_factors(x)))
 
     def eigh_factors(self, x: Any) -> tuple[Any, Any]:
@@ -196,7 +202,7 @@ class Factors(Definitions):
 
     def eig(self, x: Any) -> EigResult:
         (x,), _ = self._common_operands(x)
-        return EigResult(*self.eig_factors(self._finite(square(x))))
+        return EigResult(*self.eig_factors(self._require_finite(square(x))))
 
     def eig_factors(self, x: Any) -> tuple[Any, Any]:
         """Returns the eigenvalues and eigenvectors of any square matrices."""

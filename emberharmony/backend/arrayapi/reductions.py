@@ -41,7 +41,7 @@ class _Reductions(Definitions):
     def _axes(self, x: Any, axis: Any) -> Any:
         return nonnegative_axes(axis, len(x.shape))
 
-    def _truth(self, x: Any) -> Any:
+    def _booleans_as_integers(self, x: Any) -> Any:
         """Returns booleans as small integers, which the standard adds up and orders; other tensors unchanged."""
         library = self._library
         open_to = library.takes_all or library.kind(x) != "bool"
@@ -59,7 +59,7 @@ class _Reductions(Definitions):
     def _multiply_up(self, x: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> Any:
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
-            return self._every(x, axes, keepdims)
+            return self._all_true(x, axes, keepdims)
         widened_x = library.multiplying(library.cast(x, dtype))
         return library.cast(self._xp.prod(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
 
@@ -75,16 +75,16 @@ class _Reductions(Definitions):
         if initial is None:
             if 0 in x.shape:
                 nonempty(x.shape, axes)
-            extreme = native(self._truth(x), axis=axes, keepdims=keepdims)
+            extreme = native(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             return extreme if self._library.takes_all else self._library.astype(extreme, x.dtype)
         if isinstance(initial, Substitute):
             # Dispatch then hands the call on; Dask would take the values of a traced tensor, and lose the gradient.
             raise TypeError(f"expected a number or a native tensor, got {type(initial).__name__}")
         start = self._library.cast(self._promotion.common(x, without_axes("initial", initial))[1], x.dtype)
         if all(x.shape[a] for a in axes):
-            extreme = native(self._truth(x), axis=axes, keepdims=keepdims)
+            extreme = native(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             larger = getattr(self._xp, f"{name}imum")
-            return self._library.astype(larger(extreme, self._truth(start)), x.dtype)
+            return self._library.astype(larger(extreme, self._booleans_as_integers(start)), x.dtype)
         kept_shape = remaining(x.shape, axes, keepdims)
         return self._xp.broadcast_to(start, tuple(kept_shape))
 
@@ -100,27 +100,27 @@ class _Reductions(Definitions):
         return self._xp.any(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
     @program("axes", "keepdims")
-    def _every(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    def _all_true(self, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         return self._xp.all(self._library.cast(x, self._library.dtypes["bool"]), axis=axes, keepdims=keepdims)
 
     def any(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         return self._any_along(x, self._axes(x, axis), bool(keepdims))
 
     def all(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        return self._every(x, self._axes(x, axis), bool(keepdims))
+        return self._all_true(x, self._axes(x, axis), bool(keepdims))
 
-    def _place(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
+    def _place_of_extreme(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         self._promotion.refuse(x, _COMPLEX)
         nonempty(x.shape, axis)
         axis = None if axis is None else single(axis, len(x.shape))
-        place = getattr(self._xp, name)(self._truth(x), axis=axis, keepdims=keepdims)
+        place = getattr(self._xp, name)(self._booleans_as_integers(x), axis=axis, keepdims=keepdims)
         return self._library.astype(place, self._library.dtypes["int64"])
 
     def argmax(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        return self._place("argmax", x, axis, keepdims)
+        return self._place_of_extreme("argmax", x, axis, keepdims)
 
     def argmin(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        return self._place("argmin", x, axis, keepdims)
+        return self._place_of_extreme("argmin", x, axis, keepdims)
 
     def _cumulative(self, native: Function, x: Any, axis: int | None, dtype: Any) -> Any:
         if axis is None:
@@ -155,7 +155,7 @@ class _Reductions(Definitions):
     @program("axis", "descending")
     def _order(self, x: Any, axis: int, descending: bool) -> Any:
         xp, library = self._xp, self._library
-        x = self._truth(x)
+        x = self._booleans_as_integers(x)
         if descending:
             # The standard leaves the place of NaN open; the order of these numbers has it last.
             x = xp.negative(x) if library.kind(x) == "float" else xp.bitwise_invert(x)

@@ -17,11 +17,11 @@ def bind(library: Library) -> dict[str, Any]:
         name: staticmethod(definition) for name, definition in _Shapes(library).bound().items()
     }
     return definitions | {
-        name: _fill(library, name) for name in ("zeros", "ones") if library.function(name) is not None
+        name: _fill_op(library, name) for name in ("zeros", "ones") if library.function(name) is not None
     }
 
 
-def _fill(library: Library, name: str) -> Callable[..., Any]:
+def _fill_op(library: Library, name: str) -> Callable[..., Any]:
     native = getattr(library.xp, name)
 
     def fill(backend: Any, shape: Any, dtype: Any = None, device: Any = None) -> Any:

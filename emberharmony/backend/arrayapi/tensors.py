@@ -67,7 +67,7 @@ class _Tensors(Definitions):
         truth = self._library.cast(condition, self._library.dtypes["bool"])
         return self._xp.where(truth, *self._promotion.common(x1, x2))
 
-    def _places(self, indices: Any, length: int) -> Any:
+    def _nonnegative_places(self, indices: Any, length: int) -> Any:
         """Returns indices from 0 up, in a tensor; those that the host knows are checked, those in a tensor stay unread.
 
         Raises:
@@ -87,7 +87,7 @@ class _Tensors(Definitions):
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
         (axis,) = nonnegative_axes(axis, len(x.shape))
-        places = self._places(indices, x.shape[axis])
+        places = self._nonnegative_places(indices, x.shape[axis])
         inner = tuple(places.shape)
         count = math.prod(inner)
         inside(x.shape[axis], count)
@@ -101,7 +101,7 @@ class _Tensors(Definitions):
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
         (axis,) = nonnegative_axes(axis, len(x.shape))
-        places = self._places(indices, x.shape[axis])
+        places = self._nonnegative_places(indices, x.shape[axis])
         if len(places.shape) != len(x.shape):
             raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {tuple(x.shape)}")
         inside(x.shape[axis], math.prod(places.shape))

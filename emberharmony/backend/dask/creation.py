@@ -37,7 +37,7 @@ def blocks_of(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...], ...]
     return tuple(normalize_chunks("auto", shape, dtype=dtype))
 
 
-def _spread(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device: Any) -> da.Array:
+def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any, device: Any) -> da.Array:
     if device is not None:
         native_device(device)
     filling = promotion.filling(value, dtype)
@@ -78,19 +78,21 @@ class DaskCreationOps:
 
     @staticmethod
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> da.Array:
-        return _spread(fill_value, as_shape(shape), dtype, None, device)
+        return _blocks_of_value(fill_value, as_shape(shape), dtype, None, device)
 
     @staticmethod
     def full_like(x: da.Array, fill_value: Any, dtype: Any = None, device: Any = None) -> da.Array:
-        return _spread(fill_value, with_known_lengths(x).shape, x.dtype if dtype is None else dtype, x.chunks, device)
+        return _blocks_of_value(
+            fill_value, with_known_lengths(x).shape, x.dtype if dtype is None else dtype, x.chunks, device
+        )
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> da.Array:
-        return _spread(0, as_shape(shape), _kind(dtype), None, device)
+        return _blocks_of_value(0, as_shape(shape), _kind(dtype), None, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> da.Array:
-        return _spread(1, as_shape(shape), _kind(dtype), None, device)
+        return _blocks_of_value(1, as_shape(shape), _kind(dtype), None, device)
 
     @staticmethod
     def zeros_like(x: da.Array, dtype: Any = None, device: Any = None) -> da.Array:
@@ -130,7 +132,7 @@ class DaskCreationOps:
         shape = as_shape((N, N if M is None else M))
         offset = clip_offset(k, *shape)
         if not all(shape):
-            return _spread(0, shape, _kind(dtype), None, device)
+            return _blocks_of_value(0, shape, _kind(dtype), None, device)
         if device is not None:
             native_device(device)
         return cast(_compare_columns("equal", blocks_of(shape, _kind(dtype)), offset), _kind(dtype))

@@ -13,7 +13,7 @@ from emberharmony.backend.shared.reductions.histograms import check_weights, cou
 from emberharmony.core.options import dense
 
 
-def _steps(low: Any, high: Any, bins: int, limits: Any, dtype: np.dtype) -> np.ndarray:
+def _bin_edges(low: Any, high: Any, bins: int, limits: Any, dtype: np.dtype) -> np.ndarray:
     return edges(float(low), float(high), bins, limits).astype(dtype)
 
 
@@ -61,7 +61,7 @@ class DaskHistogramsOps:
             limits = da.from_array(steps, chunks=-1)
         else:
             ends = (self.bound.min(x), self.bound.max(x))
-            make_steps = Block(_steps, (Slot(0), Slot(1), bins, None, x.dtype), {})
+            make_steps = Block(_bin_edges, (Slot(0), Slot(1), bins, None, x.dtype), {})
             pairs = [part for end in ends for part in (end, ())]
             meta = np.empty(0, x.dtype)
             limits = da.blockwise(make_steps, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)

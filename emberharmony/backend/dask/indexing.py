@@ -36,7 +36,7 @@ def _mask_axes(part: Any) -> int | None:
     return part.ndim if part.dtype.kind == "b" else -1
 
 
-def _places(indices: Any, length: int) -> Any:
+def _nonnegative_places(indices: Any, length: int) -> Any:
     """Returns indices from 0 up: those of a tensor unread, others as an array of int64.
 
     Raises:
@@ -102,7 +102,7 @@ class DaskIndexingOps:
         if axis is None:
             x, axis = with_shape(x, (x.size,)), 0
         axis = single(axis, x.ndim)
-        return _take(x, _places(indices, x.shape[axis]), axis)
+        return _take(x, _nonnegative_places(indices, x.shape[axis]), axis)
 
     @staticmethod
     def take_along_axis(x: da.Array, indices: Any, axis: int | None = -1) -> da.Array:
@@ -147,12 +147,12 @@ class DaskIndexingOps:
             elif part is None:
                 basic.append(None)
             elif isinstance(part, slice):
-                basic.append(_exact(range(x.shape[axis])[part]))
+                basic.append(_exact_slice(range(x.shape[axis])[part]))
                 axis += 1
             else:
                 basic.append(slice(None) if has_index_tensors else part)
                 if has_index_tensors:
-                    columns.append((first_axis, _places(part, x.shape[axis])))
+                    columns.append((first_axis, _nonnegative_places(part, x.shape[axis])))
                 axis += 1
         y = x[tuple(basic)]
         if not columns:
@@ -213,7 +213,7 @@ class DaskIndexingOps:
         return coordinates
 
 
-def _exact(places: range) -> slice:
+def _exact_slice(places: range) -> slice:
     """Returns the slice of places; Dask 2026.8 reads backwards from before the start if a slice begins there."""
     if not places:
         return slice(0, 0)

@@ -80,11 +80,11 @@ class DaskReductionOps:
 
     @staticmethod
     def argmax(x: da.Array, axis: int | None = None, keepdims: bool = False) -> da.Array:
-        return _place("argmax", x, axis, keepdims)
+        return _place_of_extreme("argmax", x, axis, keepdims)
 
     @staticmethod
     def argmin(x: da.Array, axis: int | None = None, keepdims: bool = False) -> da.Array:
-        return _place("argmin", x, axis, keepdims)
+        return _place_of_extreme("argmin", x, axis, keepdims)
 
     @staticmethod
     def cumsum(x: da.Array, axis: int | None = None, dtype: Any = None) -> da.Array:
@@ -95,7 +95,7 @@ class DaskReductionOps:
         return _cumulative("cumprod", np.multiply, 1, x, axis, dtype)
 
 
-def _place(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:
+def _place_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) -> da.Array:
     spec = shapes_of(op, x, axis, keepdims)
     if not x.ndim:
         return zeros(spec.shape, spec.dtype)

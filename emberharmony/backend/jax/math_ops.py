@@ -128,12 +128,14 @@ def _hypotenuse(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.where(jnp.isinf(a) | jnp.isinf(b), jnp.inf, result).astype(x1.dtype)
 
 
-def _slope(side: jax.Array, hypotenuse: jax.Array) -> jax.Array:
+def _hypotenuse_slope(side: jax.Array, hypotenuse: jax.Array) -> jax.Array:
     """Returns the derivative of a hypotenuse by one side, and 0 where both sides are 0."""
     return side / jnp.where(hypotenuse == 0, jnp.ones_like(hypotenuse), hypotenuse)
 
 
-_hypot = jax.jit(elementwise(_hypotenuse, lambda a, b, y: _slope(a, y), lambda a, b, y: _slope(b, y)))
+_hypot = jax.jit(
+    elementwise(_hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambda a, b, y: _hypotenuse_slope(b, y))
+)
 
 
 def _sign_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:

@@ -23,7 +23,7 @@ def _on_empty(name: str, x: jax.Array, *options: Any) -> Any:
     return type(result)(*map(of_host, result)) if isinstance(result, tuple) else of_host(result)
 
 
-def _finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
+def _require_finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
     """Returns `x`, if its matrices, or the parts of them that are read, are finite as far as that is known.
 
     Raises:
@@ -41,7 +41,7 @@ def _finite_below(x: jax.Array) -> jax.Array:
         ShapeError: if the matrices are not square.
         LinAlgError: if an element on or below a diagonal is infinite or NaN.
     """
-    return _finite(square(x), jnp.tril(x))
+    return _require_finite(square(x), jnp.tril(x))
 
 
 def _invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
@@ -132,12 +132,16 @@ class JAXSolverOps:
         if not matrices(x).size:
             empty_result: SVDResult | jax.Array = _on_empty("svd_or_values", x, full_matrices, compute_uv)
             return empty_result
-        return SVDResult(*linear.svd(_finite(x), full_matrices)) if compute_uv else linear.svdvals(_finite(x))
+        return (
+            SVDResult(*linear.svd(_require_finite(x), full_matrices))
+            if compute_uv
+            else linear.svdvals(_require_finite(x))
+        )
 
     @staticmethod
     @inexact(promotion)
     def svdvals(x: jax.Array) -> jax.Array:
-        return linear.svdvals(_finite(x)) if matrices(x).size else _on_empty("svdvals", x)
+        return linear.svdvals(_require_finite(x)) if matrices(x).size else _on_empty("svdvals", x)
 
     @staticmethod
     @inexact(promotion)
@@ -152,12 +156,12 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def eig(x: jax.Array) -> EigResult:
-        return EigResult(*linear.eig(_finite(x))) if square(x).size else _on_empty("eig", x)
+        return EigResult(*linear.eig(_require_finite(x))) if square(x).size else _on_empty("eig", x)
 
     @staticmethod
     @inexact(promotion)
     def eigvals(x: jax.Array) -> jax.Array:
-        return linear.eig(_finite(x))[0] if square(x).size else _on_empty("eigvals", x)
+        return linear.eig(_require_finite(x))[0] if square(x).size else _on_empty("eigvals", x)
 
     @staticmethod
     @inexact(promotion)

@@ -69,7 +69,7 @@ def with_own_derivatives(
             raise NotImplementedError("[jvp] Not implemented for complex matrices on the host; use ops.jvp")
         return differential(primals, outputs, all_tangents)
 
-    custom = (_custom if hosted else _opaque_function)(function, pull or transpose, push_own)
+    custom = (_with_rules if hosted else _opaque_function)(function, pull or transpose, push_own)
     return custom
 
 
@@ -219,10 +219,10 @@ def differentiated_by(native: Function, right: Function) -> Function:
 
 def _opaque_function(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
     """Returns a custom function whose body MLX does not differentiate, as it otherwise does in forward mode."""
-    return _custom(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push_tangents)
+    return _with_rules(lambda *xs: function(*map(mx.stop_gradient, xs)), pull, push_tangents)
 
 
-def _custom(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
+def _with_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRule) -> Function:
     """Returns a custom function of MLX with these rules.
 
     MLX passes a single tensor to a rule, and expects one, where there is only one; our rules always use sequences.
@@ -297,7 +297,7 @@ def _map_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRule
 
         return _as_sequence(mx.vmap(one)(*primals, *tangents_by_place.values()))
 
-    return _custom(mx.vmap(function), pull_all, push_all)
+    return _with_rules(mx.vmap(function), pull_all, push_all)
 
 
 def _as_sequence(values: Any) -> Sequence[Any]:

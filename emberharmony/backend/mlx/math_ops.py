@@ -86,21 +86,21 @@ def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.where(zero, mx.zeros_like(quotient), quotient)
 
 
-def _share(is_chosen: mx.array, ties: mx.array, like: mx.array) -> mx.array:
+def _slope_of_operand(is_chosen: mx.array, ties: mx.array, like: mx.array) -> mx.array:
     """Returns the derivative of a maximum or minimum by one operand: 1 where it is chosen, 1/2 where both are equal."""
     return is_chosen.astype(like.dtype) + ties.astype(like.dtype) * 0.5
 
 
 even_maximum = elementwise(
     mx.maximum,
-    lambda a, b, y: _share(a > b, a == b, y),
-    lambda a, b, y: _share(b > a, a == b, y),
+    lambda a, b, y: _slope_of_operand(a > b, a == b, y),
+    lambda a, b, y: _slope_of_operand(b > a, a == b, y),
     chooses=True,
 )
 even_minimum = elementwise(
     mx.minimum,
-    lambda a, b, y: _share(a < b, a == b, y),
-    lambda a, b, y: _share(b < a, a == b, y),
+    lambda a, b, y: _slope_of_operand(a < b, a == b, y),
+    lambda a, b, y: _slope_of_operand(b < a, a == b, y),
     chooses=True,
 )
 # For `clip`: where `x` equals its bound, the derivative with respect to `x` is 1.
@@ -161,12 +161,12 @@ def _hypotenuse(x1: mx.array, x2: mx.array) -> mx.array:
     return mx.where(mx.logical_or(mx.isinf(a), mx.isinf(b)), mx.array(mx.inf, a.dtype), result)
 
 
-def _slope(side: mx.array, hypotenuse: mx.array) -> mx.array:
+def _hypotenuse_slope(side: mx.array, hypotenuse: mx.array) -> mx.array:
     """Returns the derivative of a hypotenuse by one side, and 0 where both sides are 0."""
     return side / mx.where(hypotenuse == 0, mx.ones_like(hypotenuse), hypotenuse)
 
 
-_hypot = elementwise(_hypotenuse, lambda a, b, y: _slope(a, y), lambda a, b, y: _slope(b, y))
+_hypot = elementwise(_hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambda a, b, y: _hypotenuse_slope(b, y))
 
 
 def _sign_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
@@ -184,14 +184,14 @@ def _abs_pulled(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
     return (_phase(primals[0]) * cotangents[0],)
 
 
-def _unit(x: mx.array) -> mx.array:
+def _complex_sign(x: mx.array) -> mx.array:
     """Returns the sign of complex numbers, +0 for zero, where MLX 0.32 can return -0."""
     return mx.where(x == 0, mx.zeros_like(x), mx.sign(x))
 
 
 # MLX treats sign(complex) as constant. abs and sign use each other in their rules, so letting MLX transpose them would
 # recurse forever; sign's JVP is self-adjoint and serves as its VJP.
-_phase: Any = with_own_derivatives(_unit, _sign_moved, _sign_moved)
+_phase: Any = with_own_derivatives(_complex_sign, _sign_moved, _sign_moved)
 _abs: Any = with_own_derivatives(mx.abs, _abs_moved, _abs_pulled)
 
 

@@ -43,12 +43,12 @@ def numbers_in(array: "np.ndarray[Any, Any]") -> Numbers:
         int(np.count_nonzero(array == 0)),
         negative,
         float(np.max(np.abs(finite))) if finite.size else 0.0,
-        _first(nan),
-        _first(infinite & ~nan),
+        _first_index(nan),
+        _first_index(infinite & ~nan),
     )
 
 
-def _first(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
+def _first_index(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
     """Returns the indices of the first True; () if there is none."""
     if not mask.any():
         return ()

@@ -44,14 +44,14 @@ class _Multiplied(torch.autograd.Function):
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
         """Returns the gradients."""
         rows, places, updates = ctx.saved_tensors
-        row_slopes, others = (slope.conj() for slope in _slopes(rows, places, updates))
+        row_slopes, others = (slope.conj() for slope in _product_slopes(rows, places, updates))
         return cotangent * row_slopes, None, cotangent[places] * others
 
     @staticmethod
     def jvp(ctx: Any, by_rows: torch.Tensor | None, _: None, by_updates: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent of the products."""
         rows, places, updates = ctx.saved_tensors
-        row_slopes, others = _slopes(rows, places, updates)
+        row_slopes, others = _product_slopes(rows, places, updates)
         tangent = torch.zeros_like(rows) if by_rows is None else by_rows * row_slopes
         return tangent if by_updates is None else tangent.index_add(0, places, by_updates * others)
 
@@ -61,7 +61,9 @@ def _scatter_product(rows: torch.Tensor, row_places: torch.Tensor, updates: torc
     return rows.scatter_reduce(0, places, updates, "prod")
 
 
-def _slopes(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _product_slopes(
+    rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the derivatives of the products with respect to the rows and to the updates.
 
     Each is the product of all other factors. Zeros are counted and left out, so that nothing is divided by zero.

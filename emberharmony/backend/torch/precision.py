@@ -40,7 +40,7 @@ def _read() -> Values:
     )
 
 
-def _steps(values: Values) -> list[tuple[Any, ...]]:
+def _setting_steps(values: Values) -> list[tuple[Any, ...]]:
     matmul, cudnn, words = values
     older = [(_native._set_float32_matmul_precision, matmul), (_native._set_cudnn_allow_tf32, cudnn)]
     newer = [(_native._set_fp32_precision_setter, *pair, word) for pair, word in zip(_PAIRS, words, strict=True)]
@@ -48,7 +48,7 @@ def _steps(values: Values) -> list[tuple[Any, ...]]:
     return [step for step in (*older, *newer) if step[-1] is not None]
 
 
-SETTING = Setting(_read, _steps)
+SETTING = Setting(_read, _setting_steps)
 
 
 class TorchPrecision(ProductPrecision):

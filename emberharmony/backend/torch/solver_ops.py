@@ -88,7 +88,7 @@ def _is_finite(x: torch.Tensor) -> bool:
         return True
 
 
-def _finite(x: torch.Tensor) -> torch.Tensor:
+def _require_finite(x: torch.Tensor) -> torch.Tensor:
     """Returns `x`, if its matrices are finite.
 
     For other matrices MKL (PyTorch 2.13) returns arbitrary numbers or ends the process.
@@ -109,7 +109,7 @@ def _finite_below(x: torch.Tensor) -> torch.Tensor:
         LinAlgError: if an element on or below a diagonal is infinite or NaN.
     """
     if not _is_finite(square(x).detach()):
-        _finite(x.tril())
+        _require_finite(x.tril())
     return x
 
 
@@ -119,7 +119,7 @@ def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     The signs are those of `_phases`. For few elements this takes half of the time.
     """
     if not math.isfinite(matrices(x).sum().item()):
-        _finite(x)
+        _require_finite(x)
     u, s, vh = _svd(x, full_matrices=full_matrices)
     columns, rows = (u[..., : s.shape[-1]], vh[..., : s.shape[-1], :]) if full_matrices else (u, vh)
     if x.ndim == 2 and s.numel():
@@ -307,10 +307,10 @@ class TorchSolverOps:
     @inexact(promotion)
     def svd(x: torch.Tensor, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | torch.Tensor:
         if not compute_uv:
-            return torch.linalg.svdvals(_finite(matrices(x)))
+            return torch.linalg.svdvals(_require_finite(matrices(x)))
         if x.__class__ is torch.Tensor and x.is_cpu and x.dtype.is_floating_point and is_unwatched(x):
             return _svd_in_place(x, full_matrices)
-        u, s, vh = _svd(_finite(matrices(x)), full_matrices=full_matrices)
+        u, s, vh = _svd(_require_finite(matrices(x)), full_matrices=full_matrices)
         k = s.shape[-1]
         # Singular vectors are unique only up to a common phase; choose it so that the backends agree.
         phases = _phases(u[..., :k])
@@ -322,7 +322,7 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def svdvals(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.svdvals(_finite(matrices(x)))
+        return torch.linalg.svdvals(_require_finite(matrices(x)))
 
     @staticmethod
     @inexact(promotion)
@@ -338,13 +338,13 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def eig(x: torch.Tensor) -> EigResult:
-        values, vectors = torch.linalg.eig(_finite(square(x)))
+        values, vectors = torch.linalg.eig(_require_finite(square(x)))
         return EigResult(values, vectors * _phases(vectors))
 
     @staticmethod
     @inexact(promotion)
     def eigvals(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.eigvals(_finite(square(x)))
+        return torch.linalg.eigvals(_require_finite(square(x)))
 
     @staticmethod
     @inexact(promotion)

@@ -34,13 +34,13 @@ COUNTED = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether counts of references are exact: without the global interpreter lock, each thread has a count of its own."""
 
 
-def _most(objects: Sequence[Any]) -> int:
+def _most_references(objects: Sequence[Any]) -> int:
     """Returns the largest number of references to any of the objects in a list."""
     return max(map(sys.getrefcount, objects))
 
 
-_TWICE = _most([object()]) + 1
-"""What `_most` returns if one thing beside the list holds each of the objects."""
+_TWICE = _most_references([object()]) + 1
+"""What `_most_references` returns if one thing beside the list holds each of the objects."""
 
 
 class Overwriting:
@@ -70,8 +70,8 @@ class Overwriting:
             try:
                 tensor_and_home = list(map(attrgetter("_held"), self._cells))
                 tensors, homes = zip(*tensor_and_home, strict=True)
-                is_sole_owner = _most(tensor_and_home) <= _TWICE and homes.count(backend.home) == len(homes)
-                write_steps = writes(tensors) if is_sole_owner and _most(tensors) <= _TWICE else None
+                is_sole_owner = _most_references(tensor_and_home) <= _TWICE and homes.count(backend.home) == len(homes)
+                write_steps = writes(tensors) if is_sole_owner and _most_references(tensors) <= _TWICE else None
                 if write_steps is None:
                     return False
                 with backend.writing():

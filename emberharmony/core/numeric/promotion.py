@@ -31,7 +31,7 @@ _COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, floa
 _RANK = {"bool": 0, "signed": 1, "unsigned": 1, "float": 2, "complex": 3}
 
 
-def _pair(a: DType, b: DType) -> DType:
+def _promoted_pair(a: DType, b: DType) -> DType:
     if a is b:
         return a
     low, high = sorted((a, b), key=lambda d: (_RANK[d.kind], d.bits))
@@ -52,7 +52,7 @@ def _pair(a: DType, b: DType) -> DType:
 
 TABLE: dict[tuple[DType, DType], DType] = {}
 for _a, _b in combinations_with_replacement(ALL, 2):
-    TABLE[_a, _b] = TABLE[_b, _a] = _pair(_a, _b)
+    TABLE[_a, _b] = TABLE[_b, _a] = _promoted_pair(_a, _b)
 
 
 def check_fits(number: object, dtype: DType) -> None:

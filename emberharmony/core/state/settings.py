@@ -57,7 +57,7 @@ def read(key: str) -> str | None:
     import tomllib  # imported here: it costs 6 ms, and most programs have no settings file
 
     try:
-        values = tomllib.loads(_text(file))
+        values = tomllib.loads(_file_text(file))
     except RecursionError:
         _warn(f"{file} cannot be read and is ignored: it is nested too deeply")
         return None
@@ -99,7 +99,7 @@ def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
     file = path()
     backup = None
     try:
-        text = edit_key(_text(file), key, value)
+        text = edit_key(_file_text(file), key, value)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError):
         backup, text = f"{file}.bak", edit_key("", key, value)
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def _never_written() -> bool:
     return not os.path.exists(os.path.join(folder, "emberharmony"))
 
 
-def _text(file: str) -> str:
+def _file_text(file: str) -> str:
     """Returns the text of a file with its line ends, or an empty text for the null device.
 
     Raises:

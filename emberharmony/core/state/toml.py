@@ -45,7 +45,7 @@ def edit_key(text: str, key: str, value: str | None) -> str:
         CannotEditError: if the document defines the key as a table.
         RecursionError: if the document is nested too deeply.
     """
-    wanted = _values(text)
+    wanted = _document_values(text)
     wanted.pop(key, None)
     if value is not None:
         wanted[key] = value
@@ -59,7 +59,7 @@ def edit_key(text: str, key: str, value: str | None) -> str:
         changed = text[: statement.value] + _quote(value) + text[statement.value_end :]
     # `_statements` only splits the text into tokens, so check the result with the parser of the standard library.
     try:
-        is_valid = _values(changed) == wanted
+        is_valid = _document_values(changed) == wanted
     except tomllib.TOMLDecodeError:
         is_valid = False
     if not is_valid:
@@ -67,7 +67,7 @@ def edit_key(text: str, key: str, value: str | None) -> str:
     return changed
 
 
-def _values(text: str) -> dict[str, Any]:
+def _document_values(text: str) -> dict[str, Any]:
     """Returns the content of a document, with floats as they are written, because NaN does not equal itself."""
     return tomllib.loads(text, parse_float=str)
 

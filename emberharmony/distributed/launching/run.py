@@ -82,7 +82,7 @@ def launch(command: Sequence[str], options: Options) -> int:
     children: list[subprocess.Popen[bytes]] = []
     with temporary as folder, _raising_signals():
         try:
-            _start(children, command, options, transport, launcher, folder)
+            _start_processes(children, command, options, transport, launcher, folder)
             return _watch(children, options, launcher, folder)
         except KeyboardInterrupt as interrupt:
             _print_to_stderr("interrupted; ending all ranks")
@@ -115,7 +115,7 @@ def _require_right(options: Options) -> None:
         )
 
 
-def _start(
+def _start_processes(
     children: list[subprocess.Popen[bytes]],
     command: Sequence[str],
     options: Options,

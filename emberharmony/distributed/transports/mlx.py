@@ -36,7 +36,7 @@ class MLXTransport(Transport):
         threading.Thread(target=self._work, name="emberharmony-mlx", daemon=True).start()
         self._is_ring = option == "ring"
         with _addresses(place) if self._is_ring else contextlib.nullcontext():
-            self._group: Any = self._run(lambda: mx.distributed.init(strict=True, backend=option))
+            self._group: Any = self._run_in_thread(lambda: mx.distributed.init(strict=True, backend=option))
         rank_and_size = self._group.rank(), self._group.size()
         if rank_and_size != (place.rank, place.size):
             raise DistributedError(
@@ -87,11 +87,11 @@ class MLXTransport(Transport):
             mx.eval(result)
             return np.array(result)
 
-        result = self._run(compute)
+        result = self._run_in_thread(compute)
         if out is not None:
             out[...] = result.reshape(out.shape)
 
-    def _run(self, fn: Callable[[], Any]) -> Any:
+    def _run_in_thread(self, fn: Callable[[], Any]) -> Any:
         """Returns the result of a function, which the thread calls.
 
         Raises:

@@ -116,7 +116,7 @@ class Checkpoint:
             )
         parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
         collected = Collected(parts)
-        packed_extra = self._extra(extra or {})
+        packed_extra = self._extra_as_json(extra or {})
         if not collected.parts and not packed_extra:
             raise ArgumentError("save() was given nothing to save: pass model=, optimizer=, random=, data=")
         content = {
@@ -202,7 +202,7 @@ class Checkpoint:
     def latest(self) -> int | None:
         """Returns the step of the checkpoint that was saved last, or None if there is none."""
         records = self._records()
-        return max(records, key=_serial).step if records else None
+        return max(records, key=_serial_number).step if records else None
 
     def best(self) -> int | None:
         """Returns the step with the best number of `keep_best`, the first of several; None if none has it.
@@ -212,7 +212,7 @@ class Checkpoint:
         """
         if self.keep_best is None:
             raise ArgumentError("best() needs the name of a number in extra: Checkpoint(folder, keep_best='loss')")
-        best_record = self._best(self._records())
+        best_record = self._best_record(self._records())
         return None if best_record is None else best_record.step
 
     def extra(self, step: int | None = None) -> dict[str, Any]:
@@ -227,7 +227,7 @@ class Checkpoint:
         extra: dict[str, Any] = unpack_state(self._record(step).content["extra"], {})
         return extra
 
-    def _extra(self, extra: dict[str, Any]) -> dict[str, Any]:
+    def _extra_as_json(self, extra: dict[str, Any]) -> dict[str, Any]:
         """Returns `extra` as JSON."""
         if type(extra) is not dict or not all(type(name) is str for name in extra):
             raise ArgumentTypeError(f"save(): extra is a dict with names as keys, not {brief(extra)}")
@@ -269,7 +269,7 @@ class Checkpoint:
         records = self._records()
         fitting = [record for record in records if step in (None, record.step)]
         if fitting:
-            return max(fitting, key=_serial)
+            return max(fitting, key=_serial_number)
         for number, path in reversed(folders.folders(self.folder)):
             if step in (None, number):
                 read_record(path)  # says what is wrong
@@ -285,7 +285,7 @@ class Checkpoint:
         newer_steps = {step for step, _ in folders.folders(self.folder) if step > record.step} - complete_steps
         return [f"the folder of step {step} is no whole checkpoint and is ignored" for step in sorted(newer_steps)]
 
-    def _best(self, records: list[Record]) -> Record | None:
+    def _best_record(self, records: list[Record]) -> Record | None:
         numbers = [(self._number_to_compare(record), -record.serial, record) for record in records]
         measured = [(number, serial, record) for number, serial, record in numbers if number is not None]
         sign = -1.0 if self.mode == "min" else 1.0
@@ -299,11 +299,11 @@ class Checkpoint:
 
     def _prune(self, records: list[Record]) -> None:
         """Removes the checkpoints that are not to be kept, and those that were replaced."""
-        order = sorted(records, key=_serial, reverse=True)
+        order = sorted(records, key=_serial_number, reverse=True)
         newest = {record.step: record for record in reversed(order)}
         kept_records = [record for record in order if newest[record.step] is record]
         staying_paths = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
-        if self.keep_best is not None and (best_record := self._best(kept_records)) is not None:
+        if self.keep_best is not None and (best_record := self._best_record(kept_records)) is not None:
             staying_paths.add(best_record.path)
         for record in order:
             if record.path not in staying_paths:
@@ -321,5 +321,5 @@ def _number(value: Any) -> Any:
     return value.item() if one else value
 
 
-def _serial(record: Record) -> int:
+def _serial_number(record: Record) -> int:
     return record.serial

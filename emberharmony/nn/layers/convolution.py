@@ -174,12 +174,12 @@ class _Conv(Convolution):
         self._zeros: Any = padding
         self._around: list[tuple[int, int]] | None = None
         if self.padding_mode != "zeros" and padding != "valid":
-            pairs = self._pairs()
+            pairs = self._padding_pairs()
             channels_last = self.data_format == "channels_last"
             self._around = [(0, 0), *[(0, 0)] * (not channels_last), *pairs, *[(0, 0)] * channels_last]
             self._zeros = "valid"
 
-    def _pairs(self) -> list[tuple[int, int]]:
+    def _padding_pairs(self) -> list[tuple[int, int]]:
         """Returns the elements to add before and after each spatial axis."""
         if isinstance(self.padding, str):
             missing = [spread * (k - 1) for spread, k in zip(self.dilation, self.kernel_size, strict=True)]

@@ -31,7 +31,7 @@ class _Table(Module):
     ) -> None:
         self.num_embeddings = length("num_embeddings", num_embeddings)
         self.embedding_dim = length("embedding_dim", embedding_dim)
-        self.padding_idx = None if padding_idx is None else self._row(padding_idx)
+        self.padding_idx = None if padding_idx is None else self._padding_row(padding_idx)
         self.scale_grad_by_freq = scale_grad_by_freq
         values = ops.random.normal((num_embeddings, embedding_dim), dtype=dtype, generator=rngs.generator(rng))
         if self.padding_idx is not None:
@@ -39,7 +39,7 @@ class _Table(Module):
             values = ops.where(ops.expand_dims(is_padding, 1), 0, values)
         self.weight = Parameter(values)
 
-    def _row(self, padding_idx: int) -> int:
+    def _padding_row(self, padding_idx: int) -> int:
         row = length("padding_idx", padding_idx, -self.num_embeddings)
         if row >= self.num_embeddings:
             raise fault(ArgumentError(f"padding_idx must be less than num_embeddings {self.num_embeddings}, got {row}"))

@@ -40,7 +40,7 @@ class _Cell(Module):
         self.bias_ih = Parameter(rngs.uniform(source, (rows,), bound, dtype)) if bias else None
         self.bias_hh = Parameter(rngs.uniform(source, (rows,), bound, dtype)) if bias else None
 
-    def _state(self, name: str, x: Tensor, state: TensorLike | None) -> Tensor:
+    def _state_or_zeros(self, name: str, x: Tensor, state: TensorLike | None) -> Tensor:
         """Returns a state that fits an input; zeros if none is given.
 
         Raises:
@@ -110,7 +110,7 @@ class RNNCell(_Cell):
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> Tensor:
         x = ops.convert_to_tensor(x)
-        by_input, by_state = self._products(x, self._state("hx", x, hx))
+        by_input, by_state = self._products(x, self._state_or_zeros("hx", x, hx))
         return rnn_step(by_input, by_state, self.nonlinearity)
 
 
@@ -150,7 +150,7 @@ class GRUCell(_Cell):
 
     def __call__(self, x: TensorLike, hx: TensorLike | None = None) -> Tensor:
         x = ops.convert_to_tensor(x)
-        h = self._state("hx", x, hx)
+        h = self._state_or_zeros("hx", x, hx)
         return gru_step(*self._products(x, h), h)
 
 
@@ -194,7 +194,7 @@ class LSTMCell(_Cell):
     def __call__(self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None) -> tuple[Tensor, Tensor]:
         x = ops.convert_to_tensor(x)
         before: Any = (None, None) if hx is None else pair_of_states(hx)
-        h, c = self._state("the state", x, before[0]), self._state("the cell state", x, before[1])
+        h, c = self._state_or_zeros("the state", x, before[0]), self._state_or_zeros("the cell state", x, before[1])
         by_input, by_state = self._products(x, h)
         return lstm_step(ops.add(by_input, by_state), c)
 

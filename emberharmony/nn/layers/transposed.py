@@ -91,7 +91,7 @@ class _ConvTranspose(Convolution):
         """
         if not self._is_batch(x):
             return self._call_unusual(x, output_size)
-        extra = self.output_padding if output_size is None else self._extra(x, output_size)
+        extra = self.output_padding if output_size is None else self._output_padding(x, output_size)
         weight = self.weight
         if self.groups == 1:
             kernel = ops.transpose(weight, self._order)
@@ -105,7 +105,7 @@ class _ConvTranspose(Convolution):
             x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation, self.bias
         )
 
-    def _extra(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+    def _output_padding(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Returns the output padding that gives an output of a size."""
         wanted = tuple(output_size)
         wanted = wanted[-self.axes :] if self.data_format == "channels_first" and len(wanted) > self.axes else wanted

@@ -33,7 +33,7 @@ class Placed(NamedTuple):
 
     def steps(self, backward: bool = False) -> Rearrangement | None:
         """Returns how the axes of the joined parts become those of the tensor, or back; None if they are the same."""
-        return _steps(self.weight, self.shape if backward else self.joined, backward)
+        return _axis_steps(self.weight, self.shape if backward else self.joined, backward)
 
 
 class Plan(NamedTuple):
@@ -139,13 +139,13 @@ def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Pl
     first = shapes[weight.parts[0].source]
     joined_shape = (sum(rows), *first[1:]) if first else ()
     try:
-        steps = _steps(weight, joined_shape, False)
+        steps = _axis_steps(weight, joined_shape, False)
     except ShapeError as error:
         raise ShapeError(f"{weight.name!r} of {layer}, made of {', '.join(weight.sources())}: {error}") from error
     return Placed(weight, layer, tuple(rows), joined_shape if steps is None else steps.joined, joined_shape)
 
 
-def _steps(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:
+def _axis_steps(weight: Weight, shape: Shape, backward: bool) -> Rearrangement | None:
     if not weight.pattern:
         return None
     sides = weight.pattern.split(" -> ")

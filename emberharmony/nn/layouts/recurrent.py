@@ -28,7 +28,7 @@ def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
             yield place, f"_l{number}"
 
 
-def _row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], prefix: str = "") -> Row:
+def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], prefix: str = "") -> Row:
     """Returns the row of a layer.
 
     Args:
@@ -56,7 +56,7 @@ def rnn_of_mlx(layer: Any) -> Row:
             Weight(f"{place}bias", _sum_of_biases(end)),
         )
 
-    return _row(layer, weights)
+    return _layer_row(layer, weights)
 
 
 def lstm_of_mlx(layer: Any) -> Row:
@@ -70,7 +70,7 @@ def lstm_of_mlx(layer: Any) -> Row:
             Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
         )
 
-    return _row(layer, weights)
+    return _layer_row(layer, weights)
 
 
 def gru_of_mlx(layer: Any) -> Row:
@@ -86,7 +86,7 @@ def gru_of_mlx(layer: Any) -> Row:
             Weight(f"{place}bhn", (Part(f"bias_hh{end}", gates, rows),)),
         )
 
-    return _row(layer, weights)
+    return _layer_row(layer, weights)
 
 
 def _of_keras(layer: Any) -> Row:
@@ -98,7 +98,7 @@ def _of_keras(layer: Any) -> Row:
             Weight(f"{place}weight_hr", (Part(f"weight_hr{end}"),)),
         )
 
-    return _row(layer, weights, "cell.")
+    return _layer_row(layer, weights, "cell.")
 
 
 def rnn_of_keras(layer: Any) -> Row:
@@ -126,4 +126,4 @@ def gru_of_keras(layer: Any) -> Row:
             Weight(f"{place}bias", biases, "(b r) -> b r", {"b": 2}),
         )
 
-    return _row(layer, weights, "cell.")
+    return _layer_row(layer, weights, "cell.")

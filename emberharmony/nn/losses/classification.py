@@ -81,7 +81,7 @@ def cross_entropy(
         return ops.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)  # the op checks it
     name = "cross_entropy"
     if is_floating(target):
-        return _soft(input, target, weight, label_smoothing, reduction, axis)
+        return _cross_entropy_of_shares(input, target, weight, label_smoothing, reduction, axis)
     x: Any = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
     class_axis_number = class_axis(name, x, axis)
     ids = listed_ids(name, target, x.shape[class_axis_number], ignore_index)
@@ -351,7 +351,7 @@ def _weights_along(weights: Tensor, x: Tensor, class_axis: int) -> Tensor:
     return ops.reshape(weights, [-1 if i == class_axis else 1 for i in range(len(x.shape))])
 
 
-def _soft(
+def _cross_entropy_of_shares(
     input: TensorLike,
     target: TensorLike,
     weight: TensorLike | None,

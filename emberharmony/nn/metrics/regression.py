@@ -37,7 +37,7 @@ class MSE(Metric):
         Raises:
             ShapeError: if the shapes differ.
         """
-        predicted, expected = _pair(predictions, target)
+        predicted, expected = _as_float64_pair(predictions, target)
         self.add({"total": self.total(predicted - expected), "count": int(expected.size)})
 
     @staticmethod
@@ -91,7 +91,7 @@ class R2(Metric):
         Raises:
             ShapeError: if the shapes differ.
         """
-        predicted, expected = _pair(predictions, target)
+        predicted, expected = _as_float64_pair(predictions, target)
         if expected.size:
             mean = float(expected.mean())
             squares = float(((expected - mean) ** 2).sum())
@@ -120,7 +120,7 @@ class R2(Metric):
         return 1.0 - error / squares
 
 
-def _pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
+def _as_float64_pair(predictions: TensorLike, target: TensorLike) -> tuple[HostArray, HostArray]:
     """Returns predictions and targets of one shape in float64."""
     predicted, expected = on_host("predictions", predictions), on_host("target", target)
     host.require_shape("predictions", predicted, expected.shape, "that of target")

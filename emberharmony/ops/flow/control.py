@@ -124,7 +124,7 @@ def while_loop(
     loop_vars = _with_tensors(loop_vars)
     variables = tuple(loop_vars) if has_several else (loop_vars,)
     count = 0
-    while (maximum_iterations is None or count < maximum_iterations) and _holds(cond(*variables)):
+    while (maximum_iterations is None or count < maximum_iterations) and _as_condition(cond(*variables)):
         new_variables = body(*variables)
         next_variables = (
             tuple(new_variables)
@@ -192,7 +192,7 @@ def scan(
         (6, [1, 3, 6])
     """
     trees.require_callable("scan", f)
-    tensors, structure, count = _rows("scan", xs, length)
+    tensors, structure, count = _scanned_tensors("scan", xs, length)
     carry, carry_structure = _with_tensors(init), trees.flatten(init)[1]
     results = []
     for i in reversed(range(count)) if reverse else range(count):
@@ -226,7 +226,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
         [3, 7]
     """
     trees.require_callable("map", f)
-    tensors, structure, count = _rows("map", xs, None)
+    tensors, structure, count = _scanned_tensors("map", xs, None)
     return _stack_trees("map", [f(tree_unflatten(structure, [get_item(x, i) for x in tensors])) for i in range(count)])
 
 
@@ -301,7 +301,7 @@ def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
         raise
 
 
-def _holds(condition: Any) -> bool:
+def _as_condition(condition: Any) -> bool:
     condition = condition.value if isinstance(condition, Cell) else condition
     if tuple(getattr(condition, "shape", ())) != ():
         raise ShapeError(f"while_loop() expects a scalar condition, got shape {tuple(condition.shape)}")
@@ -320,7 +320,7 @@ def _select_tree(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
     return tree_unflatten(structure, selected)
 
 
-def _rows(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, int]:
+def _scanned_tensors(name: str, xs: Any, length: int | None) -> tuple[list[Any], TreeDef, int]:
     """Returns the tensors of a tree, its structure, and their common length along the first axis, or `length`."""
     leaves, structure = trees.flatten(xs)
     tensors = [convert_to_tensor(leaf) for leaf in leaves]

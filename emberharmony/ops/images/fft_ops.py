@@ -377,7 +377,7 @@ def stft(
     if len(x.shape) == 0 or x.shape[-1] < fft_length:
         raise ShapeError(f"expected a signal of at least fft_length={fft_length} samples, got shape {tuple(x.shape)}")
     frames = 1 + (x.shape[-1] - fft_length) // sequence_stride
-    return rfft(multiply(take(x, _places(x, frames, sequence_stride, fft_length), -1), shaped))
+    return rfft(multiply(take(x, _frame_positions(x, frames, sequence_stride, fft_length), -1), shaped))
 
 
 @op
@@ -419,7 +419,7 @@ def istft(
     shaped = _window(parts, window, sequence_length, sequence_stride, fft_length)
     frames, batch = x.shape[-2], tuple(x.shape[:-2])
     covered_length = fft_length + sequence_stride * (frames - 1)
-    places = reshape(_places(parts, frames, sequence_stride, fft_length), (-1, 1))
+    places = reshape(_frame_positions(parts, frames, sequence_stride, fft_length), (-1, 1))
 
     def add_overlapping(terms: Tensor) -> Tensor:
         leading_axes = len(terms.shape) - 2
@@ -443,7 +443,7 @@ def _frequencies(n: int, d: float, halved: bool, dtype: DTypeLike | None, device
     return x if device is None else to_device(x, device)
 
 
-def _places(x: Tensor, frames: int, stride: int, length: int) -> Tensor:
+def _frame_positions(x: Tensor, frames: int, stride: int, length: int) -> Tensor:
     """Returns the positions in the signal of the elements of each frame, (frames, length), on the device of `x`."""
     device = get_device(x)
     return add(expand_dims(multiply(arange(frames, device=device), stride), -1), arange(length, device=device))

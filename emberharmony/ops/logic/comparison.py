@@ -118,7 +118,7 @@ def logical_and(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logical_and([True, False], True).tolist()
         [True, False]
     """
-    return bitwise_and(_truth(x1), _truth(x2))
+    return bitwise_and(_is_nonzero(x1), _is_nonzero(x2))
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -131,7 +131,7 @@ def logical_or(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logical_or([True, False], False).tolist()
         [True, False]
     """
-    return bitwise_or(_truth(x1), _truth(x2))
+    return bitwise_or(_is_nonzero(x1), _is_nonzero(x2))
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -144,7 +144,7 @@ def logical_xor(x1: Operand, x2: Operand) -> Tensor:
         >>> ops.logical_xor([True, False], True).tolist()
         [False, True]
     """
-    return bitwise_xor(_truth(x1), _truth(x2))
+    return bitwise_xor(_is_nonzero(x1), _is_nonzero(x2))
 
 
 @op(elementwise=True, takes="all", gives="bool")
@@ -298,6 +298,6 @@ def array_equal(x1: Operand, x2: Operand, equal_nan: bool = False) -> Tensor:
     return reduction.all(logical_or(is_equal, logical_and(isnan(a), isnan(b))) if equal_nan else is_equal)
 
 
-def _truth(x: Tensor) -> Tensor:
+def _is_nonzero(x: Tensor) -> Tensor:
     """Returns whether elements are not 0."""
     return x if dtype(x).kind == "bool" else not_equal(x, 0)

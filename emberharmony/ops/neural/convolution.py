@@ -179,7 +179,7 @@ def conv_transpose(
         x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
     )
     for axis, (step, (before, after)) in enumerate(zip(plan.strides, plan.around, strict=True), 1):
-        x = _fit_axis(_spread(x, axis, step), axis, before, after)
+        x = _fit_axis(_insert_zeros(x, axis, step), axis, before, after)
     flipped = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
     result = conv(x, flipped, 1, "valid", None, plan.dilation, bias)
     return result if last else moveaxis(result, -1, 1)
@@ -282,7 +282,7 @@ def fold(
     for i, (_, slices) in enumerate(plan.offsets()):
         part = get_item(columns, (slice(None), slice(None), i))
         for axis, (place, length) in enumerate(zip(slices, lengths, strict=True), 2):
-            part = _fit_axis(_spread(part, axis, place.step), axis, place.start, length - place.stop)
+            part = _fit_axis(_insert_zeros(part, axis, place.step), axis, place.start, length - place.stop)
         total = part if total is None else add(total, part)
     inner_slices = [slice(zeros, zeros + length) for length, zeros in zip(output_size, paddings, strict=True)]
     return get_item(total, (slice(None), slice(None), *inner_slices))
@@ -342,7 +342,7 @@ def _multiply_groups(x: Tensor, weights: Tensor, groups: int) -> Tensor:
     return reshape(matmul(rows, blocks), (*x.shape[:-1], groups * outer))
 
 
-def _spread(x: Tensor, axis: int, step: int) -> Tensor:
+def _insert_zeros(x: Tensor, axis: int, step: int) -> Tensor:
     """Returns `x` with step - 1 zeros inserted between the elements of an axis."""
     if step == 1:
         return x

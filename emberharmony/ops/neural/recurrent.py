@@ -75,7 +75,7 @@ def rnn(
     kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
-    state = _first(h, batch, hidden, wide_dtype, x, layer_axis)
+    state = _initial_state(h, batch, hidden, wide_dtype, x, layer_axis)
     function = tanh if activation == "tanh" else relu
     states = []
     for step_input in inputs[::-1] if reverse else inputs:
@@ -124,7 +124,7 @@ def gru(
         matrix_transpose(_cast_if_needed(weight_hh, wide_dtype)),
         None if bias_hh is None else _cast_if_needed(bias_hh, wide_dtype),
     )
-    state = _first(h, batch, hidden, wide_dtype, x, layer_axis)
+    state = _initial_state(h, batch, hidden, wide_dtype, x, layer_axis)
     states = []
     for step_input in inputs[::-1] if reverse else inputs:
         state_part = matmul(state, transposed_hh)
@@ -186,8 +186,8 @@ def lstm(
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide_dtype))
-    state = _first(h, batch, outputs, wide_dtype, x, layer_axis)
-    cell = _first(c, batch, hidden, wide_dtype, x, layer_axis)
+    state = _initial_state(h, batch, outputs, wide_dtype, x, layer_axis)
+    cell = _initial_state(c, batch, hidden, wide_dtype, x, layer_axis)
     states = []
     for step_input in inputs[::-1] if reverse else inputs:
         input_gate, forget_gate, candidate, output_gate = split(add(step_input, matmul(state, transposed_hh)), 4, -1)
@@ -218,7 +218,9 @@ def _cast_if_needed(x: Tensor, wanted: DType | str) -> Tensor:
     return x if dtype(x) == wanted else cast(x, wanted)
 
 
-def _first(state: Tensor | None, batch: int, length: int, wanted: DType | str, x: Tensor, layer_axis: bool) -> Tensor:
+def _initial_state(
+    state: Tensor | None, batch: int, length: int, wanted: DType | str, x: Tensor, layer_axis: bool
+) -> Tensor:
     if state is None:
         return zeros((batch, length), wanted, get_device(x))
     return _cast_if_needed(squeeze(state, 0) if layer_axis else state, wanted)

@@ -216,7 +216,7 @@ def argmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
         >>> ops.argmax([3, 1, 2]).tolist()
         0
     """
-    return _first(max, x, axis, keepdims)
+    return _first_extreme(max, x, axis, keepdims)
 
 
 @op(along="axes", gradient="zero", finite="yes")
@@ -237,7 +237,7 @@ def argmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) -> Te
         >>> ops.argmin([3, 1, 2]).tolist()
         1
     """
-    return _first(min, x, axis, keepdims)
+    return _first_extreme(min, x, axis, keepdims)
 
 
 @op
@@ -525,12 +525,12 @@ def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, ke
     return (value, place) if keepdims else (squeeze(value, axis), squeeze(place, axis))
 
 
-def _first(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """Returns the first place of the extreme element along an axis; NaN is extreme."""
     refuse_complex(x)
     nonempty(x.shape, axis)
     if axis is None:
-        place = _first(reduction, ravel(x), 0, False)
+        place = _first_extreme(reduction, ravel(x), 0, False)
         return reshape(place, (1,) * len(x.shape)) if keepdims else place
     axis = single(axis, len(x.shape))
     hits = logical_or(equal(x, reduction(x, axis, True)), isnan(x))

@@ -256,24 +256,24 @@ class _Call:
         """Moves the parameters along a direction, and returns where they are."""
         begin = self._at
         if self._options["line_search_fn"] is None:
-            self._move(begin, direction, length)
+            self._assign_point(begin, direction, length)
             if last:  # in another call the loss may be another one
                 return start._replace(length=length)
             loss, gradient = self._evaluate()
             return Point(length, float(loss), gradient, start.slope)
 
         def evaluate(length: float) -> tuple[float, Any, float]:
-            self._move(begin, direction, length)
+            self._assign_point(begin, direction, length)
             loss, gradient = self._evaluate()
             return float(loss), gradient, _number(ops.vdot(gradient, direction))
 
         limit = self._options["max_eval"] - self._evaluations
         line = Line(start, evaluate, _largest(direction), self._options["tolerance_change"], limit)
         point = line.strong_wolfe(length)
-        self._move(begin, direction, point.length)
+        self._assign_point(begin, direction, point.length)
         return point
 
-    def _move(self, begin: Any, direction: Any, length: float) -> None:
+    def _assign_point(self, begin: Any, direction: Any, length: float) -> None:
         """Assigns `begin + length * direction` to the parameters."""
         self._at = ops.add(begin, ops.multiply(direction, length))
         commit(self._assigning(self._at))

@@ -29,7 +29,7 @@ def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) ->
     return sum_(multiply(multiply(g, lowered), powers), axis=-1)
 
 
-def _part(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:
+def _slope_of_end(g: T, num: int, endpoint: bool, axis: int, from_start: bool) -> T:
     weight = linspace(0.0, 1.0, num, endpoint, dtype=dtype_of(g))
     return sum_(multiply(moveaxis(g, axis, -1), subtract(1.0, weight) if from_start else weight), axis=-1)
 
@@ -47,8 +47,8 @@ def _geomspace(
 ) -> list[T]:
     weight = multiply(g, conj(y))
     return [
-        divide(_part(weight, num, endpoint, axis, True), conj(start) if hasattr(start, "shape") else start),
-        divide(_part(weight, num, endpoint, axis, False), conj(stop) if hasattr(stop, "shape") else stop),
+        divide(_slope_of_end(weight, num, endpoint, axis, True), conj(start) if hasattr(start, "shape") else start),
+        divide(_slope_of_end(weight, num, endpoint, axis, False), conj(stop) if hasattr(stop, "shape") else stop),
     ]
 
 

@@ -88,7 +88,7 @@ def _outside_part(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", cons
     return where(pad(full_like(x, True, dtype="bool"), pad_width), 0.0, g)
 
 
-def _split(g: list[T], y: list[T], x: T, places: Any, axis: int = 0) -> T:
+def _split_rule(g: list[T], y: list[T], x: T, places: Any, axis: int = 0) -> T:
     if sum(part.shape[axis] for part in y) == x.shape[axis]:
         return concatenate(g, axis)
     return put_back(concatenate(g, axis), x, lambda whole: concatenate(split(whole, places, axis), axis))
@@ -106,7 +106,7 @@ RULES: dict[str, Any] = {
     "broadcast_arrays": lambda g, y, *arrays: g,
     "concatenate": (_split_back,),
     "stack": (lambda g, y, xs, axis=0: unstack(g, axis=axis),),
-    "split": (_split,),
+    "split": (_split_rule,),
     "unstack": (lambda g, _y, _x, num=None, axis=0: stack(g, axis),),
     "tile": (_sum_tiles,),
     "repeat": (_sum_repeats,),

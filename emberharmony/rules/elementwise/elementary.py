@@ -18,7 +18,7 @@ _LN2, _LN10 = math.log(2.0), math.log(10.0)
 _TERMS = 30
 
 
-def _share(power: Any, a: T, y: T) -> T:
+def _exponential_share(power: Any, a: T, y: T) -> T:
     """Returns the derivative of `y = logaddexp(a, b)` by `a`; it is 1 where `y` equals `a`, even if both are -inf."""
     return power(where(equal(a, y), 0.0, subtract(a, y)))
 
@@ -44,12 +44,12 @@ RULES: dict[str, Any] = {
     "log2": (lambda g, _y, x: divide(g, multiply(x, _LN2)),),
     "log10": (lambda g, _y, x: divide(g, multiply(x, _LN10)),),
     "logaddexp": (
-        lambda g, y, a, b: multiply(g, _share(exp, a, y)),
-        lambda g, y, a, b: multiply(g, _share(exp, b, y)),
+        lambda g, y, a, b: multiply(g, _exponential_share(exp, a, y)),
+        lambda g, y, a, b: multiply(g, _exponential_share(exp, b, y)),
     ),
     "logaddexp2": (
-        lambda g, y, a, b: multiply(g, _share(exp2, a, y)),
-        lambda g, y, a, b: multiply(g, _share(exp2, b, y)),
+        lambda g, y, a, b: multiply(g, _exponential_share(exp2, a, y)),
+        lambda g, y, a, b: multiply(g, _exponential_share(exp2, b, y)),
     ),
     "sin": (lambda g, _y, x: multiply(g, cos(x)),),
     "cos": (lambda g, _y, x: negative(multiply(g, sin(x))),),

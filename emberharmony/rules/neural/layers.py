@@ -14,7 +14,7 @@ from emberharmony.ops.reductions.reduction import sum as sum_
 T = Any
 
 
-def _rows(x: T) -> T:
+def _as_rows(x: T) -> T:
     """Returns a tensor as a matrix of the vectors along its last axis."""
     shape = x.shape
     return x if len(shape) == 2 else reshape(x, (math.prod(shape[:-1]), shape[-1]))
@@ -26,11 +26,11 @@ def _by_x(g: T, _y: T, _x: T, weight: T, _bias: T = None, transposed: bool = Fal
 
 def _by_weight(g: T, _y: T, x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
     left, right = (g, x) if transposed else (x, g)
-    return linear(matrix_transpose(_rows(left)), _rows(right))
+    return linear(matrix_transpose(_as_rows(left)), _as_rows(right))
 
 
 def _by_bias(g: T, _y: T, _x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
-    return sum_(_rows(g), 0)
+    return sum_(_as_rows(g), 0)
 
 
 RULES: dict[str, Any] = {"linear": (_by_x, _by_weight, _by_bias)}

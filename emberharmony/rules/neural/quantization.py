@@ -27,11 +27,11 @@ def _by_x(
 def _by_groups(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
     """Returns the gradient by the values of the matrix, of shape (rows, groups, group_size)."""
     left, right = (g, x) if transpose else (x, g)
-    product = matmul(matrix_transpose(_rows(left)), _rows(right))
+    product = matmul(matrix_transpose(_as_rows(left)), _as_rows(right))
     return reshape(product, (*scales.shape, group_size))
 
 
-def _rows(x: T) -> T:
+def _as_rows(x: T) -> T:
     widened_x = widen(x)
     return reshape(widened_x, (math.prod(x.shape[:-1]), x.shape[-1]))
 

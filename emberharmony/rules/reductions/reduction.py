@@ -40,7 +40,7 @@ def _with_reduced_axes(g: T, x: T, axis: Any) -> T:
     return reshape(g, tuple(shape))
 
 
-def _spread(g: T, x: T, axis: Any) -> T:
+def _broadcast_reduced(g: T, x: T, axis: Any) -> T:
     return broadcast_to(_with_reduced_axes(g, x, axis), x.shape)
 
 
@@ -114,7 +114,7 @@ def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any
     return multiply(_with_reduced_axes(g, x, axis), others)
 
 
-def _flat(rule: Any) -> Any:
+def _accepting_no_axis(rule: Any) -> Any:
     """Returns a rule that also accepts `axis=None`, which flattens `x`, from a rule along one axis."""
 
     def flatten_first(g: T, y: T, x: T, axis: int | None = None, *rest: Any) -> T:
@@ -153,16 +153,16 @@ def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
 
 
 RULES: dict[str, Any] = {
-    "sum": (lambda g, _y, _x, axis=None, *_: _spread(g, _x, axis),),
+    "sum": (lambda g, _y, _x, axis=None, *_: _broadcast_reduced(g, _x, axis),),
     "prod": (_prod,),
-    "mean": (lambda g, _y, _x, axis=None, *_: _spread(divide(g, _count(_x, axis)), _x, axis),),
+    "mean": (lambda g, _y, _x, axis=None, *_: _broadcast_reduced(divide(g, _count(_x, axis)), _x, axis),),
     "var": (_var, None, None, _by_correction(1.0)),
     "std": (_std, None, None, _by_correction(0.5)),
     "max": (extreme, None, None, _by_initial),
     "min": (extreme, None, None, _by_initial),
-    "cumsum": (_flat(_cumsum),),
-    "cumprod": (_flat(_cumprod),),
-    "cummax": (_flat(_cumulativeextreme),),
-    "cummin": (_flat(_cumulativeextreme),),
+    "cumsum": (_accepting_no_axis(_cumsum),),
+    "cumprod": (_accepting_no_axis(_cumprod),),
+    "cummax": (_accepting_no_axis(_cumulativeextreme),),
+    "cummin": (_accepting_no_axis(_cumulativeextreme),),
     "logsumexp": (_logsumexp,),
 }

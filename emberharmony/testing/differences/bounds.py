@@ -115,11 +115,11 @@ def reach(record: Record) -> float:
     with np.errstate(all="ignore"):
         for host in record.given():
             for part in host.parts(PART) if host.dtype in EPSILON else ():
-                largest_reach = max(largest_reach, _most(part))
+                largest_reach = max(largest_reach, _largest_finite(part))
     return largest_reach
 
 
-def _most(part: Array) -> float:
+def _largest_finite(part: Array) -> float:
     """Returns the largest magnitude of a finite number in a vector; 0 if there is none."""
     size = np.abs(part)
     largest = float(size.max())
@@ -180,7 +180,7 @@ class Bounds:
         if not got.size:
             return 0.0
         with np.errstate(all="ignore"):
-            largest_size = max(_most(part) for part in want.parts(PART))
+            largest_size = max(_largest_finite(part) for part in want.parts(PART))
             if not bound.exact:
                 spare = _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
             else:

@@ -110,12 +110,12 @@ def _has_state(value: Any, depth: int = 0) -> bool:
     attributes = getattr(value, "__dict__", None)
     if not isinstance(attributes, dict) or depth >= _DEEPEST or kind.__name__ == "module":
         return False
-    return any(_has_state(item, depth + 1) or _holds(item, depth + 1) for item in list(attributes.values()))
+    return any(_has_state(item, depth + 1) or _holds_state(item, depth + 1) for item in list(attributes.values()))
 
 
-def _holds(value: Any, depth: int) -> bool:
+def _holds_state(value: Any, depth: int) -> bool:
     items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
-    return depth < _DEEPEST and any(_has_state(item, depth + 1) or _holds(item, depth + 1) for item in items)
+    return depth < _DEEPEST and any(_has_state(item, depth + 1) or _holds_state(item, depth + 1) for item in items)
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -61,7 +61,7 @@ class Lockstep:
             place = self._reader.tell()
             other = self._reader.next()
             if other is not None and _have_same_key(other, record):
-                self._pair(other, record)
+                self._compare_pair(other, record)
                 return
             self._parted_at = place
         self._rest.add(self._keep(record))
@@ -98,11 +98,11 @@ class Lockstep:
         # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
         parts = [p for p in parts if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)]
         if parts:
-            self._part(*parts[0], errors)
+            self._note_other_ops(*parts[0], errors)
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
                 one = self._reader.at(first[block.a + i][0])
-                self._pair(one, self._rest.at(second[block.b + i][0]))
+                self._compare_pair(one, self._rest.at(second[block.b + i][0]))
 
     def _note_outside_error(self, errors: Sequence[str]) -> None:
         """Notes that one run raised an error outside of any op."""
@@ -110,7 +110,7 @@ class Lockstep:
         message = f"the program raises an error on {side} alone, outside of ops: {errors[0] or errors[1]}"
         self._report.divergences.append(Divergence("", "", self._count, "control flow", message=message))
 
-    def _part(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
+    def _note_other_ops(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
         """Notes that the runs call other ops from here on, and which comparison differed last."""
         first_keys = [keys[0][1] if keys else None for keys in (first, second)]
         text = [
@@ -127,7 +127,7 @@ class Lockstep:
         if self._stop == "first":
             raise Stopped
 
-    def _pair(self, one: Record, other: Record) -> None:
+    def _compare_pair(self, one: Record, other: Record) -> None:
         """Compares two calls, and adds their row."""
         call, self._count = self._count, self._count + 1
         failed = bool(one.error) != bool(other.error)
@@ -157,8 +157,8 @@ class Lockstep:
         if failed and not wrong_sides:  # NumPy raises as well, so the side that returns is wrong
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
-            self._wrong(call, (one, other), wrong_sides, judged, difference.share)
-        elif judged[0] is None and judged[1] is None and not _differ(one, other):
+            self._wrong_divergence(call, (one, other), wrong_sides, judged, difference.share)
+        elif judged[0] is None and judged[1] is None and not _have_other_inputs(one, other):
             self._add_unknown(call, one, difference.share)
         else:
             self._add_inherited(call, one, max(before, default=0.0), difference.share, errors)
@@ -216,7 +216,7 @@ class Lockstep:
             gradient_of=record.gradient_of,
         )
 
-    def _wrong(
+    def _wrong_divergence(
         self,
         call: int,
         pair: tuple[Record, Record],
@@ -316,7 +316,7 @@ def _have_same_key(one: Record, other: Record) -> bool:
     return one.op == other.op and one.path == other.path and one.gradient_of == other.gradient_of
 
 
-def _differ(one: Record, other: Record) -> bool:
+def _have_other_inputs(one: Record, other: Record) -> bool:
     """Returns whether two calls have other inputs."""
     return len(one.given()) != len(other.given()) or any(_argument_distances(one, other))
 

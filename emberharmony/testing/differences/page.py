@@ -144,11 +144,11 @@ def _divergence(divergence: "Divergence", sides: tuple[str, ...], is_open: bool)
     return (
         f"<details{' open' * is_open}><summary class={kind}>{html.escape(divergence.message)}</summary>"
         f"<div class=wide><table>{lines}{errors}</table></div>"
-        f"{_inside(divergence)}</details>\n"
+        f"{_inner_text(divergence)}</details>\n"
     )
 
 
-def _inside(divergence: "Divergence") -> str:
+def _inner_text(divergence: "Divergence") -> str:
     if not divergence.inside:
         return ""
     lines = "".join(

@@ -97,7 +97,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         results="call(False)" if has_several_results else "[call(False)]",
         wanted=f"call({has_floats})" if has_several_results else f"[call({has_floats})]",
         kind=kind,
-        bound=_bound(record, judge),
+        bound=_error_bound(record, judge),
     )
     return program, {f"x{i}": host.values() for i, host in enumerate(hosts)}
 
@@ -124,7 +124,7 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
         raise ArgumentError(f"{record.op}() cannot be written as a program: {error}") from error
 
 
-def _bound(record: Record, judge: Judge) -> float:
+def _error_bound(record: Record, judge: Judge) -> float:
     """Returns an error halfway, on a scale of magnitudes, between what is allowed and what was found."""
     try:
         wanted, error = judge.reference(record), judge.judge(record).error
@@ -149,7 +149,7 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
     trials, smaller = 0, True
     while smaller and trials < _TRIALS:
         smaller = False
-        for tensors in _cuts(record):
+        for tensors in _smaller_inputs(record):
             trials += 1
             smaller_record = _record_again(record, backend, judge, tensors)
             if smaller_record is not None:
@@ -160,7 +160,7 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
     return record
 
 
-def _cuts(record: Record) -> Iterator[list[Host]]:
+def _smaller_inputs(record: Record) -> Iterator[list[Host]]:
     used_places = {*places(record.args), *places(record.kwargs)}
     tensors = [record.tensors[i] for i in sorted(used_places)]
     lengths = sorted({n for host in tensors for n in host.shape if n > 1}, reverse=True)
@@ -169,14 +169,14 @@ def _cuts(record: Record) -> Iterator[list[Host]]:
     for length, axis in choices:
         for part in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
             cut_tensors = [
-                host if i not in used_places else Host(_cut(host.bits, length, axis, part), host.dtype)
+                host if i not in used_places else Host(_cut_axis(host.bits, length, axis, part), host.dtype)
                 for i, host in enumerate(record.tensors)
             ]
             if any(a.shape != b.shape for a, b in zip(cut_tensors, record.tensors, strict=True)):
                 yield cut_tensors
 
 
-def _cut(bits: Any, length: int, axis: int | None, part: slice) -> Any:
+def _cut_axis(bits: Any, length: int, axis: int | None, part: slice) -> Any:
     key = tuple(part if n == length and axis in (None, i) else slice(None) for i, n in enumerate(bits.shape))
     return np.asarray(bits[key])
 

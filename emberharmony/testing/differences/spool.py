@@ -217,12 +217,16 @@ class Writer:
             return stored_tensor, -1
         stored_tensor, stored_call = kept_tensor.host, kept_tensor.call
         kept_tensor.call = call
-        if stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype and self._holds(stored_tensor, flat):
+        if (
+            stored_tensor.shape == host.shape
+            and stored_tensor.dtype == host.dtype
+            and self._holds_bytes(stored_tensor, flat)
+        ):
             return stored_tensor, stored_call
         kept_tensor.host = stored_tensor = self._store(host, flat)
         return stored_tensor, -2 - stored_call
 
-    def _holds(self, stored_tensor: Stored, flat: Array) -> bool:
+    def _holds_bytes(self, stored_tensor: Stored, flat: Array) -> bool:
         """Returns whether a tensor that was written has these bytes."""
         stored_part = stored_tensor._held
         if stored_part is not None:
@@ -254,11 +258,11 @@ class Writer:
     def add(self, record: Record) -> None:
         """Adds a call."""
         head: dict[str, Any] = {name: getattr(record, name) for name in _FIELDS}
-        head["tensors"] = [self._row(host) for host in record.tensors]
+        head["tensors"] = [self._tensor_row(host) for host in record.tensors]
         text = json.dumps(head).encode()
         self._heads += (self._file.append(text), len(text))
 
-    def _row(self, host: Host) -> Any:
+    def _tensor_row(self, host: Host) -> Any:
         if not isinstance(host, Stored):
             host, _ = self.keep(host, host, 0)
         return host.row()

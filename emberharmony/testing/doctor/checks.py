@@ -100,7 +100,7 @@ def convolution_precision(backend: Any) -> Result:
     return _precision(backend, "convolutions", convolution_error(backend.bound))
 
 
-def _values(tensor: Any) -> list[Any]:
+def _host_values(tensor: Any) -> list[Any]:
     values: list[Any] = ops.to_numpy(tensor).tolist()
     return values
 
@@ -113,8 +113,8 @@ def _values(tensor: Any) -> list[Any]:
 def subnormal(backend: Any) -> Result:
     """Multiplies two float32 whose product is subnormal."""
     x = ops.multiply(ops.array([1e-20, 1e-30], dtype="float32"), ops.array([1e-20, 1e-10], dtype="float32"))
-    survived = [value > 0 for value in _values(x)]
-    read = _values(ops.array([1e-40], dtype="float32"))[0]
+    survived = [value > 0 for value in _host_values(x)]
+    read = _host_values(ops.array([1e-40], dtype="float32"))[0]
     assert read == np.float32(1e-40), f"1e-40 is read back as {read}"
     return Result("kept") if all(survived) else Result("results below 1.2e-38 are 0", ROWS["remaining"])
 
@@ -132,7 +132,7 @@ def integer_overflow(backend: Any) -> Result:
         (ops.int32, 2**31 - 1, -(2**31)),
         (ops.int64, 2**63 - 1, -(2**63)),
     ):
-        wrapped_sum = _values(ops.add(ops.array([largest], dtype=dtype), ops.array([1], dtype=dtype)))[0]
+        wrapped_sum = _host_values(ops.add(ops.array([largest], dtype=dtype), ops.array([1], dtype=dtype)))[0]
         assert wrapped_sum == wrapped, f"{dtype.name} {largest} + 1 is {wrapped_sum}, and {wrapped} on other machines"
     return Result("wraps")
 
@@ -150,7 +150,7 @@ def nan_in_max(backend: Any) -> Result:
         assert math.isnan(maximum), f"ops.{name} of [1, nan, 3] is {maximum}"
         place = int(getattr(ops, f"arg{name}")(x))
         assert place == 1, f"ops.arg{name} of [1, nan, 3] is {place}"
-    elementwise_maximum = _values(ops.maximum(x, ops.array([2.0, 2.0, math.nan])))
+    elementwise_maximum = _host_values(ops.maximum(x, ops.array([2.0, 2.0, math.nan])))
     assert elementwise_maximum[0] == 2.0, f"the maximum of 1 and 2 is {elementwise_maximum[0]}"
     assert all(map(math.isnan, elementwise_maximum[1:])), f"ops.maximum with NaN gives {elementwise_maximum}"
     return Result("propagates")
@@ -164,9 +164,9 @@ def nan_in_max(backend: Any) -> Result:
 def nan_in_sort(backend: Any) -> Result:
     """Sorts NaN, which comes last."""
     x = ops.array([3.0, math.nan, 1.0, -math.inf])
-    sorted_values = _values(ops.sort(x))
+    sorted_values = _host_values(ops.sort(x))
     assert str(sorted_values) == "[-inf, 1.0, 3.0, nan]", f"ops.sort puts NaN elsewhere: {sorted_values}"
-    order = _values(ops.argsort(x))
+    order = _host_values(ops.argsort(x))
     assert order == [3, 2, 0, 1], f"ops.argsort gives {order}"
     return Result("last")
 
@@ -241,10 +241,10 @@ def lazy_tensors(backend: Any) -> Result:
     if isinstance(tensor, Exception):
         raise tensor
     try:
-        values = _values(tensor)
+        values = _host_values(tensor)
     except (EmberError, RuntimeError) as error:
         evaluated = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
-        assert _values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"
+        assert _host_values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
     assert values == [2.0] * 3, f"a tensor of another thread is {values}"
     return Result("can be read")
@@ -264,8 +264,8 @@ def float64(backend: Any) -> Result:
     """Divides and multiplies in float64."""
     try:
         x = ops.array([[1.0, 2.0], [3.0, 4.0]], dtype="float64")
-        one_third = _values(ops.divide(x, 3.0))[0][0]
-        product = _values(ops.matmul(x, ops.divide(x, 3.0)))[0][0]
+        one_third = _host_values(ops.divide(x, 3.0))[0][0]
+        product = _host_values(ops.matmul(x, ops.divide(x, 3.0)))[0][0]
     except DTypeError as error:
         return Result(f"none here: {error}", ROWS["remaining"])
     assert one_third == 1.0 / 3.0, f"1/3 in float64 is {one_third!r}"
@@ -282,7 +282,7 @@ def bfloat16(backend: Any) -> Result:
     """Rounds to bfloat16, halves to the even neighbour."""
     try:
         x = ops.cast(ops.array([1.00390625, 1.01171875]), "bfloat16")
-        square = _values(ops.cast(ops.multiply(x, x), "float32"))
+        square = _host_values(ops.cast(ops.multiply(x, x), "float32"))
     except DTypeError as error:
         return Result(f"none here: {error}", ROWS["remaining"])
     assert square == [1.0, 1.03125], f"1.00390625 and 1.01171875 rounded to bfloat16 and squared are {square}"
@@ -297,7 +297,7 @@ def bfloat16(backend: Any) -> Result:
 def random_numbers(backend: Any) -> Result:
     """Draws from a generator, which gives the same numbers on every machine."""
     generator = ops.random.Generator(20)
-    draws = [generator.integers((4,), 0, 1000).tolist(), _values(ops.random.uniform((2,), generator=generator))]
+    draws = [generator.integers((4,), 0, 1000).tolist(), _host_values(ops.random.uniform((2,), generator=generator))]
     assert draws == RANDOM, f"generator 20 draws {draws}, and {RANDOM} on other machines"
     return Result("the same bits")
 

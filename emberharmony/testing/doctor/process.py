@@ -137,13 +137,13 @@ def fork(name: str) -> Finding:
     return Finding(name, "fork", DIFFERS, f"{_FORK} waits without end: use spawn", ROWS["remaining"])
 
 
-def _tell(content: dict[str, Any]) -> None:
+def _print_json(content: dict[str, Any]) -> None:
     print(json.dumps(content), flush=True)  # noqa: T201  (the parent reads it)
 
 
 def main(name: str, device: str | None = None) -> None:
     """Writes the findings about a backend."""
-    _tell({"begins": "import"})
+    _print_json({"begins": "import"})
     from emberharmony import ops
     from emberharmony.backend.discovery import load
     from emberharmony.core.errors import DeviceError, UnsupportedOpError
@@ -156,8 +156,8 @@ def main(name: str, device: str | None = None) -> None:
         try:
             stack.enter_context(ops.device(device) if device is not None else contextlib.nullcontext())
         except (DeviceError, UnsupportedOpError) as error:
-            _tell({"lacks": f"{name}: {error}"})
-            _tell({"ends": True})
+            _print_json({"lacks": f"{name}: {error}"})
+            _print_json({"ends": True})
             return
         device_name = ops.get_default_device()
         facts = {
@@ -169,13 +169,13 @@ def main(name: str, device: str | None = None) -> None:
             "precision": ops.precision(),
         }
         for check in CHECKS:
-            _tell({"begins": check})
-            _tell(asdict(run_check(backend, check)))
-        _tell({"facts": {**facts, "loaded libraries": machine.loaded_libraries()}})
+            _print_json({"begins": check})
+            _print_json(asdict(run_check(backend, check)))
+        _print_json({"facts": {**facts, "loaded libraries": machine.loaded_libraries()}})
         if device_name == "cpu":
-            _tell({"begins": "fork"})
-            _tell(asdict(fork(name)))
-    _tell({"ends": True})
+            _print_json({"begins": "fork"})
+            _print_json(asdict(fork(name)))
+    _print_json({"ends": True})
     sys.stdout.flush()
     os._exit(0)  # threads of a library may wait without end
 

@@ -59,7 +59,7 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
         _vary(values, spec, bound)
     else:
         bound = _draw_arguments(values, spec)
-    arguments, keywords = _spread(rng, spec, bound)
+    arguments, keywords = _positional_and_keyword(rng, spec, bound)
     later_args = tuple(values.tensor() for _ in range(rng.choice((1, 1, 1, 2)))) if "Callable" in spec.returns else ()
     is_checked = any(
         "tensor(" in argument_source or "ops." in argument_source
@@ -93,11 +93,11 @@ def _holds_arrays(value: Any) -> bool:
 def _bases(op: str) -> list[Any]:
     """Returns the cases of the op's row that are short and can be written as source; else its usual calls."""
     row = all_samples()[op]
-    short_cases: list[Any] = [item for item in row.cases if all(map(_is_short, _flat(item)))]
+    short_cases: list[Any] = [item for item in row.cases if all(map(_is_short, _flat_values(item)))]
     return short_cases or list(row.usual)
 
 
-def _flat(item: Case) -> Iterator[Any]:
+def _flat_values(item: Case) -> Iterator[Any]:
     for value in (*item.args, *item.kwargs.values()):
         yield from value if isinstance(value, (list, tuple)) else (value,)
 
@@ -179,7 +179,7 @@ def _draw_arguments(values: Values, spec: OpSpec) -> Bound:
     return bound
 
 
-def _spread(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], dict[str, str]]:
+def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], dict[str, str]]:
     """Returns the positional and the keyword arguments; those after a parameter that is left out are keywords."""
     positional: list[str] = []
     keywords: dict[str, str] = {}

@@ -94,7 +94,7 @@ class Values(Arrays):
         draws += [
             functools.partial(self.rng.choice, table) for pattern, table in _TABLES if re.search(pattern, annotation)
         ]
-        return draws or [self._anything]
+        return draws or [self._value_of_any_kind]
 
     def _integer(self) -> str:
         random_share = self.rng.random()
@@ -149,7 +149,7 @@ class Values(Arrays):
         items = [self.rng.choice(odd.FUNCTIONS) for _ in range(self.rng.randint(0, 3))]
         return f"[{', '.join(items)}]"
 
-    def _anything(self) -> str:
+    def _value_of_any_kind(self) -> str:
         if self.rng.random() < 0.6:
             return self.rng.choice((self.tensor, self.tensors, self._integer, self._integer_sequence))()
         return self.rng.choice(self.rng.choice((odd.WRONG, odd.NUMBERS, odd.DTYPES_WRITTEN)))

@@ -69,12 +69,12 @@ def work(task: Task, report: TextIO) -> None:
         case = case_of(task.seed, number, task.names)
         if case.op in task.skipped:
             continue
-        _tell(report, "begin", number)
+        _write_report(report, "begin", number)
         kind, detail = outcome(case, scope, task.timeout)
-        _tell(report, "end", number, kind, detail)
+        _write_report(report, "end", number, kind, detail)
 
 
-def _tell(report: TextIO, *parts: Any) -> None:
+def _write_report(report: TextIO, *parts: Any) -> None:
     report.write(json.dumps(parts) + "\n")
     report.flush()
 

@@ -55,7 +55,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         below: the modules below it, by their names in it.
     """
     own_tensors = adapter.own(module)
-    row, layer = _row(adapter, module, own_tensors)
+    row, layer = _layout_row(adapter, module, own_tensors)
     if row is None:
         return Tensors({name: adapter.host(array) for name, array in own_tensors.items()}), set()
     hosts: dict[str, Host] = {}
@@ -88,7 +88,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
     return Tensors(hosts, tuple(sums)), used_names - {""}
 
 
-def _row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
+def _layout_row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
     """Returns the row of a layer, and what it asks the layer for."""
     layer = _stand_in(adapter, module, tensors)
     for key in _keys(adapter, module):

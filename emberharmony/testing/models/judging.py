@@ -55,9 +55,9 @@ class Judge:
     def _weights(self) -> None:
         """Puts the tensors that differ before the calls, but not those with which modules give equal results."""
         weight_divergences: list[Divergence] = []
-        right = {self._form(tensor) for tensor in self._tensors if self._is_right(tensor)}
+        right = {self._form_in_library(tensor) for tensor in self._tensors if self._is_right(tensor)}
         for tensor in sorted(self._tensors, key=lambda each: each.may_be_right):
-            if tensor.may_be_right and self._form(tensor) in right:
+            if tensor.may_be_right and self._form_in_library(tensor) in right:
                 name = ".".join(filter(None, (tensor.path, tensor.name)))
                 self._report.notes.append(f"{name} is {tensor.what} in the other model, and the results are equal")
                 continue
@@ -80,7 +80,7 @@ class Judge:
         path = row.within or row.path
         return row.may_be_right and path in self._agreed and path not in self._wrong
 
-    def _form(self, row: Unequal) -> Any:
+    def _form_in_library(self, row: Unequal) -> Any:
         """Returns what is equal for the tensors of a class of layers that another library has in another layout."""
         kinds = [type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)]
         return (*kinds, row.name, row.what, row if row.what == "other values" else None)

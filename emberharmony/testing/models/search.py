@@ -47,7 +47,7 @@ def compare_models(
     report = Report(_names(adapters), _environment(adapters))
     report._tolerance = tolerance
     moved_inputs = _moved_inputs((one, second_model), args, kwargs)
-    if moved_inputs is not None and _takes(adapters[1], second, moved_inputs, (args, kwargs)):
+    if moved_inputs is not None and _takes_transposed(adapters[1], second, moved_inputs, (args, kwargs)):
         second_model = Model(adapters[1], second, *moved_inputs)
         place = "last" if adapters[1].channels_last(second) else "second"
         report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {place} axis")
@@ -112,7 +112,7 @@ def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
     return tree_map(move, (args, kwargs))
 
 
-def _takes(adapter: Adapter, model: Any, moved_inputs: Any, given_inputs: Any) -> bool:
+def _takes_transposed(adapter: Adapter, model: Any, moved_inputs: Any, given_inputs: Any) -> bool:
     """Returns whether a model takes images that were transposed, rather than those of the first model as they are."""
     trials = [Model(adapter, model, *inputs) for inputs in (moved_inputs, given_inputs)]
     trials[0].note_order()

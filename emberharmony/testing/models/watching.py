@@ -120,7 +120,7 @@ class Comparing(Watching):
         """Takes the arrays of an event, and returns those that are replaced, by their number."""
         name = self._names.get(event.path)
         if name is None:
-            return self._pass(event, arrays)
+            return self._pass_event(event, arrays)
         event_there = event._replace(path=name)
         if self._strangers:
             self.between[event_there], self._strangers = self._strangers, []
@@ -135,7 +135,7 @@ class Comparing(Watching):
         self._latest = self._adapter.host(new_tensors.get(0, arrays[0])) if arrays else None
         return new_tensors
 
-    def _pass(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
+    def _pass_event(self, event: Event, arrays: list[Any]) -> dict[int, Any]:
         """Takes an event of a module without a counterpart."""
         host = self._adapter.host(arrays[0]) if arrays else None
         if event.place == EXIT:

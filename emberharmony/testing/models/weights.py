@@ -164,14 +164,16 @@ def _of_joined(
         claimed[joined_side].add(one)
         claimed[1 - joined_side].update(parts)
         for name, host in hosts.items():
-            for part, x, y in _rows(name, host, pieces):
+            for part, x, y in _rows_of_joined(name, host, pieces):
                 pair = ((x, y), (one, part)) if joined_side == 0 else ((y, x), (part, one))
                 kind, wrong_side, share = _difference(*pair[0])
                 if kind:
                     yield Unequal(*pair[1], name, kind, wrong_side, share, path)
 
 
-def _rows(name: str, host: Host, pieces: Mapping[str, Mapping[str, Host]]) -> Iterator[tuple[str, Host, Host]]:
+def _rows_of_joined(
+    name: str, host: Host, pieces: Mapping[str, Mapping[str, Host]]
+) -> Iterator[tuple[str, Host, Host]]:
     """Yields the rows of a tensor that are those of one of several layers, with the tensor of this layer."""
     counts = [piece[name].shape[0] for piece in pieces.values()]
     array = host.bits

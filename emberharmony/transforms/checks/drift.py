@@ -98,18 +98,18 @@ def _drift(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions: boo
         if integers and not at_positions:
             name, dtype = next(iter(integers.items()))
             return f"made {result_dtype.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
-        if _width(result_dtype) == 64 and default_float().name != "float64":
+        if _float_bits(result_dtype) == 64 and default_float().name != "float64":
             return f"made a tensor of {result_dtype.name}, while the default is {default_float().name}; name the dtype"
         return ""
-    names = [name for name, dtype in inexact.items() if _width(dtype) < _width(result_dtype)]
+    names = [name for name, dtype in inexact.items() if _float_bits(dtype) < _float_bits(result_dtype)]
     if not names:
         return ""
-    wide_name = next((name for name, dtype in inexact.items() if _width(dtype) == _width(result_dtype)), "")
+    wide_name = next((name for name, dtype in inexact.items() if _float_bits(dtype) == _float_bits(result_dtype)), "")
     cause = f", because {wide_name} is {inexact[wide_name].name}" if wide_name else ""
     return f"promoted {names[0]} of {inexact[names[0]].name} to {result_dtype.name}{cause}; cast one of them (ops.cast)"
 
 
-def _width(dtype: Any) -> int:
+def _float_bits(dtype: Any) -> int:
     """Returns the bits of a floating dtype, or of the parts of a complex one."""
     return _WIDTHS.get(dtype.name) or dtype.itemsize * 8
 

@@ -71,10 +71,10 @@ class Findings(list[Finding]):
 
 def place(path: str, line: str) -> str:
     """Returns the end of a message, which says where something happened."""
-    return "".join(f"; {text}" for text in _places(path, line))
+    return "".join(f"; {text}" for text in _place_texts(path, line))
 
 
-def _places(path: str, line: str) -> Iterable[str]:
+def _place_texts(path: str, line: str) -> Iterable[str]:
     if path:
         yield f"in {path}"
     if line:

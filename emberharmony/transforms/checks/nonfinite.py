@@ -328,7 +328,7 @@ class _First(Watcher):
             self.op = call.op
 
 
-def _inside(case: _Case) -> str:
+def _inner_op_at_fault(case: _Case) -> str:
     """Returns which op inside of a composite is at fault, for which the body runs again; "" if that is not known."""
     spec = OPS[case.op]
     if case.backward or not spec.composite or "random" in spec.category or spec.takes_callable:
@@ -354,7 +354,7 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     location = f", first at {first}" if first else ""
     dtype = backend.dtype_of(case.results[0]).name
     cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
-    inner = _inside(case)
+    inner = _inner_op_at_fault(case)
     inner_text = f"; {inner}() made it inside" if inner else ""
     op = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
     op += f" inside of {case.outer}()" if case.outer != case.op else ""

@@ -122,11 +122,14 @@ def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
     event.values = None if values_row is None else tuple(ValueStatistics(*value_row) for value_row in values_row)
     event.outer, event.line = outer, (file, int(line or 0))
     event.where = SimpleNamespace(name=row["backend"], dtypes=_NEUTRAL)
-    event.given, event.made = _flat(row["shapes"], row["dtypes"]), _flat(row["results"], row["result_dtypes"])
+    event.given, event.made = (
+        _shapes_and_dtypes(row["shapes"], row["dtypes"]),
+        _shapes_and_dtypes(row["results"], row["result_dtypes"]),
+    )
     return event
 
 
-def _flat(shapes: Any, dtypes: Any) -> tuple[Any, ...]:
+def _shapes_and_dtypes(shapes: Any, dtypes: Any) -> tuple[Any, ...]:
     """Returns shapes and dtypes in turn."""
     pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
     return tuple(part for pair in pairs for part in pair)

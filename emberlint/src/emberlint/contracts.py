@@ -64,7 +64,7 @@ def breaches(project: Project) -> Iterator[Breach]:
         if contract.type == "protected":
             yield from _protected_imports(graph, contract)
         else:
-            yield from _forbidden_imports(graph, contract, list(_pairs(contract)))
+            yield from _forbidden_imports(graph, contract, list(_forbidden_pairs(contract)))
 
 
 def _check_names(graph: Graph, contract: Contract) -> None:
@@ -83,7 +83,7 @@ def _check_names(graph: Graph, contract: Contract) -> None:
             raise UsageError(f"[tool.emberlint] contract {contract.name!r}: no package {package!r}{hint}")
 
 
-def _pairs(contract: Contract) -> Iterator[tuple[str, str]]:
+def _forbidden_pairs(contract: Contract) -> Iterator[tuple[str, str]]:
     """Yields the pairs (importer, imported) that a contract forbids."""
     # In `a | b` the modules are independent of each other; in `a : b` they may import each other.
     groups = [_members(group) for group in contract.layers or contract.modules]

@@ -188,7 +188,7 @@ MUTANTS = [
     Mutant(
         name="mlx-share-of-equal-operands",
         module="emberharmony/backend/mlx/math_ops.py",
-        function="_share",
+        function="_slope_of_operand",
         original="ties.astype(like.dtype) * 0.5",
         replacement="ties.astype(like.dtype)",
         tests=(f"tests/ops/test_math.py {ON_MLX}", "tests/conformance/test_gradients.py -k maximum"),
@@ -215,7 +215,7 @@ MUTANTS = [
     Mutant(
         name="mlx-limbs-of-integer-products",
         module="emberharmony/backend/mlx/algebra/products_ops.py",
-        function="_exact",
+        function="_exact_product",
         original="sum(places) < count",
         replacement="sum(places) < count - 1",
         tests=(f"{PATHS} -k products", f"tests/ops/algebra/test_products.py {ON_MLX}"),

@@ -39,7 +39,7 @@ MUTANTS = [
     Mutant(
         name="torch-end-of-a-transposed-convolution",
         module="emberharmony/backend/torch/neural/convolution_ops.py",
-        function="_cuts",
+        function="_crop_options",
         original="extra.append(longer)",
         replacement="extra.append(0)",
         tests=(f"{WINDOWS} -k conv_transpose",),

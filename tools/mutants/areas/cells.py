@@ -118,7 +118,7 @@ MUTANTS = [
         name="writes-into-a-shared-tensor",
         module="emberharmony/core/cells/overwriting.py",
         function="Overwriting.make",
-        original="is_sole_owner and _most(tensors) <= _TWICE",
+        original="is_sole_owner and _most_references(tensors) <= _TWICE",
         replacement="is_sole_owner",
         tests=("tests/core/cells/test_overwriting.py",),
         why="a step of an optimizer changes a tensor that the user has read before",

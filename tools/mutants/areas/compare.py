@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant(
         name="compare-second-side",
         module="emberharmony/testing/differences/lockstep.py",
-        function="Lockstep._pair",
+        function="Lockstep._compare_pair",
         original="(0, 1)",
         replacement="(0,)",
         tests=("tests/testing/differences/test_kinds.py -k faults_are_named",),
@@ -168,7 +168,7 @@ MUTANTS = [
         function="Writer.keep",
         original=(
             "stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype "
-            "and self._holds(stored_tensor, flat)"
+            "and self._holds_bytes(stored_tensor, flat)"
         ),
         replacement="stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype",
         tests=("tests/testing/differences/test_compare.py -k outside_of_ops",),

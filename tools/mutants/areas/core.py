@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         name="promotion-half-floats",
         module="emberharmony/core/numeric/promotion.py",
-        function="_pair",
+        function="_promoted_pair",
         original="float32 if {low, high} == {float16, bfloat16} else high",
         replacement="high",
         tests=("tests/core/numeric/test_promotion.py",),
@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="promotion-of-complex-half",
         module="emberharmony/core/numeric/promotion.py",
-        function="_pair",
+        function="_promoted_pair",
         original="part if part.bits > high.bits else high",
         replacement="high",
         tests=("tests/core/numeric/test_promotion.py",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="integers-with-uint64",
         module="emberharmony/core/numeric/promotion.py",
-        function="_pair",
+        function="_promoted_pair",
         original="signed.bits > unsigned.bits",
         replacement="signed.bits >= unsigned.bits",
         tests=("tests/core/numeric/test_promotion.py",),
@@ -141,7 +141,7 @@ MUTANTS = [
     Mutant(
         name="settings-of-any-size",
         module="emberharmony/core/state/settings.py",
-        function="_text",
+        function="_file_text",
         original="len(content) > _LARGEST",
         replacement="False",
         tests=("tests/core/state/test_settings.py",),

@@ -250,7 +250,7 @@ MUTANTS = [
     Mutant(
         name="statistics-infinities",
         module="emberharmony/io/statistics.py",
-        function="_finite",
+        function="_finite_and_counts",
         original="earlier_statistics.infinities + nonfinite_count - nans",
         replacement="earlier_statistics.infinities + nonfinite_count",
         tests=("tests/cli/test_weights.py",),
@@ -277,7 +277,7 @@ MUTANTS = [
     Mutant(
         name="difference-of-zeros",
         module="emberharmony/io/differences.py",
-        function="_unequal",
+        function="_count_unequal",
         original="int(np.count_nonzero(x.view(f'u{width}') != y.view(f'u{width}')))",
         replacement="int(np.count_nonzero(x != y))",
         tests=("tests/io/test_differences.py",),
@@ -322,7 +322,7 @@ MUTANTS = [
     Mutant(
         name="checkpoint-first-of-the-best",
         module="emberharmony/io/checkpoints/checkpoint.py",
-        function="Checkpoint._best",
+        function="Checkpoint._best_record",
         original="(self._number_to_compare(record), -record.serial, record)",
         replacement="(self._number_to_compare(record), record.serial, record)",
         tests=("tests/io/checkpoints/test_folders.py",),
@@ -331,7 +331,7 @@ MUTANTS = [
     Mutant(
         name="checkpoint-latest",
         module="emberharmony/io/checkpoints/checkpoint.py",
-        function="_serial",
+        function="_serial_number",
         original="record.serial",
         replacement="record.step",
         tests=("tests/io/checkpoints/test_folders.py",),

@@ -272,7 +272,7 @@ MUTANTS = [
     Mutant(
         name="body-first-place",
         module="emberharmony/ops/reductions/reduction.py",
-        function="_first",
+        function="_first_extreme",
         original="logical_or(equal(x, reduction(x, axis, True)), isnan(x))",
         replacement="equal(x, reduction(x, axis, True))",
         tests=(f"{OVER_THE_STANDARD} -k find_nan",),

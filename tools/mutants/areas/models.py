@@ -179,7 +179,7 @@ MUTANTS = [
     Mutant(
         name="models-images-are-always-moved",
         module="emberharmony/testing/models/search.py",
-        function="_takes",
+        function="_takes_transposed",
         original="trials[0].error is None or trials[1].error is not None",
         replacement="True",
         tests=("tests/testing/models/test_spans.py -k series",),

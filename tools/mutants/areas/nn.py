@@ -304,7 +304,7 @@ MUTANTS = [
     Mutant(
         name="generate-padding",
         module="emberharmony/nn/generation.py",
-        function="_steps",
+        function="_token_steps",
         original="[0] * pad_count + text",
         replacement="text + [0] * pad_count",
         tests=("tests/nn/test_generation.py --ember-backend numpy",),
@@ -475,7 +475,7 @@ MUTANTS = [
     Mutant(
         name="float-labels",
         module="emberharmony/nn/losses/classification.py",
-        function="_soft",
+        function="_cross_entropy_of_shares",
         original="len(ops.shape(target)) < len(x.shape)",
         replacement="False",
         tests=("tests/first_hour/test_mistakes.py",),

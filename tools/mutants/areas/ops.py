@@ -274,7 +274,7 @@ MUTANTS = [
     Mutant(
         name="ops-float16-with-bfloat16",
         module="emberharmony/core/numeric/promotion.py",
-        function="_pair",
+        function="_promoted_pair",
         original="{low, high} == {float16, bfloat16}",
         replacement="False",
         tests=(

@@ -267,7 +267,7 @@ MUTANTS = [
     Mutant(
         name="load-by-index",
         module="emberharmony/optim/saved.py",
-        function="SavedState._pairs",
+        function="SavedState._parameters_and_keys",
         original="index_by_name[name]",
         replacement="indices[0]",
         tests=("tests/optim/test_optimizer.py",),

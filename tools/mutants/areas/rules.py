@@ -6,7 +6,7 @@ MUTANTS = [
     Mutant(
         name="registered-rule-of-too-few-gradients",
         module="emberharmony/rules/registration.py",
-        function="_whole.full_rule",
+        function="_checked_rule.full_rule",
         original="len(gradients) != len(arguments)",
         replacement="len(gradients) > len(arguments)",
         tests=("tests/transforms/test_registration.py -k another_length --ember-backend numpy",),

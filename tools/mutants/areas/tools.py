@@ -150,7 +150,7 @@ MUTANTS = [
     Mutant(
         name="weights-check-values",
         module="emberharmony/cli/weights.py",
-        function="_values",
+        function="_nonfinite_faults",
         original="figures.nans or figures.infinities",
         replacement="figures.nans",
         tests=("tests/cli/test_weights.py",),
@@ -213,7 +213,7 @@ MUTANTS = [
     Mutant(
         name="profile-arguments",
         module="emberharmony/cli/profile.py",
-        function="_run",
+        function="_run_script",
         original="[script, *arguments]",
         replacement="[script]",
         tests=("tests/cli/test_profile.py",),

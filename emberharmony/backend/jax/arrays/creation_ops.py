@@ -18,7 +18,7 @@ _FEW = 2**16
 """Up to this number of elements a tensor is made on the host, if it is made at all outside of a compiled function."""
 
 
-def _full(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
+def _filled_with(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
     kind, target_device = DTYPES[default_float()] if dtype is None else dtype, place(device)
     check_memory(shape, kind.itemsize)
     if np.prod(shape, dtype=object) <= _FEW:
@@ -53,11 +53,11 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _full(as_shape(shape), 0, dtype, device)
+        return _filled_with(as_shape(shape), 0, dtype, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _full(as_shape(shape), 1, dtype, device)
+        return _filled_with(as_shape(shape), 1, dtype, device)
 
     @staticmethod
     @with_number
@@ -66,7 +66,7 @@ class JAXCreationOps(HostMade):
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> jax.Array:
-        return _full(as_shape(shape), 0, dtype, device)
+        return _filled_with(as_shape(shape), 0, dtype, device)
 
     @staticmethod
     def zeros_like(x: jax.Array, dtype: Any = None, device: Any = None) -> jax.Array:
@@ -107,4 +107,4 @@ def _device_like(x: jax.Array, device: Any) -> Any:
 
 
 def _full_like(x: jax.Array, number: int, dtype: Any, device: Any) -> jax.Array:
-    return _full(x.shape, number, x.dtype if dtype is None else dtype, _device_like(x, device))
+    return _filled_with(x.shape, number, x.dtype if dtype is None else dtype, _device_like(x, device))

@@ -165,7 +165,7 @@ def _product(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
     return rows.at[places].mul(new, mode="drop")
 
 
-def _slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Array, jax.Array]:
+def _product_slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Array, jax.Array]:
     """Returns the derivatives of scattered products by the rows and by the factors.
 
     That by a factor is the product of all other factors, in which zeros are counted, not divided by.
@@ -181,7 +181,7 @@ def _slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Array, jax
 
 def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
     rows, updates, *places = primals
-    row_slopes, others = _slopes(rows, updates, tuple(places))
+    row_slopes, others = _product_slopes(rows, updates, tuple(places))
     return ((tangents[0] * row_slopes).at[tuple(places)].add(tangents[1] * others, mode="drop"),)
 
 

@@ -38,7 +38,7 @@ def _in_double(function: Any, *partials: Any) -> Any:
     return jax.jit(elementwise(lambda x: cast(function(jnp, x.astype(jnp.float64)), x.dtype), *partials))
 
 
-def _share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+def _exponential_share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
     """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
     finite = jnp.isfinite(y)
     return jnp.where(finite, power(jnp.where(finite, x - y, 0)), (x == y).astype(y.dtype))
@@ -46,7 +46,7 @@ def _share(power: Any, x: jax.Array, y: jax.Array) -> jax.Array:
 
 def _log_of_sum(native: Any, power: Any) -> Any:
     def exponential_share(place: int) -> Any:
-        return lambda a, b, y: _share(power, (a, b)[place], y)
+        return lambda a, b, y: _exponential_share(power, (a, b)[place], y)
 
     return jax.jit(elementwise(native, exponential_share(0), exponential_share(1)))
 

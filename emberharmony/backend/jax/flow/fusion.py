@@ -53,7 +53,7 @@ class _Fused:
         except KeyError:
             # Tensors must not be kept here.
             others = [None if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]
-            body = functools.partial(_run, backend.composed(self.name), structure, others, kinds)
+            body = functools.partial(_run_composite, backend.composed(self.name), structure, others, kinds)
             program = jax.jit(body) if len(self._made) < _MOST else None
         except TypeError:  # an argument that is not hashable cannot be part of the key
             program = None
@@ -71,7 +71,9 @@ class _Fused:
         return result
 
 
-def _run(body: Callable[..., Any], structure: Any, leaves: list[Any], kinds: list[Any], tensors: list[Any]) -> Any:
+def _run_composite(
+    body: Callable[..., Any], structure: Any, leaves: list[Any], kinds: list[Any], tensors: list[Any]
+) -> Any:
     """Returns the result of a composite whose tensors take their places among the other arguments."""
     next_tensors = iter(tensors)
     filled = [next(next_tensors) if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]

@@ -78,7 +78,7 @@ def _multiply(native: Callable[..., mx.array], tensors: list[mx.array], length: 
     if is_complex(first):
         return native(*tensors)
     if not is_float(first):
-        return _exact(native, tensors, length)
+        return _exact_product(native, tensors, length)
     wide_dtype = mx.float32 if first.dtype.size == 2 else first.dtype
     if on_cpu() and length > LONG:
         wide_dtype = mx.float64
@@ -111,7 +111,7 @@ def _in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
     return wide_sum(parts, (parts.ndim - 3,), False).astype(x1.dtype)
 
 
-def _exact(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
+def _exact_product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
     """Returns a product of integers modulo the range of their dtype. MLX 0.32 has no matrix products of integers.
 
     Each integer is split into limbs so short that float64 represents every sum of their products exactly. Only the CPU

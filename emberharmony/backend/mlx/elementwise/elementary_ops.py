@@ -125,7 +125,7 @@ _erfinv64: Unary = _with_derivative(
 )
 
 
-def _special(function: Callable[..., mx.array]) -> Unary:
+def _op_in_float64(function: Callable[..., mx.array]) -> Unary:
     """Returns an op over one of `shared.elementwise.elementary`, computed in float64 on the CPU, else in float32.
 
     Args:
@@ -254,9 +254,9 @@ class MLXElementaryOps:
     arccosh = direct(mx.arccosh)
     arctanh = direct(mx.arctanh)
     erf = staticmethod(_erf)
-    erfc = staticmethod(_special(elementary.erfc))
+    erfc = staticmethod(_op_in_float64(elementary.erfc))
     erfinv = _or_in_double(mx.erfinv, _erfinv64)
-    i0 = staticmethod(_special(_i0))
+    i0 = staticmethod(_op_in_float64(_i0))
 
     @staticmethod
     def exp2(x: mx.array) -> mx.array:

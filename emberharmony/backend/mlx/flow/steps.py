@@ -43,7 +43,7 @@ def _natives() -> dict[str, Callable[..., mx.array]]:
     }
 
 
-def _run(update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]]:
+def _run_on_lists(update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]]:
     """Runs a program over lists of tensors, which MLX computes later; see `Backend.run_update`.
 
     MLX finds for itself which memory it may reuse.
@@ -92,7 +92,7 @@ class MLXSteps(Steps):
 
     def run_update(self, update: Update, columns: Sequence[Sequence[mx.array]]) -> list[Sequence[mx.array]] | None:
         """Returns what a program computes from lists of tensors."""
-        results = _run(update, columns)
+        results = _run_on_lists(update, columns)
         # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
         large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
         if large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:

@@ -50,7 +50,7 @@ def _as_float32(table: np.ndarray) -> np.ndarray:
     return table.astype(np.float32)
 
 
-def _part(table: np.ndarray, positions: slice) -> mx.array:
+def _table_rows(table: np.ndarray, positions: slice) -> mx.array:
     # A part that MLX took of its own array would belong to a trace that is running.
     return of_host(table[positions])
 
@@ -118,6 +118,6 @@ class MLXAttentionOps:
         place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
         if place is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
-        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, mx.float32, _as_float32, _part)
+        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, mx.float32, _as_float32, _table_rows)
         half = x.shape[-1] // 2
         return x * cosine + mx.concatenate([x[..., half:], x[..., :half]], -1) * sine

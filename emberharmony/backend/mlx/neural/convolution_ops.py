@@ -68,11 +68,11 @@ def _are_single(x: mx.array, kernel: mx.array) -> bool:
 
 
 def _is_small(count: int, size: Sequence[int], places: int) -> bool:
-    """Returns whether MLX's kernel alone is the fastest way for so few products; the arguments are those of `_best`."""
+    """Returns whether the kernel alone is fastest for so few products; the arguments are those of `_is_fastest_way`."""
     return count * places * math.prod(size) <= _SMALL
 
 
-def _best(count: int, size: Sequence[int], places: int, outputs: int, groups: int) -> bool:
+def _is_fastest_way(count: int, size: Sequence[int], places: int, outputs: int, groups: int) -> bool:
     """Returns whether MLX's kernel alone, or one matrix product, is the fastest way.
 
     Args:
@@ -254,7 +254,7 @@ def _quick_depthwise(
     flat = *size[:-2], 1, size[-2] * size[-1]
     groups = check_channels(shape, flat)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
-    if groups == 1 or size[-1] != 1 or not _best(shape[0], flat, math.prod(plan.counts), flat[-1], groups):
+    if groups == 1 or size[-1] != 1 or not _is_fastest_way(shape[0], flat, math.prod(plan.counts), flat[-1], groups):
         return None
     return _native_convolution(
         composed, "depthwise_conv", groups, plan, plan.strides, plan.padding, None, plan.dilation
@@ -275,7 +275,7 @@ def _fastest_convolution(
         plan: the windows.
     """
     places = math.prod(plan.counts)
-    if not _best(count, size, places, size[-1], groups):
+    if not _is_fastest_way(count, size, places, size[-1], groups):
         return None
     if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, places):
         return functools.partial(_convolve_unrolled, plan=plan)
@@ -299,7 +299,7 @@ def _quick_transposed(
     """Returns the fastest transposed convolution of such tensors; None if the composite may be faster."""
     groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
     places = math.prod(shape[1:-1])
-    if groups > 1 or not _best(shape[0], size, places, size[-2], 1):
+    if groups > 1 or not _is_fastest_way(shape[0], size, places, size[-2], 1):
         return None
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, spread)
     if not _is_small(shape[0], size, places):

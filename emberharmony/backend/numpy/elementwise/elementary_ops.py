@@ -17,7 +17,7 @@ FEW = 128
 _ENDS = -elementary.SINGLE_END, elementary.SINGLE_END
 
 
-def _special(function: Callable[[Any, Any], Any]) -> Any:
+def _op_of_function(function: Callable[[Any, Any], Any]) -> Any:
     """Returns an op that computes a function of `backend.shared.elementwise.elementary` in float64."""
     return staticmethod(functools.partial(elementary.in_double, function, np))
 
@@ -112,6 +112,6 @@ class NumpyElementaryOps:
     arctanh = direct(np.arctanh)
     cbrt = direct(np.cbrt)
     erf = staticmethod(erf)
-    erfc = _special(elementary.erfc)
-    erfinv = _special(elementary.erfinv)
-    i0 = _special(elementary.i0)
+    erfc = _op_of_function(elementary.erfc)
+    erfinv = _op_of_function(elementary.erfinv)
+    i0 = _op_of_function(elementary.i0)

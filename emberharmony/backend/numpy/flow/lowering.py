@@ -277,7 +277,7 @@ class NumpyRecorder(Recorder):
         Raises:
             UnrecordableError: if the call cannot be repeated.
         """
-        function, args, keywords = _direct(self.backend, spec, values)
+        function, args, keywords = _native_call(self.backend, spec, values)
         if not self._places_in(values) <= self._places_in([*args, *keywords.values()]):
             raise UnrecordableError(f"{spec.name}() converts a tensor")
         if self.ops is None:
@@ -325,7 +325,7 @@ class NumpyRecorder(Recorder):
         return registers
 
 
-def _direct(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
+def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any, Sequence[Any], dict[str, Any]]:
     """Returns the native function that runs an op on native tensors, and its arguments.
 
     Raises:

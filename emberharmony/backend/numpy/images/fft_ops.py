@@ -8,7 +8,7 @@ from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 
 
-def _bound(name: str, *, real: bool = False, halved: bool = False) -> Callable[..., np.ndarray]:
+def _op_of_transform(name: str, *, real: bool = False, halved: bool = False) -> Callable[..., np.ndarray]:
     def transform(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str = "backward") -> np.ndarray:
         if real:
             promotion.refuse(x, ("complex",))
@@ -27,7 +27,7 @@ class NumpyFftOps:
     The bodies take 1.8 to 2 times as long, for few elements, because they leave the library and come back.
     """
 
-    fft = staticmethod(_bound("fft"))
-    ifft = staticmethod(_bound("ifft"))
-    rfft = staticmethod(named_by_keras(_bound("rfft", real=True)))
-    irfft = staticmethod(named_by_keras(_bound("irfft", halved=True)))
+    fft = staticmethod(_op_of_transform("fft"))
+    ifft = staticmethod(_op_of_transform("ifft"))
+    rfft = staticmethod(named_by_keras(_op_of_transform("rfft", real=True)))
+    irfft = staticmethod(named_by_keras(_op_of_transform("irfft", halved=True)))

@@ -70,7 +70,9 @@ def _depthwise(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, ...]) ->
     return np.einsum(view, [*places, *cells, channel], weights, [*cells, channel], [*places, channel])
 
 
-def _spread(x: np.ndarray, kernel: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]) -> np.ndarray:
+def _sum_of_kernels(
+    x: np.ndarray, kernel: np.ndarray, strides: tuple[int, ...], dilation: tuple[int, ...]
+) -> np.ndarray:
     """Returns the sum of the kernels (*size, outputs, inputs) placed at each element and multiplied by the element."""
     *size, outputs, _ = kernel.shape
     plan = shared_convolution.Windows(x.shape[1:-1], (), tuple(size), strides, dilation)
@@ -153,7 +155,7 @@ class NumpyConvolutionOps:
         plan = shared_convolution.transposed_geometry(
             x.shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate
         )
-        result = _spread(widen_half(x), widen_half(w), plan.strides, plan.dilation)
+        result = _sum_of_kernels(widen_half(x), widen_half(w), plan.strides, plan.dilation)
         excess = plan.excess(w.shape[:-2])
         cuts = (slice(max(a, 0), n - max(b, 0)) for (a, b), n in zip(excess, result.shape[1:-1], strict=True))
         result = result[:, *cuts]

@@ -10,7 +10,7 @@ from emberharmony.core import op_globals
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def _terms(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
+def _index_letters(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     """Returns the index letters of each operand and of the result; letters stand for the axes of an ellipsis too."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     free_letters = [letter for letter in _LETTERS if letter not in subscripts]
@@ -103,7 +103,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     boolean = dtype.kind == "bool"
     if boolean or (dtype.is_floating and dtype.bits == 16):
         tensors = [ops.cast(x, "int32" if boolean else "float32") for x in tensors]
-    terms, output = _terms(subscripts, [len(x.shape) for x in tensors])
+    terms, output = _index_letters(subscripts, [len(x.shape) for x in tensors])
     factors = [_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
     lengths: dict[str, int] = {}
     for factor in factors:

@@ -61,7 +61,7 @@ def _signs(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(signs) > 0, signs, 1).astype(x.dtype, copy=False)
 
 
-def _finite(x: np.ndarray) -> np.ndarray:
+def _require_finite(x: np.ndarray) -> np.ndarray:
     """Returns a tensor of matrices, checked to be finite, because LAPACK's `gesdd` in NumPy 2.4 hangs on other ones.
 
     It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a third of the
@@ -84,7 +84,7 @@ def _finite_below(x: np.ndarray) -> np.ndarray:
         ShapeError: if the matrices are not square.
     """
     if not np.isfinite(square(x)).all():
-        _finite(np.tril(x))
+        _require_finite(np.tril(x))
     return x
 
 
@@ -157,7 +157,7 @@ def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
 
 def svd(x: np.ndarray, full_matrices: bool = True) -> SVDResult:
     """Returns singular value decompositions."""
-    u, s, vh = np.linalg.svd(_finite(matrices(x)), full_matrices)
+    u, s, vh = np.linalg.svd(_require_finite(matrices(x)), full_matrices)
     fix_signs(u, vh, full_matrices)
     return SVDResult(u, s, vh)
 
@@ -184,7 +184,7 @@ def svd_or_values(x: np.ndarray, full_matrices: bool = True, compute_uv: bool = 
 
 def svdvals(x: np.ndarray) -> np.ndarray:
     """Returns singular values."""
-    return np.linalg.svdvals(_finite(matrices(x)))
+    return np.linalg.svdvals(_require_finite(matrices(x)))
 
 
 def eigh(x: np.ndarray) -> EigResult:
@@ -201,7 +201,7 @@ def eigvalsh(x: np.ndarray) -> np.ndarray:
 def eig(x: np.ndarray) -> EigResult:
     """Returns eigenvalues and eigenvectors, always complex."""
     # Do not cast real matrices to complex first: LAPACK's real kernel returns exact conjugate pairs of eigenvalues.
-    values, vectors = np.linalg.eig(_finite(square(x)))
+    values, vectors = np.linalg.eig(_require_finite(square(x)))
     kind = np.result_type(x.dtype, np.complex64)
     vectors = vectors.astype(kind, copy=False)
     return EigResult(values.astype(kind, copy=False), vectors * _phases(vectors))
@@ -209,7 +209,7 @@ def eig(x: np.ndarray) -> EigResult:
 
 def eigvals(x: np.ndarray) -> np.ndarray:
     """Returns eigenvalues, always complex."""
-    return np.linalg.eigvals(_finite(square(x))).astype(np.result_type(x.dtype, np.complex64), copy=False)
+    return np.linalg.eigvals(_require_finite(square(x))).astype(np.result_type(x.dtype, np.complex64), copy=False)
 
 
 def lu_factor(x: np.ndarray) -> LUResult:

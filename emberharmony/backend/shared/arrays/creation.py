@@ -181,7 +181,7 @@ class HostMade:
         """
         return self._place_array(np.arange(places.start, places.stop, places.step), dtype, device)
 
-    def _shares(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
+    def _shares_of_ends(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
         """Returns the shares of both ends in each sample, that of the last end first, as tensors for a span."""
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
         check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
@@ -217,7 +217,7 @@ class HostMade:
         first, last = self.convert(start), self.convert(stop)
         span = self.subtract(last, first)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
-        part, last_part = self._shares(span, num, endpoint)
+        part, last_part = self._shares_of_ends(span, num, endpoint)
         samples = self.add(self.multiply(last_part, first), self.multiply(part, last))
         samples = samples if device is None else self.to_device(samples, device)
         samples = self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
@@ -267,7 +267,7 @@ class HostMade:
             first, last = self.convert(start), self.convert(stop)
             sign = self.sign(first)
             first, last = self.divide(first, sign), self.divide(last, sign)
-            part, last_part = self._shares(self.multiply(first, last), num, endpoint)
+            part, last_part = self._shares_of_ends(self.multiply(first, last), num, endpoint)
             # The product of these powers is exactly `start` and `stop` at the ends.
             samples = self.multiply(sign, self.multiply(self.power(first, last_part), self.power(last, part)))
             samples = samples if device is None else self.to_device(samples, device)

@@ -95,7 +95,7 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
         raise ArgumentError("a key has at most one ellipsis")
     axes_of = [None if isinstance(part, _BASIC) else mask_axes(part) for part in parts]
     masks = [_is_mask(part, axes) for part, axes in zip(parts, axes_of, strict=True)]
-    widths = [_width(part, mask) for part, mask in zip(parts, masks, strict=True)]
+    widths = [_axes_read(part, mask) for part, mask in zip(parts, masks, strict=True)]
     if sum(widths) > len(shape):
         raise AxisError(f"{sum(widths)} indices for a tensor of {len(shape)} axes")
     axis = 0
@@ -139,7 +139,7 @@ def _is_mask(part: Any, axes: int | None) -> bool:
     return not isinstance(part, _BASIC) and bool(part.dtype == bool)
 
 
-def _width(part: Any, mask: bool) -> int:
+def _axes_read(part: Any, mask: bool) -> int:
     """Returns how many axes a part of a key reads."""
     if mask:
         return int(part.ndim)

@@ -188,7 +188,7 @@ def value_like(backend: Any, promotion: Promotion, value: Any, x: Any) -> Any:
     """
     if isinstance(value, backend.tensor_type) and value.dtype == x.dtype:
         return value
-    if _fits(value, promotion.kinds[x.dtype]):
+    if _fits_kind(value, promotion.kinds[x.dtype]):
         return promotion.scalar(value, x.dtype)
     return convert_like(backend, value, x)
 
@@ -208,7 +208,7 @@ def convert_like(backend: Any, value: Any, x: Any) -> Any:
     return backend.convert(value, kind) if weak else backend.bound.cast(tensor, kind)
 
 
-def _fits(value: Any, kind: str) -> bool:
+def _fits_kind(value: Any, kind: str) -> bool:
     """Returns whether a value is a Python number that every dtype of a kind holds, so that nothing must be checked."""
     if value.__class__ is float:
         return kind == "float"

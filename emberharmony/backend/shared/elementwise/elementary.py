@@ -122,7 +122,7 @@ def scaled_tail(xp: Any, y: Any) -> Any:
     return xp.where(y <= _LARGE, middle, outer)
 
 
-def _tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
+def _erfc_tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
     """Returns `erfc(y)` for y >= 0.46875."""
     # erfc(30) is 0 in float64 already, and infinity would give NaN below.
     y = at_most(xp, y, 30.0)
@@ -134,7 +134,7 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     # Each branch gets arguments of its own range only. Outside, it may overflow, and `where` would let the NaN into
     # the gradient.
     y = xp.abs(x)
-    outside_value = 1.0 - _tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
+    outside_value = 1.0 - _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
     inner = central(xp.where(y <= SMALL, x, 0.0))
     return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, -outside_value, outside_value)))
 
@@ -157,7 +157,7 @@ def erf_single(xp: Any, x: Any) -> Any:
 def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the complementary error function of a float64 tensor."""
     y = xp.abs(x)
-    tail = _tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
+    tail = _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
     inner = 1.0 - central(xp.where(y <= SMALL, x, 0.0))
     return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, 2.0 - tail, tail)))
 

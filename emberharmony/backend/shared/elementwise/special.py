@@ -117,7 +117,7 @@ def from_nearest(xp: Any, x: Any) -> Any:
     return x - xp.floor(x + 0.5)
 
 
-def _steps(xp: Any, x: Any) -> tuple[Any, Any]:
+def _steps_to_1_to_3(xp: Any, x: Any) -> tuple[Any, Any]:
     """Returns how many steps of 1 move `x`, from 0 to 10, to [1, 3], and the distance of the moved one from 1."""
     steps = xp.floor(x) - 2.0
     return steps, xp.where(x < 1.0, x, xp.where(steps > 0.0, x - steps, x) - 1.0)
@@ -140,7 +140,7 @@ def _sum(xp: Any, x: Any, steps: Any) -> Any:
     return total
 
 
-def _core(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
+def _gammaln_on_1_to_3(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
     """Returns `gammaln` on [1, 3], with full relative precision near its roots."""
     from_two = offset_from_1 - 1.0
     return offset_from_1 * from_two * chebyshev(2.0 * from_two, _LOG_GAMMA[-terms:])
@@ -148,17 +148,17 @@ def _core(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
 
 def gamma_next(xp: Any, a: Any, terms: int) -> Any:
     """Returns `gamma(1 + a)` for `a` from 0 to 10, by so many terms of the series for its logarithm."""
-    steps, offset_from_1 = _steps(xp, a)
+    steps, offset_from_1 = _steps_to_1_to_3(xp, a)
     offset_from_1 = xp.where(a < 1.0, a, offset_from_1)
     product = xp.where(a < 1.0, 1.0, a)
     for k in range(1, 9):
         product = xp.where(steps >= k, product * (a - k), product)
-    return product * xp.exp(_core(offset_from_1, terms))
+    return product * xp.exp(_gammaln_on_1_to_3(offset_from_1, terms))
 
 
 def log_gamma_next(a: Any) -> Any:
     """Returns `gammaln(1 + a)` for `a` from 0 to 2, with full relative precision near 0."""
-    return _core(a)
+    return _gammaln_on_1_to_3(a)
 
 
 def log_gamma(xp: Any, x: Any) -> Any:
@@ -169,11 +169,11 @@ def log_gamma(xp: Any, x: Any) -> Any:
 
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
-    steps, offset_from_1 = _steps(xp, x)
+    steps, offset_from_1 = _steps_to_1_to_3(xp, x)
     # The product would overflow for tiny numbers.
     tiny = x < 1.0
     logarithm = xp.log(xp.where(tiny, x, _product(xp, xp.where(tiny, 1.0, x), steps)))
-    return _core(offset_from_1) + xp.where(tiny, -logarithm, logarithm)
+    return _gammaln_on_1_to_3(offset_from_1) + xp.where(tiny, -logarithm, logarithm)
 
 
 def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
@@ -207,7 +207,7 @@ def digamma(xp: Any, x: Any) -> Any:
 
 
 def _digamma_near(xp: Any, x: Any) -> Any:
-    steps, offset_from_1 = _steps(xp, x)
+    steps, offset_from_1 = _steps_to_1_to_3(xp, x)
     from_root = (offset_from_1 - (_ROOT - 1.0)) - _ROOT_REST
     return from_root * chebyshev(2.0 * (offset_from_1 - 1.0), _DIGAMMA) + _sum(xp, x, steps)
 

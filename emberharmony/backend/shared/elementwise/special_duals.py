@@ -30,26 +30,28 @@ class Dual:
 
     def __sub__(self, other: Any) -> "Dual":
         b = _dual(other)
-        return Dual(self.value - b.value, _add_slopes(self.slope, _times(b.slope, -1.0)))
+        return Dual(self.value - b.value, _add_slopes(self.slope, _scaled_slope(b.slope, -1.0)))
 
     def __rsub__(self, other: Any) -> "Dual":
         return _dual(other) - self
 
     def __mul__(self, other: Any) -> "Dual":
         b = _dual(other)
-        return Dual(self.value * b.value, _add_slopes(_times(self.slope, b.value), _times(b.slope, self.value)))
+        return Dual(
+            self.value * b.value, _add_slopes(_scaled_slope(self.slope, b.value), _scaled_slope(b.slope, self.value))
+        )
 
     def __truediv__(self, other: Any) -> "Dual":
         b = _dual(other)
         ratio = self.value / b.value
-        top = _add_slopes(self.slope, _times(b.slope, -ratio))
+        top = _add_slopes(self.slope, _scaled_slope(b.slope, -ratio))
         return Dual(ratio, None if top is None else top / b.value)
 
     def __rtruediv__(self, other: Any) -> "Dual":
         return _dual(other) / self
 
     def __neg__(self) -> "Dual":
-        return Dual(-self.value, _times(self.slope, -1.0))
+        return Dual(-self.value, _scaled_slope(self.slope, -1.0))
 
     def __lt__(self, other: Any) -> Any:
         return self.value < _dual(other).value
@@ -74,7 +76,7 @@ def _dual(x: Any) -> Dual:
     return x if isinstance(x, Dual) else Dual(x)
 
 
-def _times(slope: Slope, factor: Any) -> Slope:
+def _scaled_slope(slope: Slope, factor: Any) -> Slope:
     return None if slope is None else slope * factor
 
 
@@ -131,12 +133,12 @@ class _Duals:
     def exp(self, x: Dual) -> Dual:
         """Returns the exponential."""
         value = self._xp.exp(x.value)
-        return Dual(value, _times(x.slope, value))
+        return Dual(value, _scaled_slope(x.slope, value))
 
     def expm1(self, x: Dual) -> Dual:
         """Returns the exponential less 1."""
         value = self._xp.expm1(x.value)
-        return Dual(value, _times(x.slope, value + 1.0))
+        return Dual(value, _scaled_slope(x.slope, value + 1.0))
 
     def log(self, x: Dual) -> Dual:
         """Returns the logarithm."""
@@ -161,7 +163,7 @@ class _Duals:
         value = self._xp.power(a.value, b.value)
         by_base = None if a.slope is None else a.slope * (b.value / a.value)
         by_exponent = None if b.slope is None else b.slope * self._xp.log(a.value)
-        return Dual(value, _times(_add_slopes(by_base, by_exponent), value))
+        return Dual(value, _scaled_slope(_add_slopes(by_base, by_exponent), value))
 
 
 def partial_of(function: Callable[..., Any], place: int) -> Callable[..., Any]:

@@ -26,7 +26,7 @@ from emberharmony.backend.shared.elementwise.special_normal import ndtr, ndtri
 _STEPS = 5
 
 
-def _step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, bend: Any) -> Any:
+def _halley_step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, bend: Any) -> Any:
     """Returns Halley's step towards the place where a tail has the wanted size.
 
     Args:
@@ -100,7 +100,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
         size = 0.5 * (growth - 1.0 / growth)
         tail, part, density = _student(xp, n, size)
         bend = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
-        outer = _step(xp, upper, tail, wanted, density, bend)
+        outer = _halley_step(xp, upper, tail, wanted, density, bend)
         error = (middle - part) / xp.where(central, density, 1.0)
         inner = error / at_least(xp, 1.0 + error * bend * 0.5, 0.3)
         return at_least(xp, v + xp.where(central, inner, outer), 0.0)
@@ -141,7 +141,7 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     def step(u: Any) -> Any:
         x = xp.exp(at_least(xp, at_most(xp, u, 700.0), -700.0))
         density = gamma_density(xp, n, x)
-        return u + _step(xp, low, gamma_tail(xp, ~low, n, x, density), wanted, density, n - x)
+        return u + _halley_step(xp, low, gamma_tail(xp, ~low, n, x, density), wanted, density, n - x)
 
     u = _repeat_steps(xp, step, u)
     # Below, the first term of the series is the function.
@@ -221,7 +221,7 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     def step(u: Any) -> Any:
         u = at_most(xp, at_least(xp, u, -700.0), 700.0)
         x, below, above, density = _beta_parts(xp, m, n, u)
-        return u + _step(xp, low, xp.where(low, below, above), wanted, density, m - (m + n) * x)
+        return u + _halley_step(xp, low, xp.where(low, below, above), wanted, density, m - (m + n) * x)
 
     u = _repeat_steps(xp, step, u)
     is_far = low & (u < -690.0)

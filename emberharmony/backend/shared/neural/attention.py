@@ -103,7 +103,7 @@ def rotations(length: int, offset: int, pairs: int, base: float, scale: float) -
     if cosines_and_sines is None:
         angles = np.arange(offset, offset + length, dtype=np.float64)[:, None] * steps_of_angles(pairs, base, scale)
         cosines_and_sines = np.cos(angles), np.sin(angles)
-        _keep(_ROTATIONS, key, cosines_and_sines)
+        _keep_result(_ROTATIONS, key, cosines_and_sines)
     return cosines_and_sines
 
 
@@ -147,14 +147,14 @@ def rotation_tables(
             cosine, sine = rotations(size, start, width // 2, base, scale)
             parts = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
             tables = tuple(make_tensor(table.reshape((size, *(1,) * (axes - 2), width))) for table in parts)
-            _keep(_BLOCKS, block, tables)
+            _keep_result(_BLOCKS, block, tables)
         positions = slice(offset - start, offset - start + length)
         sliced = part(tables[0], positions), part(tables[1], positions)
-        _keep(_TABLES, key, sliced)
+        _keep_result(_TABLES, key, sliced)
     return sliced
 
 
-def _keep(results: dict[Any, Any], key: Any, result: Any) -> None:
+def _keep_result(results: dict[Any, Any], key: Any, result: Any) -> None:
     """Keeps a result with the latest ones."""
     if len(results) >= _MANY:
         results.clear()

@@ -68,17 +68,17 @@ class _LogOfSum(torch.autograd.Function):
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
         """Returns the gradients: the cotangent times each term's share of the sum."""
         *terms, y = ctx.saved_tensors
-        return None, None, *((cotangent * _share(ctx.power, x, y)).sum_to_size(x.shape) for x in terms)
+        return None, None, *((cotangent * _exponential_share(ctx.power, x, y)).sum_to_size(x.shape) for x in terms)
 
     @staticmethod
     def jvp(ctx: Any, _native: None, _power: None, *tangents: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent."""
         *terms, y = ctx.saved_tensors
         pairs = zip(tangents, terms, strict=True)
-        return sum((t * _share(ctx.power, x, y) for t, x in pairs if t is not None), torch.zeros_like(y))
+        return sum((t * _exponential_share(ctx.power, x, y) for t, x in pairs if t is not None), torch.zeros_like(y))
 
 
-def _share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _exponential_share(power: Unary, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Returns the share of the term `x` in the sum whose logarithm is `y`: the derivative of `y` by `x`."""
     finite = y.isfinite()
     return torch.where(finite, power(torch.where(finite, x - y, 0)), (x == y).to(y.dtype))

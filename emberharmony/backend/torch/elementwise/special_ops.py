@@ -192,7 +192,7 @@ def _slope(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any
     return derivative(_DERIVED, *tensors, y)
 
 
-def _special(name: str, *arguments: Any) -> torch.Tensor:
+def _special_function(name: str, *arguments: Any) -> torch.Tensor:
     """Returns a special function of tensors and numbers."""
     tensors = promotion.common(*arguments, inexact=True)
     promotion.refuse(tensors[0], ("complex",))
@@ -249,7 +249,7 @@ _BOTH = f"{{1}}.__class__ is native_type and {{1}}.dtype is native_float32 and n
 """When nothing needs the derivatives of `_Special`, except those of the forward mode."""
 
 
-_Defined: Any = definitions(lambda name: partial(_special, name))
+_Defined: Any = definitions(lambda name: partial(_special_function, name))
 
 
 class TorchSpecialOps(_Defined):  # type: ignore[misc]
@@ -265,12 +265,14 @@ class TorchSpecialOps(_Defined):  # type: ignore[misc]
         result: torch.Tensor = getattr(_DERIVED, name)(*tensors)
         return result
 
-    gammaln = staticmethod(fast(_quick_gammaln, _FIRST)(partial(_special, "gammaln")))
-    digamma = staticmethod(fast(_quick_rounded("digamma"), _FIRST)(partial(_special, "digamma")))
-    gammainc = staticmethod(fast(_quick_rounded("gammainc"), _BOTH)(partial(_special, "gammainc")))
-    gammaincc = staticmethod(fast(_quick_rounded("gammaincc"), _BOTH)(partial(_special, "gammaincc")))
-    erfcx = staticmethod(fast(_quick_rounded("erfcx"), _FIRST)(partial(_special, "erfcx")))
-    log_ndtr = staticmethod(fast(_quick_rounded("log_ndtr"), _FIRST)(partial(_special, "log_ndtr")))
+    gammaln = staticmethod(fast(_quick_gammaln, _FIRST)(partial(_special_function, "gammaln")))
+    digamma = staticmethod(fast(_quick_rounded("digamma"), _FIRST)(partial(_special_function, "digamma")))
+    gammainc = staticmethod(fast(_quick_rounded("gammainc"), _BOTH)(partial(_special_function, "gammainc")))
+    gammaincc = staticmethod(fast(_quick_rounded("gammaincc"), _BOTH)(partial(_special_function, "gammaincc")))
+    erfcx = staticmethod(fast(_quick_rounded("erfcx"), _FIRST)(partial(_special_function, "erfcx")))
+    log_ndtr = staticmethod(fast(_quick_rounded("log_ndtr"), _FIRST)(partial(_special_function, "log_ndtr")))
 
 
-_DERIVED = smooth_namespace(TorchSpecialOps, torch, lambda name: partial(_special, name), i0=TorchElementaryOps.i0)
+_DERIVED = smooth_namespace(
+    TorchSpecialOps, torch, lambda name: partial(_special_function, name), i0=TorchElementaryOps.i0
+)

@@ -10,7 +10,7 @@ from emberharmony.backend.torch.dtypes import promotion
 Native = Callable[..., torch.Tensor]
 
 
-def _widen(x: torch.Tensor) -> torch.Tensor:
+def _single_or_wider(x: torch.Tensor) -> torch.Tensor:
     """Returns a floating or complex tensor, half precision as float32: PyTorch has no half-precision FFT on the CPU."""
     x = promotion.floats(x)
     return x.to(torch.float32) if x.dtype.itemsize == 2 else x
@@ -22,7 +22,7 @@ def _empty(native: Native, x: torch.Tensor, length: int, axis: int) -> torch.Ten
     return one.new_zeros((*x.shape[:axis], one.shape[0], *x.shape[axis + 1 :]))
 
 
-def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Native:
+def _op_of_transform(native: Native, *, real: bool = False, halved: bool = False) -> Native:
     """Returns the op over a PyTorch transform along one axis.
 
     Args:
@@ -35,7 +35,7 @@ def _bound(native: Native, *, real: bool = False, halved: bool = False) -> Nativ
         if real:
             promotion.refuse(x, ("complex",))
         place, length = axis_and_length(x.shape, n, axis, norm, halved)
-        x = _widen(x)
+        x = _single_or_wider(x)
         return native(x, length, place, norm) if x.numel() else _empty(native, x, length, place)
 
     return transform
@@ -48,7 +48,7 @@ def _transform_of_axes(native: Native, transform_of_axis: Native) -> Native:
         x: torch.Tensor, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
     ) -> torch.Tensor:
         pairs = axes_and_lengths(x.shape, s, axes, norm)
-        x = _widen(x)
+        x = _single_or_wider(x)
         if x.numel():
             return native(x, [n for _, n in pairs], [a for a, _ in pairs], norm)
         for axis, length in pairs:
@@ -65,9 +65,9 @@ class TorchFftOps:
     elements.
     """
 
-    fft = staticmethod(_bound(torch.fft.fft))
-    ifft = staticmethod(_bound(torch.fft.ifft))
-    rfft = staticmethod(named_by_keras(_bound(torch.fft.rfft, real=True)))
-    irfft = staticmethod(named_by_keras(_bound(torch.fft.irfft, halved=True)))
+    fft = staticmethod(_op_of_transform(torch.fft.fft))
+    ifft = staticmethod(_op_of_transform(torch.fft.ifft))
+    rfft = staticmethod(named_by_keras(_op_of_transform(torch.fft.rfft, real=True)))
+    irfft = staticmethod(named_by_keras(_op_of_transform(torch.fft.irfft, halved=True)))
     fftn = staticmethod(_transform_of_axes(torch.fft.fftn, torch.fft.fft))
     ifftn = staticmethod(_transform_of_axes(torch.fft.ifftn, torch.fft.ifft))

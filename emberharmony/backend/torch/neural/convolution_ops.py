@@ -87,7 +87,7 @@ def _contiguous_kernel(weight: torch.Tensor, x: torch.Tensor, has_length_1: bool
     return weight
 
 
-def _direct(
+def _conv_of_tuples(
     x: torch.Tensor, kernel: torch.Tensor, bias: torch.Tensor | None, strides: Any, padding: Any, dilation: Any
 ) -> torch.Tensor | None:
     """Returns the convolution of a tensor (batch, channels, *spatial) if all options are tuples that PyTorch takes.
@@ -114,7 +114,7 @@ def _direct(
         return None
 
 
-def _cuts(
+def _crop_options(
     excess: Sequence[tuple[int, int]], strides: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int], list[tuple[int, int]]]:
     """Returns the options by which PyTorch's transposed convolution crops its result.
@@ -215,7 +215,7 @@ def _usual_transposed(
     if n > len(_TRANSPOSED) or 0 in shape or 0 in size:
         raise NotImplementedError
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, dilation)
-    common_padding, extra, remaining_padding = _cuts(plan.excess(size[:-2]), plan.strides, plan.dilation)
+    common_padding, extra, remaining_padding = _crop_options(plan.excess(size[:-2]), plan.strides, plan.dilation)
     has_no_rest, native, zeros = not any(map(any, remaining_padding)), _TRANSPOSED[n - 1], flat(remaining_padding)
     second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
     lengths = plan.lengths(shape[1:-1], size[:-2])
@@ -284,7 +284,7 @@ class TorchConvolutionOps:
             data_format == "channels_first"
             and strides.__class__ is padding.__class__ is dilation_rate.__class__ is tuple
         ):
-            direct = _direct(inputs, kernel, bias, strides, padding, dilation_rate)
+            direct = _conv_of_tuples(inputs, kernel, bias, strides, padding, dilation_rate)
             if direct is not None:
                 return direct
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
@@ -344,7 +344,7 @@ class TorchConvolutionOps:
         plan = transposed_geometry(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
         excess = plan.excess(w.shape[:-2])
         x, w = _channels_second(x, last), _inputs_first(w, groups)
-        common_padding, extra, remaining_padding = _cuts(excess, plan.strides, plan.dilation)
+        common_padding, extra, remaining_padding = _crop_options(excess, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
         result = _with_plain_layout(
             _TRANSPOSED[n - 1](x, w, None, plan.strides, common_padding, extra, groups, plan.dilation)

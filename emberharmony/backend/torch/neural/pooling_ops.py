@@ -94,7 +94,9 @@ def _maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     return pool(padded, plan.size, plan.strides, 0, plan.dilation)
 
 
-def _direct(kernels: tuple[Native, ...], x: torch.Tensor, windows: Sequence[Any], *options: Any) -> torch.Tensor | None:
+def _pool_of_tuples(
+    kernels: tuple[Native, ...], x: torch.Tensor, windows: Sequence[Any], *options: Any
+) -> torch.Tensor | None:
     """Returns the pool of a tensor (batch, channels, *spatial) if its windows are given by tuples that PyTorch takes.
 
     PyTorch checks them itself, in a tenth of the time. None says that the complete path must run, which raises the
@@ -192,7 +194,7 @@ class TorchPoolingOps:
     ) -> torch.Tensor:
         if data_format == "channels_first" and not ceil_mode:
             steps = pool_size if strides is None else strides
-            direct = _direct(_MAX, inputs, (pool_size, steps, padding, dilation_rate))
+            direct = _pool_of_tuples(_MAX, inputs, (pool_size, steps, padding, dilation_rate))
             if direct is not None:
                 return direct
         if not _is_native(inputs):
@@ -216,7 +218,7 @@ class TorchPoolingOps:
     ) -> torch.Tensor:
         if data_format == "channels_first" and divisor_override is None and not ceil_mode:
             steps = pool_size if strides is None else strides
-            direct = _direct(_AVERAGE, inputs, (pool_size, steps, padding), False, bool(count_include_pad))
+            direct = _pool_of_tuples(_AVERAGE, inputs, (pool_size, steps, padding), False, bool(count_include_pad))
             if direct is not None:
                 return direct
         x = promotion.floats(inputs)

@@ -102,7 +102,7 @@ class TorchQuantizationOps:
         with torch.inference_mode(False), torch.no_grad():
             table = quantized_columns.columns_of(w, bits)
             scales, biases = (array.mT.contiguous().mT for array in (scales, biases))
-        return Form(table, self.home, lambda: _words(table, rows, bits)), scales, biases  # type: ignore[attr-defined]
+        return Form(table, self.home, lambda: _packed_words(table, rows, bits)), scales, biases  # type: ignore[attr-defined]
 
     @staticmethod
     def quantized_rows(table: torch.Tensor, indices: Any, rows: int, bits: int) -> torch.Tensor:
@@ -115,7 +115,7 @@ def _is_transformed() -> bool:
     return torch.compiler.is_compiling() or forward_ad._current_level >= 0 or in_functional_transform()
 
 
-def _words(table: torch.Tensor, rows: int, bits: int) -> HostBits:
+def _packed_words(table: torch.Tensor, rows: int, bits: int) -> HostBits:
     with torch._C._DisableFuncTorch(), torch.inference_mode(False), torch.no_grad():
         return HostBits(quantized_columns.words_of(table, rows, bits).numpy(), "uint32")
 

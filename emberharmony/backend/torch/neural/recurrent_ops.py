@@ -34,7 +34,7 @@ def _is_native(tensors: list[torch.Tensor]) -> bool:
     return tensors[0].is_cpu or not is_watched(2)
 
 
-def _run(
+def _run_layer(
     native: Native,
     tensors: list[torch.Tensor],
     weights: list[Any],
@@ -111,7 +111,7 @@ class TorchRecurrentOps:
         check_activation(activation)
         batch, hidden, _ = check_recurrent(1, x, weights, time_major)
         check_state("h", h, batch, hidden, layer_axis)
-        return _run(
+        return _run_layer(
             _PLAIN[activation], present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis
         )
 
@@ -133,7 +133,7 @@ class TorchRecurrentOps:
             return self.composed("gru")(x, *weights, h, time_major, reverse, layer_axis)
         batch, hidden, _ = check_recurrent(3, x, weights, time_major)
         check_state("h", h, batch, hidden, layer_axis)
-        return _run(_GRU, present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
+        return _run_layer(_GRU, present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
 
     def lstm(
         self,
@@ -160,4 +160,4 @@ class TorchRecurrentOps:
         check_state("h", h, batch, outputs, layer_axis)
         check_state("c", c, batch, hidden, layer_axis)
         shapes = [(1, batch, outputs), (1, batch, hidden)]
-        return _run(_LSTM, present_tensors, matrices, [h, c], shapes, time_major, reverse, layer_axis)
+        return _run_layer(_LSTM, present_tensors, matrices, [h, c], shapes, time_major, reverse, layer_axis)

@@ -93,7 +93,7 @@ class _Running(spatial.Spatial):
             result = ops.add(result, ops.reshape(self.bias, shape))
         return result if widened_x is x else ops.cast(result, ops.result_type(x, 0.0)), mean, variance
 
-    def _keep(self, running: Buffer, statistic: Tensor, share: Any) -> None:
+    def _move_running(self, running: Buffer, statistic: Tensor, share: Any) -> None:
         """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
         before = running.value
         new_value = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(statistic), before), share))
@@ -163,8 +163,8 @@ class _BatchNorm(_Running):
             share: Any = self.momentum
             if share is None:
                 share = ops.divide(1.0, ops.cast(self.num_batches_tracked, mean.dtype))
-            self._keep(self.running_mean, mean, share)
-            self._keep(self.running_var, ops.multiply(variance, count / (count - 1)), share)
+            self._move_running(self.running_mean, mean, share)
+            self._move_running(self.running_var, ops.multiply(variance, count / (count - 1)), share)
         return result
 
 
@@ -267,10 +267,10 @@ class _InstanceNorm(_Running):
         result, mean, variance = self._by_own(x, other_axes, axis)
         shape = (-1, x.shape[axis])
         mean, variance = ops.stop_gradient(mean), ops.stop_gradient(variance)
-        self._keep(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)
+        self._move_running(self.running_mean, ops.mean(ops.reshape(mean, shape), 0), self.momentum)
         if self.running_var is not None:
             unbiased = ops.multiply(ops.mean(ops.reshape(variance, shape), 0), count / (count - 1))
-            self._keep(self.running_var, unbiased, self.momentum)
+            self._move_running(self.running_var, unbiased, self.momentum)
         return result
 
 

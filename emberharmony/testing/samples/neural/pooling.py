@@ -40,7 +40,7 @@ def _spans(
     return result
 
 
-def _places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+def _window_places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     n = x.ndim - 2
     sizes = [size] * n if isinstance(size, int) else list(size)
     steps = sizes if strides is None else [strides] * n if isinstance(strides, int) else list(strides)
@@ -62,7 +62,7 @@ def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
     return np.stack(parts, 1).reshape(len(x), *map(len, spans), x.shape[-1])
 
 
-def _first(function: Callable[..., Any]) -> Callable[..., Any]:
+def _channels_first_oracle(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an oracle of both data formats, for one that takes the channels last."""
 
     @functools.wraps(function)
@@ -82,18 +82,18 @@ def _first(function: Callable[..., Any]) -> Callable[..., Any]:
     return pool_channels_last
 
 
-@_first
+@_channels_first_oracle
 def _max(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
-    return _windows(x, _places(x, size, strides, padding, dilation_rate, ceil_mode), lambda w, *_: w.max(1))
+    return _windows(x, _window_places(x, size, strides, padding, dilation_rate, ceil_mode), lambda w, *_: w.max(1))
 
 
-@_first
+@_channels_first_oracle
 def _indices(x: Any, size: Any, strides: Any, padding: Any, dilation_rate: Any = 1, ceil_mode: bool = False) -> Any:
-    spans = _places(x, size, strides, padding, dilation_rate, ceil_mode)
+    spans = _window_places(x, size, strides, padding, dilation_rate, ceil_mode)
     return _windows(x, spans, lambda w, flat, _: flat[w.argmax(1)])
 
 
-@_first
+@_channels_first_oracle
 def _average(
     x: Any,
     size: Any,
@@ -106,7 +106,7 @@ def _average(
     def mean(w: Any, _: Any, element_count: int) -> Any:
         return w.sum(1) / (divisor_override or (element_count if count_include_pad else w.shape[1]))
 
-    return _windows(x, _places(x, size, strides, padding, 1, ceil_mode), mean)
+    return _windows(x, _window_places(x, size, strides, padding, 1, ceil_mode), mean)
 
 
 def _lp(x: Any, p: float, size: Any, strides: Any = None, data_format: Any = None, ceil_mode: bool = False) -> Any:

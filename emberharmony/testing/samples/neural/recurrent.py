@@ -16,7 +16,7 @@ def _tensor(*shape: int) -> np.ndarray[Any, Any]:
     return np.sin(grid(-30, 40, int(np.prod(shape)))).reshape(shape)
 
 
-def _steps(x: Any, time_major: bool, reverse: bool) -> list[Any]:
+def _time_steps(x: Any, time_major: bool, reverse: bool) -> list[Any]:
     rows = list(x if time_major else x.swapaxes(0, 1))
     return rows[::-1] if reverse else rows
 
@@ -25,7 +25,7 @@ def _join(states: list[Any], time_major: bool, reverse: bool) -> Any:
     return np.stack(states[::-1] if reverse else states, 0 if time_major else 1)
 
 
-def _state(h: Any, x: Any, length: int, time_major: bool, layer_axis: bool) -> Any:
+def _state_or_zeros(h: Any, x: Any, length: int, time_major: bool, layer_axis: bool) -> Any:
     if h is None:
         return np.zeros((x.shape[1 if time_major else 0], length))
     return h[0] if layer_axis else h
@@ -47,8 +47,8 @@ def _rnn(
     reverse: bool = False,
     layer_axis: bool = False,
 ) -> Any:
-    state, states = _state(h, x, wh.shape[1], time_major, layer_axis), []
-    for row in _steps(x, time_major, reverse):
+    state, states = _state_or_zeros(h, x, wh.shape[1], time_major, layer_axis), []
+    for row in _time_steps(x, time_major, reverse):
         total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         state = np.tanh(total) if activation == "tanh" else np.maximum(total, 0)
         states.append(state)
@@ -66,8 +66,8 @@ def _gru(
     reverse: bool = False,
     layer_axis: bool = False,
 ) -> Any:
-    state, states = _state(h, x, wh.shape[1], time_major, layer_axis), []
-    for row in _steps(x, time_major, reverse):
+    state, states = _state_or_zeros(h, x, wh.shape[1], time_major, layer_axis), []
+    for row in _time_steps(x, time_major, reverse):
         input_part, state_part = row @ wi.T + (0 if bi is None else bi), state @ wh.T + (0 if bh is None else bh)
         (r, z, n), (hr, hz, hn) = np.split(input_part, 3, -1), np.split(state_part, 3, -1)
         candidate = np.tanh(n + special.expit(r + hr) * hn)
@@ -90,9 +90,9 @@ def _lstm(
     reverse: bool = False,
     layer_axis: bool = False,
 ) -> Any:
-    state, cell = (_state(t, x, n, time_major, layer_axis) for t, n in ((h, wh.shape[1]), (c, len(wi) // 4)))
+    state, cell = (_state_or_zeros(t, x, n, time_major, layer_axis) for t, n in ((h, wh.shape[1]), (c, len(wi) // 4)))
     states = []
-    for row in _steps(x, time_major, reverse):
+    for row in _time_steps(x, time_major, reverse):
         total = row @ wi.T + state @ wh.T + (0 if bi is None else bi) + (0 if bh is None else bh)
         i, f, g, o = np.split(total, 4, -1)
         cell = special.expit(f) * cell + special.expit(i) * np.tanh(g)

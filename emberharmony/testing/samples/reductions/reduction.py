@@ -35,7 +35,7 @@ def _over_axes(function: Any) -> Any:
     return lambda x, axis=None, keepdims=False: function(x, axis=axis, keepdims=keepdims)
 
 
-def _spread(function: Any) -> Any:
+def _spread_oracle(function: Any) -> Any:
     def oracle(x, axis=None, keepdims=False, correction=0):
         spread = function(x, axis=axis, keepdims=keepdims, ddof=correction)
         return spread if x.size > correction * np.size(spread) else spread * np.nan
@@ -119,7 +119,7 @@ SAMPLES = [
     ),
     Sample(
         "var",
-        _spread(np.var),
+        _spread_oracle(np.var),
         _cases(*_SPREAD),
         dtypes=REAL,
         tolerance=24,
@@ -130,7 +130,7 @@ SAMPLES = [
     ),
     Sample(
         "std",
-        _spread(np.std),
+        _spread_oracle(np.std),
         _cases(*_SPREAD),
         dtypes=REAL,
         tolerance=24,

@@ -105,7 +105,7 @@ def check(ctx: click.Context, /, **given_options: Any) -> None:
         _explain(cli_options.explain_inference)
         return
     places = [cli_options.stdin_filename or Path("stdin.py") if path == STDIN else path for path in cli_options.paths]
-    parts = _parts(cli_options, places)
+    parts = _project_parts(cli_options, places)
     if cli_options.show_settings:
         click.echo(_settings_text(parts[0].settings))
         return
@@ -130,7 +130,7 @@ class Part(NamedTuple):
     stdin: str = ""
 
 
-def _parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
+def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
     """Returns the project that the places are in, and those inside of it that have settings of their own."""
     cli_settings = cli_options.min_tier, cli_options.exclude, cli_options.target_version, cli_options.preset
     settings = options.settings_for(places, *cli_settings)
@@ -187,7 +187,7 @@ def _watch(cli_options: Options) -> None:
 
     def look() -> object:
         watched_paths: list[Path] = []
-        for part in _parts(cli_options, cli_options.paths):
+        for part in _project_parts(cli_options, cli_options.paths):
             baseline = _baseline(cli_options, part.settings)
             watched_paths += [
                 part.settings.root / "pyproject.toml",
@@ -197,7 +197,7 @@ def _watch(cli_options: Options) -> None:
         return stamps(watched_paths)
 
     def act() -> None:
-        _report(cli_options, _parts(cli_options, cli_options.paths))
+        _report(cli_options, _project_parts(cli_options, cli_options.paths))
 
     watch(look, act)
 

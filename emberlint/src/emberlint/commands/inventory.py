@@ -31,7 +31,7 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
         if path in notebooks:
             cell_place = notebooks[path].place(int(line))
             result.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
-    click.echo(_json(result) if form == "json" else "\n".join(_text(result)))
+    click.echo(_json(result) if form == "json" else "\n".join(_inventory_text(result)))
 
 
 def _frontend_files(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Notebook]) -> Iterator[SourceFile]:
@@ -48,17 +48,17 @@ def _frontend_files(paths: Sequence[Path], settings: Settings, notebooks: dict[s
             click.echo(f"{options.display_path(path, settings)}: skipped: {error}", err=True)
 
 
-def _text(result: Inventory) -> Iterator[str]:
+def _inventory_text(result: Inventory) -> Iterator[str]:
     for row in result.rows():
         op = "-" if row.op is None else row.op if row.op == "Tensor" else f"ops.{row.op}"
-        yield f"{row.uses:6}  {row.native:40}  {op:32}  {_how(row):18}  {row.first}"
+        yield f"{row.uses:6}  {row.native:40}  {op:32}  {_way_to_ops(row):18}  {row.first}"
     total = sum(result.counts.values())
     parts = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
     imports = ", ".join(f"{name} {count}" for name, count in result.imports.most_common()) or "none"
     yield f"{total} native uses of {len(result.counts)} names in {result.files} files: {parts}; imports: {imports}"
 
 
-def _how(row: NativeRow) -> str:
+def _way_to_ops(row: NativeRow) -> str:
     if row.op is None:
         return ""
     if row.renames in (0, row.uses):

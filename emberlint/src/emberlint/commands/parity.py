@@ -34,7 +34,7 @@ def open_project(path: Path) -> tuple[Project, Layout]:
     return project, layout
 
 
-def _known(words: Sequence[str], known: Sequence[str], what: str) -> None:
+def _require_known(words: Sequence[str], known: Sequence[str], what: str) -> None:
     for word in words:
         if word not in known:
             raise UsageError(f"unknown {what} {word!r}{suggestion(word, known)}; known: {', '.join(known)}")
@@ -50,9 +50,9 @@ def _render(op_matrix: Matrix, form: str, verbose: bool) -> str:
 
 def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> Matrix:
     project, layout = open_project(path)
-    _known(backends, layout.names, "backend")
+    _require_known(backends, layout.names, "backend")
     op_matrix = matrix(project, layout, backends)
-    _known(categories, op_matrix.categories, "category")
+    _require_known(categories, op_matrix.categories, "category")
     return op_matrix.select(categories)
 
 
@@ -61,7 +61,7 @@ def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run
     from emberlint.migrate.plan import plan
 
     _, layout = open_project(path)
-    _known(backends, layout.names, "backend")
+    _require_known(backends, layout.names, "backend")
     backend_names = backends or layout.names
     if not dry_run:
         # plan all first, so that a clash in any backend stops the run before anything is written

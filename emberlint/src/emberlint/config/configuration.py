@@ -90,7 +90,7 @@ def _changes(table: Mapping[str, object]) -> dict[str, object]:
     return changes
 
 
-def _text(where: str, value: object) -> str:
+def _require_text(where: str, value: object) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{where}: expected a string, got {value!r}")
     return value
@@ -138,7 +138,7 @@ def _format(where: str, value: object) -> str:
 
 
 def _preset(where: str, value: object) -> str:
-    name = _text(where, value)
+    name = _require_text(where, value)
     if name and name not in PRESETS:
         raise UsageError(f"{where}: unknown preset {name!r}{suggestion(name, PRESETS)}; known: {', '.join(PRESETS)}")
     return name
@@ -160,7 +160,7 @@ def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _functions(where: str, value: object) -> Mapping[str, str]:
-    kinds_by_name = {name: _text(f"{where}.{name}", kind) for name, kind in _table(where, value).items()}
+    kinds_by_name = {name: _require_text(f"{where}.{name}", kind) for name, kind in _table(where, value).items()}
     for name, kind in kinds_by_name.items():
         if kind not in KINDS:
             raise UsageError(
@@ -175,7 +175,7 @@ def _ignores(where: str, value: object) -> Mapping[str, tuple[str, ...]]:
 
 def _parity(where: str, value: object) -> Parity:
     table = _table(where, value, Parity._fields)
-    return Parity(**{key: _text(f"{where}.{key}", folder) for key, folder in table.items()})
+    return Parity(**{key: _require_text(f"{where}.{key}", folder) for key, folder in table.items()})
 
 
 def _contracts(where: str, value: object) -> tuple[Contract, ...]:
@@ -186,14 +186,14 @@ def _contracts(where: str, value: object) -> tuple[Contract, ...]:
 
 def _contract(where: str, value: object) -> Contract:
     table = _table(where, value, Contract._fields)
-    kind = _text(f"{where}.type", table.get("type", ""))
+    kind = _require_text(f"{where}.type", table.get("type", ""))
     if kind not in CONTRACT_KEYS:
         raise UsageError(f"{where}: unknown type {kind!r}{suggestion(kind, CONTRACT_KEYS)}; known: {[*CONTRACT_KEYS]}")
     required_keys = CONTRACT_KEYS[kind]
     if required_keys not in table:
         raise UsageError(f"{where}: a contract of type {kind!r} needs the key {required_keys!r}")
     lists = {key: _texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table}
-    return Contract(name=_text(f"{where}.name", table.get("name", kind)), type=kind, **lists)
+    return Contract(name=_require_text(f"{where}.name", table.get("name", kind)), type=kind, **lists)
 
 
 READERS: Mapping[str, Callable[[str, object], object]] = {
@@ -219,6 +219,6 @@ READERS: Mapping[str, Callable[[str, object], object]] = {
     "exclude": _texts,
     "contracts": _contracts,
     "parity": _parity,
-    "baseline": _text,
+    "baseline": _require_text,
     "output-format": _format,
 }

@@ -34,7 +34,7 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
     for finding in findings:
         reason = _not_asked(finding, unsafe)
         if reason is None:
-            wanted[_place(finding)] = finding
+            wanted[_finding_place(finding)] = finding
         else:
             refused_fixes.append((finding, reason))
     if not wanted:
@@ -159,19 +159,19 @@ class _FileRepair:
     def _stands_alone(self, first: int, last: int) -> bool:
         """Returns whether lines can be parsed without those around them."""
         try:
-            cst.parse_module("".join(self._alone(first, last)))
+            cst.parse_module("".join(self._indentable_lines(first, last)))
         except cst.ParserSyntaxError:
             return False
         return True
 
-    def _alone(self, first: int, last: int) -> tuple[str, str]:
+    def _indentable_lines(self, first: int, last: int) -> tuple[str, str]:
         """Returns lines after a header that allows them to be indented."""
         text = "".join(map(str.__add__, self.lines[first - 1 : last], self.ends[first - 1 : last]))
         return "if 1:\n" if text[:1] in (" ", "\t") else "", text
 
     def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
-        head, text = self._alone(first, last)
+        head, text = self._indentable_lines(first, last)
         edits_inside = {place: one for place, one in self.wanted.items() if first <= place[0] <= last}
         editor = _Editor(self.file, edits_inside, self._nodes, first - 1 - head.count("\n"))
         module = cst.parse_module(head + text)
@@ -217,13 +217,13 @@ def _unused_names(tree: ast.Module, names: Iterable[str]) -> set[str]:
     """Returns the names that nothing in a module reads."""
     unused = {*names}
     for node in ast.walk(tree):
-        unused.difference_update(_words(node))
+        unused.difference_update(_names_read(node))
         if not unused:
             break
     return unused
 
 
-def _words(node: ast.AST) -> Iterator[str]:
+def _names_read(node: ast.AST) -> Iterator[str]:
     """Yields the names that a node reads, also inside a string that may be an annotation or in `__all__`."""
     if isinstance(node, ast.Name):
         yield node.id
@@ -242,7 +242,7 @@ def _not_asked(finding: Finding, unsafe: bool) -> str | None:
     return None
 
 
-def _place(finding: Finding) -> Place:
+def _finding_place(finding: Finding) -> Place:
     return finding.line, finding.column - 1, finding.end_line, finding.end_column - 1
 
 
@@ -292,7 +292,7 @@ class _Editor(cst.CSTTransformer):
             return updated
         place = self.get_metadata(PositionProvider, original_node)
         finding = self.wanted.get(_key(place, self.offset))
-        if finding is None or finding in self.seen or not _fits(finding, original_node):
+        if finding is None or finding in self.seen or not _fits_repair(finding, original_node):
             return updated
         self.seen.append(finding)
         try:
@@ -301,7 +301,7 @@ class _Editor(cst.CSTTransformer):
             self.refused.append((finding, str(error)))
             return updated
         self.fixed.append(finding)
-        return self._apart(edited, place)
+        return self._separate_words(edited, place)
 
     def _edit_node(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
         if self.printed:
@@ -327,9 +327,9 @@ class _Editor(cst.CSTTransformer):
         return edited
 
     def _spelling(self, finding: Finding) -> Spelling:
-        return spelling(self.file, self.nodes[_place(finding)])
+        return spelling(self.file, self.nodes[_finding_place(finding)])
 
-    def _apart(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
+    def _separate_words(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
         """Adds a space where a name would otherwise join the word before it, as in `return-x`."""
         number = place.start.line + self.offset
         line = self.lines[number - 1] if number <= len(self.lines) else ""
@@ -353,6 +353,6 @@ def _key(place: CodeRange, offset: int) -> Place:
     return place.start.line + offset, place.start.column, place.end.line + offset, place.end.column
 
 
-def _fits(finding: Finding, node: cst.CSTNode) -> bool:
+def _fits_repair(finding: Finding, node: cst.CSTNode) -> bool:
     """Returns whether a node is of the kind that a repair edits; a name is edited only by renaming it."""
     return (finding.code in RENAMING) == isinstance(node, cst.Attribute | cst.Name)

@@ -61,7 +61,7 @@ class RefusedError(Exception):
 
 def binary(space: str, node: cst.BinaryOperation) -> cst.BaseExpression:
     """Returns `ops.add(x, y)` for `x + y`."""
-    return _call(space, BINARY[type(node.operator)], node, [node.left, node.right], *_gaps(node.operator))
+    return _op_call(space, BINARY[type(node.operator)], node, [node.left, node.right], *_gaps(node.operator))
 
 
 def unary(space: str, node: cst.UnaryOperation) -> cst.BaseExpression:
@@ -69,7 +69,7 @@ def unary(space: str, node: cst.UnaryOperation) -> cst.BaseExpression:
     op = UNARY.get(type(node.operator))
     if op is None:
         raise RefusedError("`not` needs the truth value of a tensor: use ops.logical_not, or test its shape")
-    return _call(space, op, node, [node.expression], node.operator.whitespace_after)
+    return _op_call(space, op, node, [node.expression], node.operator.whitespace_after)
 
 
 def comparison(space: str, node: cst.Comparison) -> cst.BaseExpression:
@@ -80,7 +80,7 @@ def comparison(space: str, node: cst.Comparison) -> cst.BaseExpression:
     op = COMPARE.get(type(target.operator))
     if op is None:
         raise RefusedError("no op is equivalent to this comparison")
-    return _call(space, op, node, [node.left, target.comparator], *_gaps(target.operator))
+    return _op_call(space, op, node, [node.left, target.comparator], *_gaps(target.operator))
 
 
 def augmented_assignment(space: str, node: cst.AugAssign) -> cst.Assign:
@@ -90,7 +90,7 @@ def augmented_assignment(space: str, node: cst.AugAssign) -> cst.Assign:
     value = node.value
     if isinstance(value, cst.Yield | cst.Tuple) and not value.lpar:
         value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-    call = _call(space, AUGMENTED[type(node.operator)], value, [node.target.deep_clone(), value])
+    call = _op_call(space, AUGMENTED[type(node.operator)], value, [node.target.deep_clone(), value])
     before, after = _gaps(node.operator)
     return cst.Assign([cst.AssignTarget(node.target, before, after)], call.with_changes(lpar=[], rpar=[]))
 
@@ -125,7 +125,7 @@ def _parse_name(name: str) -> cst.BaseExpression:
     return cst.parse_expression(name)
 
 
-def _call(
+def _op_call(
     space: str,
     op: str,
     node: cst.BaseExpression,
@@ -133,7 +133,7 @@ def _call(
     *gaps: Space,
 ) -> cst.Call:
     """Returns a call of an op; `gaps` is the whitespace around the operator, kept if it holds lines or comments."""
-    values = [_bare(operand) for operand in operands]
+    values = [_without_parentheses(operand) for operand in operands]
     kept_gaps = [gap for gap in gaps if not isinstance(gap, cst.SimpleWhitespace) or "\\" in gap.value]
     if len(values) == 1:
         args, leading_gap = [cst.Arg(values[0])], kept_gaps[0] if kept_gaps else NONE
@@ -158,7 +158,7 @@ def _holds_lines(node: cst.BaseExpression) -> bool:
     return any(not isinstance(gap, cst.SimpleWhitespace) for gap in inner_gaps)
 
 
-def _bare(node: cst.BaseExpression) -> cst.BaseExpression:
+def _without_parentheses(node: cst.BaseExpression) -> cst.BaseExpression:
     """Returns an operand without parentheses that an argument does not need."""
     if not node.lpar or isinstance(node, WRAPPED) or _holds_lines(node):
         return node

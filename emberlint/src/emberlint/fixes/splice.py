@@ -68,7 +68,7 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     if gaps is None:
         return None
     start, end, depth = node.col_offset, node.end_col_offset or 0, len([*file.ancestors(node)])
-    before, after = _own(line, start, end)
+    before, after = _place_with_parentheses(line, start, end)
     if before != start and before > 0 and (line[before - 1].isalnum() or line[before - 1] == "_"):
         before, after = start, end  # `return(x + 1)` keeps its parentheses, which separate the words
     wrap = start == before and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
@@ -133,7 +133,7 @@ def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterato
     return iter([(start, first.col_offset, ""), (first_end, last.col_offset, ", "), (last_end, end, "")])
 
 
-def _own(line: str, start: int, end: int) -> tuple[int, int]:
+def _place_with_parentheses(line: str, start: int, end: int) -> tuple[int, int]:
     """Returns the place of a node with one pair of parentheses around it that only groups, or its own place."""
     left, right = line[:start].rstrip(" "), line[end:].lstrip(" ")
     if not left.endswith("(") or not right.startswith(")"):

@@ -79,7 +79,7 @@ class Analysis(Flow):
             self.block(node.body, env)
         self.unit, self.depth, self.loops = outer_state
         unit.state = v.Progress.DONE
-        if unit.readers and _differ(before, refined(unit.declared, self._join_returns(unit))):
+        if unit.readers and _are_different(before, refined(unit.declared, self._join_returns(unit))):
             self.dirty.update(dict.fromkeys(unit.readers))
 
     @staticmethod
@@ -126,8 +126,8 @@ class Analysis(Flow):
             declared = self.annotations.resolve(parameter.annotation, unit.env)
             if isinstance(declared, v.Tensor):
                 declared = v.Tensor(declared.tier, f"`{name}` is {declared.why}", parameter)
-            return refined(declared, self._given(unit, name))
-        value = self._given(unit, name)
+            return refined(declared, self._given_value(unit, name))
+        value = self._given_value(unit, name)
         if value is not None:
             return value
         if default is not None and not (isinstance(default, ast.Constant) and default.value is None):
@@ -143,7 +143,7 @@ class Analysis(Flow):
             return v.Tensor(Tier.C, f"`{name}` is an argument of `{unit.name}` of a module class", parameter)
         return unit.hinted.get(name)
 
-    def _given(self, unit: v.FunctionUnit, name: str) -> v.Value:
+    def _given_value(self, unit: v.FunctionUnit, name: str) -> v.Value:
         value = unit.given.get(name)
         return None if isinstance(value, v.Tensor) and name in unit.contrary else value
 
@@ -320,5 +320,5 @@ def _builtin_name(decorator: ast.expr, value: v.Value) -> str:
     return decorator.id if isinstance(decorator, ast.Name) and value is None else ""
 
 
-def _differ(before: v.Value, after: v.Value) -> bool:
+def _are_different(before: v.Value, after: v.Value) -> bool:
     return v.holds_tensor(before) != v.holds_tensor(after) or type(before) is not type(after)

@@ -149,13 +149,13 @@ class Calls(Expressions):
             names = names[1:]
         if not arguments.starred:
             for name, value in zip(names, positional, strict=False):
-                self._give(unit, name, value)
+                self._give_argument(unit, name, value)
             if spec.vararg is not None and len(positional) > len(names):
-                self._give(unit, spec.vararg.arg, v.Sequence(v.join_all(positional[len(names) :])))
+                self._give_argument(unit, spec.vararg.arg, v.Sequence(v.join_all(positional[len(names) :])))
         for name, value in arguments.keywords.items():
-            self._give(unit, name, value)
+            self._give_argument(unit, name, value)
 
-    def _give(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
+    def _give_argument(self, unit: v.FunctionUnit, name: str, value: v.Value) -> None:
         if isinstance(value, v.Tensor):
             value = value.pass_on(f"`{unit.name}` receives it as `{name}`", value.node, value.dtype)
         if name not in unit.given:
@@ -183,10 +183,10 @@ class Calls(Expressions):
         if start is not None:
             self.pass_on(start, arguments.positional, arguments, skip_first=True)
         elif unit.is_record:
-            self._fill(unit, arguments)
+            self._fill_fields(unit, arguments)
         return v.Instance(unit)
 
-    def _fill(self, unit: v.ClassUnit, arguments: Arguments) -> None:
+    def _fill_fields(self, unit: v.ClassUnit, arguments: Arguments) -> None:
         fields = [name for one in reversed(unit.lineage()) for name in one.fields]
         for name, value in (*zip(fields, arguments.positional, strict=False), *arguments.keywords.items()):
             if name not in unit.declared:

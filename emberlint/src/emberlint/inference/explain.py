@@ -35,16 +35,16 @@ def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterat
 def _describe(text: str, value: Value) -> list[str]:
     if isinstance(value, Tensor):
         dtype = f", {'the default float' if value.dtype == 'float' else value.dtype}" if value.dtype else ""
-        return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype}", *_steps(value)]
+        return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype}", *_explanation_steps(value)]
     if isinstance(value, (Sequence, Mapping)) and holds_tensor(value):
         inner: Value = value.element
         while isinstance(inner, (Sequence, Mapping)):
             inner = inner.element
-        return [f"{text}: a container of tensors", *(_steps(inner) if isinstance(inner, Tensor) else [])]
+        return [f"{text}: a container of tensors", *(_explanation_steps(inner) if isinstance(inner, Tensor) else [])]
     return [f"{text}: {value.label}" if isinstance(value, Other) else f"{text}: no evidence of a tensor"]
 
 
-def _steps(value: Tensor) -> list[str]:
+def _explanation_steps(value: Tensor) -> list[str]:
     steps: list[str] = []
     step: Tensor | None = value
     while step is not None and len(steps) < _STEPS:

@@ -119,7 +119,7 @@ class LibraryCalls(BuiltinCalls):
 
     def _special_import(self, origin: str, arguments: Arguments) -> v.Value:
         node = arguments.node
-        name = _text(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
+        name = _constant_text(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
         return v.Imported(name) if name and not name.startswith(".") else None
 
     def _special_record(self, origin: str, arguments: Arguments) -> v.Value:
@@ -129,7 +129,7 @@ class LibraryCalls(BuiltinCalls):
             return None
         unit = self.records.get(node)
         if unit is None:
-            unit = self.records[node] = v.ClassUnit(ast.ClassDef(_text(node.args[0]), [], [], [], []))
+            unit = self.records[node] = v.ClassUnit(ast.ClassDef(_constant_text(node.args[0]), [], [], [], []))
             unit.is_record = True
             unit.fields = _field_names(node.args[1])
         return v.Class(unit)
@@ -189,7 +189,7 @@ class LibraryCalls(BuiltinCalls):
         return v.Sequence(result) if last in ("scan", "while_loop") else result  # the state, which may be a tuple
 
 
-def _text(node: ast.expr) -> str:
+def _constant_text(node: ast.expr) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
@@ -197,5 +197,5 @@ def _field_names(node: ast.expr) -> list[str]:
     """Returns the fields in `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", float)]`."""
     if isinstance(node, (ast.List, ast.Tuple)):
         parts = [elt.elts[0] if isinstance(elt, ast.Tuple) and elt.elts else elt for elt in node.elts]
-        return [_text(part) for part in parts]
-    return _text(node).replace(",", " ").split()
+        return [_constant_text(part) for part in parts]
+    return _constant_text(node).replace(",", " ").split()

@@ -130,7 +130,7 @@ class Operations(Evaluation):
             if updates:
                 learned_names.update(updates)
                 env.vars = {**env.vars, **updates}
-        self._widen(env, outer_names, learned_names)
+        self._drop_proved_facts(env, outer_names, learned_names)
         return v.join_all(operand_values)
 
     def _IfExp(self, node: ast.IfExp, env: v.Env) -> v.Value:
@@ -141,11 +141,11 @@ class Operations(Evaluation):
         for branch, updates in ((node.body, when_true), (node.orelse, when_false)):
             env.vars = {**outer_names, **updates} if updates else outer_names
             branch_values.append(self.evaluate(branch, env))
-            self._widen(env, outer_names, updates.keys())
+            self._drop_proved_facts(env, outer_names, updates.keys())
         return v.join(branch_values[0], branch_values[1])
 
     @staticmethod
-    def _widen(env: v.Env, outer_names: Updates, learned_names: Collection[str]) -> None:
+    def _drop_proved_facts(env: v.Env, outer_names: Updates, learned_names: Collection[str]) -> None:
         """Drops the facts that a test proved, but keeps the names bound meanwhile."""
         if env.vars is not outer_names:
             outer_names.update(

@@ -166,7 +166,7 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
     if not _may_pass(function.body, {name: index for index, name in enumerate(ordered)}):
         return None
     stored_names, returns = set[str](), list[ast.expr | None]()
-    for node in _own(function):
+    for node in _own_nodes(function):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             stored_names.add(node.id)
         elif isinstance(node, ast.Return):
@@ -174,41 +174,41 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
         elif isinstance(node, (ast.Yield, ast.YieldFrom)):
             return None
     places = {name: index for index, name in enumerate(ordered) if name not in stored_names}
-    results = [_through(return_, places) for return_ in returns]
+    results = [_passed_parameter(return_, places) for return_ in returns]
     if not results or any(result is None for result in results):
         return None
     first = results[0]
-    return first if all(_alike(first, result) for result in results[1:]) else None
+    return first if all(_are_alike(first, result) for result in results[1:]) else None
 
 
 def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
     """Returns whether the first `return` at the top of a body, if there is one, computes only with parameters."""
     first = next((one for one in body if isinstance(one, ast.Return)), None)
-    return first is None or _through(first.value, places) is not None
+    return first is None or _passed_parameter(first.value, places) is not None
 
 
-def _through(node: ast.expr | None, places: dict[str, int]) -> v.Value:
+def _passed_parameter(node: ast.expr | None, places: dict[str, int]) -> v.Value:
     """Returns the parameter that an expression computes with."""
     if isinstance(node, ast.Tuple):
-        items = [_through(elt, places) for elt in node.elts]
+        items = [_passed_parameter(elt, places) for elt in node.elts]
         return v.Sequence(items=items) if any(item is not None for item in items) else None
     if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
-        return _through(node.operand, places)
+        return _passed_parameter(node.operand, places)
     if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Mod):
-        return _through(node.left, places) or _through(node.right, places)
+        return _passed_parameter(node.left, places) or _passed_parameter(node.right, places)
     return v.PassedArgument(places[node.id], node.id) if isinstance(node, ast.Name) and node.id in places else None
 
 
-def _alike(one: v.Value, other: v.Value) -> bool:
+def _are_alike(one: v.Value, other: v.Value) -> bool:
     if isinstance(one, v.PassedArgument) and isinstance(other, v.PassedArgument):
         return one.at == other.at
     if isinstance(one, v.Sequence) and isinstance(other, v.Sequence):
         left, right = one.items or [], other.items or []
-        return len(left) == len(right) and all(map(_alike, left, right))
+        return len(left) == len(right) and all(map(_are_alike, left, right))
     return one is other is None
 
 
-def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
     """Yields the nodes of a function's body, without those of functions and classes inside it."""
     pending: list[ast.AST] = [*function.body]
     while pending:

@@ -53,7 +53,7 @@ def library_tie(method: str, positional: int, keywords: Sequence[str]) -> str:
     if libraries is None:
         return ""
     if len(libraries) < len(LIBRARIES):
-        return f"{_only(libraries)} `.{method}()`"
+        return f"{_libraries_text(libraries)} `.{method}()`"
     rows_by_library = rows(method)
     for name in keywords:
         taking = {
@@ -62,7 +62,7 @@ def library_tie(method: str, positional: int, keywords: Sequence[str]) -> str:
             if any(name in row.named for row in library_rows) or (library == "torch" and name in _TOO)
         }
         if taking == {"torch"} and len(rows_by_library) > 1:
-            return f"{_only(frozenset(taking), 'take')} `{name}=` in `.{method}()`"
+            return f"{_libraries_text(frozenset(taking), 'take')} `{name}=` in `.{method}()`"
     if _differs(rows_by_library, positional, keywords):
         return f"`.{method}()` of PyTorch means something else than that of the other libraries"
     return ""
@@ -86,7 +86,7 @@ def is_number(node: ast.expr) -> bool:
     return isinstance(inner, ast.Constant) and type(inner.value) is int
 
 
-def _only(libraries: frozenset[str], verb: str = "have") -> str:
+def _libraries_text(libraries: frozenset[str], verb: str = "have") -> str:
     """Returns the beginning of a sentence about the libraries that have something."""
     if len(libraries) == 1:
         return f"only tensors of {LIBRARIES[min(libraries)]} {verb}"

@@ -92,7 +92,7 @@ class _Rewriter(cst.CSTTransformer):
         results: list[list[cst.BaseSmallStatement]] = []
         changed = False
         for small in updated_node.body:
-            parts = self._split(small) if isinstance(small, cst.ImportFrom) else [small]
+            parts = self._split_import(small) if isinstance(small, cst.ImportFrom) else [small]
             changed = changed or parts != [small]
             results.extend([part] for part in parts)
         if not changed:
@@ -108,7 +108,7 @@ class _Rewriter(cst.CSTTransformer):
         ]
         return cst.FlattenSentinel([lines[0], *(line.with_changes(leading_lines=[]) for line in lines[1:])])
 
-    def _split(self, node: cst.ImportFrom) -> list[cst.BaseSmallStatement]:
+    def _split_import(self, node: cst.ImportFrom) -> list[cst.BaseSmallStatement]:
         """Returns one import for each module that the names are in now."""
         base = get_absolute_module_for_import(self.package + ".x", node) if self.package or not node.relative else None
         if base is None:
@@ -123,7 +123,9 @@ class _Rewriter(cst.CSTTransformer):
         kept_aliases = {
             place: aliases for place, aliases in places.items() if place != self.module or base == self.module
         }
-        return [self._from(node, place, aliases, split=len(places) > 1) for place, aliases in kept_aliases.items()]
+        return [
+            self._import_from(node, place, aliases, split=len(places) > 1) for place, aliases in kept_aliases.items()
+        ]
 
     def _place(self, base: str, name: str) -> str:
         """Returns the module that a name must now be imported from."""
@@ -135,7 +137,7 @@ class _Rewriter(cst.CSTTransformer):
             return submodule.rpartition(".")[0]
         return self.moves.names.get(base, {}).get(name, base)
 
-    def _from(
+    def _import_from(
         self, node: cst.ImportFrom, place: str, aliases: list[cst.ImportAlias], split: bool
     ) -> cst.BaseSmallStatement:
         names = list(aliases)
@@ -190,13 +192,13 @@ def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr | ast.BinOp):
-            if (_start(node) or "").startswith(f"{frontend}."):
+            if (_constant_start(node) or "").startswith(f"{frontend}."):
                 yield node.lineno
         elif isinstance(node, ast.Call) and _imports(node.func) and node.args:
             argument, others = node.args[0], [*node.args[1:], *(word.value for word in node.keywords)]
             if isinstance(argument, ast.Constant | ast.Name):
                 continue
-            start = _start(argument)
+            start = _constant_start(argument)
             is_in_package = package == frontend or any(frontend in ast.unparse(other) for other in others)
             if (is_in_package and (not start or start.startswith("."))) or (start and f"{frontend}.".startswith(start)):
                 yield node.lineno
@@ -207,12 +209,12 @@ def _imports(function: ast.expr) -> bool:
     return name in ("import_module", "__import__")
 
 
-def _start(node: ast.expr) -> str | None:
+def _constant_start(node: ast.expr) -> str | None:
     """Returns the constant text at the start of a composed string, or None if the start is computed too."""
     if isinstance(node, ast.JoinedStr):
-        return _start(node.values[0]) if node.values else ""
+        return _constant_start(node.values[0]) if node.values else ""
     if isinstance(node, ast.BinOp):
-        return _start(node.left)
+        return _constant_start(node.left)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # "toy.ops.{}".format(name)
-        return _start(node.func.value)
+        return _constant_start(node.func.value)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

@@ -44,9 +44,9 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     target = _Target(source, tree, units(tree.body))
     before, after = _statements(target)
     imports, future = _imports(target)
-    body = list(_place(target, imports, before, after))
+    body = list(_merged_statements(target, imports, before, after))
     body = _with_all(target, body, is_new=text is None)
-    start = _start(source, is_new=text is None or not target.units)
+    start = _docstring_of_new(source, is_new=text is None or not target.units)
     if future:
         start.append(cst.parse_module("from __future__ import annotations\n").body[0])
     split = _header_end(body)
@@ -55,7 +55,7 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     return tree.with_changes(body=spaced, has_trailing_newline=True).code, target.clashes
 
 
-def _start(source: SourceModule, is_new: bool) -> list[Statement]:
+def _docstring_of_new(source: SourceModule, is_new: bool) -> list[Statement]:
     """Returns the docstring of a new file, in a list that is empty for an existing file."""
     return [unit.node for unit in source.units if unit.kind == "docstring"] if is_new else []
 
@@ -93,7 +93,7 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
             continue
         if unit.kind == "effect" and any(ast.dump(one.tree) == ast.dump(unit.tree) for one in target.units):
             continue
-        node = unit.node if parts is None else _cut(unit.node, parts)
+        node = unit.node if parts is None else _class_part(unit.node, parts)
         target.added.extend(sorted(unit.binds) if parts is None else [n for part in parts for n in sorted(part.binds)])
         (after if met_class else before).append(node)
     return (before, after) if met_class else ([], before)
@@ -155,7 +155,7 @@ def _is_pass(node: cst.BaseStatement) -> bool:
     return isinstance(node, cst.SimpleStatementLine) and cst.Module([node]).code.strip() in ("pass", "...")
 
 
-def _cut(node: Statement, parts: Sequence[Unit]) -> Statement:
+def _class_part(node: Statement, parts: Sequence[Unit]) -> Statement:
     """Returns a class with only some of its members, and its docstring."""
     assert isinstance(node, cst.ClassDef)
     kept_ids = {id(part.node) for part in parts} | {
@@ -247,7 +247,7 @@ def _narrow_import(node: Statement, tree: ast.Import | ast.ImportFrom, aliases: 
     return statement.with_changes(leading_lines=[])
 
 
-def _place(
+def _merged_statements(
     target: _Target, imports: Sequence[Statement], before: Sequence[Statement], after: Sequence[Statement]
 ) -> Iterator[Statement]:
     """Yields the statements of the receiving file merged with the new ones."""

@@ -68,7 +68,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     if not sources or (operations and not wanted):
         return result
     select(modules, wanted)
-    moving = [source for source in sources if _moves(source, bool(operations))]
+    moving = [source for source in sources if _has_moves(source, bool(operations))]
     for one in sources:
         result.before[one.path] = project.text(one.path)
     _check_elsewhere(project, layout, backend, moving)
@@ -79,7 +79,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     references = _references(project, layout) if any(source.is_emptied for source in sources) else []
     private_names = _private_attributes(project, sources)
     for one in moving:
-        texts[one.path] = _left(one, sources, references, private_names, result)
+        texts[one.path] = _remaining_text(one, sources, references, private_names, result)
     _packages(project, layout, backend, texts, result)
     _follow(project, texts, moves, result)
     for one in moving:
@@ -91,7 +91,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     return result
 
 
-def _moves(one: SourceModule, partial: bool) -> bool:
+def _has_moves(one: SourceModule, partial: bool) -> bool:
     return bool(one.moved or one.parts) if partial else True
 
 
@@ -187,7 +187,7 @@ def _read(project: Project, path: str) -> str | None:
 
 
 def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[SourceModule], partial: bool) -> Moves:
-    modules = {one.module: one.target for one in sources if one.is_emptied and _moves(one, partial)}
+    modules = {one.module: one.target for one in sources if one.is_emptied and _has_moves(one, partial)}
     if not partial:
         names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
         old, new = (name.rpartition(".")[0] for name in names)
@@ -200,14 +200,14 @@ def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[
                 # the rest of the class inherits everything from the moved part
                 names_moved.get(one.module, {}).pop(name, None)
     exports = {
-        one.module: tuple(all_names(one.units) or _public(one))
+        one.module: tuple(all_names(one.units) or _public_names(one))
         for one in sources
         if one.module in modules and _read(project, one.target_path) is not None
     }
     return Moves(modules, names_moved, exports)
 
 
-def _public(one: SourceModule) -> list[str]:
+def _public_names(one: SourceModule) -> list[str]:
     return sorted(name for name in bound(one.units, "definition", "import") if not name.startswith("_"))
 
 
@@ -240,7 +240,7 @@ def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> se
     return {name for name in names if name.startswith("_")}
 
 
-def _left(
+def _remaining_text(
     one: SourceModule, sources: Sequence[SourceModule], references: Sequence[str], reached_names: set[str], result: Plan
 ) -> str | None:
     text = remains(one, reached_names)

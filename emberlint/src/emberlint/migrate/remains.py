@@ -20,7 +20,7 @@ def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str 
         return None
     if not source.moved and not source.parts:
         return source.text
-    remaining_units = [_without(unit, source) for unit in source.rest]
+    remaining_units = [_remaining_statement(unit, source) for unit in source.rest]
     used_names = {name for unit in units(remaining_units) for name in unit.uses} | reached_names
     returning_names = sorted(
         name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used_names
@@ -34,7 +34,7 @@ def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str 
     pruned = [
         one for one in (_prune_import(node, moved_uses - exported) for node in remaining_units) if one is not None
     ]
-    top = _top(pruned)
+    top = _import_index(pruned)
     line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=aliases)])
     body = [*pruned[:top], *([line] if aliases else []), *pruned[top:]]
     return source.tree.with_changes(body=body).code
@@ -44,7 +44,7 @@ def _alias(name: str, other: str | None) -> cst.ImportAlias:
     return cst.ImportAlias(cst.Name(name), asname=None if other is None else cst.AsName(cst.Name(other)))
 
 
-def _without(unit: Unit, source: SourceModule) -> Statement:
+def _remaining_statement(unit: Unit, source: SourceModule) -> Statement:
     """Returns a statement that stays. If part of a class moved, it is the rest, which inherits from the moved part."""
     if unit not in source.parts:
         return unit.node
@@ -76,13 +76,13 @@ def _prune_import(node: Statement, unused: set[str]) -> Statement | None:
     return cst.parse_module(ast.unparse(smaller) + "\n").body[0].with_changes(leading_lines=node.leading_lines)
 
 
-def _top(body: Sequence[Statement]) -> int:
+def _import_index(body: Sequence[Statement]) -> int:
     """Returns the index for a new import: after the imports at the top."""
     kinds = [unit.kind for unit in units(body)]
     return next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(body))
 
 
-def _back(source: SourceModule) -> set[str]:
+def _returning_names(source: SourceModule) -> set[str]:
     """Returns the names that a module imports back, because an earlier migration moved them."""
     trees = [unit.tree for unit in source.units if isinstance(unit.tree, ast.ImportFrom)]
     aliases = [alias for tree in trees if tree.module == source.target for alias in tree.names]
@@ -92,7 +92,7 @@ def _back(source: SourceModule) -> set[str]:
 def shim(source: SourceModule, submodules: Sequence[str]) -> str:
     """Returns a file that re-exports the moved names under the old module name, for imports by a composed name."""
     kinds = ("definition", "import") if source.is_package else ("definition",)
-    names = sorted({*bound(source.units, *kinds), *_back(source)} - {*submodules})
+    names = sorted({*bound(source.units, *kinds), *_returning_names(source)} - {*submodules})
     lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]
     if names:
         lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in names), ")"]

@@ -41,10 +41,10 @@ def source(node: Statement) -> str:
 
 def units(statements: Sequence[Statement], top: bool = True) -> list[Unit]:
     """Returns the units of a module's (or, if not `top`, a class's) statements."""
-    return [_unit(node, first=index == 0, top=top) for index, node in enumerate(statements)]
+    return [_unit_of(node, first=index == 0, top=top) for index, node in enumerate(statements)]
 
 
-def _unit(node: Statement, first: bool, top: bool) -> Unit:
+def _unit_of(node: Statement, first: bool, top: bool) -> Unit:
     code = source(node)
     tree = ast.parse(code).body[0]
     if (

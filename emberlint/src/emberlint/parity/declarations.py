@@ -165,7 +165,7 @@ def _offered_names(project: Project, files: list[str], node: ast.stmt) -> Iterat
         source = (node.module or "").rpartition(".")[2]
         for alias in node.names:
             if alias.name == "*":
-                yield from _public(project, [path for path in files if path.endswith(f"/{source}.py")])
+                yield from _exported_names(project, [path for path in files if path.endswith(f"/{source}.py")])
             else:
                 yield alias.asname or alias.name
                 if alias.name in modules:
@@ -176,7 +176,7 @@ def _offered_names(project: Project, files: list[str], node: ast.stmt) -> Iterat
         yield pair[0]
 
 
-def _public(project: Project, paths: list[str]) -> Iterator[str]:
+def _exported_names(project: Project, paths: list[str]) -> Iterator[str]:
     """Returns the names that `from module import *` imports."""
     for path in paths:
         names: set[str] = set()

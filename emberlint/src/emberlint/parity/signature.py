@@ -129,12 +129,12 @@ def _defaults(declared: Signature, defined: Signature) -> str | None:
             return f"{one.name} has a default, {other.default}"
         if one.default is not None and other.default is None:
             return f"{one.name} has no default"
-        if one.default is not None and other.default is not None and not _same(one.default, other.default):
+        if one.default is not None and other.default is not None and not _are_equal(one.default, other.default):
             return f"{one.name} is {other.default} by default, not {one.default}"
     return None
 
 
-def _same(first: str, second: str) -> bool:
+def _are_equal(first: str, second: str) -> bool:
     """Returns whether two defaults are equal, as `0` and `0.0`, or have one name, as `float32` and `torch.float32`."""
     if first == second:
         return True

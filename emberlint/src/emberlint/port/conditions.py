@@ -70,7 +70,7 @@ def reason_against(
         reason = layers.CONDITIONS[signature.when](file, call, arguments)
     if reason is not None:
         return reason
-    caught = _caught(file, call)
+    caught = _caught_exception(file, call)
     if caught:
         return f"`except {caught}` catches its error, and ops raise errors of their own"
     if signature.op in CONVERSIONS and data is not None and _may_hold_anything(file, data):
@@ -193,7 +193,7 @@ def is_device(file: SourceFile, node: ast.expr) -> bool:
     return "device" in (getattr(node, "id", "") or getattr(node, "attr", ""))
 
 
-def _caught(file: SourceFile, call: ast.Call) -> str:
+def _caught_exception(file: SourceFile, call: ast.Call) -> str:
     """Returns the native exception that a handler around a call catches, or an empty string."""
     child: ast.AST = call
     for ancestor in file.ancestors(call):

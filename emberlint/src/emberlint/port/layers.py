@@ -27,7 +27,7 @@ def _in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> st
     return "with inplace=True it also changes its input, which may be used again"
 
 
-def _pair(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
+def _reason_for_pool(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why a pool may be one of another number of axes."""
     size = arguments.get("pool_size")
     sizes = size.elts if isinstance(size, ast.Tuple) else [size] if isinstance(size, ast.Constant) else []
@@ -35,7 +35,7 @@ def _pair(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -
     return None if is_written else "the number of axes does not follow from the arguments: write the size as (n, m)"
 
 
-def _flat(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
+def _reason_for_flat(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why the shape of a flat tensor cannot be written down."""
     start, tensor = arguments.get("shape"), arguments.get("x")
     is_written = isinstance(start, ast.Constant) and type(start.value) is int and start.value > 0
@@ -56,7 +56,7 @@ def _dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]
 def _tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
     """Returns why a dataset of tensors cannot be a tuple of them."""
     parent = file.parent(call)
-    uses = _uses(file, call)
+    uses = _result_uses(file, call)
     if isinstance(parent, ast.Call):
         uses = [call]
     if len(call.args) < 2 or not uses or not all(_is_given_to_loader(file, use) for use in uses):
@@ -72,8 +72,8 @@ def _axis(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | 
 CONDITIONS: Mapping[str, Condition] = {
     "axis": _axis,
     "in place": _in_place,
-    "pair": _pair,
-    "flat": _flat,
+    "pair": _reason_for_pool,
+    "flat": _reason_for_flat,
     "dataset": _dataset,
     "tensors": _tensors,
 }
@@ -88,7 +88,7 @@ def _dataset_call(file: SourceFile, node: ast.expr) -> ast.Call | None:
     return node if is_made and _tensors(file, node, {}) is None else None  # type: ignore[arg-type,return-value]
 
 
-def _uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
+def _result_uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:
     """Returns where the name is read that the result of a call is bound to."""
     parent = file.parent(call)
     target = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None

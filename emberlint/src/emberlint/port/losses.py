@@ -48,16 +48,16 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
     if not isinstance(receiver, ast.Name) or call.lineno != call.end_lineno:
         raise UntranslatableError("the loss has no name")
     index = body.index(statement)
-    assigning = [i for i, one in enumerate(body[:index]) if receiver.id in _bound(one)]
+    assigning = [i for i, one in enumerate(body[:index]) if receiver.id in _bound_names(one)]
     if not assigning:
         raise UntranslatableError(f"`{receiver.id}` is computed in another block")
     last = assigning[-1]
-    first = _first(file, body, last)
+    first = _first_loss_statement(file, body, last)
     loss = Loss(body, first, last, index)
     return loss._replace(kept=_names_read_after(file, loss, receiver.id))
 
 
-def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
+def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
     """Returns the place of the first statement that computes, with a model, what the loss is computed from.
 
     Raises:
@@ -66,7 +66,7 @@ def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
     needed_names, first = _loaded_names(body[last]), last
     for index in range(last, -1, -1):
         one = body[index]
-        if not needed_names & _bound(one):
+        if not needed_names & _bound_names(one):
             continue
         needed_names |= _loaded_names(one)
         if index == last or _may_call_model(file, one):
@@ -76,7 +76,8 @@ def _first(file: SourceFile, body: Sequence[ast.stmt], last: int) -> int:
         siblings = body_of(file, parent) or ()
         earlier_statements = siblings[: siblings.index(parent)] if isinstance(parent, ast.stmt) and siblings else ()
         if any(
-            needed_names & _bound(statement) and _may_call_model(file, statement) for statement in earlier_statements
+            needed_names & _bound_names(statement) and _may_call_model(file, statement)
+            for statement in earlier_statements
         ):
             raise UntranslatableError("what it is computed from is computed in another block")
         parent = file.parent(parent)
@@ -102,7 +103,7 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
         UntranslatableError: if a name is read between them and `backward`, or a statement is of another form.
     """
     region, lines = loss.region, range(loss.region[0].lineno, (loss.region[-1].end_lineno or 0) + 1)
-    bound = frozenset().union(*map(_bound, region))
+    bound = frozenset().union(*map(_bound_names, region))
     last = region[-1]
     if isinstance(last, ast.Assign) and not (len(last.targets) == 1 and isinstance(last.targets[0], ast.Name)):
         raise UntranslatableError("the loss is one of several targets")
@@ -113,7 +114,7 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
         first = (_loaded_names(one) & bound) - bound_names
         if first:
             raise UntranslatableError(f"`{min(first)}` is assigned from itself")
-        bound_names |= _bound(one)
+        bound_names |= _bound_names(one)
     for one in loss.body[loss.last + 1 : loss.backward]:
         if _loaded_names(one) & bound or not isinstance(one, ast.Expr):
             raise UntranslatableError("the loss is used before the gradients are computed")
@@ -162,7 +163,7 @@ def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
         if body is not None:
             earlier_statements = body[: body.index(child)]
             if any(
-                node.id in _bound(statement) and not _is_loss_region(file, statement)
+                node.id in _bound_names(statement) and not _is_loss_region(file, statement)
                 for statement in earlier_statements
             ):
                 return True
@@ -199,7 +200,7 @@ def _stored_names(node: ast.AST) -> frozenset[str]:
     )
 
 
-def _bound(statement: ast.stmt) -> frozenset[str]:
+def _bound_names(statement: ast.stmt) -> frozenset[str]:
     """Returns the names that a statement binds."""
     return _stored_names(statement)
 

@@ -165,29 +165,29 @@ def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step
     reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
     ported = {id(step) for step in class_steps if step.changes}
     return [
-        one._replace(changes=(), space=None, reason=reason, advice=_way(one)) if id(one) in ported else one
+        one._replace(changes=(), space=None, reason=reason, advice=_way_out(one)) if id(one) in ported else one
         for one in steps
     ]
 
 
-def _way(step: Step) -> str:
+def _way_out(step: Step) -> str:
     substitute = replacement(step.native)
     return program_name(substitute.op) if substitute is not None else WAYS.get(step.native, step.advice)
 
 
 def names(file: SourceFile) -> frozenset[str]:
     """Returns the names of packages that a port may bind anew: those that a single import on one line binds."""
-    return frozenset(name for name, origin in FREED.items() if _bound(file, name, origin))
+    return frozenset(name for name, origin in FREED.items() if _bound_origins(file, name, origin))
 
 
-def _first(node: ast.expr) -> str:
+def _first_name(node: ast.expr) -> str:
     """Returns the name that a dotted expression begins with."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _bound(file: SourceFile, name: str, origin: str) -> bool:
+def _bound_origins(file: SourceFile, name: str, origin: str) -> bool:
     scopes = file.names.root.bindings.get(name, ())
     if len(scopes) != 1 or scopes[0].origin != origin or not isinstance(scopes[0].node, ast.alias):
         return False
@@ -199,7 +199,7 @@ def frees(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> boo
     """Returns whether nothing native is left under the names of packages that are bound anew."""
     changed = {id(one.node) for one in steps if one.changes}
     for use in native_uses(file):
-        if _first(use.node) in freed and changed.isdisjoint((id(use.node), id(file.parent(use.node)))):
+        if _first_name(use.node) in freed and changed.isdisjoint((id(use.node), id(file.parent(use.node)))):
             return False
     return True
 

@@ -36,13 +36,13 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
 def _with_packages(files: Iterable[Path]) -> list[Path]:
     """Returns the files, and all others of their packages."""
     paths = {path.resolve(): None for path in files if path.suffix == ".py"}
-    tops = {_top(path): None for path in paths}
+    tops = {_top_package_folder(path): None for path in paths}
     for top in tops:
         paths.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
     return [*paths]
 
 
-def _top(path: Path) -> Path | None:
+def _top_package_folder(path: Path) -> Path | None:
     """Returns the folder of the outermost package of a file, or None if it is in none."""
     top = None
     for folder in path.parents:

@@ -31,17 +31,17 @@ def number(file: SourceFile, call: ast.Call) -> str:
     returned_values = (
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     )
-    for one in (part for value in returned_values for part in _parts(value)):
+    for one in (part for value in returned_values for part in _value_parts(value)):
         if one is call or (isinstance(one, ast.Name) and isinstance(target, ast.Name) and one.id == target.id):
             return function.name
     return ""
 
 
-def _parts(node: ast.expr) -> Iterator[ast.expr]:
+def _value_parts(node: ast.expr) -> Iterator[ast.expr]:
     """Yields the expressions of which a returned value is one, or which it holds."""
     if isinstance(node, ast.Tuple | ast.IfExp):
         for one in node.elts if isinstance(node, ast.Tuple) else (node.body, node.orelse):
-            yield from _parts(one)
+            yield from _value_parts(one)
     else:
         yield node
 

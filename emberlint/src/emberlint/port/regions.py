@@ -90,9 +90,9 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Def
         return
     if origin.startswith(TRACING) and origin.rpartition(".")[2] in TRANSFORMS:
         functions = (one for one in definitions if not isinstance(one, ast.ClassDef))
-        yield from (Region(one, _mark(node, function), origin, TRACED, COMPILED) for one in functions)
+        yield from (Region(one, _step_node(node, function), origin, TRACED, COMPILED) for one in functions)
     elif origin.startswith(FROM_SOURCE):
-        yield from (Region(one, _mark(node, function), origin, SOURCE, COMPILED) for one in definitions)
+        yield from (Region(one, _step_node(node, function), origin, SOURCE, COMPILED) for one in definitions)
 
 
 def _rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
@@ -125,7 +125,7 @@ def _owners(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
             yield from _definitions(file, one.value.args[0])
 
 
-def _mark(node: ast.expr, function: ast.expr) -> ast.expr:
+def _step_node(node: ast.expr, function: ast.expr) -> ast.expr:
     """Returns the node of the step of a use: the call, or the function that is not called."""
     return node if isinstance(node, ast.Call) and node.func is function else function
 

@@ -20,7 +20,7 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report for people."""
     for path, file in files.items():
-        yield from (f"{path}:{place}: {native}: {why}" for place, native, why in _places(file.remaining))
+        yield from (f"{path}:{place}: {native}: {why}" for place, native, why in _remaining_places(file.remaining))
         cells = _count_uses({path: file}, lambda use: use.cell)
         yield from (
             f"{path}:cell {cell}: {ported_count} ported, {left} remain" for cell, ported_count, left in cells if cell
@@ -69,7 +69,7 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as one page of HTML that loads nothing."""
-    remaining = [(path, *row) for path, file in files.items() for row in _places(file.remaining)]
+    remaining = [(path, *row) for path, file in files.items() for row in _remaining_places(file.remaining)]
     kinds = [
         (kind, str(ported_count), str(left)) for kind, ported_count, left in _count_uses(files, lambda use: use.kind)
     ]
@@ -96,7 +96,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 
-def _places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
+def _remaining_places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
     """Yields the place, the name and the reason of each use that remains, of annotations with one type only once."""
     groups: dict[tuple[object, ...], list[UseReport]] = {}
     for index, use in enumerate(uses):
@@ -107,10 +107,10 @@ def _places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
         lines = sorted({use.line for use in similar_uses})
         lines_text = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
         count_text = f", in {count} annotations: {lines_text}" if count > 1 else ""
-        yield f"{_cell(use)}{use.line}", use.native, _why(use.reason, use.advice) + count_text
+        yield f"{_cell(use)}{use.line}", use.native, _reason_text(use.reason, use.advice) + count_text
 
 
-def _why(reason: str, advice: str) -> str:
+def _reason_text(reason: str, advice: str) -> str:
     return f"{reason} ({advice})" if advice else reason
 
 

@@ -103,7 +103,7 @@ def port(
         NotebookError: if the cells are lost.
     """
     text, ported_uses = file.text, list[UseReport]()
-    terms = _terms(file, default_float, own)._replace(modules=modules, is_left=is_left)
+    terms = _terms_of_file(file, default_float, own)._replace(modules=modules, is_left=is_left)
     kept_words = notebook.words() if notebook is not None else frozenset()
     current = parsed(_without_marks(text))
     for _ in range(ROUNDS):
@@ -111,14 +111,14 @@ def port(
         after = _apply_steps(current, changing, kept_words)
         if after == current.text or not _is_sound(current.text, after):
             break
-        ported_uses += _uses(changing, current.text, notebook)
+        ported_uses += _reported_uses(changing, current.text, notebook)
         current = parsed(after)
     left = [step for step in steps(current, terms) if not step.changes]
     marked, lines = _add_marks(current, left) if mark or MARK in text else (current.text, lambda line: line)
-    return Ported(text, marked, tuple(ported_uses), tuple(_uses(left, marked, notebook, lines)))
+    return Ported(text, marked, tuple(ported_uses), tuple(_reported_uses(left, marked, notebook, lines)))
 
 
-def _uses(
+def _reported_uses(
     steps: list[Step], text: str, notebook: Notebook | None, line_of: Callable[[int], int] = lambda line: line
 ) -> Iterator[UseReport]:
     """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
@@ -129,7 +129,7 @@ def _uses(
         yield UseReport(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
 
 
-def _terms(file: SourceFile, default_float: str, own_methods: Methods) -> Terms:
+def _terms_of_file(file: SourceFile, default_float: str, own_methods: Methods) -> Terms:
     """Returns what a port of a file may take for granted; a mark or `ops.to_numpy` tells of a library that is gone."""
     origins = {
         f"{binding.origin}".partition(".")[0]
@@ -153,14 +153,14 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
     apply_changes(lines, [change for step in changing for change in step.changes])
     after = "".join(line + end for line, end in zip(lines, ends, strict=True) if line != WITHOUT_LINE)
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
-    names = {_first(file, step.node) for step in changing}
+    names = {_first_name(file, step.node) for step in changing}
     try:
         return without(file, cst.parse_module(with_namespaces(after, namespaces)), names - kept_words - {""}).code
     except (cst.ParserSyntaxError, SyntaxError):
         return file.text
 
 
-def _first(file: SourceFile, node: ast.expr) -> str:
+def _first_name(file: SourceFile, node: ast.expr) -> str:
     """Returns the name that a native use begins with, or an empty string for the method of a value."""
     function = node.func if isinstance(node, ast.Call) else node
     function_name = (

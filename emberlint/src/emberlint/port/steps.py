@@ -61,17 +61,17 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
         return all_steps
     if any(step.kind == KIND and is_inside(file, step.node, one.node) for step in all_steps for one in native):
         terms = terms._replace(modules="a compiled function of this file uses modules, and stays native")
-    return [*_outside(file, together(file, _native_steps(file, terms, is_left=True), terms), native)]
+    return [*_steps_outside(file, together(file, _native_steps(file, terms, is_left=True), terms), native)]
 
 
 def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list[Step]:
     """Returns the steps before those that depend on others; `is_left` tells that a native call stays."""
-    call_steps = [*_calls(file, terms), *training(file, terms)]
+    call_steps = [*_native_call_steps(file, terms), *training(file, terms)]
     is_left = is_left or terms.is_left or any(not step.changes for step in call_steps)
-    return [*call_steps, *_others(file, call_steps, is_left, terms), *_writes(file, terms)]
+    return [*call_steps, *_uncalled_steps(file, call_steps, is_left, terms), *_write_steps(file, terms)]
 
 
-def _outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
+def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
     """Yields the steps outside of the functions that stay native, and one step for each of those."""
     steps_by_region = {one.node: [step for step in steps if is_inside(file, step.node, one.node)] for one in native}
     marked = {one.mark: one for one in native}
@@ -95,7 +95,7 @@ def _outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Region]) 
             yield Step(first, region.native, "compiled", reason=region.reason, advice=region.advice)
 
 
-def _writes(file: SourceFile, terms: Terms) -> Iterator[Step]:
+def _write_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of in-place writes, which stay, that the libraries show in different ways."""
     if not terms.libraries.isdisjoint(ARRAYS):
         for one in (*writes(file), *writing_methods(file, terms.libraries)):
@@ -103,7 +103,7 @@ def _writes(file: SourceFile, terms: Terms) -> Iterator[Step]:
             yield Step(one.node, name, "write", reason=one.reason, advice=one.advice)
 
 
-def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
+def _native_call_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of the calls of functions and methods."""
     for use in native_uses(file):
         call = file.parent(use.node)
@@ -112,10 +112,10 @@ def _calls(file: SourceFile, terms: Terms) -> Iterator[Step]:
             yield other or _call_step(file, call, use.origin, candidates(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
-            yield from _method(file, call, call.func, terms)
+            yield from _method_steps(file, call, call.func, terms)
 
 
-def _method(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
+def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> Iterator[Step]:
     """Yields the step of a method, if its receiver is known as a tensor of a library or as the result of an op."""
     if len(receivers(call)) == 2:
         yield from _indexed_write_step(file, call, function, terms)
@@ -271,7 +271,7 @@ def _call_step(
     why, advice = difference(origin), _advice(file, use, signatures)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
-    part = _part(file, call)
+    part = _item_index(file, call)
     for signature in sorted(signatures, key=lambda one: one.part is None):
         if signature.part not in (None, part):
             continue
@@ -293,7 +293,7 @@ def _call_step(
     return Step(call, origin, kind, reason=why, advice=advice)
 
 
-def _part(file: SourceFile, call: ast.Call) -> int | None:
+def _item_index(file: SourceFile, call: ast.Call) -> int | None:
     """Returns the index of the item of a call's result that is used at once: `[0]`, `.values` or `.indices`."""
     parent = file.parent(call)
     if isinstance(parent, ast.Subscript) and parent.value is call and isinstance(parent.slice, ast.Constant):
@@ -341,7 +341,7 @@ def _advice(file: SourceFile, use: Use | None, signatures: Sequence[Signature]) 
     return f"see emberharmony.{program_name(found_op.op)}" if found_op.op.startswith(PACKAGE) else "see its docstring"
 
 
-def _others(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms) -> Iterator[Step]:
+def _uncalled_steps(file: SourceFile, calls: Sequence[Step], is_left: bool, terms: Terms) -> Iterator[Step]:
     """Yields the steps of dtypes, constants and functions that are not called.
 
     If a native call is left, it may be given the dtypes of the file, which then stay native.

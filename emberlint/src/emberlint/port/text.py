@@ -69,7 +69,7 @@ class NodeEditor:
                 yield self._insert(node, closing, after=True)
         for key, node in zip(plan.keywords[count:], call.args, strict=False):
             if key == DROPPED:
-                yield self._drop(call, node)
+                yield self._drop_argument(call, node)
             elif key is not None and plan.packed < 0:
                 yield self._insert(node, f"{key}=")
         if plan.packed >= 0:
@@ -77,7 +77,7 @@ class NodeEditor:
         keys = plan.keywords[len(plan.keywords) - len(call.keywords) :]
         for key, keyword in zip(keys, call.keywords, strict=True):
             if key == DROPPED:
-                yield self._drop(call, keyword)
+                yield self._drop_argument(call, keyword)
             elif key != keyword.arg:
                 line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
@@ -96,7 +96,7 @@ class NodeEditor:
         start, end = column(node.lineno, node.col_offset) - 1, column(node.lineno, node.end_col_offset or 0) - 1
         return Change(node.lineno, start, end, 0, text)
 
-    def _drop(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
+    def _drop_argument(self, call: ast.Call, node: ast.expr | ast.keyword) -> Change:
         """Returns the change that leaves out an argument, and its line if it stands alone there."""
         line, text = node.lineno, self.file.lines[node.lineno - 1]
         if node.end_lineno != line:
