@@ -118,7 +118,7 @@ def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) 
         is_tensor = hasattr(value, "dtype") and len(getattr(value, "shape", ())) > 0
         is_option, of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
         if (is_tensor and is_option) or (isinstance(value, str) and of_tensor):
-            order = ", ".join(each.name for each in spec.parameters)
+            order = ", ".join(parameter.name for parameter in spec.parameters)
             return f"; {parameter.name} is {_brief_value(backend, value)}, but the order is {spec.name}({order})"
         parts = value if isinstance(value, (tuple, list)) else (value,)
         if parameter.annotation.startswith(_WHOLE) and any(isinstance(part, (float, str)) for part in parts):

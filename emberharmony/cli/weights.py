@@ -117,7 +117,7 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
         names = _matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
         with _progress_in_bytes(a, [name for name in names if name in a.tensors]) as advance:
             compared = list(differences(a, b, names, advance))
-    differ = [each for each in compared if each.kind != "equal"]
+    differ = [difference for difference in compared if difference.kind != "equal"]
     shown_rows = compared if everything else differ
     if as_json:
         summary = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared)}

@@ -76,7 +76,7 @@ class Module(walk.Holder):
             NotImplementedError: if the subclass does not define it.
         """
         name = type(self).__name__
-        written = next((each for each in ("forward", "call") if hasattr(self, each)), "")
+        written = next((method for method in ("forward", "call") if hasattr(self, method)), "")
         hint = f"rename {written}() to __call__()" if written else "define it, as def __call__(self, x):"
         if hasattr(self, "__len__"):
             hint = "it holds modules, and does not know how they follow each other: loop over it, or use nn.Sequential"

@@ -50,13 +50,13 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         result_axes = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
         require_one_length(result_tree, tensors, result_axes)
 
-        def one(*slices: Any) -> list[Any]:
+        def call_on_slices(*slices: Any) -> list[Any]:
             filled = list(leaves)
             for i, value in zip(places, slices, strict=True):
                 filled[i] = refill(filled[i], value)
             return result_tree.tensors(fn(*rebuilt(filled), **kwargs))
 
-        stacked = result_tree.backend.map_slices(one, tensors, result_axes)
+        stacked = result_tree.backend.map_slices(call_on_slices, tensors, result_axes)
         if out_axes.__class__ is int and out_axes == 0:
             return result_tree.result(stacked)
         axes = spread(result_tree, "out_axes", out_axes, result_tree.result(stacked))
@@ -177,13 +177,13 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
         except ShapeError as error:
             raise ShapeError(f"{result_tree.head}the leading axes {leading} do not broadcast") from error
 
-        def one(*slices: Any) -> list[Any]:
+        def call_on_slices(*slices: Any) -> list[Any]:
             filled = list(args)
             for i, value in zip(places, slices, strict=True):
                 filled[i] = value
             return result_tree.tensors(fn(*filled))
 
-        results = _map_leading_axes(result_tree, one, tensors, leading, shape)
+        results = _map_leading_axes(result_tree, call_on_slices, tensors, leading, shape)
         if output_dimensions is not None:
             _check_results(result_tree, results, output_dimensions, lengths, len(shape))
         return result_tree.result(results)

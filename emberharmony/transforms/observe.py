@@ -140,8 +140,8 @@ def module_called(
     """
     thread = THREADS.here
     modules = thread.modules
-    watchers_told = [] if thread.telling or (modules and modules[-1][0] is module) else watchers()
-    if not watchers_told or not isinstance(selection.current(), Twin):
+    called_watchers = [] if thread.telling or (modules and modules[-1][0] is module) else watchers()
+    if not called_watchers or not isinstance(selection.current(), Twin):
         return call(module, *args, **kwargs)
     outer = modules[-1][1] if modules else ""
     path = path_of(module, modules[0][0] if modules else module, outer)
@@ -153,5 +153,5 @@ def module_called(
     finally:
         del modules[place:]
         thread.path = before
-    tell(watchers_told, "on_return", path, result)
+    tell(called_watchers, "on_return", path, result)
     return result

@@ -77,8 +77,8 @@ def _telling_function(
         if thread.telling:
             return function(*args, **kwargs)
         entry = override()
-        watchers_told = entry[WATCHER:] if entry is not None and entry[1] is None else watchers_in(entry)
-        if not watchers_told:
+        called_watchers = entry[WATCHER:] if entry is not None and entry[1] is None else watchers_in(entry)
+        if not called_watchers:
             return function(*args, **kwargs)
         calls = thread.calls
         watched_call = new_object(WatchedCall)
@@ -93,7 +93,7 @@ def _telling_function(
         watched_call.kept = {}
         thread.telling = True
         try:
-            for watcher in watchers_told:
+            for watcher in called_watchers:
                 watcher.before(watched_call)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
@@ -116,13 +116,13 @@ def _telling_function(
             watched_call.seconds = perf_counter() - watched_call.started
             del calls[watched_call.depth :]
             if isinstance(error, Exception):
-                tell(watchers_told, "on_error", watched_call, error)
+                tell(called_watchers, "on_error", watched_call, error)
             raise
         calls.pop()
         thread.last = name
         thread.telling = True
         try:
-            for watcher in watchers_told:
+            for watcher in called_watchers:
                 watcher.after(watched_call, values_of(result) if traced else result)
         except Exception as error:
             error.of_watcher = True  # type: ignore[attr-defined]
@@ -159,11 +159,11 @@ class NodeNumbers:
 
     def passing(self, pull: _Pull) -> _Pull:
         """Returns a function that computes the gradients of a node, for one backward pass."""
-        watchers_told = watchers()
-        asking_watchers = [watcher for watcher in watchers_told if watcher.pulls]
+        called_watchers = watchers()
+        asking_watchers = [watcher for watcher in called_watchers if watcher.pulls]
         if not asking_watchers:
             return partial(self._pull_in_place, pull)
-        return partial(self._pull_and_tell, pull, asking_watchers, len(asking_watchers) == len(watchers_told))
+        return partial(self._pull_and_tell, pull, asking_watchers, len(asking_watchers) == len(called_watchers))
 
     def _pull_in_place(self, pull: _Pull, gradients: Any, node: Any) -> Any:
         """Returns the gradients of a node, while calls say which op and module it belongs to."""
@@ -409,11 +409,11 @@ def _graphing(by_tape: Callable[..., Any]) -> Callable[..., Any]:
         thread = THREADS.here
         if thread.taping or thread.graph is not None or thread.telling or not self.keeps_nodes(primals):
             return by_tape(self, fn, primals, constant)
-        watchers_told = [watcher for watcher in watchers() if watcher.graphs]
+        called_watchers = [watcher for watcher in watchers() if watcher.graphs]
 
         def run(*leaves: Any) -> Any:
             outputs = list(fn(*leaves))
-            tell(watchers_told, "on_graph", outputs[0], self)
+            tell(called_watchers, "on_graph", outputs[0], self)
             return outputs
 
         thread.graph = {}

@@ -31,8 +31,8 @@ def _filled(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: A
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
     if isinstance(value, AbstractTensor):
         _require_held(value.shape, shape)
-    one = like if isinstance(like, AbstractTensor) else (1,) * len(shape)
-    return backend.tensor_of(shape, dtype_from(backend, name, one, value, dtype, device))
+    model_or_shape = like if isinstance(like, AbstractTensor) else (1,) * len(shape)
+    return backend.tensor_of(shape, dtype_from(backend, name, model_or_shape, value, dtype, device))
 
 
 def _tensor_like(backend: AbstractBackend, name: str, x: AbstractTensor, dtype: Any = None, device: Any = None) -> Any:

@@ -176,8 +176,8 @@ class AbstractIndexing:
         return self._index_pair(rows * columns - _count_below(rows, columns, clip_offset(k, rows, columns) - 1))
 
     def _index_pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
-        one = self.tensor_of((count,), self.dtypes["int64"])
-        return one, one
+        index_tensor = self.tensor_of((count,), self.dtypes["int64"])
+        return index_tensor, index_tensor
 
     def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
         places, lengths = self.integers(indices), as_shape(shape)

@@ -95,8 +95,8 @@ class AbstractShapes:
     @Rule
     def stack(self: Any, name: str, x: list[AbstractTensor], axis: int = 0) -> AbstractTensor:
         dtype = dtype_from(self, name, x, axis)
-        if any(one.shape != x[0].shape for one in x):
-            raise ShapeError(f"expected tensors of one shape, got {sorted({one.shape for one in x})}")
+        if any(part.shape != x[0].shape for part in x):
+            raise ShapeError(f"expected tensors of one shape, got {sorted({part.shape for part in x})}")
         (place,) = nonnegative_axes(axis, x[0].ndim + 1)
         return self.tensor_of((*x[0].shape[:place], len(x), *x[0].shape[place:]), dtype)
 

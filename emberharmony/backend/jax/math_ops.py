@@ -138,21 +138,21 @@ _hypot = jax.jit(
 )
 
 
-def _sign_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+def _sign_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     (phase,), (tangent,) = outputs, tangents
     size = jnp.abs(primals[0])
     perpendicular = tangent - phase * jnp.real(jnp.conj(phase) * tangent)
     return (jnp.where(size == 0, 0, perpendicular / jnp.where(size == 0, 1, size)),)
 
 
-def _abs_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+def _abs_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     return (jnp.real(jnp.conj(_phase(primals[0])) * tangents[0]),)
 
 
 # `jnp.sign` returns -0.0 for -0.0.
 _sign: Any = jax.jit(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)))
-_phase: Any = jax.jit(with_differential(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)), _sign_moved))
-_complex_abs: Any = jax.jit(with_differential(jnp.abs, _abs_moved))
+_phase: Any = jax.jit(with_differential(lambda x: jnp.where(x == 0, jnp.zeros_like(x), lax.sign(x)), _sign_tangent))
+_complex_abs: Any = jax.jit(with_differential(jnp.abs, _abs_tangent))
 
 
 @program()

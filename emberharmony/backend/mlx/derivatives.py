@@ -282,20 +282,20 @@ def _map_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRule
     def pull_all(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
         count, width = len(primals), len(outputs)
 
-        def one(*rows: mx.array) -> tuple[mx.array, ...]:
+        def pull_row(*rows: mx.array) -> tuple[mx.array, ...]:
             return tuple(separate_arrays(pull(rows[:count], rows[count : count + width], rows[count + width :])))
 
-        return _as_sequence(mx.vmap(one)(*primals, *outputs, *cotangents))
+        return _as_sequence(mx.vmap(pull_row)(*primals, *outputs, *cotangents))
 
     def push_all(primals: Arrays, tangents: Tangents) -> Arrays:
         count = len(primals)
         tangents_by_place = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
 
-        def one(*rows: mx.array) -> tuple[mx.array, ...]:
+        def push_row(*rows: mx.array) -> tuple[mx.array, ...]:
             filled = dict(zip(tangents_by_place, rows[count:], strict=True))
             return tuple(separate_arrays(push_tangents(rows[:count], [filled.get(i) for i in range(count)])))
 
-        return _as_sequence(mx.vmap(one)(*primals, *tangents_by_place.values()))
+        return _as_sequence(mx.vmap(push_row)(*primals, *tangents_by_place.values()))
 
     return _with_rules(mx.vmap(function), pull_all, push_all)
 

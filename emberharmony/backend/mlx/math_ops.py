@@ -169,14 +169,14 @@ def _hypotenuse_slope(side: mx.array, hypotenuse: mx.array) -> mx.array:
 _hypot = elementwise(_hypotenuse, lambda a, b, y: _hypotenuse_slope(a, y), lambda a, b, y: _hypotenuse_slope(b, y))
 
 
-def _sign_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+def _sign_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     (phase,), (tangent,) = outputs, tangents
     size = _abs(primals[0])
     perpendicular = tangent - phase * mx.real(mx.conj(phase) * tangent)
     return (perpendicular / mx.where(size == 0, mx.ones_like(size), size),)
 
 
-def _abs_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+def _abs_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     return (mx.real(mx.conj(_phase(primals[0])) * tangents[0]),)
 
 
@@ -191,8 +191,8 @@ def _complex_sign(x: mx.array) -> mx.array:
 
 # MLX treats sign(complex) as constant. abs and sign use each other in their rules, so letting MLX transpose them would
 # recurse forever; sign's JVP is self-adjoint and serves as its VJP.
-_phase: Any = with_own_derivatives(_complex_sign, _sign_moved, _sign_moved)
-_abs: Any = with_own_derivatives(mx.abs, _abs_moved, _abs_pulled)
+_phase: Any = with_own_derivatives(_complex_sign, _sign_tangent, _sign_tangent)
+_abs: Any = with_own_derivatives(mx.abs, _abs_tangent, _abs_pulled)
 
 
 def _heaviside(x1: mx.array, x2: mx.array) -> mx.array:

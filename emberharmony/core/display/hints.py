@@ -119,7 +119,7 @@ def suggest_attribute(name: str, owner: Any) -> str:
         name: the unknown attribute.
         owner: the object that lacks it.
     """
-    closest = suggest(name, [each for each in dir(owner) if not each.startswith("_")], _NEAR)
+    closest = suggest(name, [attribute for attribute in dir(owner) if not attribute.startswith("_")], _NEAR)
     return closest.removeprefix("; ") or _members(owner)
 
 
@@ -129,12 +129,18 @@ def _members(owner: Any) -> str:
     ours = [base for base in kind.__mro__ if _is_ours(base)]
     if not ours or kind.__name__ in elsewhere.UNLISTED:
         return ""
-    own = [each for each in getattr(owner, "__dict__", {}) if not each.startswith("_")] if owner is not kind else []
+    own = (
+        [attribute for attribute in getattr(owner, "__dict__", {}) if not attribute.startswith("_")]
+        if owner is not kind
+        else []
+    )
     if kind is not ours[0]:  # a class of the user
         made = "assign them in __init__" if "__init__" in vars(kind) else "make them in a method named __init__"
         return f"{kind.__name__} has {', '.join(own)}" if own else f"{kind.__name__} has no parts: {made}, as self.name"
-    public = [each for each in dir(kind) if not each.startswith("_")]
-    return f"{kind.__name__} has {', '.join([*own, *[each for each in public if each not in own]][:_MOST])}"
+    public = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
+    return (
+        f"{kind.__name__} has {', '.join([*own, *[attribute for attribute in public if attribute not in own]][:_MOST])}"
+    )
 
 
 def _tensor_types() -> set[str]:
@@ -165,7 +171,11 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     elif owner and function != "__init__":
         described = called, function
     parameters = completion.parameters(described)
-    names = [each.name for each in parameters if is_unknown or not each.keyword_only or each.name in quoted]
+    names = [
+        parameter.name
+        for parameter in parameters
+        if is_unknown or not parameter.keyword_only or parameter.name in quoted
+    ]
     takes = f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
         return "; ".join([takes, *_meanings(described, quoted or names[-1:])])
@@ -179,7 +189,7 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     """Returns the way out where a subclass of the user of one of our classes was called with other arguments."""
     values = [*frame.f_locals.values(), *frame.f_globals.values()]
     kinds = [kind for value in values for kind in ([value] if isinstance(value, type) else type(value).__mro__)]
-    kind = next((each for each in kinds if each.__name__ == owner and any(map(_is_ours, each.__mro__))), None)
+    kind = next((kind for kind in kinds if kind.__name__ == owner and any(map(_is_ours, kind.__mro__))), None)
     if kind is None:
         return ""
     parameters = list(inspect.signature(getattr(kind, function)).parameters)
@@ -213,13 +223,17 @@ def _callable_named(frame: FrameType, name: str) -> Any:
             modules = [value, *_public_modules(value)] if inspect.ismodule(value) else []
             members = [member for module in modules for member in vars(module).values()]
             for member in [value, *members] if modules or callable(value) else ():
-                for each in member.__mro__ if isinstance(member, type) else [member]:
-                    if getattr(each, "__name__", None) == name and callable(each) and _is_ours(each):
-                        return each
+                for owner_class in member.__mro__ if isinstance(member, type) else [member]:
+                    if (
+                        getattr(owner_class, "__name__", None) == name
+                        and callable(owner_class)
+                        and _is_ours(owner_class)
+                    ):
+                        return owner_class
     return None
 
 
 def _public_modules(module: Any) -> list[Any]:
     """Returns the public packages that a module has as attributes, such as `losses` of `nn`."""
     names = [f"{_NAME}.{space}" for space in spellings.PUBLIC if space]
-    return [each for each in vars(module).values() if inspect.ismodule(each) and each.__name__ in names]
+    return [member for member in vars(module).values() if inspect.ismodule(member) and member.__name__ in names]

@@ -152,7 +152,7 @@ class Lockstep:
         if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in judged):
             # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
             judged = [self._judge.by_oracle(r) or v for r, v in zip((one, other), judged, strict=True)]
-        errors = tuple(None if each is None else each.error for each in judged)
+        errors = tuple(None if judgement is None else judgement.error for judgement in judged)
         wrong_sides = [i for i in (0, 1) if (verdict := judged[i]) is not None and not verdict.error <= 1]
         if failed and not wrong_sides:  # NumPy raises as well, so the side that returns is wrong
             wrong_sides = [1 if one.error else 0]

@@ -39,13 +39,13 @@ class Spans:
     def skip(self, event: Event) -> None:
         """Notes that the event cannot be compared."""
         inner = event if event.place == ENTER else self._outer
-        self._alone = [each if each.within.path != event.path else each._replace(within=inner) for each in self._alone]
+        self._alone = [span if span.within.path != event.path else span._replace(within=inner) for span in self._alone]
         self._alone.append(_Alone(event, self._blamed, inner))
 
     def agree(self, event: Event) -> None:
         """Notes that the event agrees, so that what could not be compared in its call is right."""
         if event.place == EXIT:
-            self._alone = [each for each in self._alone if each.within.path != event.path]
+            self._alone = [span for span in self._alone if span.within.path != event.path]
 
     def suspects(self, event: Event) -> tuple[list[Event], list[Event]]:
         """Returns the calls whose code may give an event that differs, the likeliest first, and the events of it.
@@ -53,7 +53,7 @@ class Spans:
         A call in it whose result has another form is likelier than the code around that, and this is likelier than
         the code before the call, whose arguments have another form.
         """
-        inner_spans = [each for each in self._alone if each.within.path == self._blamed.path]
+        inner_spans = [span for span in self._alone if span.within.path == self._blamed.path]
         results = [span.culprit for span in inner_spans if span.event.place == EXIT]
         before = [span.culprit for span in inner_spans if span.event.place == ENTER]
         calls = dict.fromkeys([*results, self._blamed, *before])
@@ -61,6 +61,6 @@ class Spans:
 
     def rest(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
         """Returns the same at the end of a run for what could not be compared: results, or else arguments if asked."""
-        results = [each for each in self._alone if each.event.place == EXIT]
+        results = [span for span in self._alone if span.event.place == EXIT]
         left = results or (self._alone if is_entry else [])
-        return list(dict.fromkeys(each.culprit for each in left)), [each.event for each in left]
+        return list(dict.fromkeys(span.culprit for span in left)), [each.event for each in left]

@@ -226,7 +226,9 @@ def _rename(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> dict[s
     for name, host in second_hosts.items():
         fitting = [name for name in free_names if sorted(one[name].shape) == sorted(host.shape)]
         rivals = [
-            each for each in second_hosts if each not in one and sorted(second_hosts[each].shape) == sorted(host.shape)
+            second_name
+            for second_name in second_hosts
+            if second_name not in one and sorted(second_hosts[second_name].shape) == sorted(host.shape)
         ]
         names[name] = fitting[0] if name not in one and len(fitting) == len(rivals) == 1 else name
     return {names[name]: host for name, host in second_hosts.items()}
@@ -315,14 +317,14 @@ def _reordering(a: Array, b: Array) -> str:
 def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequal]:
     """Returns differences in which those of two tensors that changed places say so."""
     values: dict[tuple[str, str], tuple[Any, Any]] = {}
-    for each in unequal:
-        if each.what == "other values":
-            one, other_hosts = first.tensors(each.path)[0].hosts, second.tensors(each.other)[0].hosts
-            if each.name in one and each.name in other_hosts:
-                values[each.path, each.name] = one[each.name].values(), other_hosts[each.name].values()
+    for row in unequal:
+        if row.what == "other values":
+            one, other_hosts = first.tensors(row.path)[0].hosts, second.tensors(row.other)[0].hosts
+            if row.name in one and row.name in other_hosts:
+                values[row.path, row.name] = one[row.name].values(), other_hosts[row.name].values()
     names: dict[tuple[str, str], str] = {}
     for key, (_, y) in values.items():
         for other, (x, _) in values.items():
             if other != key and x.shape == y.shape and np.array_equal(x, y):
                 names[key] = f"that of {'.'.join(filter(None, other))}"
-    return [each._replace(what=names.get((each.path, each.name), each.what)) for each in unequal]
+    return [row._replace(what=names.get((row.path, row.name), row.what)) for row in unequal]

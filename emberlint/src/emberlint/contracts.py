@@ -129,7 +129,7 @@ def _path(
         chain = queue.popleft()
         if any(is_in(chain[-1], target) for target in targets):
             return chain
-        if any(is_in(chain[-1], one) for one in named_layers):
+        if any(is_in(chain[-1], layer) for layer in named_layers):
             continue  # the imports of a named module are judged on their own
         for next_module, _ in graph.edges[chain[-1]]:
             if next_module not in seen_modules:

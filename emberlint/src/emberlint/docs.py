@@ -74,7 +74,7 @@ def _default(value: object) -> str:
     if not isinstance(value, tuple) or not any(value):
         return "–"
     if isinstance(value[0], str):
-        return ", ".join(f"`{one}`" for one in value)
+        return ", ".join(f"`{item}`" for item in value)
     roles = {role: [pattern for pattern, other in value if other == role] for _, role in value}
     return "; ".join(
         f"{role}: " + ", ".join(f"`{pattern}`" for pattern in patterns) for role, patterns in roles.items()
@@ -108,7 +108,7 @@ def _rules() -> Iterator[str]:
 
 def _repair(rule: AnyRule) -> str:
     """Returns the options that repair the examples of a rule."""
-    safeties = {not one.unsafe for one in rule.INVALID if one.fixed is not None}
+    safeties = {not example.unsafe for example in rule.INVALID if example.fixed is not None}
     return ", ".join(
         f"`{option}`" for option, is_safe in (("--fix", True), ("--unsafe-fixes", False)) if is_safe in safeties
     )

@@ -77,11 +77,11 @@ def svd(x: jax.Array, full_matrices: bool) -> Any:
     return _SVD[bool(full_matrices)](x)
 
 
-def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
+def _svdvals_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
     return (_RULES.singular_values(svd(primals[0], False), tangents[0]),)
 
 
-svdvals = jax.jit(with_differential(lambda x: jnp.linalg.svd(x, compute_uv=False), _svdvals_moved))
+svdvals = jax.jit(with_differential(lambda x: jnp.linalg.svd(x, compute_uv=False), _svdvals_tangent))
 
 
 eigh = jax.jit(with_differential(_FACTORS.eigh_factors, _RULES.eigh))

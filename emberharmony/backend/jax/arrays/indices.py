@@ -179,13 +179,13 @@ def _product_slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Ar
     return jnp.where(zeros > 0, 0, product), rows.at[places].get(mode="clip") * others
 
 
-def _product_moved(primals: Any, outputs: Any, tangents: Any) -> Any:
+def _product_tangent(primals: Any, outputs: Any, tangents: Any) -> Any:
     rows, updates, *places = primals
     row_slopes, others = _product_slopes(rows, updates, tuple(places))
     return ((tangents[0] * row_slopes).at[tuple(places)].add(tangents[1] * others, mode="drop"),)
 
 
-_scattered = jax.jit(_over_all_rows(with_differential(_product, _product_moved)))
+_scattered = jax.jit(_over_all_rows(with_differential(_product, _product_tangent)))
 
 
 def _multiply(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:

@@ -96,11 +96,11 @@ def _trace_of_product(x: mx.array, y: mx.array) -> mx.array:
     return mx.sum(x * mx.swapaxes(y, -1, -2), axis=(-2, -1))
 
 
-def _inv_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _inv_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (-(outputs[0] @ tangents[0] @ outputs[0]),)
 
 
-inv = lapack_function(lapack.inv, _inv_moved)
+inv = lapack_function(lapack.inv, _inv_tangent)
 
 
 def _with_nan(function: Function, x: mx.array, is_invalid: mx.array) -> mx.array:
@@ -114,7 +114,7 @@ def _with_nan(function: Function, x: mx.array, is_invalid: mx.array) -> mx.array
     return mx.where(is_invalid, mx.array(mx.nan, x.dtype), result)
 
 
-_lazy_inv = smooth(lambda x: mx.linalg.inv(x, stream=mx.cpu), _inv_moved)
+_lazy_inv = smooth(lambda x: mx.linalg.inv(x, stream=mx.cpu), _inv_tangent)
 
 
 def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False) -> Function:
@@ -159,7 +159,7 @@ def _lazy_adjugate(x: mx.array) -> mx.array:
     return mx.round(factor)[..., None, None] * (adjoint(vh) * others[..., None, :]) @ adjoint(u)
 
 
-def _adjugate_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _adjugate_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     # This divides by the determinant, so the second derivative of the determinant is not finite for singular matrices.
     (cofactors,) = outputs
     cofactor_products = cofactors @ tangents[0]
@@ -171,12 +171,12 @@ def _adjugate_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Array
 
 
 _hosted_adjugate, _real_adjugate = (
-    lapack_function(lapack.adjugate, _adjugate_moved),
-    smooth(_lazy_adjugate, _adjugate_moved),
+    lapack_function(lapack.adjugate, _adjugate_tangent),
+    smooth(_lazy_adjugate, _adjugate_tangent),
 )
 
 
-def _det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _det_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     """Returns the tangent of a determinant, also for singular matrices; for real matrices it is lazy."""
     (x,) = primals
     if is_complex(x):
@@ -186,7 +186,7 @@ def _det_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (_trace_of_product(cofactors, tangents[0]),)
 
 
-def _slogdet_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _slogdet_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     """Returns the tangents of the sign and the logarithm of a determinant; for real matrices they are lazy."""
     (x,), sign = primals, outputs[0]
     inverse = inv(x) if is_complex(x) else _with_nan(_lazy_inv, x, mx.abs(sign) != 1)
@@ -209,9 +209,9 @@ def _slogdet(x: mx.array) -> tuple[mx.array, mx.array]:
     return mx.where(mx.isnan(logarithm), logarithm, sign), logarithm
 
 
-_lazy_det, _hosted_det = smooth(_det, _det_moved), lapack_function(lapack.det, _det_moved)
-_lazy_slogdet = smooth(_slogdet, _slogdet_moved)
-_hosted_slogdet = lapack_function(lapack.slogdet, _slogdet_moved)
+_lazy_det, _hosted_det = smooth(_det, _det_tangent), lapack_function(lapack.det, _det_tangent)
+_lazy_slogdet = smooth(_slogdet, _slogdet_tangent)
+_hosted_slogdet = lapack_function(lapack.slogdet, _slogdet_tangent)
 
 
 def _is_lazy(x: mx.array) -> bool:
@@ -271,33 +271,33 @@ def svd(x: mx.array, full_matrices: bool) -> Any:
     return lapack_function(lapack.svd, _RULES.svd, None, full_matrices)(x)
 
 
-def _svdvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _svdvals_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     return (_RULES.singular_values(svd(primals[0], False), tangents[0]),)
 
 
-svdvals = lapack_function(lapack.svdvals, _svdvals_moved)
+svdvals = lapack_function(lapack.svdvals, _svdvals_tangent)
 
 
 eigh = lapack_function(lapack.eigh, _RULES.eigh)
 
 
-def _eigvalsh_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _eigvalsh_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     _, vectors = eigh(primals[0])
     return (_RULES.real(_RULES.diagonal(adjoint(vectors) @ _RULES.hermitian(tangents[0]) @ vectors)),)
 
 
-eigvalsh = lapack_function(lapack.eigvalsh, _eigvalsh_moved)
+eigvalsh = lapack_function(lapack.eigvalsh, _eigvalsh_tangent)
 
 
 eig = lapack_function(lapack.eig, _RULES.eig)
 
 
-def _eigvals_moved(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
+def _eigvals_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
     _, vectors = eig(primals[0])
     return (_RULES.diagonal(_similarity_transform(vectors, tangents[0].astype(vectors.dtype))),)
 
 
-eigvals = lapack_function(lapack.eigvals, _eigvals_moved)
+eigvals = lapack_function(lapack.eigvals, _eigvals_tangent)
 
 
 def lu(x: mx.array) -> tuple[mx.array, mx.array]:
@@ -307,12 +307,12 @@ def lu(x: mx.array) -> tuple[mx.array, mx.array]:
     rows = of_host(lapack.order_of(pivots, x.shape[-2]))
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        return _lu_moved(outputs[0], mx.take_along_axis(tangents[0], rows[..., None], -2))
+        return _lu_tangent(outputs[0], mx.take_along_axis(tangents[0], rows[..., None], -2))
 
     return smooth(lambda _: import_array(packed), push_tangents, read=True)(x), import_array(pivots)
 
 
-def _lu_moved(packed: mx.array, tangent: mx.array) -> Arrays:
+def _lu_tangent(packed: mx.array, tangent: mx.array) -> Arrays:
     """Returns the tangent of the packed factors; `tangent` is that of the matrix, with its rows in pivoted order."""
     k = min(packed.shape[-2:])
     lower, upper = mx.tril(packed[..., :k, :k], -1) + mx.eye(k, dtype=packed.dtype), mx.triu(packed[..., :k, :k])

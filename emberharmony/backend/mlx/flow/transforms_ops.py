@@ -246,9 +246,9 @@ def _retry(first_error: Exception, unread: Callable[[], T], draws: Draws | None 
     Raises:
         TracedTensorError: if the function reads a value that MLX would then treat as a constant.
     """
-    watchers_told = watchers()
-    if watchers_told:
-        tell(watchers_told, "on_unseen", _UNSEEN)
+    called_watchers = watchers()
+    if called_watchers:
+        tell(called_watchers, "on_unseen", _UNSEEN)
     thread, telling = THREADS.here, THREADS.here.telling
     try:
         thread.telling = True

@@ -214,7 +214,7 @@ def _arg(native: Callable[..., mx.array]) -> Any:
     return arg
 
 
-def _products_moved(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array, mx.array]:
+def _products_tangent(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.array, mx.array]:
     """Returns the cumulative products of `x` along an axis, and their tangents.
 
     A parallel prefix product of log2(length) steps combines products of 1, 2, 4, … factors. It does not divide, so
@@ -238,7 +238,7 @@ def _running_products(axis: int) -> Function:
     """
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        return (_products_moved(primals[0], tangents[0], axis)[1],)
+        return (_products_tangent(primals[0], tangents[0], axis)[1],)
 
     return with_own_derivatives(lambda x: mx.cumprod(x, axis), push_tangents)
 
@@ -251,7 +251,7 @@ def _product(axes: tuple[int, ...]) -> Function:
         order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
         shape = [primals[0].shape[a] for a in order if a not in axes]
         x, tangent = (mx.transpose(part, order).reshape(*shape, -1) for part in (primals[0], tangents[0]))
-        return (_products_moved(x, tangent, len(shape))[1][..., -1].reshape(outputs[0].shape),)
+        return (_products_tangent(x, tangent, len(shape))[1][..., -1].reshape(outputs[0].shape),)
 
     return with_own_derivatives(lambda x: mx.prod(x, axes, True), push_tangents)
 

@@ -230,7 +230,7 @@ def _quick_rounded(name: str) -> Callable[..., torch.Tensor]:
     """Returns a function of `_ROUNDED`, of float32 tensors."""
     native = _ROUNDED[name]
 
-    def one(x: torch.Tensor) -> torch.Tensor:
+    def rounded_of_one(x: torch.Tensor) -> torch.Tensor:
         if forward_ad._current_level >= 0:
             raise NotImplementedError
         return native(x.double()).float()
@@ -241,7 +241,7 @@ def _quick_rounded(name: str) -> Callable[..., torch.Tensor]:
         # The kernel converts `x` to the dtype of the other argument at no cost.
         return native(a.double(), x).float()
 
-    return rounded_of_two if name in ("gammainc", "gammaincc") else one
+    return rounded_of_two if name in ("gammainc", "gammaincc") else rounded_of_one
 
 
 _FIRST = f"{{0}}.dtype is native_float32 and not {{0}}.requires_grad and {HAS_VALUES}"

@@ -21,7 +21,7 @@ class EquinoxModels(JaxArrays):
     def modules(self, model: Any) -> dict[str, Any]:
         modules_by_path = {"": model}
         for name, module in _modules_in(model, ""):
-            if not any(module is each for each in modules_by_path.values()):
+            if not any(module is known_module for known_module in modules_by_path.values()):
                 modules_by_path[name] = module
         return modules_by_path
 

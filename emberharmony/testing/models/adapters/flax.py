@@ -44,7 +44,7 @@ class FlaxModels(JaxArrays):
 
     def is_trained(self, module: Any, name: str) -> bool:
         renamed = self._names(module)
-        kinds = {renamed.get(each, each): type(variable).__name__ for each, variable in _variables(module)}
+        kinds = {renamed.get(name, name): type(variable).__name__ for name, variable in _variables(module)}
         return kinds[name] == "Param"
 
     def title(self, module: Any) -> str:

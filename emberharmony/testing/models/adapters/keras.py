@@ -35,7 +35,7 @@ class KerasModels(Adapter):
     def modules(self, model: Any) -> dict[str, Any]:
         layers_by_path = {"": model}
         for name, layer in self._modules_in(model, ""):
-            if not any(layer is each for each in layers_by_path.values()):
+            if not any(layer is known_layer for known_layer in layers_by_path.values()):
                 layers_by_path[name] = layer
         return layers_by_path
 

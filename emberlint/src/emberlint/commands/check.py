@@ -219,8 +219,8 @@ def _silence(findings: Sequence[Finding], settings: Settings, cli_options: Optio
     from emberlint.run.ignore import silence
 
     silenced_files = silence(findings, settings, write=not cli_options.diff)
-    for path, one in silenced_files.items() if cli_options.diff else ():
-        click.echo("".join(one.change.diff(options.display_path(path, settings))), nl=False)
+    for path, silenced in silenced_files.items() if cli_options.diff else ():
+        click.echo("".join(silenced.change.diff(options.display_path(path, settings))), nl=False)
     lines, files = sum(file.lines for file in silenced_files.values()), len(silenced_files)
     click.echo(f"{lines} line{'s'[lines == 1 :]} in {files} file{'s'[files == 1 :]} silenced", err=True)
     return bool(silenced_files)
@@ -333,7 +333,8 @@ def _explain(place: str) -> None:
             number = notebook.line(cell, number)
         file = file_among_others(relative(path, settings.root), text, settings)
         explanations = [
-            one if notebook is None else notebook.reword_lines(one) for one in file.inference.explain(number)
+            explanation if notebook is None else notebook.reword_lines(explanation)
+            for explanation in file.inference.explain(number)
         ]
     except (SyntaxError, ValueError, RecursionError, OSError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error

@@ -10,8 +10,8 @@ from emberlint.run.registry import all_rules, resolve
 @click.argument("code")
 def explain(code: str) -> None:
     """Show what a rule finds, and why. CODE may be a name."""
-    for one in resolve(code):
-        click.echo("\n".join(explanation(all_rules()[one])))
+    for rule_code in resolve(code):
+        click.echo("\n".join(explanation(all_rules()[rule_code])))
 
 
 @click.command()

@@ -14,7 +14,7 @@ from emberlint.source.discover import discover, relative
 
 def words(given: Iterable[str]) -> list[str]:
     """Returns the words of an option that may be repeated or contain commas."""
-    return [word.strip() for one in given for word in one.split(",") if word.strip()]
+    return [word.strip() for text in given for word in text.split(",") if word.strip()]
 
 
 def settings_for(

@@ -103,7 +103,7 @@ def _flag(where: str, value: object) -> bool:
 
 
 def _texts(where: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UsageError(f"{where}: expected a list of strings, got {value!r}")
     return tuple(value)
 
@@ -181,7 +181,7 @@ def _parity(where: str, value: object) -> Parity:
 def _contracts(where: str, value: object) -> tuple[Contract, ...]:
     if not isinstance(value, list):
         raise UsageError(f"{where}: expected an array of tables, got {value!r}")
-    return tuple(_contract(f"{where}[{index}]", one) for index, one in enumerate(value))
+    return tuple(_contract(f"{where}[{index}]", row) for index, row in enumerate(value))
 
 
 def _contract(where: str, value: object) -> Contract:

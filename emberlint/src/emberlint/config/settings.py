@@ -147,7 +147,7 @@ class Settings(NamedTuple):
 
     def source(self, path: str) -> str:
         """Returns the prefix of a path that is the folder in which Python finds the file's package, as `src/`."""
-        prefixes = [f"{one}/" for one in self.src if path.startswith(f"{one}/")]
+        prefixes = [f"{source_folder}/" for source_folder in self.src if path.startswith(f"{source_folder}/")]
         return max(prefixes, key=len, default="")
 
     @property
@@ -160,7 +160,9 @@ class Settings(NamedTuple):
 
     def _folder(self, package: str) -> str:
         """Returns the folder of a package: in the first source folder that has it, else below the root."""
-        places = (f"{one}/{package}" for one in self.src if (self.root / one / package).is_dir())
+        places = (
+            f"{source_folder}/{package}" for source_folder in self.src if (self.root / source_folder / package).is_dir()
+        )
         return next(places, package)
 
     def with_(self, **changes: object) -> "Settings":

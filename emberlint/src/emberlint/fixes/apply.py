@@ -44,15 +44,17 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
         text = work.text()
     except cst.ParserSyntaxError as error:
         return FixResult(
-            file.text, (), (*refused_fixes, *((one, f"LibCST: {error.message}") for one in wanted.values()))
+            file.text, (), (*refused_fixes, *((finding, f"LibCST: {error.message}") for finding in wanted.values()))
         )
     refused_fixes += work.refused
     refused_fixes += [
-        (one, "its place was not found in the syntax tree") for one in wanted.values() if one not in work.seen
+        (finding, "its place was not found in the syntax tree")
+        for finding in wanted.values()
+        if finding not in work.seen
     ]
     fault = work.fault or _fault(text)
     if fault is not None:
-        return FixResult(file.text, (), (*refused_fixes, *((one, fault) for one in work.fixed)))
+        return FixResult(file.text, (), (*refused_fixes, *((finding, fault) for finding in work.fixed)))
     return FixResult(text, tuple(work.fixed), tuple(refused_fixes))
 
 
@@ -102,7 +104,8 @@ class _FileRepair:
         if space.added:
             self.added.add(space.namespace)
         return [
-            one._replace(text=one.text.replace(SPACE, space.text)) if one.text else one for one in self.simple[place]
+            change._replace(text=change.text.replace(SPACE, space.text)) if change.text else change
+            for change in self.simple[place]
         ]
 
     def _chunks(self) -> list[tuple[int, int]]:
@@ -172,7 +175,7 @@ class _FileRepair:
     def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
         head, text = self._indentable_lines(first, last)
-        edits_inside = {place: one for place, one in self.wanted.items() if first <= place[0] <= last}
+        edits_inside = {place: finding for place, finding in self.wanted.items() if first <= place[0] <= last}
         editor = _Editor(self.file, edits_inside, self._nodes, first - 1 - head.count("\n"))
         module = cst.parse_module(head + text)
         after = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
@@ -198,7 +201,12 @@ class _FileRepair:
         if not unused:
             return text
         last = max(
-            (one.end_lineno or 1 for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)), default=0
+            (
+                statement.end_lineno or 1
+                for statement in tree.body
+                if isinstance(statement, ast.Import | ast.ImportFrom)
+            ),
+            default=0,
         )
         pieces = LINE_END.split(text)
         head, tail = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
@@ -209,7 +217,7 @@ class _FileRepair:
 
 
 def _lines_of(node: ast.stmt) -> tuple[int, int]:
-    first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
     return first, node.end_lineno or first
 
 

@@ -56,11 +56,11 @@ def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
 def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:
     """Yields the docstring and the imports before all other statements, each alone on its lines."""
     is_docstring = ast.get_docstring(tree, clean=False) is not None
-    for number, one in enumerate(tree.body):
-        is_alone = number + 1 == len(tree.body) or tree.body[number + 1].lineno != one.end_lineno
-        if not is_alone or not (isinstance(one, ast.Import | ast.ImportFrom) or (is_docstring and number == 0)):
+    for number, statement in enumerate(tree.body):
+        is_alone = number + 1 == len(tree.body) or tree.body[number + 1].lineno != statement.end_lineno
+        if not is_alone or not (isinstance(statement, ast.Import | ast.ImportFrom) or (is_docstring and number == 0)):
             return
-        yield one
+        yield statement
 
 
 def _first_line(tree: ast.Module) -> int:

@@ -39,7 +39,7 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
             if namespace is None:
                 continue
             # Python looks a name up in the nearest scope that binds it; all bindings in that scope must agree.
-            nearest = next(one for one in chain if name in one.bindings)
+            nearest = next(scope for scope in chain if name in scope.bindings)
             if nearest is not scope or any(other.origin != binding.origin for other in scope.bindings[name]):
                 shadowed = shadowed or name
             elif scope is not chain[0] or getattr(binding.node, "lineno", 0) <= node.lineno:
@@ -65,10 +65,10 @@ def package(file: SourceFile, node: ast.AST, name: str, freed: Collection[str] =
         ShadowedError: if `emberharmony` is bound to something else there.
     """
     root, _, last_part = name.rpartition(".")
-    bound = [one.origin for scope in _chain(file, node) for one in scope.bindings.get(last_part, ())]
-    if all(one == name for one in bound) or last_part in freed:
+    bound = [binding.origin for scope in _chain(file, node) for binding in scope.bindings.get(last_part, ())]
+    if all(origin == name for origin in bound) or last_part in freed:
         return Spelling(last_part, name, added=not bound)
-    if any(one.origin != root for scope in _chain(file, node) for one in scope.bindings.get(root, ())):
+    if any(binding.origin != root for scope in _chain(file, node) for binding in scope.bindings.get(root, ())):
         raise ShadowedError(f"`{last_part}` and `{root}` are bound to something else here")
     return Spelling(name, root, added=root not in file.names.root.bindings)
 
@@ -79,8 +79,8 @@ def module(file: SourceFile, node: ast.expr, name: str) -> Spelling:
     Raises:
         ShadowedError: if its name is bound to something else there.
     """
-    bound = [one.origin for scope in _chain(file, node) for one in scope.bindings.get(name, ())]
-    if any(one != name for one in bound):
+    bound = [binding.origin for scope in _chain(file, node) for binding in scope.bindings.get(name, ())]
+    if any(origin != name for origin in bound):
         raise ShadowedError(f"`{name}` is bound to something else here")
     return Spelling(name, name, added=name not in file.names.root.bindings)
 

@@ -149,14 +149,14 @@ def _place_with_parentheses(line: str, start: int, end: int) -> tuple[int, int]:
 def apply_changes(lines: list[str], replacements: list[Change]) -> None:
     """Applies changes to lines, in place."""
     by_line: dict[int, list[Change]] = {}
-    for one in replacements:
-        by_line.setdefault(one.line, []).append(one)
+    for change in replacements:
+        by_line.setdefault(change.line, []).append(change)
     for number, line_edits in by_line.items():
         line, column, parts = lines[number - 1], 0, []
         # At one place: first the closings of the nodes that end there, the inner ones first, then the openings of those
         # that begin there, the outer ones first, then what is replaced.
-        for one in sorted(line_edits, key=lambda one: (one.start, one.end, one.rank)):
-            parts += [line[column : one.start], one.text]
-            column = max(column, one.end)
+        for change in sorted(line_edits, key=lambda one: (one.start, one.end, one.rank)):
+            parts += [line[column : change.start], change.text]
+            column = max(column, change.end)
         parts.append(line[column:])
         lines[number - 1] = "".join(parts)

@@ -77,9 +77,12 @@ def package_of(file: SourceFile) -> str:
 def infer(file: SourceFile) -> Inference:
     """Returns the inference of a file; if no tensor can occur in the file, one that knows nothing."""
     settings = file.settings
-    roots = {one.partition(".")[0] for one in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)}
+    roots = {
+        dotted_name.partition(".")[0]
+        for dotted_name in (*settings.namespaces, *settings.tensor_types, *settings.module_classes)
+    }
     roots.update(settings.backends, (function.partition(".")[0] for function in settings.functions))
-    file_roots = imported_roots((one for one, _ in file.import_statements), package_of(file))
+    file_roots = imported_roots((module for module, _ in file.import_statements), package_of(file))
     neighbours = file.neighbours
     conventional = settings.tensor_names or any(map(file.mentions, settings.namespace_names))
     if not conventional and roots.isdisjoint(file_roots) and not (neighbours is not None and neighbours.any_telling()):

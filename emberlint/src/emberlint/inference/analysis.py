@@ -239,7 +239,10 @@ class Analysis(Flow):
             function.kind = "classmethod"
         elif any(origin in _PROPERTIES or origin.endswith("property") for origin in origins):
             function.kind = "property"
-        if not any(isinstance(one, ast.Attribute) and one.attr in ("setter", "deleter") for one in node.decorator_list):
+        if not any(
+            isinstance(decorator, ast.Attribute) and decorator.attr in ("setter", "deleter")
+            for decorator in node.decorator_list
+        ):
             unit.methods[node.name] = function
         body.vars[node.name] = v.Function(function)
 

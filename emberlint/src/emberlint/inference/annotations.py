@@ -212,6 +212,6 @@ class Annotations:
 def keyed(unit: v.ClassUnit) -> v.Mapping:
     """Returns the value of a TypedDict."""
     declared: dict[object, v.Value] = {}
-    for one in reversed(unit.lineage()):
-        declared.update(one.declared)
+    for class_unit in reversed(unit.lineage()):
+        declared.update(class_unit.declared)
     return v.Mapping(declared)

@@ -56,13 +56,13 @@ class BuiltinCalls(Calls):
             and rows.items is not None
         ):
             return v.Sequence(items=[v.Sequence(item) for item in rows.items])  # zip(*pairs) gives the columns
-        return v.Sequence(v.Sequence(items=[v.element_of(one) for one in arguments.positional]))
+        return v.Sequence(v.Sequence(items=[v.element_of(value) for value in arguments.positional]))
 
     def _builtin_enumerate(self, name: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.Sequence(items=[v.REAL, v.element_of(arguments.first())]))
 
     def _builtin_map(self, name: str, arguments: Arguments) -> v.Value:
-        values = [v.element_of(one) for one in arguments.positional[1:]]
+        values = [v.element_of(value) for value in arguments.positional[1:]]
         node = arguments.node
         if arguments.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
             kind = BUILTINS.get(node.args[0].id, "unknown")
@@ -83,7 +83,7 @@ class BuiltinCalls(Calls):
         return v.element_of(arguments.first(), f"the {name} of its parts", arguments.node)
 
     def _builtin_arithmetic(self, name: str, arguments: Arguments) -> v.Value:
-        tensors = [one for one in arguments.positional if isinstance(one, v.Tensor)]
+        tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
         if not tensors:
             return v.NUMBER if v.is_number(arguments.first()) else None
         if name == "divmod":

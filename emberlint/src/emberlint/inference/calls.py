@@ -38,7 +38,7 @@ class Calls(Expressions):
             v.Partial: lambda callee, args: self.apply(callee.function, args),  # type: ignore[union-attr]
             v.Derived: self._call_derived,
             v.Returning: lambda callee, args: _with_arguments(callee.result, args),  # type: ignore[union-attr]
-            v.Choice: lambda callee, args: v.join_all([self.apply(one, args) for one in callee.options]),  # type: ignore[union-attr]
+            v.Choice: lambda callee, args: v.join_all([self.apply(option, args) for option in callee.options]),  # type: ignore[union-attr]
             v.Layer: self._call_layer,
             v.Other: lambda callee, arguments: None if v.is_opaque(callee) else callee,
         }
@@ -144,7 +144,7 @@ class Calls(Expressions):
         if unit.is_fixed:
             return
         spec = unit.node.args
-        names = [one.arg for one in (*spec.posonlyargs, *spec.args)]
+        names = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)]
         if skip_first:
             names = names[1:]
         if not arguments.starred:
@@ -187,7 +187,7 @@ class Calls(Expressions):
         return v.Instance(unit)
 
     def _fill_fields(self, unit: v.ClassUnit, arguments: Arguments) -> None:
-        fields = [name for one in reversed(unit.lineage()) for name in one.fields]
+        fields = [name for class_unit in reversed(unit.lineage()) for name in class_unit.fields]
         for name, value in (*zip(fields, arguments.positional, strict=False), *arguments.keywords.items()):
             if name not in unit.declared:
                 self.learn(unit, name, from_container(value, arguments.node, f"a field of `{unit.node.name}`"))
@@ -205,7 +205,7 @@ class Calls(Expressions):
         return self._call_layer(callee, arguments) if callee.unit.is_module else None
 
     def _call_layer(self, callee: v.Value, arguments: Arguments) -> v.Value:
-        tensors = [one for one in arguments.everything() if isinstance(one, v.Tensor)]
+        tensors = [value for value in arguments.everything() if isinstance(value, v.Tensor)]
         if tensors:
             return tensors[0].pass_on("a layer called with a tensor returns a tensor", arguments.node)
         return v.Tensor(Tier.C, "a layer returns a tensor", arguments.node)

@@ -70,7 +70,7 @@ def of_call(
         return _named(dtype)
     name = origin.rpartition(".")[2]
     if name in MAKING and ".special." not in origin:
-        return "float" if all(one is v.REAL for one in positional[1:]) else ""
+        return "float" if all(value is v.REAL for value in positional[1:]) else ""
     if name not in KEEPING or ".random." in origin:
         return ""
     pairs = [*zip(node.args, positional, strict=True)]

@@ -211,5 +211,7 @@ def _is_plain(node: ast.expr) -> bool:
 
 def _is_bare_parameter(unit: v.FunctionUnit, name: str) -> bool:
     spec = unit.node.args
-    parameter = next((one for one in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if one.arg == name), None)
+    parameter = next(
+        (argument for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if argument.arg == name), None
+    )
     return parameter is not None and parameter.annotation is None

@@ -77,8 +77,8 @@ class Flow(Narrowing):
 
     def _set(self, name: str, value: v.Value, env: v.Env) -> None:
         if name in self.dotted:
-            for one in [var for var in env.vars if var.startswith(f"{name}.")]:
-                del env.vars[one]
+            for attribute in [var for var in env.vars if var.startswith(f"{name}.")]:
+                del env.vars[attribute]
         outer_env = env.outer_names.get(name) if env.outer_names else None
         if outer_env is not None:
             outer_env.vars[name] = v.join(outer_env.vars.get(name, v.NONE), value)

@@ -135,7 +135,7 @@ class LibraryCalls(BuiltinCalls):
         return v.Class(unit)
 
     def _special_chain(self, origin: str, arguments: Arguments) -> v.Value:
-        return v.Sequence(v.join_all([v.element_of(one) for one in arguments.positional]))
+        return v.Sequence(v.join_all([v.element_of(value) for value in arguments.positional]))
 
     def _special_flatten(self, origin: str, arguments: Arguments) -> v.Value:
         return v.Sequence(v.element_of(v.element_of(arguments.first())))
@@ -161,7 +161,7 @@ class LibraryCalls(BuiltinCalls):
         return v.Sequence(self.callback(arguments.first(), items, arguments))
 
     def _special_binary(self, origin: str, arguments: Arguments) -> v.Value:
-        tensors = [one for one in arguments.positional if isinstance(one, v.Tensor)]
+        tensors = [value for value in arguments.positional if isinstance(value, v.Tensor)]
         return tensors[0].of_dtype("") if tensors and v.STRING not in arguments.positional else None
 
     _special_unary = _special_binary
@@ -179,12 +179,12 @@ class LibraryCalls(BuiltinCalls):
         if last == "tree_map" and len(arguments.positional) > 1:
             return mapped(lambda leaves: self.callback(arguments.first(), leaves, arguments), arguments.positional[1:])
         tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", arguments.node)
-        for one in arguments.positional:
-            if isinstance(one, v.Function) and last != "cond":
-                spec = one.unit.node.args
-                self.callback(one, [tensor] * len(spec.args), arguments)
+        for value in arguments.positional:
+            if isinstance(value, v.Function) and last != "cond":
+                spec = value.unit.node.args
+                self.callback(value, [tensor] * len(spec.args), arguments)
         if last == "cond":
-            return v.join_all([self.callback(one, [], arguments) for one in arguments.positional[1:3]])
+            return v.join_all([self.callback(value, [], arguments) for value in arguments.positional[1:3]])
         result = v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node)
         return v.Sequence(result) if last in ("scan", "while_loop") else result  # the state, which may be a tuple
 

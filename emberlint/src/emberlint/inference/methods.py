@@ -29,7 +29,7 @@ class Arguments:
 
 def sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a list, set or iterator, and updates the container."""
-    values = [from_container(one, arguments.node) for one in arguments.positional]
+    values = [from_container(value, arguments.node) for value in arguments.positional]
     if name in ("append", "appendleft", "add", "insert", "push"):
         base.add(values[-1] if values else None)
         return v.NONE
@@ -45,7 +45,7 @@ def sequence_method(base: v.Sequence, name: str, arguments: Arguments) -> v.Valu
 
 def mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
     """Returns the result of a method of a dict, and updates the dict."""
-    values = [from_container(one, arguments.node) for one in arguments.positional]
+    values = [from_container(argument, arguments.node) for argument in arguments.positional]
     node = arguments.node
     key = (
         node.args[0].value

@@ -90,7 +90,7 @@ class _Writer:
             items = None if value.items is None else [self.value(item, depth + 1) for item in value.items]
             return ["q", self.value(value.element, depth + 1), items]
         if isinstance(value, v.Mapping):
-            keys = {key: self.value(one, depth + 1) for key, one in value.by_key.items() if isinstance(key, str)}
+            keys = {key: self.value(item, depth + 1) for key, item in value.by_key.items() if isinstance(key, str)}
             return ["m", self.value(value.element, depth + 1), keys if len(keys) <= _KEYS else {}]
         if isinstance(value, v.PassedArgument):
             self.is_telling = True
@@ -148,7 +148,7 @@ class _Writer:
             "foreign": unit.foreign,
             "flags": [unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict],
             "fields": unit.fields,
-            "declared": {name: self.value(one, 1) for name, one in unit.declared.items()},
+            "declared": {name: self.value(item, 1) for name, item in unit.declared.items()},
             "attributes": {name: self.value(attribute, 1) for name, attribute in unit.attributes.items()},
             "methods": methods,
         }
@@ -156,13 +156,13 @@ class _Writer:
 
 def _is_void(data: Encoded) -> bool:
     """Returns whether an encoded value says nothing, as a tuple of unknown values."""
-    return data is None or (data[0] == "q" and not any(one is not None for one in (data[1], *(data[2] or []))))
+    return data is None or (data[0] == "q" and not any(item is not None for item in (data[1], *(data[2] or []))))
 
 
 def passthrough_result(function: ast.FunctionDef) -> v.Value:
     """Returns the result of a function that computes only with its parameters: a parameter, or a tuple of some."""
     spec = function.args
-    ordered = [one.arg for one in (*spec.posonlyargs, *spec.args)]
+    ordered = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)]
     if not _may_pass(function.body, {name: index for index, name in enumerate(ordered)}):
         return None
     stored_names, returns = set[str](), list[ast.expr | None]()
@@ -183,7 +183,7 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
 
 def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
     """Returns whether the first `return` at the top of a body, if there is one, computes only with parameters."""
-    first = next((one for one in body if isinstance(one, ast.Return)), None)
+    first = next((statement for statement in body if isinstance(statement, ast.Return)), None)
     return first is None or _passed_parameter(first.value, places) is not None
 
 
@@ -271,10 +271,10 @@ class SummaryReader:
             return self.find(data[1]) or v.Imported(data[1])
         if kind == "q":
             if data[2] is not None:
-                return v.Sequence(items=[self.value(one, origin) for one in data[2]])
+                return v.Sequence(items=[self.value(item, origin) for item in data[2]])
             return v.Sequence(self.value(data[1], origin))
         if kind == "m":
-            by_key: dict[object, v.Value] = {key: self.value(one, origin) for key, one in data[2].items()}
+            by_key: dict[object, v.Value] = {key: self.value(item, origin) for key, item in data[2].items()}
             return v.Mapping(by_key, self.value(data[1], origin))
         if kind == "f":
             result = self.value(data[1], origin)
@@ -300,7 +300,7 @@ class SummaryReader:
         unit.origin = origin
         unit.foreign, unit.fields = [*body["foreign"]], [*body["fields"]]
         unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict = body["flags"]
-        unit.bases = [base for one in body["bases"] if (base := self._class(one)) is not None]
+        unit.bases = [base for base_data in body["bases"] if (base := self._class(base_data)) is not None]
         for class_values, encoded_values in ((unit.declared, body["declared"]), (unit.attributes, body["attributes"])):
             class_values.update({one: self.value(data, f"{origin}.{one}") for one, data in encoded_values.items()})
         for one, (kind, result, returns) in body["methods"].items():

@@ -348,7 +348,7 @@ def _of_any_dtype(value: Value) -> Value:
     if isinstance(value, Sequence) and isinstance(value.element, Tensor) and value.element.dtype:
         return Sequence(value.element.of_dtype(""))
     if isinstance(value, Mapping) and isinstance(value.element, Tensor):
-        return Mapping({key: _of_any_dtype(one) for key, one in value.by_key.items()}, value.element.of_dtype(""))
+        return Mapping({key: _of_any_dtype(item) for key, item in value.by_key.items()}, value.element.of_dtype(""))
     return value
 
 

@@ -205,7 +205,10 @@ class Kinds:
         self.roots = (
             self.facades
             | self.backends
-            | {one.partition(".")[0] for one in (*settings.tensor_types, *settings.module_classes, *self.functions)}
+            | {
+                dotted_name.partition(".")[0]
+                for dotted_name in (*settings.tensor_types, *settings.module_classes, *self.functions)
+            }
         )
         self._known: dict[str, str] = {}
         self._constants: dict[str, bool] = {}

@@ -37,7 +37,10 @@ def rows(method: str) -> dict[str, tuple[Signature, ...]]:
 def op_of(method: str, positional: int, keywords: Sequence[str], library: str = "") -> str:
     """Returns the op that replaces a call of a method, that of a library first, or an empty string."""
     rows_by_library = rows(method)
-    candidate_rows = [*rows_by_library.get(library, ()), *(one for group in rows_by_library.values() for one in group)]
+    candidate_rows = [
+        *rows_by_library.get(library, ()),
+        *(signature for group in rows_by_library.values() for signature in group),
+    ]
     for row in candidate_rows:
         try:
             translate(row, 1 + positional, keywords)
@@ -100,11 +103,13 @@ def _differs(rows_by_library: Mapping[str, Sequence[Signature]], positional: int
         return True
     meanings = []
     for library in ("numpy", "torch"):
-        for one in rows_by_library.get(library, ()):
+        for signature in rows_by_library.get(library, ()):
             try:
-                plan = translate(one, 1 + positional, keywords)
+                plan = translate(signature, 1 + positional, keywords)
             except UntranslatableError:
                 continue
-            meanings.append(("" if one.op in ALIKE else one.op, () if one.op in ALIKE else plan.fills))
+            meanings.append(
+                ("" if signature.op in ALIKE else signature.op, () if signature.op in ALIKE else plan.fills)
+            )
             break
     return len(meanings) == 2 and meanings[0] != meanings[1]

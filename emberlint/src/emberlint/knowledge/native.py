@@ -92,7 +92,7 @@ def kind_of(origin: str, called: bool) -> str:
         return "device"
     if within(origin, DLPACK):
         return "conversion"
-    root = next((one for one in ROOTS if origin.startswith(one + ".")), "")
+    root = next((root for root in ROOTS if origin.startswith(root + ".")), "")
     name = origin[len(root) + 1 :].partition(".")[0]
     if name in CONVERSIONS.get(root, ()) and (called or origin not in TYPES_TOO):
         return "conversion"

@@ -171,7 +171,11 @@ class _Rewriter(cst.CSTTransformer):
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = get_full_name_for_node(original_node)
         new_name = None if name is None else self.moves.module(name)
-        if name is None or new_name is None or not any(one == name or one.startswith(f"{name}.") for one in self.plain):
+        if (
+            name is None
+            or new_name is None
+            or not any(plain_import == name or plain_import.startswith(f"{name}.") for plain_import in self.plain)
+        ):
             return updated_node
         return name_expression(new_name)
 

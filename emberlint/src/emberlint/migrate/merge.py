@@ -81,17 +81,22 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
             continue
         parts = None if is_whole else source.parts[unit]
         equal_units = [
-            one for name in unit.binds for one in units_by_name.get(name, ()) if not _is_old_import(one, source)
+            known_unit
+            for name in unit.binds
+            for known_unit in units_by_name.get(name, ())
+            if not _is_old_import(known_unit, source)
         ]
         if isinstance(unit.node, cst.ClassDef) and equal_units and isinstance(equal_units[0].node, cst.ClassDef):
             met_class = True
             _into_class(target, unit, equal_units[0], members(unit.node) if parts is None else parts)
             continue
         if equal_units:
-            if any(ast.dump(one.tree) != ast.dump(unit.tree) for one in equal_units):
+            if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in equal_units):
                 target.clashes.append(_clash(target, unit, equal_units[0]))
             continue
-        if unit.kind == "effect" and any(ast.dump(one.tree) == ast.dump(unit.tree) for one in target.units):
+        if unit.kind == "effect" and any(
+            ast.dump(known_unit.tree) == ast.dump(unit.tree) for known_unit in target.units
+        ):
             continue
         node = unit.node if parts is None else _class_part(unit.node, parts)
         target.added.extend(sorted(unit.binds) if parts is None else [n for part in parts for n in sorted(part.binds)])
@@ -122,7 +127,7 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     for part in parts:
         if part.kind == "docstring" or (not part.binds and part.code.strip() in ("pass", "...")):
             continue
-        equal_units = [one for name in part.binds for one in units_by_name.get(name, ())]
+        equal_units = [known_unit for name in part.binds for known_unit in units_by_name.get(name, ())]
         if any(ast.dump(unit.tree) != ast.dump(part.tree) for unit in equal_units):
             target.clashes.append(_clash(target, part, equal_units[0], owner))
         elif not equal_units:
@@ -138,7 +143,9 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
     block = body if isinstance(body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
     changed = node.with_changes(body=block.with_changes(body=old_members), bases=bases) if taken_parts else node
-    target.tree = target.tree.with_changes(body=[changed if one is node else one for one in target.tree.body])
+    target.tree = target.tree.with_changes(
+        body=[changed if statement is node else statement for statement in target.tree.body]
+    )
 
 
 def _has_base(node: cst.ClassDef, base: cst.Arg) -> bool:
@@ -162,7 +169,7 @@ def _class_part(node: Statement, parts: Sequence[Unit]) -> Statement:
         id(member.node) for member in members(node) if member.kind == "docstring"
     }
     assert isinstance(node.body, cst.IndentedBlock)
-    body = [one for one in node.body.body if id(one) in kept_ids]
+    body = [statement for statement in node.body.body if id(statement) in kept_ids]
     return node.with_changes(body=node.body.with_changes(body=body))
 
 
@@ -214,7 +221,9 @@ def _is_there(
     if isinstance(tree, ast.ImportFrom) and tree.module == target.source.target:
         return True  # the rest of a module that was split before imports the moved names back
     name = alias.asname or alias.name.partition(".")[0]
-    equal_units = [one for one in units_by_name.get(name, ()) if not _is_old_import(one, target.source)]
+    equal_units = [
+        known_unit for known_unit in units_by_name.get(name, ()) if not _is_old_import(known_unit, target.source)
+    ]
     if not equal_units:
         return False
     if not any(_imports_same(unit.tree, tree, alias) for unit in equal_units):
@@ -259,8 +268,10 @@ def _merged_statements(
         top = next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(old_body))
     # Names used while the file is imported must be bound above, because they were imports until now.
     has_old_import = any(_is_old_import(unit, target.source) for unit in target.units)
-    first_class = next((index for index, one in enumerate(old_body) if one not in [u.node for u in target.units]), top)
-    end = next((index for index, one in enumerate(old_body) if _is_guard(one)), len(old_body))
+    first_class = next(
+        (index for index, statement in enumerate(old_body) if statement not in [u.node for u in target.units]), top
+    )
+    end = next((index for index, statement in enumerate(old_body) if _is_guard(statement)), len(old_body))
     for index, one in enumerate(old_body):
         if index == top:
             yield from imports
@@ -323,7 +334,7 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
 
     Two blank lines surround functions and classes, one separates imports from the code after them.
     """
-    old_ids = {id(one) for one in old}
+    old_ids = {id(statement) for statement in old}
     spaced: list[Statement] = []
     for index, one in enumerate(body):
         wanted = 0

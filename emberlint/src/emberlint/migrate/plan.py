@@ -87,7 +87,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
             result.moved.append(f"{one.path} -> {one.target_path}: {', '.join(one.operations) or 'imports'}")
     _verify(moving, result)
     _check_frontend(project, layout, moving, result)
-    result.windows.update(one.target_path for one in moving if _ends_in_crlf(project, one.path))
+    result.windows.update(source.target_path for source in moving if _ends_in_crlf(project, source.path))
     return result
 
 
@@ -143,15 +143,17 @@ def _outermost(project: Project, folders: Sequence[str]) -> int:
 def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Sequence[SourceModule]) -> None:
     """Checks that no operation is already defined in another file of the backend, which would duplicate it."""
     files = layout.backend_files(project, backend)
-    targets = {one.target_path for one in moving}
+    targets = {source.target_path for source in moving}
     package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
     others = [path for path in files if path not in targets and not path.endswith("__init__.py")]
     others = [path for path in others if package not in project.text(path)]
     defined = definitions(project, layout, others)
     clashes: list[Clash] = []
-    for name, own_definition in definitions(project, layout, [one.path for one in moving]).items():
-        moved_names = {part for one in moving for parts in one.parts.values() for unit in parts for part in unit.binds}
-        is_leaving = any(name in one.names or one.is_emptied for one in moving) or name in moved_names
+    for name, own_definition in definitions(project, layout, [source.path for source in moving]).items():
+        moved_names = {
+            part for source in moving for parts in source.parts.values() for unit in parts for part in unit.binds
+        }
+        is_leaving = any(name in source.names or source.is_emptied for source in moving) or name in moved_names
         if name in defined and is_leaving:
             other_definition = defined[name]
             both_places = (
@@ -187,22 +189,22 @@ def _read(project: Project, path: str) -> str | None:
 
 
 def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[SourceModule], partial: bool) -> Moves:
-    modules = {one.module: one.target for one in sources if one.is_emptied and _has_moves(one, partial)}
+    modules = {source.module: source.target for source in sources if source.is_emptied and _has_moves(source, partial)}
     if not partial:
         names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
         old, new = (name.rpartition(".")[0] for name in names)
         modules[old] = new
-    left = [one for one in sources if one.names and not one.is_emptied]
-    names_moved = {one.module: dict.fromkeys(one.names, one.target) for one in left}
+    left = [source for source in sources if source.names and not source.is_emptied]
+    names_moved = {source.module: dict.fromkeys(source.names, source.target) for source in left}
     for one in sources:
         for owner in one.parts:
             for name in owner.binds:
                 # the rest of the class inherits everything from the moved part
                 names_moved.get(one.module, {}).pop(name, None)
     exports = {
-        one.module: tuple(all_names(one.units) or _public_names(one))
-        for one in sources
-        if one.module in modules and _read(project, one.target_path) is not None
+        source.module: tuple(all_names(source.units) or _public_names(source))
+        for source in sources
+        if source.module in modules and _read(project, source.target_path) is not None
     }
     return Moves(modules, names_moved, exports)
 
@@ -294,22 +296,22 @@ def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
     for path, text in result.changes.items():
         if text is not None:
             ast.parse(text, path)
-    for one in moving:
-        text = result.after.get(one.target_path)
-        old_target_text = result.before.get(one.target_path)
-        unresolved_before = unresolved_names(one.text) | (
+    for source in moving:
+        text = result.after.get(source.target_path)
+        old_target_text = result.before.get(source.target_path)
+        unresolved_before = unresolved_names(source.text) | (
             unresolved_names(old_target_text) if old_target_text else set()
         )
         unresolved_now = unresolved_names(text) - unresolved_before if text else set()
         if unresolved_now:
             raise MigrationError(
-                f"{one.target_path} would lack {', '.join(sorted(unresolved_now))}, which {one.path} has"
+                f"{source.target_path} would lack {', '.join(sorted(unresolved_now))}, which {source.path} has"
             )
 
 
 def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
     """Stops for an import of the frontend in a moved file if that makes a circle of imports; else notes it."""
-    frontend, backends = (module_name(project, f"{one}/__init__.py") for one in (layout.frontend, layout.backend))
+    frontend, backends = (module_name(project, f"{folder}/__init__.py") for folder in (layout.frontend, layout.backend))
     for one in moving:
         text = result.after.get(one.target_path)
         for imported in imports(ast.parse(text), one.target, one.target_path.endswith("__init__.py")) if text else ():

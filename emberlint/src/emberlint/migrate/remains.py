@@ -32,7 +32,9 @@ def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str 
     }
     exported = set(all_names(source.units) or ()) | used_names
     pruned = [
-        one for one in (_prune_import(node, moved_uses - exported) for node in remaining_units) if one is not None
+        node_left
+        for node_left in (_prune_import(node, moved_uses - exported) for node in remaining_units)
+        if node_left is not None
     ]
     top = _import_index(pruned)
     line = cst.SimpleStatementLine([cst.ImportFrom(module=name_expression(source.target), names=aliases)])
@@ -52,7 +54,7 @@ def _remaining_statement(unit: Unit, source: SourceModule) -> Statement:
     assert isinstance(node, cst.ClassDef)
     assert isinstance(node.body, cst.IndentedBlock)
     moved_ids = {id(member.node) for member in members(node) if member.binds & moved_names}
-    body = [one for one in node.body.body if id(one) not in moved_ids]
+    body = [statement for statement in node.body.body if id(statement) not in moved_ids]
     base = cst.Arg(cst.Name(f"_{node.name.value}"))
     return node.with_changes(
         bases=[base], lpar=cst.LeftParen(), rpar=cst.RightParen(), body=node.body.with_changes(body=body)

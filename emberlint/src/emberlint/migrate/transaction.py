@@ -92,7 +92,7 @@ def _put(path: Path, content: bytes | None) -> None:
 def _prune(folder: Path, root: Path) -> None:
     """Removes folders that contain nothing but compiled files."""
     while folder != root and folder.is_dir():
-        left = [one for one in folder.iterdir() if one.name != "__pycache__"]
+        left = [path_inside for path_inside in folder.iterdir() if path_inside.name != "__pycache__"]
         if left:
             return
         cache = folder / "__pycache__"

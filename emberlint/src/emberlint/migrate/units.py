@@ -103,7 +103,7 @@ def members(node: cst.ClassDef) -> list[Unit]:
     """Returns the statements of a class body; empty for `class A: pass`."""
     if not isinstance(node.body, cst.IndentedBlock):
         return []
-    return units([one for one in node.body.body if isinstance(one, Statement)], top=False)
+    return units([statement for statement in node.body.body if isinstance(statement, Statement)], top=False)
 
 
 def member_needs(unit: Unit, owner: str) -> frozenset[str]:

@@ -83,16 +83,16 @@ def _hands_on(value: ast.expr, name: str) -> bool:
 def _lambda(value: ast.expr) -> Signature | None:
     """Returns the signature of a lambda, or None if it accepts any arguments."""
     own_signature = signature(value.args) if isinstance(value, ast.Lambda) else ()
-    return None if all(one.kind.startswith("*") for one in own_signature) else own_signature
+    return None if all(parameter.kind.startswith("*") for parameter in own_signature) else own_signature
 
 
 def _delegates(node: ast.AST, name: str) -> bool:
     """Returns whether a body calls an attribute of this name, or looks one up by this name."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Call):
-            if isinstance(one.func, ast.Attribute) and one.func.attr == name:
+    for inner_node in ast.walk(node):
+        if isinstance(inner_node, ast.Call):
+            if isinstance(inner_node.func, ast.Attribute) and inner_node.func.attr == name:
                 return True
-            if any(isinstance(argument, ast.Constant) and argument.value == name for argument in one.args):
+            if any(isinstance(argument, ast.Constant) and argument.value == name for argument in inner_node.args):
                 return True
     return False
 

@@ -41,13 +41,13 @@ def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str,
     for path in paths:
         holders = [node for node in flat(tree_of(project, path).body) if isinstance(node, ast.ClassDef)]
         holders = [node for node in holders if _holds_ops(node)]
-        for one in _of_classes(project, path, holders, classes):
-            by_name.setdefault(one.name, one)
+        for definition in _of_classes(project, path, holders, classes):
+            by_name.setdefault(definition.name, definition)
         if path in modules or path.endswith("__init__.py"):
             # A module may hold functions beside a class of ops, as during a migration from one form to the other; a
             # helper beside the class is private by its name or by `__all__`.
-            for one in _of_module(path, tree_of(project, path)):
-                by_name.setdefault(one.name, one)
+            for definition in _of_module(path, tree_of(project, path)):
+                by_name.setdefault(definition.name, definition)
     return by_name
 
 
@@ -78,17 +78,17 @@ def _of_classes(
         for class_path, node in _with_bases(path, holder, classes, set()):
             functions = _functions(tree_of(project, class_path))
             for statement in flat(node.body):
-                one = _definition(class_path, statement, functions, in_class=True)
-                if one is not None:
-                    yield one
+                definition = _definition(class_path, statement, functions, in_class=True)
+                if definition is not None:
+                    yield definition
 
 
 def _of_module(path: str, tree: ast.Module) -> Iterator[Definition]:
     functions = _functions(tree)
     for statement in flat(tree.body):
-        one = _definition(path, statement, functions, in_class=False)
-        if one is not None:
-            yield one
+        definition = _definition(path, statement, functions, in_class=False)
+        if definition is not None:
+            yield definition
 
 
 def _holds_ops(node: ast.ClassDef) -> bool:

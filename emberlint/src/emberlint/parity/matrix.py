@@ -100,7 +100,11 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     generated_backends = {name for name in layout.names if has_made_class(project, layout.backend_files(project, name))}
     known_names = {name for backend_ops in (*defined.values(), *misplaced.values()) for name in backend_ops}
     # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.
-    declared = {name: one for name, one in declared.items() if one.signature is not None or name in known_names}
+    declared = {
+        name: declaration
+        for name, declaration in declared.items()
+        if declaration.signature is not None or name in known_names
+    }
     if not declared:
         return Matrix(layout, names, tuple(_rows_without_declarations(names, defined, misplaced)))
     offered = exported_names(project, layout)
@@ -152,11 +156,11 @@ def _rows_without_declarations(
     """
     wanted: dict[str, Definition] = {}
     for backend_ops in (*defined.values(), *misplaced.values()):
-        for name, one in backend_ops.items():
+        for name, definition in backend_ops.items():
             wanted_row = wanted.get(name)
             if wanted_row is None or wanted_row.unsupported is not None or wanted_row.signature is None:
-                wanted[name] = one
-    for name, one in sorted(wanted.items(), key=lambda item: (item[1].category, item[0])):
-        op = Declaration(name, one.category, False, one.signature, one.place)
+                wanted[name] = definition
+    for name, definition in sorted(wanted.items(), key=lambda item: (item[1].category, item[0])):
+        op = Declaration(name, definition.category, False, definition.signature, definition.place)
         cells = {key: _cell(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
-        yield OpRow(name, one.category, False, cells)
+        yield OpRow(name, definition.category, False, cells)

@@ -66,25 +66,29 @@ def difference(declared: Signature, defined: Signature) -> str | None:
     The names and order of positional parameters, the kinds and the defaults count. A definition may accept more than is
     declared: `*args` and `**kwargs` accept any argument, and a keyword-only parameter may be defined as a plain one.
     """
-    if {one.kind for one in declared} == {VARIADIC, KEYWORDS}:
+    if {parameter.kind for parameter in declared} == {VARIADIC, KEYWORDS}:
         return None  # passes all arguments on, so it declares nothing
     return _names(declared, defined) or _kinds(declared, defined) or _defaults(declared, defined)
 
 
 def _names(declared: Signature, defined: Signature) -> str | None:
-    ordered = [one.name for one in declared if one.kind in (POSITIONAL_ONLY, EITHER)]
-    positional_names = [one.name for one in defined if one.kind in (POSITIONAL_ONLY, EITHER)]
-    kinds = {one.kind for one in defined}
-    declared_names = {one.name for one in declared}
-    accepted_names = {one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS)}
+    ordered = [parameter.name for parameter in declared if parameter.kind in (POSITIONAL_ONLY, EITHER)]
+    positional_names = [parameter.name for parameter in defined if parameter.kind in (POSITIONAL_ONLY, EITHER)]
+    kinds = {parameter.kind for parameter in defined}
+    declared_names = {parameter.name for parameter in declared}
+    accepted_names = {parameter.name for parameter in defined if parameter.kind not in (VARIADIC, KEYWORDS)}
     missing = [
-        one.name
-        for index, one in enumerate(declared)
-        if one.name not in accepted_names
-        and one.kind not in (VARIADIC, KEYWORDS)
-        and not _is_taken(one, index, positional_names, kinds)
+        parameter.name
+        for index, parameter in enumerate(declared)
+        if parameter.name not in accepted_names
+        and parameter.kind not in (VARIADIC, KEYWORDS)
+        and not _is_taken(parameter, index, positional_names, kinds)
     ]
-    extra = [one.name for one in defined if one.kind not in (VARIADIC, KEYWORDS) and one.name not in declared_names]
+    extra = [
+        parameter.name
+        for parameter in defined
+        if parameter.kind not in (VARIADIC, KEYWORDS) and parameter.name not in declared_names
+    ]
     if missing and extra and len(missing) == len(extra):
         return "names differ: " + ", ".join(f"{b} for {a}" for a, b in zip(missing, extra, strict=True))
     if missing:
@@ -107,7 +111,7 @@ def _is_taken(one: Parameter, index: int, own_names: list[str], kinds: set[str])
 
 
 def _kinds(declared: Signature, defined: Signature) -> str | None:
-    kinds_by_name = {one.name: one.kind for one in defined}
+    kinds_by_name = {parameter.name: parameter.kind for parameter in defined}
     for one in declared:
         kind = kinds_by_name.get(one.name, one.kind)
         if one.kind == EITHER and kind in (POSITIONAL_ONLY, KEYWORD_ONLY):
@@ -120,7 +124,7 @@ def _kinds(declared: Signature, defined: Signature) -> str | None:
 
 
 def _defaults(declared: Signature, defined: Signature) -> str | None:
-    parameters_by_name = {one.name: one for one in defined}
+    parameters_by_name = {parameter.name: parameter for parameter in defined}
     for one in declared:
         other = parameters_by_name.get(one.name)
         if other is None or other.kind in (VARIADIC, KEYWORDS):

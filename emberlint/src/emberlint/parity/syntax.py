@@ -45,7 +45,7 @@ def last_name(node: ast.expr) -> str:
 
 def decorators(node: FunctionNode) -> set[str]:
     """Returns the last names of a function's decorators."""
-    return {last_name(one) for one in node.decorator_list}
+    return {last_name(decorator) for decorator in node.decorator_list}
 
 
 def flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -82,9 +82,13 @@ def is_empty(node: FunctionNode) -> bool:
     if refusal(node) is not None:
         return True
     return all(
-        isinstance(one, ast.Pass)
-        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and one.value.value is ...)
-        for one in body
+        isinstance(statement, ast.Pass)
+        or (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Constant)
+            and statement.value.value is ...
+        )
+        for statement in body
     )
 
 

@@ -91,17 +91,18 @@ def _reason_for_numpy(
 ) -> str | None:
     """Returns why an op may refuse what NumPy takes here, such as masks and objects, or None."""
     data = next(iter(arguments.values()), None)
-    masked = next((one for one in arguments.values() if _is_masked(file, one)), None)
+    masked = next((argument for argument in arguments.values() if _is_masked(file, argument)), None)
     if masked is not None:
         return f"`{file.segment(masked)}` has a mask, which ops refuse: pass the mask by itself"
     held_name = next(
-        (one for name, one in arguments.items() if name in HOLDING and file.inference.holds_object(one)), None
+        (argument for name, argument in arguments.items() if name in HOLDING and file.inference.holds_object(argument)),
+        None,
     )
     if held_name is not None:
         return f"`{file.segment(held_name)}` may hold something else than numbers, which ops refuse"
     exact = _exact_type(file)
-    holding = [one for name, one in arguments.items() if name.partition(" ")[0] in HOLDING]
-    if exact and not all(_is_number(file, one) for one in holding):
+    holding = [argument for name, argument in arguments.items() if name.partition(" ")[0] in HOLDING]
+    if exact and not all(_is_number(file, argument) for argument in holding):
         return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
     if signature.op in CONVERSIONS and data is not None and _may_be_none(file, data):
         return f"`{file.segment(data)}` may be None, which ops refuse"
@@ -150,12 +151,12 @@ def _reason_for_numbers(
 ) -> str | None:
     """Returns why a call that may be given Python numbers differs from that of the op, or None."""
     dtype, data = given.get("dtype"), next(iter(given.values()), None)
-    if signature.when == "integers" and dtype is None and not all(_is_integer(one) for one in given.values()):
+    if signature.when == "integers" and dtype is None and not all(_is_integer(argument) for argument in given.values()):
         return f"ops.{signature.op} gives {default_float} for Python floats: name the dtype"
     if signature.when == "dtype" and dtype is None and (data is None or file.inference.evidence(data) is None):
         return f"ops.{signature.op} gives {default_float} for Python floats: name the dtype"
-    data_given = [one for name, one in given.items() if name in DATA and signature.when != "dtype"]
-    if data_given and signature.op not in SAME_DTYPE and all(_is_number(file, one) for one in data_given):
+    data_given = [argument for name, argument in given.items() if name in DATA and signature.when != "dtype"]
+    if data_given and signature.op not in SAME_DTYPE and all(_is_number(file, argument) for argument in data_given):
         return (
             f"ops.{signature.op} gives {default_float} for Python numbers, where {signature.native.partition('.')[0]} "
             "may not"
@@ -217,7 +218,7 @@ def _is_masked(file: SourceFile, node: ast.expr) -> bool:
 def _exact_type(file: SourceFile) -> str:
     """Returns the exact type of numbers that a file imports from the standard library, or an empty string."""
     bound = (binding.origin or "" for name_bindings in file.names.root.bindings.values() for binding in name_bindings)
-    return next((one for one in bound if one.partition(".")[0] in _EXACT), "")
+    return next((origin for origin in bound if origin.partition(".")[0] in _EXACT), "")
 
 
 def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
@@ -272,10 +273,16 @@ def _may_be_none(file: SourceFile, node: ast.expr) -> bool:
         *zip(places[len(places) - len(arguments.defaults) :], arguments.defaults, strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
-    is_none = {one.arg for one, default in optional if isinstance(default, ast.Constant) and default.value is None}
+    is_none = {
+        parameter.arg for parameter, default in optional if isinstance(default, ast.Constant) and default.value is None
+    }
     tests = [node.test for node in ast.walk(function) if isinstance(node, ast.If | ast.IfExp | ast.Assert)]
-    name_nodes = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == node.id]
-    is_rebound = any(isinstance(one.ctx, ast.Store) and one.lineno < node.lineno for one in name_nodes)
+    name_nodes = [
+        inner_node for inner_node in ast.walk(function) if isinstance(inner_node, ast.Name) and inner_node.id == node.id
+    ]
+    is_rebound = any(
+        isinstance(name_node.ctx, ast.Store) and name_node.lineno < node.lineno for name_node in name_nodes
+    )
     return (
         node.id in is_none
         and not is_rebound
@@ -299,7 +306,7 @@ def _is_size(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
         return _is_len(node.func) or (isinstance(node.func, ast.Attribute) and node.func.attr == "size")
     if isinstance(node, ast.Name) and depth < 3:
         bound = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
-        return bool(bound) and all(one is not None and _is_size(file, one, depth + 1) for one in bound)
+        return bool(bound) and all(origin is not None and _is_size(file, origin, depth + 1) for origin in bound)
     return isinstance(node, ast.Attribute) and node.attr in ("shape", "size")
 
 

@@ -48,7 +48,9 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
     if not isinstance(receiver, ast.Name) or call.lineno != call.end_lineno:
         raise UntranslatableError("the loss has no name")
     index = body.index(statement)
-    assigning = [i for i, one in enumerate(body[:index]) if receiver.id in _bound_names(one)]
+    assigning = [
+        i for i, earlier_statement in enumerate(body[:index]) if receiver.id in _bound_names(earlier_statement)
+    ]
     if not assigning:
         raise UntranslatableError(f"`{receiver.id}` is computed in another block")
     last = assigning[-1]
@@ -65,11 +67,11 @@ def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int)
     """
     needed_names, first = _loaded_names(body[last]), last
     for index in range(last, -1, -1):
-        one = body[index]
-        if not needed_names & _bound_names(one):
+        loss_statement = body[index]
+        if not needed_names & _bound_names(loss_statement):
             continue
-        needed_names |= _loaded_names(one)
-        if index == last or _may_call_model(file, one):
+        needed_names |= _loaded_names(loss_statement)
+        if index == last or _may_call_model(file, loss_statement):
             first = index
     parent: ast.AST | None = file.parent(body[0])
     while parent is not None and not isinstance(parent, FUNCTIONS | ast.For | ast.AsyncFor | ast.While | ast.Module):
@@ -108,15 +110,15 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
     if isinstance(last, ast.Assign) and not (len(last.targets) == 1 and isinstance(last.targets[0], ast.Name)):
         raise UntranslatableError("the loss is one of several targets")
     bound_names: set[str] = set()
-    for one in region:
-        if not _is_movable(file, one):
+    for region_statement in region:
+        if not _is_movable(file, region_statement):
             raise UntranslatableError("a statement between the model and the loss is no assignment")
-        first = (_loaded_names(one) & bound) - bound_names
+        first = (_loaded_names(region_statement) & bound) - bound_names
         if first:
             raise UntranslatableError(f"`{min(first)}` is assigned from itself")
-        bound_names |= _bound_names(one)
-    for one in loss.body[loss.last + 1 : loss.backward]:
-        if _loaded_names(one) & bound or not isinstance(one, ast.Expr):
+        bound_names |= _bound_names(region_statement)
+    for region_statement in loss.body[loss.last + 1 : loss.backward]:
+        if _loaded_names(region_statement) & bound or not isinstance(region_statement, ast.Expr):
             raise UntranslatableError("the loss is used before the gradients are computed")
     read_names: dict[str, None] = {}
     for node in file.index.nodes(ast.Name):
@@ -176,7 +178,10 @@ def _is_bound_before(file: SourceFile, node: ast.Name) -> bool:
 def _is_loss_region(file: SourceFile, statement: ast.stmt) -> bool:
     """Returns whether `backward` is called after a statement, in its block."""
     body = body_of(file, statement) or ()
-    return any(isinstance(one, ast.Expr) and is_method(one.value, "backward") for one in body[body.index(statement) :])
+    return any(
+        isinstance(later_statement, ast.Expr) and is_method(later_statement.value, "backward")
+        for later_statement in body[body.index(statement) :]
+    )
 
 
 def function_of(file: SourceFile, node: ast.AST) -> ast.AST | None:

@@ -84,7 +84,11 @@ def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
     for class_ in classes:  # which grows meanwhile
         classes += [other for other in subclasses(file, class_) if other not in classes]
     for kind in classes:
-        methods = {one.name: one for one in kind.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+        methods = {
+            statement.name: statement
+            for statement in kind.body
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
         forward = methods.get("forward")
         if forward is not None and "__call__" in methods:
             raise UntranslatableError(f"`{kind.name}` has forward and __call__")
@@ -128,7 +132,7 @@ def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
             chained = node.func.attr in ("to", "train", "eval", *MOVES)
             return chained and is_module(file, node.func.value, depth)
         bound = [binding.node for binding in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
-        is_own = bool(bound) and all(isinstance(one, ast.ClassDef) and _is_kind(file, one) for one in bound)
+        is_own = bool(bound) and all(isinstance(binding, ast.ClassDef) and _is_kind(file, binding) for binding in bound)
         return is_own or (is_module_use(origin) and origin.startswith("torch.nn.") and origin.count(".") == 2)
     if isinstance(node, ast.Name) and depth < 3:
         values = [binding.value if binding.kind == "value" else None for binding in file.names.bindings(node)]
@@ -143,30 +147,32 @@ def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
     if depth > 8:
         return False
     bound = [binding.node for base in kind.bases if isinstance(base, ast.Name) for binding in file.names.bindings(base)]
-    own_bases = any(isinstance(one, ast.ClassDef) and _is_kind(file, one, depth + 1) for one in bound)
+    own_bases = any(isinstance(binding, ast.ClassDef) and _is_kind(file, binding, depth + 1) for binding in bound)
     return own_bases or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
 
 
 def is_blocked(steps: Iterable[Step], terms: Terms) -> bool:
     """Returns whether the modules of a file stay native, because one of their uses has to."""
-    class_steps = [one for one in steps if one.kind == KIND]
+    class_steps = [step for step in steps if step.kind == KIND]
     return bool(class_steps) and (bool(terms.modules) or not all(step.changes for step in class_steps))
 
 
 def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step]:
     """Returns the steps, those of modules without changes if one of them has to stay."""
-    class_steps = [one for one in steps if one.kind == KIND]
+    class_steps = [step for step in steps if step.kind == KIND]
     if not is_blocked(steps, terms):
-        spaces = {one.space.namespace for one in steps if one.space is not None}
-        edits = tuple(_imports(file, frozenset(one for one in terms.freed if f"{PACKAGE}{one}" in spaces)))
-        first = next((one for one in steps if one.changes), None)
-        return [one._replace(changes=(*one.changes, *edits)) if one is first else one for one in steps]
+        spaces = {step.space.namespace for step in steps if step.space is not None}
+        edits = tuple(
+            _imports(file, frozenset(freed_name for freed_name in terms.freed if f"{PACKAGE}{freed_name}" in spaces))
+        )
+        first = next((step for step in steps if step.changes), None)
+        return [step._replace(changes=(*step.changes, *edits)) if step is first else step for step in steps]
     blocking = next((step.native for step in class_steps if not step.changes), "")
     reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
     ported = {id(step) for step in class_steps if step.changes}
     return [
-        one._replace(changes=(), space=None, reason=reason, advice=_way_out(one)) if id(one) in ported else one
-        for one in steps
+        step._replace(changes=(), space=None, reason=reason, advice=_way_out(step)) if id(step) in ported else step
+        for step in steps
     ]
 
 
@@ -197,7 +203,7 @@ def _bound_origins(file: SourceFile, name: str, origin: str) -> bool:
 
 def frees(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> bool:
     """Returns whether nothing native is left under the names of packages that are bound anew."""
-    changed = {id(one.node) for one in steps if one.changes}
+    changed = {id(step.node) for step in steps if step.changes}
     for use in native_uses(file):
         if _first_name(use.node) in freed and changed.isdisjoint((id(use.node), id(file.parent(use.node)))):
             return False

@@ -27,9 +27,9 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
         for kind in ast.walk(tree) if tree is not None else ():
-            for one in kind.body if isinstance(kind, ast.ClassDef) else ():
-                if isinstance(one, ast.FunctionDef) and one.name in names:
-                    methods[one.name] = (*methods.get(one.name, ()), one)
+            for statement in kind.body if isinstance(kind, ast.ClassDef) else ():
+                if isinstance(statement, ast.FunctionDef) and statement.name in names:
+                    methods[statement.name] = (*methods.get(statement.name, ()), statement)
     return methods
 
 

@@ -31,8 +31,10 @@ def number(file: SourceFile, call: ast.Call) -> str:
     returned_values = (
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     )
-    for one in (part for value in returned_values for part in _value_parts(value)):
-        if one is call or (isinstance(one, ast.Name) and isinstance(target, ast.Name) and one.id == target.id):
+    for value_part in (part for value in returned_values for part in _value_parts(value)):
+        if value_part is call or (
+            isinstance(value_part, ast.Name) and isinstance(target, ast.Name) and value_part.id == target.id
+        ):
             return function.name
     return ""
 
@@ -40,8 +42,8 @@ def number(file: SourceFile, call: ast.Call) -> str:
 def _value_parts(node: ast.expr) -> Iterator[ast.expr]:
     """Yields the expressions of which a returned value is one, or which it holds."""
     if isinstance(node, ast.Tuple | ast.IfExp):
-        for one in node.elts if isinstance(node, ast.Tuple) else (node.body, node.orelse):
-            yield from _value_parts(one)
+        for part in node.elts if isinstance(node, ast.Tuple) else (node.body, node.orelse):
+            yield from _value_parts(part)
     else:
         yield node
 

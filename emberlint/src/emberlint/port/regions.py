@@ -39,9 +39,9 @@ class Region(NamedTuple):
 def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
     """Returns the functions and classes of a file that stay native; `ported` are the nodes that change."""
     native_regions = [
-        one
-        for one in (*_decorated_regions(file), *_regions_of_calls(file), *_gradient_regions(file))
-        if one.mark not in ported
+        found_region
+        for found_region in (*_decorated_regions(file), *_regions_of_calls(file), *_gradient_regions(file))
+        if found_region.mark not in ported
     ]
     native_regions += _rules(file, native_regions)
     native_nodes = {region.node for region in native_regions}
@@ -89,15 +89,17 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Def
     if origin in IN_PYTHON:
         return
     if origin.startswith(TRACING) and origin.rpartition(".")[2] in TRANSFORMS:
-        functions = (one for one in definitions if not isinstance(one, ast.ClassDef))
+        functions = (definition for definition in definitions if not isinstance(definition, ast.ClassDef))
         yield from (Region(one, _step_node(node, function), origin, TRACED, COMPILED) for one in functions)
     elif origin.startswith(FROM_SOURCE):
-        yield from (Region(one, _step_node(node, function), origin, SOURCE, COMPILED) for one in definitions)
+        yield from (
+            Region(definition, _step_node(node, function), origin, SOURCE, COMPILED) for definition in definitions
+        )
 
 
 def _rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
     """Yields the functions that are rules of functions with gradients of their own: `f.defvjp(forward, backward)`."""
-    custom = {one.node: one for one in native_regions if one.native.rpartition(".")[2].startswith("custom")}
+    custom = {region.node: region for region in native_regions if region.native.rpartition(".")[2].startswith("custom")}
     if not custom:
         return
     for method in file.index.nodes(ast.Attribute):
@@ -120,9 +122,9 @@ def _rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
 def _owners(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
     """Yields the functions that a name is bound to, also through a call: `f = jax.custom_vjp(g)`."""
     yield from _definitions(file, node)
-    for one in file.names.bindings(node) if isinstance(node, ast.Name) else ():
-        if isinstance(one.value, ast.Call) and one.value.args:
-            yield from _definitions(file, one.value.args[0])
+    for binding in file.names.bindings(node) if isinstance(node, ast.Name) else ():
+        if isinstance(binding.value, ast.Call) and binding.value.args:
+            yield from _definitions(file, binding.value.args[0])
 
 
 def _step_node(node: ast.expr, function: ast.expr) -> ast.expr:

@@ -92,7 +92,7 @@ def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{escape(one)}</td>' for one in row)}</tr>" for row in rows]
+    lines += [f"<tr>{''.join(f'<td>{escape(cell_text)}</td>' for cell_text in row)}</tr>" for row in rows]
     return "<table>\n" + "\n".join(lines) + "\n</table>"
 
 

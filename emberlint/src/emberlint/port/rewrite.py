@@ -54,22 +54,22 @@ class Ported(NamedTuple):
     @property
     def has_modules(self) -> bool:
         """Whether modules, optimizers or loaders were ported."""
-        return any(one.kind == KIND for one in self.ported)
+        return any(use_report.kind == KIND for use_report in self.ported)
 
     @property
     def keeps_modules(self) -> bool:
         """Whether modules, optimizers or loaders remain."""
-        return any(one.kind == KIND for one in self.remaining)
+        return any(use_report.kind == KIND for use_report in self.remaining)
 
     @property
     def has_dtypes(self) -> bool:
         """Whether dtypes were ported, which other files may read."""
-        return any(one.kind == "dtype" for one in self.ported)
+        return any(use_report.kind == "dtype" for use_report in self.ported)
 
     @property
     def keeps_calls(self) -> bool:
         """Whether native calls remain, to which dtypes of other files may come."""
-        return any(one.kind not in NO_CALLS for one in self.remaining)
+        return any(use_report.kind not in NO_CALLS for use_report in self.remaining)
 
 
 def port(
@@ -123,10 +123,10 @@ def _reported_uses(
 ) -> Iterator[UseReport]:
     """Yields the uses of some steps, at their lines in a text, which are lines of cells in a notebook."""
     current_notebook = notebook and Notebook(notebook.with_text(text))
-    for one in steps:
-        line = line_of(one.node.lineno)
+    for step in steps:
+        line = line_of(step.node.lineno)
         place = current_notebook.place(line) if current_notebook is not None else CellPlace(0, line, line)
-        yield UseReport(one.native, one.kind, place.line, one.reason, one.advice, place.cell)
+        yield UseReport(step.native, step.kind, place.line, step.reason, step.advice, place.cell)
 
 
 def _terms_of_file(file: SourceFile, default_float: str, own_methods: Methods) -> Terms:
@@ -199,10 +199,10 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
         if step.kind == ANNOTATION and (step.native, step.reason) in annotated:
             continue  # one comment for all annotations of a file with the same type
         annotated.add((step.native, step.reason))
-        statement = next((one for one in [step.node, *file.ancestors(step.node)] if isinstance(one, ast.stmt)), None)
+        statement = next((node for node in [step.node, *file.ancestors(step.node)] if isinstance(node, ast.stmt)), None)
         if statement is None:
             continue
-        first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", []))])
+        first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
         out = f" ({step.advice})" if step.advice else ""
         mark = f"{MARK} {step.native}: {step.reason}{out}"
         if mark not in marks.setdefault(first, []):

@@ -59,7 +59,7 @@ def steps(file: SourceFile, terms: Terms) -> list[Step]:
     native = regions(file, {step.node for step in all_steps if step.changes})
     if not native:
         return all_steps
-    if any(step.kind == KIND and is_inside(file, step.node, one.node) for step in all_steps for one in native):
+    if any(step.kind == KIND and is_inside(file, step.node, region.node) for step in all_steps for region in native):
         terms = terms._replace(modules="a compiled function of this file uses modules, and stays native")
     return [*_steps_outside(file, together(file, _native_steps(file, terms, is_left=True), terms), native)]
 
@@ -73,8 +73,10 @@ def _native_steps(file: SourceFile, terms: Terms, is_left: bool = False) -> list
 
 def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Region]) -> Iterator[Step]:
     """Yields the steps outside of the functions that stay native, and one step for each of those."""
-    steps_by_region = {one.node: [step for step in steps if is_inside(file, step.node, one.node)] for one in native}
-    marked = {one.mark: one for one in native}
+    steps_by_region = {
+        region.node: [step for step in steps if is_inside(file, step.node, region.node)] for region in native
+    }
+    marked = {region.mark: region for region in native}
     dropped = {id(step) for inner_steps in steps_by_region.values() for step in inner_steps}
     for step in steps:
         region = marked.pop(step.node, None)
@@ -98,9 +100,9 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
 def _write_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of in-place writes, which stay, that the libraries show in different ways."""
     if not terms.libraries.isdisjoint(ARRAYS):
-        for one in (*writes(file), *writing_methods(file, terms.libraries)):
-            name = f".{one.node.func.attr}" if isinstance(one.node, ast.Call) else "in-place write"  # type: ignore[attr-defined]
-            yield Step(one.node, name, "write", reason=one.reason, advice=one.advice)
+        for write in (*writes(file), *writing_methods(file, terms.libraries)):
+            name = f".{write.node.func.attr}" if isinstance(write.node, ast.Call) else "in-place write"  # type: ignore[attr-defined]
+            yield Step(write.node, name, "write", reason=write.reason, advice=write.advice)
 
 
 def _native_call_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
@@ -132,8 +134,8 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
     library = origin[1] if origin is not None else ""
     is_of_torch = library not in CLASSES and _is_of_torch(file, call, function, terms)
     is_unsure = is_of_torch or _is_unknown_elsewhere(file, function.value)
-    if is_unsure and any(takes(one, call) for one in terms.own.get(function.attr, ())):
-        name = next(one[0].op for one in ops_by_owner.values() if one)
+    if is_unsure and any(takes(method, call) for method in terms.own.get(function.attr, ())):
+        name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
         why = f"`{file.segment(function.value)}` {OWN}"
         yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
         return
@@ -144,11 +146,11 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
     if step is not None and (step.changes or library in CLASSES):
         yield step
     elif library and library not in CLASSES:
-        name = next(one[0].op for one in ops_by_owner.values() if one)
+        name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
         why = "the result of an op has this method in some libraries only"
         yield Step(call, f".{function.attr}", "method", reason=why, advice=f"ops.{name}")
     elif not library and not terms.libraries.isdisjoint(ARRAYS) and _may_be_tensor(file, function):
-        name = _first_op(call, [one for some in ops_by_owner.values() for one in some])
+        name = _first_op(call, [signature for some in ops_by_owner.values() for signature in some])
         if name:
             receiver_text = "it" if isinstance(function.value, ast.Name) else "its names"
             why = f"`{file.segment(function.value)}` may be a native tensor"
@@ -222,10 +224,10 @@ def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
 
 def _first_op(call: ast.Call, signatures: Sequence[Signature]) -> str:
     """Returns the op of the first signature that takes the arguments of a method's call, or an empty string."""
-    for one in signatures:
+    for signature in signatures:
         with contextlib.suppress(UntranslatableError):
-            translate(one, 1 + len(call.args), [keyword.arg or "" for keyword in call.keywords])
-            return one.op
+            translate(signature, 1 + len(call.args), [keyword.arg or "" for keyword in call.keywords])
+            return signature.op
     return ""
 
 
@@ -432,7 +434,7 @@ def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
 def _annotation_step(file: SourceFile, use: Use) -> Step:
     """Returns the step of an annotation: the type of the tensors of every backend."""
     space = Spelling("Tensor", "emberharmony.Tensor", added=True)
-    bound = any(one.origin != space.namespace for one in file.names.root.bindings.get(space.text, ()))
+    bound = any(binding.origin != space.namespace for binding in file.names.root.bindings.get(space.text, ()))
     if bound or file.settings.namespaces[:1] != ("emberharmony.ops",):
         why = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
         return Step(use.node, use.origin, ANNOTATION, reason=why, advice=space.namespace)

@@ -20,7 +20,7 @@ def by_parameter(signature: Signature, plan: Translation, values: list[ast.expr]
     target = parameters()[signature.op]
     names = [*target.positional, *(f"operands {index}" for index in range(len(values)))]
     pairs = zip(plan.keywords, values, strict=False)
-    return {key or names[index]: one for index, (key, one) in enumerate(pairs) if key != DROPPED}
+    return {key or names[index]: value for index, (key, value) in enumerate(pairs) if key != DROPPED}
 
 
 def line_end(file: SourceFile) -> str:
@@ -160,9 +160,9 @@ class NodeEditor:
         start, inner_start = self._column(call), len(text) - len(text[opening_column + 1 :].lstrip())
         yield Change(call.lineno, start, start, self.depth, f"{op}(")
         yield Change(line, len(text[:dot].rstrip()), inner_start, 0, ", ")
-        for one in key.elts if isinstance(key, ast.Tuple) else [key]:
-            if isinstance(one, ast.Slice):
-                yield from self._slice_changes(one)
+        for index_part in key.elts if isinstance(key, ast.Tuple) else [key]:
+            if isinstance(index_part, ast.Slice):
+                yield from self._slice_changes(index_part)
         if isinstance(key, ast.Tuple):
             yield self._insert(key, "(")
             yield self._insert(key, ")", after=True)

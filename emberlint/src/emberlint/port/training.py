@@ -115,11 +115,14 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     assert isinstance(call.func, ast.Attribute)
     receiver = ast.dump(call.func.value)
     clearing = (call.func for call in calls(file) if is_method(call, "zero_grad"))
-    if not any(isinstance(one, ast.Attribute) and ast.dump(one.value) == receiver for one in clearing):
+    if not any(
+        isinstance(clearing_call, ast.Attribute) and ast.dump(clearing_call.value) == receiver
+        for clearing_call in clearing
+    ):
         return False  # a scheduler or an environment, or gradients that are set otherwise
     statement = file.parent(call)
     body = body_of(file, statement) if isinstance(statement, ast.Expr) else None
-    expression_calls = [one.value for one in body or () if isinstance(one, ast.Expr)]
+    expression_calls = [statement.value for statement in body or () if isinstance(statement, ast.Expr)]
     cleared = any(is_method(call, "zero_grad") for call in expression_calls)
     reads = any(node.attr == "grad" for node in file.index.nodes(ast.Attribute))
     return reads or not cleared
@@ -197,7 +200,7 @@ def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[C
     column = file.column
     indent = file.lines[first.lineno - 1][: column(first.lineno, first.col_offset) - 1]
     new_line = f"{line_end(file)}{indent}"
-    keeping = [f"{KEPT}.append({ops}.stop_gradient({one})){new_line}    " for one in loss.kept]
+    keeping = [f"{KEPT}.append({ops}.stop_gradient({name})){new_line}    " for name in loss.kept]
     opening_text = f"{indent}{f'{KEPT} = []{new_line}' if keeping else ''}def {name}():{line_end(file)}    "
     for number in range(first.lineno, (last.end_lineno or 0) + 1):
         text = opening_text if number == first.lineno else "    "
@@ -229,13 +232,17 @@ def _parameters(file: SourceFile, call: ast.Call) -> str:
     own_function = function_of(file, call)
     owners_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
     clipped = set()
-    for one in calls(file):
-        if function_of(file, one) is not own_function:
+    for parameters_call in calls(file):
+        if function_of(file, parameters_call) is not own_function:
             continue
-        if isinstance(one.func, ast.Attribute) and one.func.attr in owners_by_method and not one.args:
-            owners_by_method[one.func.attr].add(file.segment(one.func.value))
-        if (file.native(one.func) or "").startswith("torch.nn.utils.clip_grad") and one.args:
-            clipped.add(file.segment(one.args[0]))
+        if (
+            isinstance(parameters_call.func, ast.Attribute)
+            and parameters_call.func.attr in owners_by_method
+            and not parameters_call.args
+        ):
+            owners_by_method[parameters_call.func.attr].add(file.segment(parameters_call.func.value))
+        if (file.native(parameters_call.func) or "").startswith("torch.nn.utils.clip_grad") and parameters_call.args:
+            clipped.add(file.segment(parameters_call.args[0]))
     optimizers = owners_by_method["step"]
     parameter_sources = {
         file.segment(use.args[0])
@@ -254,7 +261,7 @@ def _parameters(file: SourceFile, call: ast.Call) -> str:
     parameters_text = f"{min(optimizers)}.parameters()"
     if not clipped or clipped == parameter_sources:
         return parameters_text
-    if any(not one.endswith(".parameters()") for one in clipped):
+    if any(not clip_call.endswith(".parameters()") for clip_call in clipped):
         raise UntranslatableError("other gradients than those of the optimizer are clipped")
     return f"[{', '.join([*sorted(clipped), parameters_text])}]"
 
@@ -270,9 +277,20 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
         return
     statement = file.parent(call)
     body = body_of(file, statement) or ()
-    before = [one.value for one in body[: body.index(statement)] if isinstance(one, ast.Expr)]
-    cleared = (one.func for one in before if isinstance(one, ast.Call) and is_method(one, "zero_grad"))
-    if not any(isinstance(one, ast.Attribute) and file.segment(one.value) == optimizer for one in cleared):
+    before = [
+        earlier_statement.value
+        for earlier_statement in body[: body.index(statement)]
+        if isinstance(earlier_statement, ast.Expr)
+    ]
+    cleared = (
+        earlier_statement.func
+        for earlier_statement in before
+        if isinstance(earlier_statement, ast.Call) and is_method(earlier_statement, "zero_grad")
+    )
+    if not any(
+        isinstance(clearing_call, ast.Attribute) and file.segment(clearing_call.value) == optimizer
+        for clearing_call in cleared
+    ):
         raise UntranslatableError(f"{optimizer}.zero_grad() does not come before it, and the file has other optimizers")
 
 

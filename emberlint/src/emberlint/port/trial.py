@@ -77,7 +77,7 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
         before = _run(command, copy, sources, None)
         for path, text in texts.items():
             (copy / path).write_bytes(text.encode())
-        after = {one: _run(command, copy, sources, one) for one in present}
+        after = {present_path: _run(command, copy, sources, present_path) for present_path in present}
     return Trial(command, before, after, tuple(backend for backend in backends if backend not in present))
 
 
@@ -129,9 +129,9 @@ def _outcomes(results: Path) -> dict[str, str]:
         return {}
     outcomes = {}
     for case in ElementTree.parse(results).iter("testcase"):
-        name = "::".join(one for one in (case.get("classname", ""), case.get("name", "")) if one)
-        case_tags = {one.tag for one in case}
-        outcomes[name] = next((one for one in ("error", "failure", "skipped") if one in case_tags), "passed")
+        name = "::".join(part for part in (case.get("classname", ""), case.get("name", "")) if part)
+        case_tags = {element.tag for element in case}
+        outcomes[name] = next((tag for tag in ("error", "failure", "skipped") if tag in case_tags), "passed")
     return outcomes
 
 

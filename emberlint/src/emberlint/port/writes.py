@@ -50,7 +50,7 @@ def writes(file: SourceFile) -> Iterator[Write]:
                 reads.setdefault(key, []).append(read)
     for node, key in stores:
         whole_tensor = _whole(file, node)
-        shown_read = next((one for one in reads.get(key, ()) if _is_shown(file, one, one, node)), None)
+        shown_read = next((read for read in reads.get(key, ()) if _is_shown(file, read, read, node)), None)
         if whole_tensor is not None:
             reason = f"it writes to a part of `{file.segment(whole_tensor)}`, {_VIEW}"
             yield Write(node, reason, "write to the tensor itself, or take the part with ops.copy")
@@ -86,9 +86,9 @@ def _stores(file: SourceFile) -> Iterator[ast.expr]:
         if isinstance(target.ctx, ast.Store) and _may_be_tensor(file, target.value) and not _is_text(target.slice):
             yield target
     for statement in file.index.nodes(ast.AugAssign):
-        one = statement.target
-        if not isinstance(one, ast.Subscript) and file.inference.evidence(one) is not None:
-            yield one
+        write_target = statement.target
+        if not isinstance(write_target, ast.Subscript) and file.inference.evidence(write_target) is not None:
+            yield write_target
 
 
 def _may_be_tensor(file: SourceFile, node: ast.expr) -> bool:
@@ -143,11 +143,11 @@ def _whole(file: SourceFile, node: ast.expr) -> ast.expr | None:
     if isinstance(target, ast.Subscript):
         return target.value if _is_tensor(file, target.value) and _is_view(file, target) else None
     scope_bindings = file.names.lookup(target) if isinstance(target, ast.Name) else None
-    for one in scope_bindings[1] if scope_bindings is not None else ():
-        parent = file.parent(one.node)
-        if isinstance(parent, ast.For) and parent.target is one.node and _is_tensor(file, parent.iter):
+    for binding in scope_bindings[1] if scope_bindings is not None else ():
+        parent = file.parent(binding.node)
+        if isinstance(parent, ast.For) and parent.target is binding.node and _is_tensor(file, parent.iter):
             return parent.iter
-        value = one.value
+        value = binding.value
         if not isinstance(value, ast.Subscript) or _key(file, _root(value)) == _key(file, target):
             continue  # also `x = x[1:]`, after which no other name has what was x
         if _is_tensor(file, value.value) and _is_view(file, value):

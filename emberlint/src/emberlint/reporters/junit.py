@@ -32,7 +32,11 @@ def _case(finding: Finding) -> str:
 
 def _printable(text: str) -> str:
     """Returns a text without the characters that XML does not allow."""
-    return "".join(one if one >= " " or one in "\t\n\r" else "?" for one in text).encode(errors="replace").decode()
+    return (
+        "".join(character if character >= " " or character in "\t\n\r" else "?" for character in text)
+        .encode(errors="replace")
+        .decode()
+    )
 
 
 def _quote(text: str) -> str:

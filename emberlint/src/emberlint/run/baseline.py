@@ -33,7 +33,9 @@ def read(file: Path) -> Counter[Entry]:
                 f"{file}: expected a baseline of version {VERSION}, got {data['version']}; "
                 "delete the file and write it again with --baseline-update"
             )
-        return Counter({Entry(one["path"], one["code"], one["fingerprint"]): one["count"] for one in data["entries"]})
+        return Counter(
+            {Entry(entry["path"], entry["code"], entry["fingerprint"]): entry["count"] for entry in data["entries"]}
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, UsageError):
             raise

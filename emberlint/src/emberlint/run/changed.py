@@ -40,7 +40,9 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
 def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:
     """Returns whether a finding overlaps a changed line."""
     lines = finding.file_lines
-    return any(lines.start < one.stop and one.start < lines.stop for one in changed.get(finding.path, ()))
+    return any(
+        lines.start < line_range.stop and line_range.start < lines.stop for line_range in changed.get(finding.path, ())
+    )
 
 
 def _git(root: Path, *arguments: str, what: str = "git failed") -> str:

@@ -55,8 +55,8 @@ def check(
     project_findings = check_project(_project(settings, results), codes, cache)
     cache.save()
     reported_findings = (
-        with_cell_place(one, contents.notebooks.get(one.path))
-        for one in _merge(results, project_findings, settings, codes)
+        with_cell_place(finding, contents.notebooks.get(finding.path))
+        for finding in _merge(results, project_findings, settings, codes)
     )
     return Report([*reported_findings], tuple(files), run.beyond, run.absent)
 
@@ -147,6 +147,8 @@ def _merge(
         by_path.setdefault(finding.path, []).append(finding)
     for path, result in results.items():
         active_codes = active(path, settings, codes)
-        reported_findings = [one for one in by_path.get(path, ()) if is_reported(one, settings, active_codes)]
+        reported_findings = [
+            finding for finding in by_path.get(path, ()) if is_reported(finding, settings, active_codes)
+        ]
         unsilenced = apply(path, [*result.findings, *reported_findings], result.directives, active_codes)
         yield from sorted(unsilenced, key=lambda one: (one.line, one.column, one.code))

@@ -23,7 +23,7 @@ def explanation(rule: AnyRule) -> Iterator[str]:
     yield f"Lowest tier: {rule.min_tier.name}. Applies to: {', '.join(sorted(rule.roles))}."
     yield ""
     yield from _example_lines("Found", rule.INVALID)
-    repaired_examples = [one for one in rule.INVALID if one.fixed is not None]
+    repaired_examples = [example for example in rule.INVALID if example.fixed is not None]
     if repaired_examples:
         yield from _example_lines("Repaired", [Example(example.fixed or "") for example in repaired_examples[:1]])
     yield from _example_lines("Clean", rule.VALID)

@@ -75,7 +75,11 @@ class Files:
         checked_paths = {**self.entries, **self.results}
         return tuple(
             sorted(
-                {one for path in checked_paths for one in missing(checked_paths[path].used, path, self.library.modules)}
+                {
+                    missing_file
+                    for path in checked_paths
+                    for missing_file in missing(checked_paths[path].used, path, self.library.modules)
+                }
             )
         )
 
@@ -152,7 +156,9 @@ class Files:
         """Returns the files of the project that a file imports and that can be read."""
         if path not in self.near:
             self.near[path] = tuple(self.library.modules.imported_files(path, self._text(path)))
-        readable = [one for one in self.near[path] if not self._is_settled(one) and self._read(one)]
+        readable = [
+            near_path for near_path in self.near[path] if not self._is_settled(near_path) and self._read(near_path)
+        ]
         return tuple(readable)
 
     def _imported_at_once(self, path: str) -> list[str]:

@@ -127,7 +127,9 @@ class Shelf:
         for path in pending:
             yield path
             if path not in self._hidden:
-                new_imports = [one for one in self.library.imports_of(path) if one not in visited_paths]
+                new_imports = [
+                    import_path for import_path in self.library.imports_of(path) if import_path not in visited_paths
+                ]
                 visited_paths.update(new_imports)
                 pending += new_imports
 

@@ -29,7 +29,7 @@ def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list
         members = {*group}
 
         def near_paths(path: str, members: set[str] = members) -> list[str]:
-            return [one for one in at_once(path) if one in members]
+            return [member for member in at_once(path) if member in members]
 
         groups.append([path for inner in _groups(sorted(group), near_paths) for path in _within(inner, near_paths)])
     return groups
@@ -87,7 +87,7 @@ def _within(group: list[str], imported: Edges) -> list[str]:
     work = [(start, iter(imported(start)))]
     while work:
         path, unvisited = work[-1]
-        other = next((one for one in unvisited if one in members and one not in visited), None)
+        other = next((frame for frame in unvisited if frame in members and frame not in visited), None)
         if other is None:
             ordered_paths.append(path)
             work.pop()

@@ -26,7 +26,7 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
     key = digest("\n".join(f"{path} {digest}" for path, digest in digests.items()))
     entry = cache.get(KEY, key)
     if entry is not None:
-        return [decode_finding(one) for one in entry]
+        return [decode_finding(encoded_finding) for encoded_finding in entry]
     known_findings = {
         path: file_imports
         for path, digest in digests.items()

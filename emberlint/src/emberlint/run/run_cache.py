@@ -39,7 +39,7 @@ class RunCache:
     def recall(self) -> list[Finding] | None:
         """Returns the findings of that run, or None if it is not cached or a file beyond the checked ones differs."""
         encoded = self._line(2)
-        return None if encoded is None else [decode_finding(one) for one in encoded]
+        return None if encoded is None else [decode_finding(encoded_finding) for encoded_finding in encoded]
 
     def entries(self) -> Entries | None:
         """Returns the lines of the report on what `recall` finds, in a small part of its time."""
@@ -70,7 +70,7 @@ class RunCache:
             times_beyond = {path: times((self._root / path).stat()) for path in report.beyond}
         except OSError:
             return
-        if all(is_settled(one, now) for one in times_beyond.values()):
+        if all(is_settled(file_times, now) for file_times in times_beyond.values()):
             run_facts = {"beyond": times_beyond, "absent": self._lacking(report.absent)}
             findings = [encode_finding(finding) for finding in report.findings]
             write_json(self._file, run_facts, _entries(report.findings), findings)

@@ -116,17 +116,17 @@ def _first_line(node: ast.AST) -> int:
 
 
 def _with_ranges(directives_found: Sequence[Directive], statements: dict[int, tuple[int, int]]) -> Iterator[Directive]:
-    for index, one in enumerate(directives_found):
-        if one.verb == "file-ignore":
-            yield one._replace(first=1, last=END)
-        elif one.verb == "off":
-            closing = (other.line for other in directives_found[index + 1 :] if closes(other, one))
-            yield one._replace(first=one.line, last=next(closing, END))
-        elif one.verb == "ignore":
-            first, last = statements.get(one.line, (one.line, one.line))
-            yield one._replace(first=first, last=last)
+    for index, directive in enumerate(directives_found):
+        if directive.verb == "file-ignore":
+            yield directive._replace(first=1, last=END)
+        elif directive.verb == "off":
+            closing = (other.line for other in directives_found[index + 1 :] if closes(other, directive))
+            yield directive._replace(first=directive.line, last=next(closing, END))
+        elif directive.verb == "ignore":
+            first, last = statements.get(directive.line, (directive.line, directive.line))
+            yield directive._replace(first=first, last=last)
         else:
-            yield one._replace(first=1, last=0)
+            yield directive._replace(first=1, last=0)
 
 
 def closes(closing: Directive, opening: Directive) -> bool:
@@ -143,10 +143,10 @@ def apply(
     used_directives: set[tuple[int, str]] = set()
     line_directives: dict[int, list[int]] = {}  # `ignore` comments by the lines they cover, for fast look-up
     block_directives: list[int] = []
-    for index, one in enumerate(directives_found):
-        for line in range(one.first, one.last + 1) if one.verb == "ignore" else ():
+    for index, directive in enumerate(directives_found):
+        for line in range(directive.first, directive.last + 1) if directive.verb == "ignore" else ():
             line_directives.setdefault(line, []).append(index)
-        if one.verb != "ignore":
+        if directive.verb != "ignore":
             block_directives.append(index)
     for finding in findings:
         covering = [
@@ -158,7 +158,9 @@ def apply(
         if not covering or not is_silenceable(finding):
             yield finding
     for finding in _rot(path, directives_found, used_directives, selected):
-        if not any(one.verb == "file-ignore" and finding.code in one.codes for one in directives_found):
+        if not any(
+            directive.verb == "file-ignore" and finding.code in directive.codes for directive in directives_found
+        ):
             yield finding
 
 
@@ -171,22 +173,26 @@ def _rot(
     path: str, directives_found: Sequence[Directive], used_directives: set[tuple[int, str]], selected: frozenset[str]
 ) -> Iterator[Finding]:
     rules = {code: rule for code, rule in all_rules().items() if code in selected}
-    for index, one in enumerate(directives_found):
-        is_known_verb = one.verb in VERBS
-        if "EMB901" in rules and is_known_verb and one.verb != "on":
-            for code in one.codes:
+    for index, directive in enumerate(directives_found):
+        is_known_verb = directive.verb in VERBS
+        if "EMB901" in rules and is_known_verb and directive.verb != "on":
+            for code in directive.codes:
                 if (index, code) not in used_directives and code in selected and not code.startswith("EMB9"):
-                    yield rules["EMB901"].at(path, one.place, what=all_rules()[code].name)
+                    yield rules["EMB901"].at(path, directive.place, what=all_rules()[code].name)
         if "EMB902" in rules:
             if not is_known_verb:
-                yield rules["EMB902"].at(path, one.place, what=repr(one.verb), hint=suggestion(one.verb, VERBS))
-            for word in one.unknown:
+                yield rules["EMB902"].at(
+                    path, directive.place, what=repr(directive.verb), hint=suggestion(directive.verb, VERBS)
+                )
+            for word in directive.unknown:
                 hint = suggestion(word, codes_by_word())
-                yield rules["EMB902"].at(path, one.place, what=repr(word), hint=hint)
-        if "EMB903" in rules and is_known_verb and not one.codes and not one.unknown:
-            yield rules["EMB903"].at(path, one.place, what=one.verb)
-        if "EMB904" in rules and _is_unmatched(one, directives_found):
-            yield rules["EMB904"].at(path, one.place, what=one.verb, other="on" if one.verb == "off" else "off")
+                yield rules["EMB902"].at(path, directive.place, what=repr(word), hint=hint)
+        if "EMB903" in rules and is_known_verb and not directive.codes and not directive.unknown:
+            yield rules["EMB903"].at(path, directive.place, what=directive.verb)
+        if "EMB904" in rules and _is_unmatched(directive, directives_found):
+            yield rules["EMB904"].at(
+                path, directive.place, what=directive.verb, other="on" if directive.verb == "off" else "off"
+            )
 
 
 def _is_unmatched(one: Directive, comments: Sequence[Directive]) -> bool:

@@ -49,7 +49,7 @@ class Document:
 
     def within(self, findings: Iterable[Finding], uri: str) -> list[Finding]:
         """Returns the findings in a part, with its lines."""
-        return [one for part, one in map(self.place, findings) if part == uri]
+        return [finding for part, finding in map(self.place, findings) if part == uri]
 
 
 class NotebookDocument(Document):
@@ -92,4 +92,4 @@ def document(workspace: Workspace, uri: str) -> Document:
         return Document(uri, text.version, {uri: text} if unquote(uri) in workspace.text_documents else {})
     cells = (cell.document for cell in notebook.cells if cell.kind == lsp.NotebookCellKind.Code)
     documents = ((cell, workspace.get_text_document(cell)) for cell in cells)
-    return NotebookDocument(notebook, {one: text for one, text in documents if text.language_id == LANGUAGE})
+    return NotebookDocument(notebook, {document: text for document, text in documents if text.language_id == LANGUAGE})

@@ -43,10 +43,10 @@ class DocumentText:
     def column(self, place: DocumentPlace) -> tuple[int, int]:
         """Returns the line and the column of a place, both counted from 1, in characters."""
         line, units = self._line(place.line + 1), 0
-        for index, one in enumerate(line):
+        for index, character in enumerate(line):
             if units >= place.character:
                 return place.line + 1, index + 1
-            units += self._units(one)
+            units += self._units(character)
         return place.line + 1, len(line) + 1
 
     def edits(self, after: str) -> Iterator[Edit]:

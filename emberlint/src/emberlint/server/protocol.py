@@ -216,7 +216,11 @@ def create() -> Server:
         state = {"uri": uri, "version": document.version}
         text, fix_all = server.text(document.parts[uri].source), FIX_ALL if uri == document.uri else FIX_NOTEBOOK
         actions = [*_actions(document.within(checked_document.findings, uri), text, params, state, fix_all)]
-        return actions if server.resolves else [one for one in map(server.resolve, actions) if one.edit is not None]
+        return (
+            actions
+            if server.resolves
+            else [action for action in map(server.resolve, actions) if action.edit is not None]
+        )
 
     @server.feature(lsp.CODE_ACTION_RESOLVE)
     def resolve(action: lsp.CodeAction) -> lsp.CodeAction:
@@ -231,9 +235,9 @@ def create() -> Server:
             return None
         text = server.text(document.parts[uri].source)
         findings = [
-            one
-            for one in document.within(checked_document.findings, uri)
-            if _overlaps(_range(one, text), lsp.Range(position, position))
+            finding
+            for finding in document.within(checked_document.findings, uri)
+            if _overlaps(_range(finding, text), lsp.Range(position, position))
         ]
         pages = [*_pages(findings), *_codes_at(text, position)]
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
@@ -316,7 +320,7 @@ def _after(document: Document, checked_document: Checked, data: Any) -> str:
 
 def _is_among(kind: str, wanted: Iterable[str | lsp.CodeActionKind]) -> bool:
     """Returns whether an editor that asks for some kinds of actions, or for all below them, wants this kind."""
-    words = [one.value if isinstance(one, lsp.CodeActionKind) else one for one in wanted]
+    words = [edit.value if isinstance(edit, lsp.CodeActionKind) else edit for edit in wanted]
     return any(not word or kind == word or kind.startswith(f"{word}.") for word in words)
 
 

@@ -43,9 +43,11 @@ class Surroundings:
             self._run.follow(before._run)
         self.shelf = self._run.shelf(path)
         own_path = settings.root / path  # may change at any time, because the document stands for it
-        summaries = {} if before is None else {file: one for file, one in before._known.items() if file != own_path}
-        read = (settings.root / one for one in (*self._run.beyond, *self._modules.folders))
-        file_times = _all_times(one for one in read if one not in summaries)
+        summaries = (
+            {} if before is None else {file: summary for file, summary in before._known.items() if file != own_path}
+        )
+        read = (settings.root / path for path in (*self._run.beyond, *self._modules.folders))
+        file_times = _all_times(path for path in read if path not in summaries)
         self._known: dict[Path, Times] = {**summaries, **(file_times or {})}
         self._is_settled = file_times is not None and all(is_settled(time, start) for time in file_times.values())
 

@@ -126,8 +126,8 @@ class BackendNames:
 
 
 def _methods(owner: ast.ClassDef, name: str) -> list[ast.FunctionDef]:
-    return [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == name]
+    return [statement for statement in owner.body if isinstance(statement, ast.FunctionDef) and statement.name == name]
 
 
 def _is_property(function: ast.FunctionDef) -> bool:
-    return any(ast.unparse(one).endswith("property") for one in function.decorator_list)
+    return any(ast.unparse(decorator).endswith("property") for decorator in function.decorator_list)

@@ -62,7 +62,8 @@ def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
         values = (binding.value for binding in file.names.bindings(receiver) if binding.value is not None)
         return any(isinstance(value, ast.Call) and _defines(file, value, method) for value in values)
     return isinstance(kind, ast.ClassDef) and any(
-        isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one.name == method for one in kind.body
+        isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == method
+        for statement in kind.body
     )
 
 

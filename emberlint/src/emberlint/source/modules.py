@@ -142,8 +142,8 @@ def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple
             continue
         base, block, names, modules = match.group("base", "block", "names", "modules")
         if base is None:
-            for one in modules.split(","):
-                yield one.strip().partition(" ")[0], []
+            for module in modules.split(","):
+                yield module.strip().partition(" ")[0], []
             continue
         level = len(base) - len(base.lstrip("."))
         if level:

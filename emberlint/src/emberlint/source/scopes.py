@@ -38,7 +38,7 @@ def unpacked_value(name: ast.Name, target: ast.Tuple | ast.List, assignment: ast
     if not isinstance(assignment, ast.Assign) or not isinstance(assignment.value, (ast.Tuple, ast.List)):
         return None
     values = assignment.value.elts
-    has_no_star = not any(isinstance(one, ast.Starred) for one in (*target.elts, *values))
+    has_no_star = not any(isinstance(node, ast.Starred) for node in (*target.elts, *values))
     return values[target.elts.index(name)] if has_no_star and len(values) == len(target.elts) else None
 
 

@@ -71,7 +71,9 @@ def _registration_tests(
     file: SourceFile, function: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> Iterator[tuple[ast.AST, str]]:
     """Yields the tests made by `@f.register`, which dispatches on the annotation of the first parameter."""
-    if not any(isinstance(one, ast.Attribute) and one.attr == "register" for one in function.decorator_list):
+    if not any(
+        isinstance(decorator, ast.Attribute) and decorator.attr == "register" for decorator in function.decorator_list
+    ):
         return
     parameters = [*function.args.posonlyargs, *function.args.args]
     # The first parameter of a method is its instance, so look at the second too.
@@ -124,8 +126,8 @@ def _names_type(node: ast.expr) -> bool:
 
 
 def _type_words(file: SourceFile, node: ast.expr) -> Iterator[str]:
-    for one in node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else (node,):
-        word = file.names.constant(one)
+    for element in node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else (node,):
+        word = file.names.constant(element)
         if word is not None and (word in TYPE_NAMES or word.partition(".")[0] in file.foreign):
             yield word
 

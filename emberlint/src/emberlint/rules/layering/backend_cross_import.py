@@ -34,9 +34,13 @@ class BackendCrossImport(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each import of another backend's module."""
         own_backend = file.role.backend
-        for one, place in local_imports(file) if own_backend else ():
+        for import_node, place in local_imports(file) if own_backend else ():
             imported_backend = role_of(file, place).backend
             if imported_backend is not None and imported_backend != own_backend:
                 yield self.at(
-                    file.path, place_of(file, one), mine=own_backend, theirs=imported_backend, target=one.target
+                    file.path,
+                    place_of(file, import_node),
+                    mine=own_backend,
+                    theirs=imported_backend,
+                    target=import_node.target,
                 )

@@ -42,6 +42,6 @@ class BackendImportsFrontend(Rule):
         """Yields a finding for each import of the frontend."""
         if is_frontend(file, file.module.replace(".", "/")):
             return  # EMB305 reports such a file as misplaced
-        for one, place in local_imports(file):
+        for import_node, place in local_imports(file):
             if is_frontend(file, place) and role_of(file, place).backend is None:
-                yield self.at(file.path, place_of(file, one), target=one.target)
+                yield self.at(file.path, place_of(file, import_node), target=import_node.target)

@@ -68,7 +68,7 @@ class NativeMethod(Rule):
             tie = library_tie(method, positional, keywords)
             evidence = self._evidence(file, call, method) if tie else None
             if evidence is not None:
-                named_libraries = [one for one in TENSORS if f"`{one}." in evidence.reason]
+                named_libraries = [library for library in TENSORS if f"`{library}." in evidence.reason]
                 library = named_libraries[0] if named_libraries else "torch"
                 if library not in rows(method) and library in libraries_with()[method]:
                     continue  # no op equals `view` of NumPy
