@@ -171,3 +171,24 @@ def test_what_a_functional_call_assigns_does_not_end_its_vectorization(backend: 
     np.testing.assert_allclose(ops.to_numpy(found[1]), ops.to_numpy(with_statistics()(X)), rtol=1e-5, atol=1e-6)
     assert len(calls) == 1
     assert int(net[0].num_batches_tracked.value) == 0
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # an error in Dynamo would let the function run uncompiled
+def test_a_compiled_function_in_a_gradient_has_the_layers_of_each_call(backend: str) -> None:
+    rng = ops.random.Generator(0)
+    net = nn.Sequential(nn.Linear(3, 3, rng=rng), nn.Linear(3, 3, rng=rng), nn.Linear(3, 3, rng=rng))
+
+    def call(layer: Any, x: Any) -> Any:
+        return layer(x)
+
+    def loss_of(run: Any) -> Any:
+        return ops.sum(ops.square(run(net[2], run(net[1], run(net[0], ops.convert_to_tensor(X))))))
+
+    expected, gradients = nn.value_and_grad(net, lambda: loss_of(call))()
+    with quick_compiler(backend):
+        compiled = ops.compile(call)
+        value, compiled_gradients = nn.value_and_grad(net, lambda: loss_of(compiled))()
+    np.testing.assert_allclose(ops.to_numpy(value), ops.to_numpy(expected), rtol=1e-5)
+    for name, gradient in gradients.items():
+        ours = ops.to_numpy(compiled_gradients[name])
+        np.testing.assert_allclose(ours, ops.to_numpy(gradient), rtol=1e-4, atol=1e-5, err_msg=name)

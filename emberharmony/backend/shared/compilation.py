@@ -119,7 +119,7 @@ class _Graph:
         args, kwargs = tree_unflatten(self._structure, filled)
         with (block := ReadFromOutside()) as self._read:
             result = self._fn(*args, **kwargs)
-        open_cells = cells_of_open_blocks()
+        open_cells = set(cells_of_open_blocks())
         if any(cell.is_passing or cell in open_cells for cell in self._read):
             self._read = {}
             raise OnTapeError("the function reads a parameter that is being differentiated, as a constant")

@@ -243,4 +243,22 @@ MUTANTS = [
         tests=("tests/ops/flow/test_compile.py -k 'numpy and another_tree'",),
         why="a compiled function that was called with a list gives its result for the elements as arguments",
     ),
+    Mutant(
+        name="parameters-by-their-places-in-a-block",
+        module="emberharmony/core/cells/cell.py",
+        function="Cell.of",
+        original="id(self)",
+        replacement="None",
+        tests=("tests/backend/torch/flow/test_guards.py -k own_parameters",),
+        why="a compiled function in a gradient computes with the parameters of the layer that it was called with before",
+    ),
+    Mutant(
+        name="cells-compared-as-tensors",
+        module="emberharmony/backend/shared/compilation.py",
+        function="_Graph._trace",
+        original="set(cells_of_open_blocks())",
+        replacement="cells_of_open_blocks()",
+        tests=(f"tests/nn/test_module_transforms.py -k layers_of_each {MLX}",),
+        why="on MLX a compiled function that a gradient calls raises an error of an array that is no number",
+    ),
 ]
