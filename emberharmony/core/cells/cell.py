@@ -65,6 +65,7 @@ class Cell(Movable, TensorMethods, Substitute):
         if _WATCHES:
             if OVERWRITINGS:
                 await_end([self])
+            id(self)  # as in `of`
             tensor_and_home = _THREAD.values.get(self, tensor_and_home)
         if not _OBSERVED:
             if not _PROCESS.overridden:
@@ -113,6 +114,7 @@ class Cell(Movable, TensorMethods, Substitute):
                 await_end([self])
             if _OBSERVED:  # which are in `_WATCHES` too
                 return self.on(bound)
+            id(self)  # torch.compile (PyTorch 2.13) guards a place in the dict, and by this that it is of this cell
             tensor_and_home = _THREAD.values.get(self, tensor_and_home)
         return tensor_and_home[0] if tensor_and_home[1] is bound else self.on(bound)
 
@@ -123,7 +125,7 @@ class Cell(Movable, TensorMethods, Substitute):
             DTypeError: if the backend lacks the dtype; the cell stays where it was.
             TracedTensorError: if a running transform holds the tensor on another backend.
         """
-        watched_value = _THREAD.values.get(self) if _WATCHES else None
+        watched_value = _THREAD.values.get(self) if _WATCHES and id(self) else None  # as in `of`
         if watched_value is not None:
             tensor = self.convert_held(watched_value, bound.backend.home)
         else:

@@ -250,7 +250,7 @@ MUTANTS = [
         original="id(self)",
         replacement="None",
         tests=("tests/backend/torch/flow/test_guards.py -k own_parameters",),
-        why="a compiled function in a gradient computes with the parameters of the layer that it was called with before",
+        why="a compiled function in a gradient computes with the parameters of the layer of its call before",
     ),
     Mutant(
         name="cells-compared-as-tensors",

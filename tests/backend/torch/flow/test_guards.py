@@ -194,3 +194,32 @@ def test_tracing_in_a_block_imports_what_ops_reach(monkeypatch: pytest.MonkeyPat
         compilation._traceable(selection.active())
         compilation._traceable(selection.active())
     assert imported == ["all"]
+
+
+def _call_layer(layer: nn.Module, x: Any) -> Any:
+    return layer(x)
+
+
+def _call_layer_in_parts(layer: nn.Module, x: Any) -> Any:
+    torch._dynamo.graph_break()
+    return layer(x)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # an error in Dynamo would let the function run uncompiled
+@pytest.mark.parametrize("function", [_call_layer, _call_layer_in_parts])
+def test_each_layer_of_a_gradient_has_its_own_parameters(function: Any) -> None:
+    net = nn.Sequential(nn.LayerNorm(4), nn.LayerNorm(4), nn.LayerNorm(4))
+    for factor, layer in enumerate(net, 2):
+        layer.weight.value = layer.weight.value * factor
+        layer.bias.value = layer.bias.value + factor
+    x = ops.array([[1.0, 2.0, 3.0, 5.0], [3.0, 1.0, 0.0, 7.0]])
+
+    def loss(call: Any) -> Any:
+        return ops.sum(ops.square(call(net[2], call(net[1], call(net[0], x)))))
+
+    compiled = ops.compile(function)
+    expected, gradients = nn.value_and_grad(net, lambda: loss(function))()
+    value, compiled_gradients = nn.value_and_grad(net, lambda: loss(compiled))()
+    assert float(value) == pytest.approx(float(expected))
+    for name, gradient in gradients.items():
+        assert compiled_gradients[name].tolist() == pytest.approx(gradient.tolist(), rel=1e-4, abs=1e-4), name
