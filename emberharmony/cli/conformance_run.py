@@ -82,11 +82,11 @@ def outcomes_of(
 
 @contextlib.contextmanager
 def _former_backend() -> Iterator[None]:
-    before = ops.get_backend()
+    old_backend = ops.get_backend()
     try:
         yield
     finally:
-        ops.set_backend(before)
+        ops.set_backend(old_backend)
 
 
 def show(report: Report) -> None:

@@ -81,9 +81,9 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
     complete_op, implementation = implementation, getattr(implementation, "__promoted__", implementation)
     if implementation is not complete_op:
         refused_kinds = " or ".join(spec.facts.refuses)
-        after = f" that is not {refused_kinds}" if refused_kinds else ""
+        refusal_text = f" that is not {refused_kinds}" if refused_kinds else ""
         notes.append(
-            f"operands become tensors of one dtype{after}, and then {_qualified_name(implementation)} is called"
+            f"operands become tensors of one dtype{refusal_text}, and then {_qualified_name(implementation)} is called"
         )
     if implementation is spec.body:
         notes.append("the declaration's body")

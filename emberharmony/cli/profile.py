@@ -62,7 +62,7 @@ def profile(
 
 def _run_script(script: str, arguments: tuple[str, ...]) -> Any:
     """Runs a program as Python does, and returns its exit status."""
-    before, path = sys.argv, list(sys.path)
+    old_argv, path = sys.argv, list(sys.path)
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     try:
@@ -76,7 +76,7 @@ def _run_script(script: str, arguments: tuple[str, ...]) -> Any:
         traceback.print_exc()
         return 1
     finally:
-        sys.argv, sys.path[:] = before, path
+        sys.argv, sys.path[:] = old_argv, path
     return 0
 
 

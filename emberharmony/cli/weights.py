@@ -250,8 +250,8 @@ def _progress_in_bytes(source_file: Source, names: Sequence[str]) -> Iterator[Ca
 
         def advance(nbytes: int) -> None:
             nonlocal read
-            before, read = read, read + nbytes
-            bar(read // 10**6 - before // 10**6)
+            read_before, read = read, read + nbytes
+            bar(read // 10**6 - read_before // 10**6)
 
         yield advance
 

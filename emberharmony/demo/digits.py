@@ -50,7 +50,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
         BackendNotFoundError: if a backend is unknown.
         BackendUnavailableError: if a backend cannot be loaded.
     """
-    before = ops.get_backend()
+    old_backend = ops.get_backend()
     try:
         # Load all backends first, so that a wrong name fails before any training.
         for name in backends:
@@ -58,7 +58,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
         legs, state = _train(backends, seed, steps, advance)
         reference, wanted = _train(["numpy"], seed, steps * len(backends), advance)
     finally:
-        ops.set_backend(before)
+        ops.set_backend(old_backend)
     difference = max(float(np.abs(a - b).max()) for a, b in zip(state[:2], wanted[:2], strict=True))
     return Result(len(digits().train_labels), legs, reference[0]._replace(backend="numpy alone"), difference)
 

@@ -112,7 +112,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
         BackendNotFoundError: if a backend is unknown.
         BackendUnavailableError: if a backend cannot be loaded.
     """
-    before = ops.get_backend()
+    old_backend = ops.get_backend()
     total = steps * len(backends)
     try:
         legs = []
@@ -127,7 +127,7 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
         reference = _leg(single_run, "numpy alone", 0, total, advance)
         differences = compare_trainings(switching, single_run)
     finally:
-        ops.set_backend(before)
+        ops.set_backend(old_backend)
     return Result(sum(x.size for x in single_run.arrays()[0]), legs, reference, differences)
 
 

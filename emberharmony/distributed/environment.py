@@ -94,8 +94,8 @@ def place(environ: Mapping[str, str] | None = None) -> Place:
         names = [host.rpartition(":")[0] for host in hosts]
         rank_here = number(variables, "MLX_RANK", 0)
         same_host_count = names.count(names[rank_here]) if rank_here < len(names) else 0
-        before = names[:rank_here].count(names[rank_here]) if rank_here < len(names) else 0
-        return _valid_place(Place(rank_here, len(hosts), before, same_host_count, names[0], _port(variables)))
+        earlier_ranks = names[:rank_here].count(names[rank_here]) if rank_here < len(names) else 0
+        return _valid_place(Place(rank_here, len(hosts), earlier_ranks, same_host_count, names[0], _port(variables)))
     return Place()
 
 

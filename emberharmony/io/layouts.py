@@ -245,10 +245,11 @@ def convert(
         raise ArgumentError(f"convert() casts to a floating dtype, not {brief(dtype)}")
     place = file_of_path(src)
     texts = metadata_of(place)
-    before = layout_of(texts, place, source)
-    if before != layout and model is None:
+    source_layout = layout_of(texts, place, source)
+    if source_layout != layout and model is None:
         raise ArgumentError(
-            f"convert(): {place} has the layout {before!r}, and only the layers of a model say how its tensors become "
+            f"convert(): {place} has the layout {source_layout!r}, and only the layers of a model say how its tensors "
+            "become "
             f"those of {layout!r}: pass model="
         )
     with ops.use_backend("numpy"):
@@ -256,10 +257,10 @@ def convert(
         if model is not None:
             _require_model("convert", model)
             try:
-                converted_tensors = model.convert_state_dict(tensors, source=before, layout=layout)
+                converted_tensors = model.convert_state_dict(tensors, source=source_layout, layout=layout)
             except StateDictError as error:
                 raise StateDictError(f"{place}: {error}") from error
-            tensors = tensors if before == layout else converted_tensors
+            tensors = tensors if source_layout == layout else converted_tensors
         if dtype is not None:
             tensors = {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
         kept_metadata = {name: text for name, text in texts.items() if name not in (TIED, TAG, "format")}

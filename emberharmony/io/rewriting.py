@@ -137,10 +137,10 @@ def _byte_parts(
             yield as_bytes(block)
         else:
             cast_block = _cast(block, old_dtype, dtype, source.path, name)
-            before, after = numbers(block, old_dtype), numbers(cast_block, dtype)
-            assert before is not None
-            assert after is not None
-            new_infinities = int(np.count_nonzero(np.isinf(after))) - int(np.count_nonzero(np.isinf(before)))
+            old_numbers, new_numbers = numbers(block, old_dtype), numbers(cast_block, dtype)
+            assert old_numbers is not None
+            assert new_numbers is not None
+            new_infinities = int(np.count_nonzero(np.isinf(new_numbers))) - int(np.count_nonzero(np.isinf(old_numbers)))
             if new_infinities:
                 overflowed[name] = overflowed.get(name, 0) + new_infinities
             yield as_bytes(cast_block)

@@ -62,10 +62,10 @@ class _ValueAndGrad(Enclosing):
 
         def loss(tensors: dict[str, Tensor]) -> Any:
             with Assignments({trained[key]: tensor for key, tensor in tensors.items()}) as assigned:
-                before = dict(assigned)
+                cells_before = dict(assigned)
                 value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
                 own_ids = set(trained.values())
-                new_values = newly_held(assigned, before, own_ids)
+                new_values = newly_held(assigned, cells_before, own_ids)
                 changed[:] = new_values
                 return value, (aux, list(new_values.values()))
 

@@ -122,12 +122,12 @@ def apply(parameter: C, initializer: Callable[..., Tensor], *, rng: "rngs.Genera
         raise ArgumentTypeError(f"init.apply() takes a Parameter or Buffer, not {brief(parameter)}")
     if not callable(initializer):
         raise ArgumentTypeError(f"init.apply() takes an initializer such as init.normal(), not {brief(initializer)}")
-    before = parameter.value
-    shape = tuple(before.shape)
-    tensor = initializer(shape, rng=rng, dtype=ops.dtype(before))
+    old_value = parameter.value
+    shape = tuple(old_value.shape)
+    tensor = initializer(shape, rng=rng, dtype=ops.dtype(old_value))
     if tuple(tensor.shape) != shape:
         raise ShapeError(f"init.apply(): the initializer made shape {tuple(tensor.shape)}, expected {shape}")
-    parameter.value = ops.to_device(tensor, ops.get_device(before))
+    parameter.value = ops.to_device(tensor, ops.get_device(old_value))
     return parameter
 
 

@@ -129,11 +129,11 @@ def register(module: M, name: str, parametrization: Module) -> M:
     if name in registered:
         registered[name].append(parametrization)
         return module
-    before = vars(module).get(name)
-    if not isinstance(before, Parameter):
+    old_attribute = vars(module).get(name)
+    if not isinstance(old_attribute, Parameter):
         parameter_names = [key for key, value in vars(module).items() if isinstance(value, Parameter)]
         raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}{suggest(name, parameter_names)}")
-    parametrizations = ParametrizationList(parametrization, before)
+    parametrizations = ParametrizationList(parametrization, old_attribute)
     parametrization.train(module.training)
     del vars(module)[name]
     vars(module)["parametrizations"] = {**registered, name: parametrizations}
@@ -328,10 +328,10 @@ def spectral_norm(
     """
     if dim is None:
         dim = int(isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)))
-    before = getattr(module, name, None)
-    if not isinstance(before, Parameter):
+    old_attribute = getattr(module, name, None)
+    if not isinstance(old_attribute, Parameter):
         raise ArgumentError(f"{type(module).__name__} has no parameter {name!r}")
-    return register(module, name, SpectralNorm(before.value, n_power_iterations, dim, eps, rng=rng))
+    return register(module, name, SpectralNorm(old_attribute.value, n_power_iterations, dim, eps, rng=rng))
 
 
 if not TYPE_CHECKING:

@@ -154,7 +154,7 @@ class Optimizer(ParameterGroups):
         return self._plan(gradients, clear, None)
 
     def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> StepPlan:
-        """Returns the step with these gradients; without a list for it, nothing is written over."""
+        """Returns the step with these gradients; it overwrites tensors only if `overwritten`, a list of them, is given."""
         plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
         for place, group in enumerate(self._param_groups):
             cells, tensors = group["params"], list(gradients.values())
@@ -222,8 +222,8 @@ class Optimizer(ParameterGroups):
         for gradient, value, leaf in zip(tensors, values, leaves, strict=True):
             require_gradient(self._head, gradient, value, leaf)
 
-        changed, after = pure.step(self._apply_at, values, tensors, state)
-        return ops.tree_unflatten(structure, changed), after
+        changed, new_state = pure.step(self._apply_at, values, tensors, state)
+        return ops.tree_unflatten(structure, changed), new_state
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
         rate = group["lr"]
@@ -307,7 +307,7 @@ def _in_dtype_of(x: Any, before: Any) -> Any:
 
 def _like_before(state: State, before: State) -> State:
     """Returns the entries of a state in the dtypes that they had before; a loop, as those in `pure.py`."""
-    after = {}
+    cast_state = {}
     for name, x in state.items():
-        after[name] = _in_dtype_of(x, before[name]) if name in before else x
-    return after
+        cast_state[name] = _in_dtype_of(x, before[name]) if name in before else x
+    return cast_state

@@ -159,18 +159,18 @@ class SeparatePart(GroupPart):
         results = None if update is None else step.backend.run_update(update, columns)
         new_state: State | None
         if results is not None and update is not None:
-            after, tensors = results[0], iter(results[1:])
+            new_parameters, tensors = results[0], iter(results[1:])
             new_state = {name: list(next(tensors)) if x is None else x for name, x in update.after.items()}
             step.plan.tensors += chain.from_iterable(
                 zip(*results, strict=True)
             )  # a library that is lazy takes one by one
             states: Sequence[State] = ()
         else:
-            after, states = step.apply_rule(state, columns)
+            new_parameters, states = step.apply_rule(state, columns)
             new_state = columns_of(states)
-            step.plan.tensors += chain.from_iterable(map(_tensors, after, states))
-        step.plan.values.update(zip(self.cells, after, strict=True))
-        step.plan.steps += replacing(self.cells, after)
+            step.plan.tensors += chain.from_iterable(map(_tensors, new_parameters, states))
+        step.plan.values.update(zip(self.cells, new_parameters, strict=True))
+        step.plan.steps += replacing(self.cells, new_parameters)
         step.plan.steps += self._exchanging(step.held, new_state, states)
 
     def _exchanging(
@@ -277,14 +277,14 @@ class JoinedPart(GroupPart):
         vectors = [[backend.as_vector(gradients)], [backend.as_vector(likes)], *tensors]
         results = None if update is None else backend.run_update(update, vectors)
         if results is not None and update is not None:
-            ((after,), *tensors), new_state = results, dict(update.after)
+            ((new_parameter,), *tensors), new_state = results, dict(update.after)
             for name, (x,) in zip(update.tensors, tensors, strict=True):
                 new_state[name] = x
                 step.plan.tensors.append(x)
         else:
-            (after,), (new_state,) = step.apply_rule(state, vectors)
+            (new_parameter,), (new_state,) = step.apply_rule(state, vectors)
             step.plan.tensors += [x for x in new_state.values() if not numbers.is_python(x)]
-        parts = backend.parts_of(after, likes)
+        parts = backend.parts_of(new_parameter, likes)
         step.plan.values.update(zip(self.cells, parts, strict=True))
         step.plan.tensors += parts
         step.plan.steps += replacing(self.cells, parts)

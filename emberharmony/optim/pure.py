@@ -50,18 +50,18 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
         state: the state before.
     """
     shared_numbers, latest_numbers = state["numbers"], state["numbers"]
-    after, states = [], []
+    new_parameters, states = [], []
     widest = _state_dtype(values)
-    for value, gradient, before in zip(values, gradients, state["parameters"], strict=True):
+    for value, gradient, old_state in zip(values, gradients, state["parameters"], strict=True):
         wide_dtype = _computing_dtype(value)
         new_value, new_state = applied(
-            gradient, value, _cast(shared_numbers, wide_dtype) | before, ops.cast(state["count"], wide_dtype)
+            gradient, value, _cast(shared_numbers, wide_dtype) | old_state, ops.cast(state["count"], wide_dtype)
         )
         if wide_dtype == widest:  # the numbers of all such parameters are equal
             latest_numbers = new_state
-        after.append(new_value)
+        new_parameters.append(new_value)
         states.append(_state_without_numbers(new_state, shared_numbers))
-    return after, {
+    return new_parameters, {
         "count": ops.add(state["count"], 1),
         "numbers": _like_before(shared_numbers, latest_numbers),
         "parameters": states,
@@ -80,18 +80,18 @@ def _state_dtype(values: list[Any]) -> Wide:
 
 def _cast(shared_numbers: State, dtype: Wide) -> State:
     """Returns the numbers of a state in the dtype in which a rule computes them."""
-    after = {}
+    cast_state = {}
     for name, x in shared_numbers.items():
-        after[name] = ops.cast(x, dtype)
-    return after
+        cast_state[name] = ops.cast(x, dtype)
+    return cast_state
 
 
 def _like_before(shared_numbers: State, new: State) -> State:
     """Returns the new numbers of a state in the dtypes that they had before."""
-    after = {}
+    cast_state = {}
     for name, x in shared_numbers.items():
-        after[name] = ops.cast(new[name], ops.dtype(x))
-    return after
+        cast_state[name] = ops.cast(new[name], ops.dtype(x))
+    return cast_state
 
 
 def _state_without_numbers(state: State, shared_numbers: State) -> State:

@@ -232,8 +232,8 @@ def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, coun
     # The smallest summand makes the logarithm of a whole power not less than the exponent.
     logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves, times - 1), 1.0)), math.log(times))
     length = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
-    before = numbers.divide(numbers.subtract(length, 1.0), times - 1)
-    return _wave(lr, lowest_rate, numbers.divide(numbers.subtract(waves, before), length))
+    steps_before = numbers.divide(numbers.subtract(length, 1.0), times - 1)
+    return _wave(lr, lowest_rate, numbers.divide(numbers.subtract(waves, steps_before), length))
 
 
 @shown

@@ -175,7 +175,7 @@ class GroupStep(SimpleNamespace):
         for gradient, value, *tensors in zip(*columns, strict=True):
             parameter_state = {**state, **dict(zip(names, tensors, strict=True))}
             pairs.append(apply(gradient, value, parameter_state, self.hyper))
-        return [after for after, _ in pairs], [new_state for _, new_state in pairs]
+        return [new_parameter for new_parameter, _ in pairs], [new_state for _, new_state in pairs]
 
 
 class _KnownProgram(NamedTuple):
@@ -246,16 +246,16 @@ class Updates:
             hyper_numbers = recording.numbers(input_numbers)
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
-        after = dict(recording.made)
+        new_registers = dict(recording.made)
         for name, x in recording.made.items():
             if x.__class__ is Number:
-                after[name] = hyper_numbers[x]
+                new_registers[name] = hyper_numbers[x]
         return Update(
             program=recording.program,
             numbers=hyper_numbers,
             kernel=self._kernel,
             options=hyper,
             state=state,
-            after=after,
+            after=new_registers,
             tensors=program.tensors,
         )

@@ -76,12 +76,12 @@ def assert_agree(
 
 @contextmanager
 def _wide_floats() -> Iterator[None]:
-    before = ops.default_float()
+    old_default = ops.default_float()
     ops.set_default_float("float64")
     try:
         yield
     finally:
-        ops.set_default_float(before)
+        ops.set_default_float(old_default)
 
 
 def _widen_leaf(leaf: Any) -> Any:

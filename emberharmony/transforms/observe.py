@@ -147,11 +147,11 @@ def module_called(
     path = path_of(module, modules[0][0] if modules else module, outer)
     place = len(modules)
     modules.append((module, path))
-    before, thread.path = thread.path, path
+    outer_path, thread.path = thread.path, path
     try:
         result = call(module, *args, **kwargs)
     finally:
         del modules[place:]
-        thread.path = before
+        thread.path = outer_path
     tell(called_watchers, "on_return", path, result)
     return result

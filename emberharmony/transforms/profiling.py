@@ -227,12 +227,12 @@ class Profiler(LogWriter):
         if self._memory:
             peak = call.backend.peak_memory(restart=True)
             if peak is not None and self._open:
-                before, peak_bytes = self._open.pop()
+                memory_before, peak_bytes = self._open.pop()
                 peak_bytes = max(peak_bytes, peak[1])
                 if self._open:
                     self._open[-1][1] = max(self._open[-1][1], peak_bytes)
                 if event is not None:
-                    event.peak = peak_bytes - before
+                    event.peak = peak_bytes - memory_before
 
     def on_end(self) -> None:
         """Ends the count of the memory, unless the program had begun it before."""

@@ -318,11 +318,11 @@ class Twin:
         thread = THREADS.here
 
         def quietly(_: Any) -> Any:
-            before, thread.telling = thread.telling, True
+            was_telling, thread.telling = thread.telling, True
             try:
                 return run()
             finally:
-                thread.telling = before
+                thread.telling = was_telling
 
         results = _telling_function(PROGRAM, self, quietly, _identity)(columns)
         if results is None or thread.telling:

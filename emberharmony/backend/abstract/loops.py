@@ -46,10 +46,10 @@ class AbstractLoops:
         has_several = isinstance(loop_vars, (tuple, list))
         if not _is_hidden(cond(*loop_vars) if has_several else cond(loop_vars)):
             return self.composed("while_loop")(cond, body, loop_vars, maximum_iterations)
-        after = self.composed("while_loop")(lambda *_: True, body, loop_vars, 1)
-        if self._signature(after) != self._signature(tuple(loop_vars) if has_several else loop_vars):
+        loop_result = self.composed("while_loop")(lambda *_: True, body, loop_vars, 1)
+        if self._signature(loop_result) != self._signature(tuple(loop_vars) if has_several else loop_vars):
             raise no_value("the body of while_loop() changes a shape or dtype, and a tensor decides how often it runs")
-        return after
+        return loop_result
 
     def scan(
         self,

@@ -27,12 +27,12 @@ def _transform(library: Library, name: str) -> Function:
     real, halved = name == "rfft", name == "irfft"
     native = getattr(library.fft, name)
 
-    def run(x: Any, length: int, place: int, norm: str) -> Any:
+    def run_transform(x: Any, length: int, place: int, norm: str) -> Any:
         if not real and library.kind(x) == "float":
             x = library.astype(x, library.dtypes["complex128" if library.bits(x.dtype) == 64 else "complex64"])
         return native(x, n=length, axis=place, norm=norm)
 
-    run = library.program(run, "length", "place", "norm")
+    run_transform = library.program(run_transform, "length", "place", "norm")
 
     def transform(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
         if real:
@@ -45,7 +45,7 @@ def _transform(library: Library, name: str) -> Function:
             return _empty(
                 library, x, (*x.shape[:place], length // 2 + 1 if real else length, *x.shape[place + 1 :]), halved
             )
-        return run(x, length, place, norm)
+        return run_transform(x, length, place, norm)
 
     return named_by_keras(transform) if real or halved else transform
 

@@ -181,10 +181,10 @@ def _depends(x: mx.array, primals: Arrays) -> bool:
         primitive = made_by.get(array, "")
         if labels.get(primitive, "").partition(" ")[0] in _STEPS:
             continue
-        for before in inputs.get(primitive, ()):
-            if before not in seen_nodes:
-                seen_nodes.add(before)
-                pending_nodes.append(before)
+        for previous_node in inputs.get(primitive, ()):
+            if previous_node not in seen_nodes:
+                seen_nodes.add(previous_node)
+                pending_nodes.append(previous_node)
     return False
 
 

@@ -79,14 +79,16 @@ def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
 
 def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide_dtype: np.dtype) -> np.ndarray:
     """Returns a contiguous tensor (before, n, after), reduced over its middle axis; partial sums have dtype `wide`."""
-    before, n, after = x.shape
-    while after > 1 and n > _FEW_ROWS:
+    outer_length, n, inner_length = x.shape
+    while inner_length > 1 and n > _FEW_ROWS:
         count = n // _ROWS
         whole_blocks, remainder = x[:, : count * _ROWS], x[:, count * _ROWS :]
-        if after < _WIDE_ROW:
-            part = ufunc.reduce(whole_blocks.reshape(before, _ROWS, count * after), 1).reshape(before, count, after)
+        if inner_length < _WIDE_ROW:
+            part = ufunc.reduce(whole_blocks.reshape(outer_length, _ROWS, count * inner_length), 1).reshape(
+                outer_length, count, inner_length
+            )
         else:
-            part = ufunc.reduce(whole_blocks.reshape(before, count, _ROWS, after), 2)
+            part = ufunc.reduce(whole_blocks.reshape(outer_length, count, _ROWS, inner_length), 2)
             remainder = ufunc.reduce(remainder, 1, None, None, True) if remainder.shape[1] else remainder
         x = np.concatenate([part, remainder], 1, dtype=wide_dtype)
         n = x.shape[1]

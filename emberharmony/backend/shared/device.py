@@ -66,13 +66,13 @@ class Placement:
     def override_default(self, device: Any) -> Iterator[None]:
         """Makes a native device the default of this thread or task while the block runs."""
         self.touched = True
-        before = self.override.get()
+        old_device = self.override.get()
         self.override.set(device)
         try:
             yield
         finally:
             # `ContextVar.reset` would raise if the block is left in another context than it was entered in.
-            self.override.set(before)
+            self.override.set(old_device)
 
 
 def host_memory() -> dict[str, int]:

@@ -81,12 +81,12 @@ class Requests:
 
     def set(self, entry: Entry | None) -> None:
         """Makes another entry that of the innermost block, and sets the libraries."""
-        before, after = _requests(self.get()), _requests(entry)
-        begun_requests = [request for request in after if request not in before]
-        ended_requests = [request for request in before if request not in after]
+        old_requests, new_requests = _requests(self.get()), _requests(entry)
+        begun_requests = [request for request in new_requests if request not in old_requests]
+        ended_requests = [request for request in old_requests if request not in new_requests]
         with self._entering:
             for request in begun_requests:
-                self._check(request, [*before, *after])
+                self._check(request, [*old_requests, *new_requests])
                 if not request.setting.opened:
                     request.setting.base = request.setting.read()
             commit(
@@ -94,7 +94,7 @@ class Requests:
                 [(self._entry.set, entry)],
                 [(request.setting.opened.remove, request) for request in ended_requests],
                 *(
-                    self._consequences(setting, after)
+                    self._consequences(setting, new_requests)
                     for setting in {r.setting: None for r in (*begun_requests, *ended_requests)}
                 ),
             )

@@ -138,9 +138,9 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
         "seed": {"value": value, "lineage": list(seed.lineage), "forked": seed.fork_count},
         "host": HOST.get().state_dict(),
     }
-    before = set(seed.streams)
+    stream_names = set(seed.streams)
     native = state["native"] = save()
-    if before != set(seed.streams):
+    if stream_names != set(seed.streams):
         seed.idle[backend] = native
     state["drawn"] = seed.idle.get(backend) != native
     return state

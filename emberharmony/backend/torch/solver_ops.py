@@ -150,8 +150,8 @@ def _hermitian(x: torch.Tensor) -> torch.Tensor:
 def _products_of_others(s: torch.Tensor) -> torch.Tensor:
     """Returns, for each element of the last axis, the product of all other elements."""
     ones = torch.ones_like(s[..., :1])
-    before = torch.cat([ones, s[..., :-1]], -1).cumprod(-1)
-    return before * torch.cat([s[..., 1:], ones], -1).flip(-1).cumprod(-1).flip(-1)
+    products_before = torch.cat([ones, s[..., :-1]], -1).cumprod(-1)
+    return products_before * torch.cat([s[..., 1:], ones], -1).flip(-1).cumprod(-1).flip(-1)
 
 
 def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:

@@ -87,8 +87,10 @@ class Effects:
         if cell not in self._gradients:
             self._gradients[cell] = self._added[cell] = gradient
             return
-        before, home = self.gradient(cell), selection.active().backend.home
-        self.exchange(cell, (gradient if before is None else selection.active().add(before, gradient), home))
+        old_gradient, home = self.gradient(cell), selection.active().backend.home
+        self.exchange(
+            cell, (gradient if old_gradient is None else selection.active().add(old_gradient, gradient), home)
+        )
 
     def postpone(self, make: Made, gradients: dict[Any, Any], cells: Sequence[Cell], clear: bool) -> None:
         """Notes a step of an optimizer that changes these cells; see `optim.stepping.perform`."""

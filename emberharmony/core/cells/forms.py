@@ -62,12 +62,14 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
     if not _are_unobserved(cells):
         return
     tensors = [cell.value for cell in cells]
-    before = [cell._held for cell in cells]
+    held_before = [cell._held for cell in cells]
     form = make(*tensors)
-    if form is None or any(held_tensor[0] is not tensor for held_tensor, tensor in zip(before, tensors, strict=True)):
+    if form is None or any(
+        held_tensor[0] is not tensor for held_tensor, tensor in zip(held_before, tensors, strict=True)
+    ):
         return
     steps: list[Iterable[Step]] = []
-    for cell, tensor_and_home, new_form in zip(cells, before, form, strict=True):
+    for cell, tensor_and_home, new_form in zip(cells, held_before, form, strict=True):
         home = None if isinstance(new_form, Form) else tensor_and_home[1]
         steps.append(if_unchanged(cell, "_held", tensor_and_home, [assignment(cell, "_held", (new_form, home))]))
     commit(*steps)

@@ -90,7 +90,7 @@ def shorten_error(error: BaseException, trace: TracebackType | None) -> Iterator
     The block gives the traceback to show. The errors that caused one of the library are left out if they came from
     inside of it, because its message says what they say.
     """
-    before = error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__
+    old_state = error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__
     notes = list(getattr(error, "__notes__", ()))
     kept_frames, hidden = (trace, 0) if _is_full() or not _is_for_users(error, trace) else _without_library(trace)
     frame = _frame_of_user(trace)
@@ -106,7 +106,7 @@ def shorten_error(error: BaseException, trace: TracebackType | None) -> Iterator
                 error.__cause__, error.__context__ = None, None
         yield kept_frames
     finally:
-        error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__ = before
+        error.__traceback__, error.__cause__, error.__context__, error.__suppress_context__ = old_state
         if hint or hidden:
             error.__notes__ = notes
 

@@ -34,8 +34,8 @@ def complete_docstring(owner: Any) -> str:
     if block is not None:
         tail = "\n" if block[1].endswith("\n\n") else ""
         return f"{text[: block.start()]}Args:\n{lines}{tail}{text[block.end() :]}".rstrip()
-    after = _AFTER.search(text)
-    place = len(text) if after is None else after.start()
+    next_section = _AFTER.search(text)
+    place = len(text) if next_section is None else next_section.start()
     return f"{text[:place].rstrip()}\n\nArgs:\n{lines}\n{text[place:]}".rstrip()
 
 

@@ -305,12 +305,16 @@ def compiled_source(
     if whole:
         call += f" if {when.format(*names)} else native_whole({handed_on(shape)})"
     body = ["return " + call]
-    after = []
+    later_lines = []
     if wraps:
         result = next((f"p{i}" for i, (_, _, _, variadic) in enumerate(shape) if not variadic), "result")
         body = [f"{result} = {call}"]
         # `else`, and `if` in place of a conditional expression, save a jump each (CPython 3.11).
-        after = ["else:", f" if {result}.__class__ is native_type: return {result}", f" return native_wrap({result})"]
+        later_lines = [
+            "else:",
+            f" if {result}.__class__ is native_type: return {result}",
+            f" return native_wrap({result})",
+        ]
     convert = []
     for i, (role, optional, _, variadic) in enumerate(shape):
         if role == "DTypeLike":
@@ -321,7 +325,7 @@ def compiled_source(
     handler = f"return {'judge' if callback else 'rescue'}(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"
     # A line of its own would give `try` an instruction of its own. A condition has to stand on a line of its own.
     steps = [f"try: {body[0]}"] if not convert else ["try:", *(f" {step}" for step in (*convert, *body))]
-    steps += [f"except Exception: {handler}", *after]
+    steps += [f"except Exception: {handler}", *later_lines]
     lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if tests:
         # Behind the test, so calls with native tensors alone do not pay for it. The first is rarely a parameter.

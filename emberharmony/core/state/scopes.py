@@ -130,11 +130,11 @@ class ThreadStack(_local):
         if entry is None and current_entry is not None and current_entry[1] is None:
             commit([(setattr, self, "entry", None), (self.opened.remove, current_entry[2])], self.consequences(None))
             return
-        before, after = blocks_of(current_entry), blocks_of(entry)
+        old_blocks, new_blocks = blocks_of(current_entry), blocks_of(entry)
         commit(
-            [(self.opened.append, block) for block in after if block not in before],
+            [(self.opened.append, block) for block in new_blocks if block not in old_blocks],
             [assignment(self, "entry", entry)],
-            [(self.opened.remove, block) for block in before if block not in after],
+            [(self.opened.remove, block) for block in old_blocks if block not in new_blocks],
             self.consequences(entry),
         )
 

@@ -116,7 +116,7 @@ def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
 
 def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
     node, children = _children(kind, tree)
-    before = len(leaves)
+    leaf_count_before = len(leaves)
     inner: list[TreeDef] = []
     # A call of `_flatten` for each child would take a third more time.
     for child in children:
@@ -126,7 +126,7 @@ def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
             inner.append(LEAF)
         else:
             inner.append(NONE if child_kind == "none" else _flatten_node(child_kind, child, leaves))
-    return _made((kind, node, tuple(inner), len(leaves) - before))
+    return _made((kind, node, tuple(inner), len(leaves) - leaf_count_before))
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
@@ -137,9 +137,9 @@ def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool])
     if kind == "none":
         return NONE
     node, children = _children(kind, tree)
-    before = len(leaves)
+    leaf_count_before = len(leaves)
     inner = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
-    return _made((kind, node, inner, len(leaves) - before))
+    return _made((kind, node, inner, len(leaves) - leaf_count_before))
 
 
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:

@@ -275,11 +275,11 @@ def _raising_signals() -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt(128 + number)
 
-    before: dict[int, Any] = {}
+    old_handlers: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, stop) for number in _SIGNALS}
+        old_handlers = {number: signal.signal(number, stop) for number in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)

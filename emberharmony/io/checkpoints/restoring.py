@@ -79,8 +79,8 @@ class Restoring:
                 restore_host_stream(self._record.content["streams"]["state"])
             commit(self._steps)
         except BaseException:
-            for part, before in reversed(restored_parts):
-                part.load_state_dict(before)
+            for part, old_state in reversed(restored_parts):
+                part.load_state_dict(old_state)
             raise
 
     def require_all(self) -> None:

@@ -84,19 +84,23 @@ class _Recurrent(Module):
             x, *last = self._direction(x, (None, None), self._names[0], time_major, False)
             return x, last
         x = ops.expand_dims(x, 1) if is_single else x
-        before = self._initial(x.shape[1] if time_major else x.shape[0], is_single, given_states)
-        after: list[States] = []
+        first_states = self._initial(x.shape[1] if time_major else x.shape[0], is_single, given_states)
+        last_states: list[States] = []
         for layer in range(self.num_layers):
             if layer and self.rng is not None and self.training:
                 x = ops.dropout(x, self.dropout, generator=self.rng)
             outputs = []
             for reverse in (False, True) if self.bidirectional else (False,):
-                names = self._names[len(after)]
-                output, *last = self._direction(x, before[len(after)], names, time_major, reverse)
+                names = self._names[len(last_states)]
+                output, *last = self._direction(x, first_states[len(last_states)], names, time_major, reverse)
                 outputs.append(output)
-                after.append(last)
+                last_states.append(last)
             x = ops.concatenate(outputs, -1) if self.bidirectional else outputs[0]
-        states = after[0] if len(after) == 1 else [ops.concatenate(parts) for parts in zip(*after, strict=True)]
+        states = (
+            last_states[0]
+            if len(last_states) == 1
+            else [ops.concatenate(parts) for parts in zip(*last_states, strict=True)]
+        )
         return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if is_single else (x, states)
 
     def _initial(self, batch: int, is_single: bool, given_states: "tuple[TensorLike, ...] | None") -> list[Any]:
@@ -368,10 +372,10 @@ class Bidirectional(Module):
 
     def __call__(self, x: TensorLike, hx: "tuple[Any, Any] | None" = None) -> tuple[Any, tuple[Any, Any]]:
         x = ops.convert_to_tensor(x)
-        before = (None, None) if hx is None else hx
+        first_states = (None, None) if hx is None else hx
         axis = 0 if len(x.shape) == 2 else self.time_axis
-        one, last = self.forward_layer(x, before[0])
-        other, first = self.backward_layer(ops.flip(x, axis), before[1])
+        one, last = self.forward_layer(x, first_states[0])
+        other, first = self.backward_layer(ops.flip(x, axis), first_states[1])
         return self._merge_directions(one, ops.flip(other, axis)), (last, first)
 
     def _merge_directions(self, one: Tensor, other: Tensor) -> Any:

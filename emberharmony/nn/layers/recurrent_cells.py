@@ -193,8 +193,11 @@ class LSTMCell(_Cell):
 
     def __call__(self, x: TensorLike, hx: "tuple[TensorLike, TensorLike] | None" = None) -> tuple[Tensor, Tensor]:
         x = ops.convert_to_tensor(x)
-        before: Any = (None, None) if hx is None else pair_of_states(hx)
-        h, c = self._state_or_zeros("the state", x, before[0]), self._state_or_zeros("the cell state", x, before[1])
+        first_states: Any = (None, None) if hx is None else pair_of_states(hx)
+        h, c = (
+            self._state_or_zeros("the state", x, first_states[0]),
+            self._state_or_zeros("the cell state", x, first_states[1]),
+        )
         by_input, by_state = self._products(x, h)
         return lstm_step(ops.add(by_input, by_state), c)
 

@@ -466,11 +466,11 @@ def block_diag(*arrays: TensorLike) -> Tensor:
         raise ArgumentError("expected at least one matrix, got none")
     blocks = [atleast_2d(x) for x in arrays]
     batch = broadcast_shapes(*(tuple(x.shape[:-2]) for x in blocks))
-    width, before, rows = sum(x.shape[-1] for x in blocks), 0, []
+    width, width_before, rows = sum(x.shape[-1] for x in blocks), 0, []
     for x in blocks:
-        paddings = [*[(0, 0)] * (len(batch) + 1), (before, width - before - x.shape[-1])]
+        paddings = [*[(0, 0)] * (len(batch) + 1), (width_before, width - width_before - x.shape[-1])]
         rows.append(pad(broadcast_to(x, (*batch, *x.shape[-2:])), paddings))
-        before += x.shape[-1]
+        width_before += x.shape[-1]
     return concatenate(rows, -2)
 
 

@@ -466,5 +466,5 @@ def _window(x: Tensor, window: object, length: int, stride: int, fft_length: int
     shaped = to_device(shaped, get_device(x))
     if tuple(shaped.shape) != (length,):
         raise ShapeError(f"expected a window of shape ({length},), got {tuple(shaped.shape)}")
-    before = (fft_length - length) // 2
-    return pad(shaped, [(before, fft_length - length - before)])
+    left_zeros = (fft_length - length) // 2
+    return pad(shaped, [(left_zeros, fft_length - length - left_zeros)])

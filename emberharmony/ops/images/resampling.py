@@ -190,11 +190,13 @@ def gaussian_blur(
         shared_image.per_axis(_on_host("sigma", sigma), 2, "sigma"),
     )
     for axis, size, width in zip(axes, sizes, widths, strict=True):
-        before, length = (size - 1) // 2, max(x.shape[axis], 1)
+        left_padding, length = (size - 1) // 2, max(x.shape[axis], 1)
         # Weights that only meet pixels outside the image would multiply zeros, so leave them out.
-        first, last = max(before - length + 1, 0), min(before + length, size)
+        first, last = max(left_padding - length + 1, 0), min(left_padding + length, size)
         x = _correlate(
-            _pad_axis(x, axis, before - first, last - 1 - before), shared_image.bell(size, width)[first:last], axis
+            _pad_axis(x, axis, left_padding - first, last - 1 - left_padding),
+            shared_image.bell(size, width)[first:last],
+            axis,
         )
     return to_image_dtype(x, dtype(images))
 

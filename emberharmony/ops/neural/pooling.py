@@ -109,8 +109,8 @@ def max_pool_indices(
     places: Any = None
     # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
     for axis in reversed(range(len(lengths))):
-        before = (slice(None),) * (axis + 1)
-        windows = [(*before, part) for part in plan.along(axis)]
+        leading_slices = (slice(None),) * (axis + 1)
+        windows = [(*leading_slices, part) for part in plan.along(axis)]
         elements = stack([get_item(x, window) for window in windows], -1)
         starts = multiply(arange(plan.counts[axis], device=get_device(x)), plan.strides[axis])
         starts = reshape(add(starts, -plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)])
@@ -345,8 +345,8 @@ def _lowest(x: Tensor) -> float:
 def _combine_windows(x: Tensor, plan: shared_convolution.Windows, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Returns the elements of each window of a padded tensor combined by `join`, one axis after the other."""
     for axis in range(len(plan.size)):
-        before = (slice(None),) * (axis + 1)
-        x = functools.reduce(join, [get_item(x, (*before, part)) for part in plan.along(axis)])
+        leading_slices = (slice(None),) * (axis + 1)
+        x = functools.reduce(join, [get_item(x, (*leading_slices, part)) for part in plan.along(axis)])
     return x
 
 
@@ -365,8 +365,8 @@ def _adaptive_pool(
             continue
         firsts = shared_convolution.first_windows(length, count)
         window_slices = [slice(i * length // count, -(-(i + 1) * length // count)) for i in firsts]
-        before = (slice(None),) * axis
-        x = stack([reduce(get_item(x, (*before, window_slice)), axis) for window_slice in window_slices], axis)
+        leading_slices = (slice(None),) * axis
+        x = stack([reduce(get_item(x, (*leading_slices, window_slice)), axis) for window_slice in window_slices], axis)
         if len(firsts) < count:
             x = repeat(x, [b - a for a, b in pairwise((*firsts, count))], axis)
     return x

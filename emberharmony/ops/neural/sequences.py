@@ -118,9 +118,9 @@ def ctc_loss(
 def _end_scores(scores: Tensor, target_length: Tensor) -> Tensor:
     """Returns the logarithms of the probabilities to end in the last blank and in the last label: (batch, 2)."""
     end = expand_dims(multiply(target_length, 2), -1)
-    final = take_along_axis(scores, end, -1)
-    before = take_along_axis(scores, maximum(subtract(end, 1), 0), -1)
-    return concatenate([final, where(greater(end, 0), before, _NEVER)], -1)
+    blank_score = take_along_axis(scores, end, -1)
+    label_score = take_along_axis(scores, maximum(subtract(end, 1), 0), -1)
+    return concatenate([blank_score, where(greater(end, 0), label_score, _NEVER)], -1)
 
 
 @op(reads="host")

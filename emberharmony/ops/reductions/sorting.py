@@ -306,10 +306,10 @@ def unique(
     table = reshape(rows, (length, math.prod(rows.shape[1:])))
     order = _order(table)
     ordered = take(table, order, 0)
-    after, before = _neighbours(ordered)
-    is_new = not_equal(after, before)
+    next_elements, previous_elements = _neighbours(ordered)
+    is_new = not_equal(next_elements, previous_elements)
     if not dtype_of(table).is_integer:
-        is_new = logical_and(is_new, logical_not(logical_and(isnan(after), isnan(before))))
+        is_new = logical_and(is_new, logical_not(logical_and(isnan(next_elements), isnan(previous_elements))))
     starts, inverse, counts = _groups(order, any(is_new, 1))
     index = take(order, starts)
     values = take(rows, index, 0)

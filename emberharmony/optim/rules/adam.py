@@ -138,8 +138,8 @@ def adamax(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> t
     mean = moving_average(state["exp_avg"], gradient, beta1)
     largest = ops.maximum(ops.multiply(state["exp_inf"], beta2), ops.add(ops.abs(gradient), hyper["eps"]))
     rate = numbers.divide(hyper["lr"], one_minus_power(beta1, step))
-    after = step_along(parameter, ops.divide(mean, largest), rate)
-    return after, {"step": step, "exp_avg": mean, "exp_inf": largest}
+    new_parameter = step_along(parameter, ops.divide(mean, largest), rate)
+    return new_parameter, {"step": step, "exp_avg": mean, "exp_inf": largest}
 
 
 @with_options
@@ -186,9 +186,9 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
     gradient_factor = numbers.divide(numbers.subtract(1.0, mu), numbers.subtract(1.0, product))
     momentum_factor = numbers.divide(mu_next, numbers.subtract(1.0, numbers.multiply(product, mu_next)))
-    after = step_along(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], gradient_factor))
-    after = step_along(after, ops.divide(mean, root), numbers.multiply(hyper["lr"], momentum_factor))
-    return after, {"step": step, "mu_product": product, "exp_avg": mean, "exp_avg_sq": square}
+    new_parameter = step_along(parameter, ops.divide(gradient, root), numbers.multiply(hyper["lr"], gradient_factor))
+    new_parameter = step_along(new_parameter, ops.divide(mean, root), numbers.multiply(hyper["lr"], momentum_factor))
+    return new_parameter, {"step": step, "mu_product": product, "exp_avg": mean, "exp_avg_sq": square}
 
 
 def _momentum(beta: float, decay: float, step: numbers.Number) -> numbers.Number:

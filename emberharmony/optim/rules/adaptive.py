@@ -30,8 +30,8 @@ def adagrad(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> 
     total = ops.add(state["sum"], ops.square(gradient))
     slower = numbers.add(1.0, numbers.multiply(state["step"], hyper["lr_decay"]))
     direction = ops.divide(gradient, ops.add(ops.sqrt(total), hyper["eps"]))
-    after = step_along(parameter, direction, numbers.divide(hyper["lr"], slower))
-    return after, {"step": numbers.add(state["step"], 1), "sum": total}
+    new_parameter = step_along(parameter, direction, numbers.divide(hyper["lr"], slower))
+    return new_parameter, {"step": numbers.add(state["step"], 1), "sum": total}
 
 
 @with_options
@@ -73,9 +73,9 @@ def adadelta(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) ->
     square = average_of_squares(state["square_avg"], gradient, rho)
     ratio = ops.divide(ops.sqrt(ops.add(state["acc_delta"], eps)), ops.sqrt(ops.add(square, eps)))
     change = ops.multiply(ratio, gradient)
-    changes = average_of_squares(state["acc_delta"], change, rho)
-    after = step_along(parameter, change, hyper["lr"])
-    return after, {"step": numbers.add(state["step"], 1), "square_avg": square, "acc_delta": changes}
+    average_of_changes = average_of_squares(state["acc_delta"], change, rho)
+    new_parameter = step_along(parameter, change, hyper["lr"])
+    return new_parameter, {"step": numbers.add(state["step"], 1), "square_avg": square, "acc_delta": average_of_changes}
 
 
 @with_options
@@ -168,8 +168,8 @@ def rprop(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     grown_size = ops.where(ops.greater(agreement, 0.0), ops.multiply(size, faster), size)
     size = ops.clip(ops.where(sign_changed, ops.multiply(size, slower), grown_size), *hyper["step_sizes"])
     gradient = ops.where(sign_changed, ops.zeros_like(gradient), gradient)
-    after = step_along(parameter, ops.sign(gradient), size)
-    return after, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}
+    new_parameter = step_along(parameter, ops.sign(gradient), size)
+    return new_parameter, {"step": numbers.add(state["step"], 1), "prev": gradient, "step_size": size}
 
 
 @with_options
@@ -207,12 +207,12 @@ def asgd(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     gradient = with_decay(gradient, parameter, hyper)
     step, rate = numbers.add(state["step"], 1), state["eta"]
     decay_factor = numbers.subtract(1.0, numbers.multiply(hyper["lambd"], rate))
-    after = step_along(ops.multiply(parameter, decay_factor), gradient, rate)
-    average = ops.add(state["ax"], ops.multiply(ops.subtract(after, state["ax"]), state["mu"]))
+    new_parameter = step_along(ops.multiply(parameter, decay_factor), gradient, rate)
+    average = ops.add(state["ax"], ops.multiply(ops.subtract(new_parameter, state["ax"]), state["mu"]))
     decay = numbers.add(1.0, numbers.multiply(numbers.multiply(hyper["lambd"], hyper["lr"]), step))
     eta = numbers.divide(hyper["lr"], numbers.power(decay, hyper["alpha"]))
     mu = numbers.divide(1.0, numbers.maximum(1.0, numbers.subtract(step, hyper["t0"])))
-    return after, {"step": step, "eta": eta, "mu": mu, "ax": average}
+    return new_parameter, {"step": step, "eta": eta, "mu": mu, "ax": average}
 
 
 @with_options

@@ -41,8 +41,8 @@ def lamb(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
         ops.divide(parameter_norm, ops.where(trusted, length, ops.ones_like(length))),
         ops.ones_like(parameter_norm),
     )
-    after = step_along(parameter, direction, ops.multiply(ratio, hyper["lr"]))
-    return after, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
+    new_parameter = step_along(parameter, direction, ops.multiply(ratio, hyper["lr"]))
+    return new_parameter, {"step": step, "exp_avg": mean, "exp_avg_sq": square}
 
 
 @with_options

@@ -148,14 +148,14 @@ class LBFGS(ParameterGroups):
         cells = self.param_groups[0]["params"]
         count = self.count
         values = [cell.replacing(cell.value) for cell in cells]
-        before = [*values, *(assignment(cell, "_grad", cell._grad) for cell in cells)]
+        old_assignments = [*values, *(assignment(cell, "_grad", cell._grad) for cell in cells)]
         try:
             call = _Call(self, closure)
             first = call.run()
             commit(call.finishing(clear))
         except BaseException:
             # After the last commit an interruption comes too late.
-            commit(if_unchanged(self, "_count", count, before))
+            commit(if_unchanged(self, "_count", count, old_assignments))
             raise
         return first
 
@@ -189,14 +189,14 @@ class _Call:
             state.update(d=direction, t=length, prev_flat_grad=gradient, prev_loss=loss)
             if slope > -options["tolerance_change"]:
                 break
-            before = loss
+            loss_before = loss
             point = self._search(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
             state["t"], loss, gradient = point.length, point.loss, point.gradient
             if self._evaluations >= options["max_eval"] or _largest(gradient) <= options["tolerance_grad"]:
                 break
             if _largest(direction) * abs(point.length) <= options["tolerance_change"]:
                 break
-            if abs(loss - before) < options["tolerance_change"]:
+            if abs(loss - loss_before) < options["tolerance_change"]:
                 break
         return cast("Tensor", first)
 

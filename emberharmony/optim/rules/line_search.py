@@ -68,16 +68,19 @@ class Line:
 
     def _bracket(self, length: float) -> tuple[Point, Point | None]:
         """Returns two points with a point that satisfies the conditions between them, or one such point and None."""
-        before, point = self.start, self._point_at(length)
+        previous_point, point = self.start, self._point_at(length)
         while self._evaluations_left() > 0:
-            if not self._falls(point) or (self.evaluations > 2 and point.loss >= before.loss):
-                return before, point
+            if not self._falls(point) or (self.evaluations > 2 and point.loss >= previous_point.loss):
+                return previous_point, point
             if self._is_flat(point):
                 return point, None
             if point.slope >= 0:
-                return before, point
-            least_length, most_length = point.length + 0.01 * (point.length - before.length), point.length * 10
-            before, point = point, self._point_at(_cubic_minimum(before, point, least_length, most_length))
+                return previous_point, point
+            least_length, most_length = point.length + 0.01 * (point.length - previous_point.length), point.length * 10
+            previous_point, point = (
+                point,
+                self._point_at(_cubic_minimum(previous_point, point, least_length, most_length)),
+            )
         return self.start, point
 
     def _zoom(self, first: Point, second: Point) -> Point:

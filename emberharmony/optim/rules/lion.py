@@ -18,8 +18,8 @@ def lion(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     gradient = ascent_or_descent(gradient, hyper)
     beta1, beta2 = hyper["betas"]
     direction = ops.sign(moving_average(state["exp_avg"], gradient, beta1))
-    after = step_along(with_decoupled_decay(parameter, hyper), direction, hyper["lr"])
-    return after, {"exp_avg": moving_average(state["exp_avg"], gradient, beta2)}
+    new_parameter = step_along(with_decoupled_decay(parameter, hyper), direction, hyper["lr"])
+    return new_parameter, {"exp_avg": moving_average(state["exp_avg"], gradient, beta2)}
 
 
 @with_options

@@ -30,8 +30,8 @@ def muon(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
         factor = 0.2 * math.sqrt(max(rows, columns))
     else:
         factor = math.sqrt(max(1.0, rows / max(columns, 1)))
-    after = step_along(with_decoupled_decay(parameter, hyper), direction, numbers.multiply(hyper["lr"], factor))
-    return after, {"momentum_buffer": buffer}
+    new_parameter = step_along(with_decoupled_decay(parameter, hyper), direction, numbers.multiply(hyper["lr"], factor))
+    return new_parameter, {"momentum_buffer": buffer}
 
 
 def orthogonalize(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

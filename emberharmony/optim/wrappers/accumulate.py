@@ -91,7 +91,7 @@ class Accumulate(Wrapper):
             for x, g in zip(state["sums"], gradients, strict=True)
         ]
         means = [_mean(x, self.n, leaf) for x, leaf in zip(sums, leaves, strict=True)]
-        after, inner = self.optimizer.update(ops.tree_unflatten(structure, means), state["optimizer"], params)
+        new_params, inner = self.optimizer.update(ops.tree_unflatten(structure, means), state["optimizer"], params)
         passes = ops.add(state["passes"], 1)
         is_full = ops.equal(passes, self.n)
         own_state = {
@@ -99,7 +99,7 @@ class Accumulate(Wrapper):
             "sums": [ops.where(is_full, ops.zeros_like(x), x) for x in sums],
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(is_full, after, old_values), choose(is_full, inner, state["optimizer"]), own_state
+        return choose(is_full, new_params, old_values), choose(is_full, inner, state["optimizer"]), own_state
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the sums by the index of the parameter, and the number of passes in them."""

@@ -72,8 +72,8 @@ class Lookahead(Wrapper):
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
-        after, inner = self.optimizer.update(grads, state["optimizer"], params)
-        fast, structure = ops.tree_flatten(after)
+        new_params, inner = self.optimizer.update(grads, state["optimizer"], params)
+        fast, structure = ops.tree_flatten(new_params)
         count = inner["count"]
         is_turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
         moved_slow_weights = [self._moved_slow_weights(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]

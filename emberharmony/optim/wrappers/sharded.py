@@ -86,8 +86,8 @@ class Sharded(Wrapper):
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns what the optimizer itself returns."""
-        after, inner = self.optimizer.update(grads, state["optimizer"], params)
-        return after, inner, {}
+        new_params, inner = self.optimizer.update(grads, state["optimizer"], params)
+        return new_params, inner, {}
 
     def state_dict(self, *, host: bool = False) -> dict[str, Any]:
         """Returns the whole state, in the form of the optimizer itself; all ranks call it together.

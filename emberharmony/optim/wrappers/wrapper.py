@@ -104,8 +104,8 @@ class Wrapper:
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after the gradients were taken; see `Optimizer.update`."""
-        after, inner, own_state = self.step_parts(grads, state, params)
-        return after, {"count": inner["count"], "optimizer": inner, **own_state}
+        new_params, inner, own_state = self.step_parts(grads, state, params)
+        return new_params, {"count": inner["count"], "optimizer": inner, **own_state}
 
     def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters.

@@ -49,8 +49,8 @@ def _split_back(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
         return [reshape(get_item(g, slice(*span)), x.shape) for span, x in zip(pairwise(ends), xs, strict=True)]
     rank = len(y.shape)
     ends = list(accumulate((x.shape[axis] for x in xs), initial=0))
-    before = (slice(None),) * (axis % rank)
-    return [get_item(g, (*before, slice(*span))) for span in pairwise(ends)]
+    leading_slices = (slice(None),) * (axis % rank)
+    return [get_item(g, (*leading_slices, slice(*span))) for span in pairwise(ends)]
 
 
 def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:

@@ -98,14 +98,14 @@ def _lstm(
     for forget_share, change in zip(forget_gates, unstack(multiply(input_gate, candidate)), strict=True):
         cell = add(multiply(forget_share, cell), change)
         cells.append(cell)
-    after = stack(cells, 0)
-    cell_output = tanh(after)
+    cell_states = stack(cells, 0)
+    cell_output = tanh(cell_states)
     # The derivatives of the cell state by the output, and of the gates by both.
     inward = multiply(output_gate, subtract(1, square(cell_output)))
     factors = concatenate(
         [
             multiply(multiply(candidate, input_gate), subtract(1, input_gate)),
-            multiply(multiply(_previous_states(c, after), forget_gate), subtract(1, forget_gate)),
+            multiply(multiply(_previous_states(c, cell_states), forget_gate), subtract(1, forget_gate)),
             multiply(input_gate, subtract(1, square(candidate))),
             multiply(multiply(cell_output, output_gate), subtract(1, output_gate)),
         ],

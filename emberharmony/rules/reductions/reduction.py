@@ -109,8 +109,8 @@ def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any
     first = len(shape) - len(axes)
     rows = reshape(axes_last, (*shape[:first], math.prod(shape[first:])))  # not -1, which does not fit an empty tensor
     # Not y / x, which is NaN for an element that is zero.
-    after = flip(product_before(flip(rows, -1)), -1)
-    others = moveaxis(reshape(multiply(product_before(rows), after), shape), ends, axes)
+    product_after = flip(product_before(flip(rows, -1)), -1)
+    others = moveaxis(reshape(multiply(product_before(rows), product_after), shape), ends, axes)
     return multiply(_with_reduced_axes(g, x, axis), others)
 
 
@@ -137,9 +137,11 @@ def _cumprod(g: T, y: T, x: T, axis: int) -> T:
     is_later = greater(expand_dims(places, 0), expand_dims(places, 1))
     # after[..., k, j] is the product of the elements k + 1 to j. Times the product of the elements before k, it is
     # the derivative of y[j] by x[k].
-    after = cumprod(where(is_later, expand_dims(rows, -2), 1.0), -1)
-    after = where(greater_equal(expand_dims(places, 0), expand_dims(places, 1)), after, 0.0)
-    return moveaxis(multiply(product_before(rows), sum_(multiply(after, expand_dims(g_last, -2)), axis=-1)), -1, axis)
+    products_after = cumprod(where(is_later, expand_dims(rows, -2), 1.0), -1)
+    products_after = where(greater_equal(expand_dims(places, 0), expand_dims(places, 1)), products_after, 0.0)
+    return moveaxis(
+        multiply(product_before(rows), sum_(multiply(products_after, expand_dims(g_last, -2)), axis=-1)), -1, axis
+    )
 
 
 def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:

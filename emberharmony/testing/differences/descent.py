@@ -107,12 +107,12 @@ def made_again(record: Record, backend: Any, function: Callable[..., Any], watch
     Raises:
         LookupError: if an argument cannot be made again.
     """
-    before = THREADS.here
-    THREADS.here = type(before)()  # while a watcher runs, no watcher sees the calls of this thread
+    outer_thread = THREADS.here
+    THREADS.here = type(outer_thread)()  # while a watcher runs, no watcher sees the calls of this thread
     try:
         return Context().run(_make, record, backend, function, watch)  # without the watchers of the run
     finally:
-        THREADS.here = before
+        THREADS.here = outer_thread
 
 
 def _make(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None) -> Any:

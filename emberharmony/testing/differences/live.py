@@ -115,11 +115,11 @@ class Live(Record):
     def refresh(self, one: Record) -> None:
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
         for place, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
-            before, b.measured = b.measured, None
+            old_measure, b.measured = b.measured, None
             gap, last = distance(a, b), self.seen[place]
-            if last >= 0 and (before is None or before[0] is not a):
+            if last >= 0 and (old_measure is None or old_measure[0] is not a):
                 self.seen[place] = -1
-            elif last >= 0 and before is not None and before[1].share != gap.share:
+            elif last >= 0 and old_measure is not None and old_measure[1].share != gap.share:
                 self.seen[place] = -2 - last
 
     def keep(self, writer: Writer) -> Record:

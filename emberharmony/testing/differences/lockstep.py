@@ -142,8 +142,8 @@ class Lockstep:
         self._remember(one, other)
         if not difference.explained:
             other.refresh(one)
-        before = _argument_distances(one, other)
-        self._note_outside_argument(call, one, other, before)
+        argument_distances = _argument_distances(one, other)
+        self._note_outside_argument(call, one, other, argument_distances)
         if difference.explained:
             self._add(call, one, difference.share, (None, None), "inherited")
             return
@@ -161,7 +161,7 @@ class Lockstep:
         elif judged[0] is None and judged[1] is None and not _have_other_inputs(one, other):
             self._add_unknown(call, one, difference.share)
         else:
-            self._add_inherited(call, one, max(before, default=0.0), difference.share, errors)
+            self._add_inherited(call, one, max(argument_distances, default=0.0), difference.share, errors)
             return
         self._add(call, one, difference.share, errors, "wrong")
         if self._stop == "first":

@@ -88,7 +88,7 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     _set_alarm(timeout)
     try:
         args, kwargs, later_args = eval(compile(arguments(case), PROGRAM, "eval"), scope)
-        before = digest((args, kwargs, later_args))
+        digest_before = digest((args, kwargs, later_args))
     except Exception as error:  # noqa: BLE001  (the source of an argument may raise anything)
         _set_alarm(0.0)
         return "unmade", f"{type(error).__name__}: {error!s:.300}"
@@ -115,11 +115,13 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     if case.op == "set_default_device":  # the calls that follow must not depend on this one
         ops.set_default_device(None)
     try:
-        after = digest((args, kwargs, later_args))
+        digest_after = digest((args, kwargs, later_args))
     finally:
         _set_alarm(0.0)
-    if after != before and kind != "untyped":
-        changed = next((f"{a} became {b}" for a, b in zip(before, after, strict=False) if a != b), "lengths")
+    if digest_after != digest_before and kind != "untyped":
+        changed = next(
+            (f"{a} became {b}" for a, b in zip(digest_before, digest_after, strict=False) if a != b), "lengths"
+        )
         return "changed", f"{changed} ({kind})"
     return kind, detail
 

@@ -92,11 +92,11 @@ class Adapter:
     @contextlib.contextmanager
     def keep_tensors(self, model: Any) -> Iterator[None]:
         """Restores all tensors of a model after the block: `keep_state` of libraries whose calls replace arrays."""
-        before = [(module, self.own(module)) for module in self.modules(model).values()]
+        kept_tensors = [(module, self.own(module)) for module in self.modules(model).values()]
         try:
             yield
         finally:
-            for module, tensors in before:
+            for module, tensors in kept_tensors:
                 self.put(module, tensors)
 
     def trained_tensors(self, modules: Mapping[str, Any]) -> dict[tuple[str, str], Any]:

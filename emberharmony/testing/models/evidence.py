@@ -257,7 +257,7 @@ def _results(
     """Returns the results of a module, and of another one with the tensors of the first."""
     adapter = model.adapter
     args, kwargs = arguments
-    before = {name: adapter.own(part) for name, part in parts.items()}
+    tensors_before = {name: adapter.own(part) for name, part in parts.items()}
     wide_context = adapter.wide(model.model) if model.wide else contextlib.nullcontext()
     with adapter.keep_state(model.model), wide_context:
         one = adapter.call(module, args, kwargs)
@@ -269,5 +269,5 @@ def _results(
             hosts.append(adapter.host(next(arrays_in(other_result, adapter.is_array))))
         finally:
             for name, part in parts.items():
-                adapter.put(part, before[name])
+                adapter.put(part, tensors_before[name])
     return hosts

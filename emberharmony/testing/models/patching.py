@@ -59,11 +59,11 @@ def _wrap(kind: type, method: str, paths: dict[int, str], running_calls: list[in
 @contextlib.contextmanager
 def attributes(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
     """Gives an object other attributes in the block."""
-    before = {name: getattr(owner, name) for name in values}
+    old_attributes = {name: getattr(owner, name) for name in values}
     try:
         for name, value in values.items():
             setattr(owner, name, value)
         yield
     finally:
-        for name, value in before.items():
+        for name, value in old_attributes.items():
             setattr(owner, name, value)

@@ -20,7 +20,7 @@ _MOST = 10_000
 
 
 def line_of(op: str) -> tuple[str, int]:
-    """Returns the file and line of the innermost frame that does not belong to the package, for a `before`.
+    """Returns the file and line of the innermost frame outside of the package; a watcher calls it in `before`.
 
     A walk over all frames is slow. So the distance of that frame is kept for each place in the package that calls an op
     (`_DISTANCES`); it holds if that frame is at the same place in the same code as then.

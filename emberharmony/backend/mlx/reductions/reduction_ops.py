@@ -222,10 +222,10 @@ def _products_tangent(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.arr
     """
     count, step = x.shape[axis], 1
     while step < count:
-        before, before_moved = (mx.split(part, [count - step], axis)[0] for part in (x, tangent))
+        earlier_products, earlier_tangent = (mx.split(part, [count - step], axis)[0] for part in (x, tangent))
         ones = mx.ones_like(mx.split(x, [step], axis)[0])
-        factor = mx.concatenate([ones, before], axis)
-        factor_moved = mx.concatenate([mx.zeros_like(ones), before_moved], axis)
+        factor = mx.concatenate([ones, earlier_products], axis)
+        factor_moved = mx.concatenate([mx.zeros_like(ones), earlier_tangent], axis)
         x, tangent, step = x * factor, tangent * factor + x * factor_moved, 2 * step
     return x, tangent
 
@@ -283,7 +283,7 @@ def _cumulative_op(native: Callable[..., mx.array]) -> Any:
 
 
 @functools.cache
-def _squares(axes: tuple[int, ...]) -> Function:
+def _sum_of_squares(axes: tuple[int, ...]) -> Function:
     """Returns a function of float32 or float64: the sum of the squares of what remains without the mean, in float64.
 
     The axes are kept. A GPU has no float64. Derivatives of large tensors are computed in the dtype of the tensor, which
@@ -318,7 +318,7 @@ def _var(x: mx.array, axis: Any = None, keepdims: bool = False, correction: Any 
         return _var(mx.real(x), axis, keepdims, correction) + _var(mx.imag(x), axis, keepdims, correction)
     count = math.prod(x.shape[a] for a in axes)
     if axes:
-        squares = _squares(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
+        squares = _sum_of_squares(axes)(x.astype(mx.float32) if x.itemsize == 2 else x)
         total = squares if keepdims else mx.squeeze(squares, axes)
     else:
         # Nothing is reduced, so the variance is 0, or NaN for NaN and infinity.

@@ -164,9 +164,9 @@ class NumpyFunction:
         args_traced, kwargs_traced = tree_unflatten(structure, filled)
         try:
             with draws, Assignments(traced) as assigned, ReadFromOutside() as read:
-                before = dict(assigned)
+                cells_before = dict(assigned)
                 fn_result = self._fn(*args_traced, **kwargs_traced)
-                changed = newly_held(assigned, before)
+                changed = newly_held(assigned, cells_before)
             effects.close()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)

@@ -216,9 +216,11 @@ class _ReplaySource(NumpySource):
                 texts.append(f"{self.name_of(output)}.copy()")
                 continue
             # What the function computed twice is computed once, but its results must not share memory.
-            common_roots, before = merged & self.memory.roots(output), self.memory.before
+            common_roots, earlier_calls = merged & self.memory.roots(output), self.memory.before
             close_values = [
-                x for x, y in earlier_pairs if common_roots & self.memory.roots(y) and not before[value] & before[x]
+                x
+                for x, y in earlier_pairs
+                if common_roots & self.memory.roots(y) and not earlier_calls[value] & earlier_calls[x]
             ]
             if not close_values:
                 earlier_pairs.append((value, output))

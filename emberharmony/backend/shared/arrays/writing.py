@@ -123,13 +123,13 @@ def _laid_out(
             axes.append(axis)
             columns.append(np.arange(places.start, places.stop, places.step))
             spans.append(tuple(length if i == place else 1 for i in leading_axes))
-    before = sum(place < first for place in leading_axes)
+    axes_before = sum(place < first for place in leading_axes)
     for axis, index in arrays:
         if axis is not None:
             axes.append(axis)
             columns.append(index)
             inner = (*(1,) * (rank - len(index.shape)), *index.shape)
-            spans.append((*(1,) * before, *inner, *(1,) * (len(leading_axes) - before - rank)))
+            spans.append((*(1,) * axes_before, *inner, *(1,) * (len(leading_axes) - axes_before - rank)))
     return Selection(shape, block, leading_axes, axes, columns, spans)
 
 

@@ -180,11 +180,11 @@ def erfinv(xp: Any, x: Any) -> Any:
 
 def chebyshev(x: Any, coefficients: Sequence[float]) -> Any:
     """Returns a Chebyshev series by Clenshaw's rule, for `x` from -2 to 2; the highest degree is the first one."""
-    last, before, current = 0.0, 0.0, coefficients[0] + 0.0 * x
+    second_last, previous, current = 0.0, 0.0, coefficients[0] + 0.0 * x
     for coefficient in coefficients[1:]:
-        last, before = before, current
-        current = x * before - last + coefficient
-    return 0.5 * (current - last)
+        second_last, previous = previous, current
+        current = x * previous - second_last + coefficient
+    return 0.5 * (current - second_last)
 
 
 def i0(xp: Any, x: Any) -> Any:

@@ -162,17 +162,17 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
     f = (first * (0.5 * (power + inverse)) + second * first_term * depth) / sine_over(m)
     p, q = 0.5 * power / plus, 0.5 * inverse / minus
     scale, quarter = 1.0 + 0.0 * x, 0.25 * x * x
-    before, current_order = f, p
+    previous_order, current_order = f, p
     for i in range(1, 16):
         f = (i * f + p + q) / (float(i * i) - m * m)
         scale = scale * (quarter / i)
         p, q = p / (i - m), q / (i + m)
-        before, current_order = before + scale * f, current_order + scale * (p - i * f)
+        previous_order, current_order = previous_order + scale * f, current_order + scale * (p - i * f)
     current_order = current_order * (2.0 / x)
-    result = before
+    result = previous_order
     for k in range(_RISES):
         result = xp.where(nearest_order == k + 1.0, current_order, result)
-        before, current_order = current_order, (2.0 * (m + (k + 1.0)) / x) * current_order + before
+        previous_order, current_order = current_order, (2.0 * (m + (k + 1.0)) / x) * current_order + previous_order
     return result
 
 

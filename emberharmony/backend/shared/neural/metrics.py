@@ -108,8 +108,8 @@ def ranks(scores: Array, target: Array, axis: int) -> Array:
     places = ids("target", target, scores.shape[-1])[..., None]
     target_score = np.take_along_axis(scores, places, -1)
     is_earlier = np.arange(scores.shape[-1]) < places
-    before = (scores > target_score) | ((scores == target_score) & is_earlier)
-    return np.where(np.isnan(target_score[..., 0]), scores.shape[-1], before.sum(-1))
+    ranks_higher = (scores > target_score) | ((scores == target_score) & is_earlier)
+    return np.where(np.isnan(target_score[..., 0]), scores.shape[-1], ranks_higher.sum(-1))
 
 
 def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tuple[float, int]:

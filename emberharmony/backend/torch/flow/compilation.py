@@ -115,11 +115,11 @@ def is_whole() -> bool:
 
 def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Calls a function while ops are those of a backend; torch.compile can trace it, unlike a block."""
-    before, _COMPOSITE.entry = _COMPOSITE.entry, (bound,)
+    outer_entry, _COMPOSITE.entry = _COMPOSITE.entry, (bound,)
     try:
         return function(*args, **kwargs)
     finally:
-        _COMPOSITE.entry = before
+        _COMPOSITE.entry = outer_entry
 
 
 def _traceable(bound: Any) -> str:
@@ -136,11 +136,11 @@ def _traceable(bound: Any) -> str:
 
 def call_whole(bound: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls a function that is compiled as a whole with the ops of a backend, while these are overridden."""
-    before, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _traceable(bound)
+    outer_kind, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _traceable(bound)
     try:
         return function(*args, **kwargs)
     finally:
-        _WHOLE_CALL.kind = before
+        _WHOLE_CALL.kind = outer_kind
 
 
 _COUNT = itertools.count()

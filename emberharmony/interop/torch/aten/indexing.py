@@ -297,14 +297,14 @@ def searchsorted(
     sorter: Any = None,
 ) -> Any:
     """Returns the places at which numbers would be inserted into sorted ones."""
-    after = right or side == "right"
+    is_right = right or side == "right"
     if sorter is not None:
         sorted_sequence = ops.take_along_axis(sorted_sequence, sorter, axis=-1)
     if len(sorted_sequence.shape) == 1:
-        return ops.searchsorted(sorted_sequence, x, "right" if after else "left")
-    compare = ops.less_equal if after else ops.less
-    before = compare(ops.expand_dims(sorted_sequence, -2), ops.expand_dims(x, -1))
-    return ops.sum(ops.cast(before, "int64"), axis=-1)
+        return ops.searchsorted(sorted_sequence, x, "right" if is_right else "left")
+    compare = ops.less_equal if is_right else ops.less
+    is_before = compare(ops.expand_dims(sorted_sequence, -2), ops.expand_dims(x, -1))
+    return ops.sum(ops.cast(is_before, "int64"), axis=-1)
 
 
 @aten("bucketize")

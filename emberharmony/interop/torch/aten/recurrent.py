@@ -35,7 +35,7 @@ def _layers(
             weights = list(params[place * count : (place + 1) * count])
             named = {"weight_hr": weights.pop()} if projected else {}
             biases = weights[2:] if has_biases else [None, None]
-            output, *after = cell(
+            output, *last_states = cell(
                 x,
                 *weights[:2],
                 *biases,
@@ -45,7 +45,7 @@ def _layers(
                 **named,
             )
             outputs.append(output)
-            last.append(after)
+            last.append(last_states)
         x = ops.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
         if dropout and train and layer < num_layers - 1:
             x = ops.dropout(x, dropout)

@@ -95,9 +95,9 @@ class _Running(spatial.Spatial):
 
     def _move_running(self, running: Buffer, statistic: Tensor, share: Any) -> None:
         """Moves a running statistic by a share of the way to one of the batch, which has no gradient."""
-        before = running.value
-        new_value = ops.add(before, ops.multiply(ops.subtract(ops.stop_gradient(statistic), before), share))
-        running.value = new_value if new_value.dtype == before.dtype else ops.cast(new_value, before.dtype)
+        old_value = running.value
+        new_value = ops.add(old_value, ops.multiply(ops.subtract(ops.stop_gradient(statistic), old_value), share))
+        running.value = new_value if new_value.dtype == old_value.dtype else ops.cast(new_value, old_value.dtype)
 
 
 class _BatchNorm(_Running):

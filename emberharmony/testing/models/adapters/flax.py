@@ -72,11 +72,11 @@ class FlaxModels(JaxArrays):
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
         variables = [variable for module in self.modules(model).values() for _, variable in _variables(module)]
-        before = [(variable, variable.get_raw_value()) for variable in variables]
+        kept_values = [(variable, variable.get_raw_value()) for variable in variables]
         try:
             yield
         finally:
-            for variable, value in before:
+            for variable, value in kept_values:
                 object.__setattr__(variable, "_raw_value", value)
 
     def options(self, module: Any) -> dict[str, Any]:

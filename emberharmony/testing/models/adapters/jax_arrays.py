@@ -96,7 +96,7 @@ def _promoting(function: Callable[..., Any], to_float64: Callable[[Any], Any]) -
 
 
 def _add_batch_axes(array: Any, model_array: Any) -> Any:
-    """Returns an array as a tracer of the `jax.vmap` that another one is of; its first axes are the batches."""
+    """Returns an array as a tracer of the same `jax.vmap` as `model_array`, with the batch as its first axis."""
     if not isinstance(model_array, batching.BatchTracer) or model_array.batch_dim is None:
         return array
     inner = _add_batch_axes(array, model_array.val)

@@ -89,32 +89,34 @@ class KerasModels(Adapter):
     def attach(self, model: Any, hook: Hook) -> Iterator[None]:
         layers = self.modules(model)
         with contextlib.ExitStack() as stack:
-            before = _BeforeActivation(hook)
+            before_activation = _BeforeActivation(hook)
             for path, layer in layers.items():
                 if _is_linear_with_activation(layer):
-                    stack.enter_context(attributes(layer, {"activation": before.activation(path, layer.activation)}))
-            stack.enter_context(hook_classes(layers, before))
+                    stack.enter_context(
+                        attributes(layer, {"activation": before_activation.activation(path, layer.activation)})
+                    )
+            stack.enter_context(hook_classes(layers, before_activation))
             yield
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        before = self._keras.config.floatx()
+        old_floatx = self._keras.config.floatx()
         with contextlib.ExitStack() as stack:
             for layer in self.modules(model).values() if model is not None else ():
                 stack.enter_context(attributes(layer, {"autocast": False}))
             self._keras.config.set_floatx("float64")
-            stack.callback(self._keras.config.set_floatx, before)
+            stack.callback(self._keras.config.set_floatx, old_floatx)
             stack.enter_context(self._arrays.wide(model))
             yield
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
         variables = [v for layer in self.modules(model).values() for v in layer._non_trainable_variables]
-        before = [(variable, variable._value, self.host(variable._value).bits.copy()) for variable in variables]
+        kept_values = [(variable, variable._value, self.host(variable._value).bits.copy()) for variable in variables]
         try:
             yield
         finally:
-            for variable, value, bits in before:
+            for variable, value, bits in kept_values:
                 variable._value = value
                 if not np.array_equal(self.host(value).bits, bits):
                     variable.assign(bits)
@@ -128,13 +130,13 @@ class KerasModels(Adapter):
     @contextlib.contextmanager
     def prepare_training(self, model: Any) -> Iterator[None]:
         layers = self.modules(model).values()
-        before = [(layer, self.own(layer)) for layer in layers]
+        kept_tensors = [(layer, self.own(layer)) for layer in layers]
         try:
-            for layer, tensors in before:
+            for layer, tensors in kept_tensors:
                 self.put(layer, {name: self._arrays.leaf(tensor) for name, tensor in tensors.items()})
             yield
         finally:
-            for layer, tensors in before:
+            for layer, tensors in kept_tensors:
                 self.put(layer, tensors)
 
     def differentiate(

@@ -61,11 +61,11 @@ class OurModels(Adapter):
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
-        before = [(cell, cell.value) for cell in walk.cells(model)]
+        kept_values = [(cell, cell.value) for cell in walk.cells(model)]
         try:
             yield
         finally:
-            for cell, value in before:
+            for cell, value in kept_values:
                 if cell.value is not value:
                     cell.value = value
 
@@ -93,7 +93,7 @@ class OurModels(Adapter):
         }
 
         probes = [Parameter(array) for array in arrays]
-        before = [cell.grad for cell in cells.values()]
+        kept_gradients = [cell.grad for cell in cells.values()]
         try:
             for cell in cells.values():
                 cell.grad = None
@@ -102,7 +102,7 @@ class OurModels(Adapter):
                 name: ops.zeros_like(cell.value) if cell.grad is None else cell.grad for name, cell in cells.items()
             }
         finally:
-            for cell, grad in zip(cells.values(), before, strict=True):
+            for cell, grad in zip(cells.values(), kept_gradients, strict=True):
                 cell.grad = grad
         return [probe.grad for probe in probes], tensors
 

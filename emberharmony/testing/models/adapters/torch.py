@@ -134,9 +134,9 @@ class TorchModels(Adapter):
         handles = []
         for path, module in model.named_modules():
             if not isinstance(module, _CONTAINERS):
-                before, after = _hooks(path, hook)
-                handles.append(module.register_forward_pre_hook(before, with_kwargs=True, prepend=False))
-                handles.append(module.register_forward_hook(after))
+                call_before, call_after = _hooks(path, hook)
+                handles.append(module.register_forward_pre_hook(call_before, with_kwargs=True, prepend=False))
+                handles.append(module.register_forward_hook(call_after))
         try:
             with _run_eagerly():  # the hooks are Python code, and would be compiled too
                 yield
@@ -146,7 +146,7 @@ class TorchModels(Adapter):
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        before = torch.get_default_dtype()
+        old_dtype = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         recurrent = [] if model is None else [x for x in model.modules() if isinstance(x, torch.nn.RNNBase)]
         narrow_data = [(tensor, tensor.data) for module in recurrent for tensor in module.parameters(recurse=False)]
@@ -156,7 +156,7 @@ class TorchModels(Adapter):
             with _run_eagerly(), Mixed(), Wide():  # type: ignore[no-untyped-call]
                 yield
         finally:
-            torch.set_default_dtype(before)
+            torch.set_default_dtype(old_dtype)
             for tensor, data in narrow_data:
                 tensor.data = data
 
@@ -167,8 +167,8 @@ class TorchModels(Adapter):
             yield
         finally:
             with torch.no_grad():
-                for buffer, before in buffers:
-                    buffer.copy_(before)
+                for buffer, old_value in buffers:
+                    buffer.copy_(old_value)
 
     def call(self, model: Any, args: Any, kwargs: Any) -> Any:
         with torch.no_grad():
@@ -183,13 +183,13 @@ class TorchModels(Adapter):
 
     @contextlib.contextmanager
     def prepare_training(self, model: Any) -> Iterator[None]:
-        before = [(tensor, tensor.data) for tensor in (*model.parameters(), *model.buffers())]
+        kept_tensors = [(tensor, tensor.data) for tensor in (*model.parameters(), *model.buffers())]
         try:
-            for tensor, data in before:
+            for tensor, data in kept_tensors:
                 tensor.data = _to_float64(data)
             yield
         finally:
-            for tensor, data in before:
+            for tensor, data in kept_tensors:
                 tensor.data = data
 
     def differentiate(
@@ -222,10 +222,10 @@ class TorchModels(Adapter):
 
 
 def _hooks(path: str, hook: Hook) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def before(_: Any, args: Any, kwargs: Any) -> Any:
+    def call_before(_: Any, args: Any, kwargs: Any) -> Any:
         return hook.enter(path, args, kwargs)
 
-    def after(_: Any, __: Any, result: Any) -> Any:
+    def call_after(_: Any, __: Any, result: Any) -> Any:
         return hook.exit(path, result)
 
-    return before, after
+    return call_before, call_after

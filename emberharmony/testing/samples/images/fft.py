@@ -61,8 +61,8 @@ def _periodic(window: Any, n: int) -> Any:
 def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center: bool = True) -> Any:
     if center:
         x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], "reflect")
-    before = (n - length) // 2
-    shaped = np.pad(_periodic(window, length), (before, n - length - before))
+    left_zeros = (n - length) // 2
+    shaped = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
     starts = range(0, x.shape[-1] - n + 1, stride)
     return np.stack([np.fft.rfft(x[..., start : start + n] * shaped) for start in starts], -2)
 
@@ -70,8 +70,8 @@ def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center
 def _istft(
     x: Any, length: int, stride: int, n: int, wanted: Any = None, window: Any = "hann", center: bool = True
 ) -> Any:
-    before = (n - length) // 2
-    shaped = np.pad(_periodic(window, length), (before, n - length - before))
+    left_zeros = (n - length) // 2
+    shaped = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
     total = n + stride * (x.shape[-2] - 1)
     signal, weight = np.zeros((*x.shape[:-2], total)), np.zeros(total)
     for frame in range(x.shape[-2]):

@@ -82,10 +82,10 @@ class _FileRepair:
             change for place in self.wanted if place[0] not in covered_lines for change in self._changes(place)
         ]
         apply_changes(self.lines, simple_changes)
-        after = [*map(str.__add__, self.lines, self.ends)]
+        repaired_lines = [*map(str.__add__, self.lines, self.ends)]
         for first, last in reversed(chunks):
-            after[first - 1 : last] = [self._edit_lines(first, last)]
-        return self._with_imports("".join(after))
+            repaired_lines[first - 1 : last] = [self._edit_lines(first, last)]
+        return self._with_imports("".join(repaired_lines))
 
     def _changes(self, place: Place) -> list[Change]:
         finding = self.wanted[place]
@@ -178,15 +178,15 @@ class _FileRepair:
         edits_inside = {place: finding for place, finding in self.wanted.items() if first <= place[0] <= last}
         editor = _Editor(self.file, edits_inside, self._nodes, first - 1 - head.count("\n"))
         module = cst.parse_module(head + text)
-        after = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
+        edited_code = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
         self.fixed += editor.fixed
         self.refused += editor.refused
         self.seen.update(editor.seen)
         self.added |= editor.added
         self.renamed |= editor.renamed
-        if comments(text, head) != comments(after, head):
+        if comments(text, head) != comments(edited_code, head):
             self.fault = "a comment would be lost"
-        return after
+        return edited_code
 
     def _with_imports(self, text: str) -> str:
         """Returns the text with the imports that the repairs need, and without those that they made useless."""
@@ -210,10 +210,10 @@ class _FileRepair:
         )
         pieces = LINE_END.split(text)
         head, tail = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
-        after = without(self.file, cst.parse_module(head), unused).code
-        if comments(head) != comments(after):
+        cleaned_code = without(self.file, cst.parse_module(head), unused).code
+        if comments(head) != comments(cleaned_code):
             self.fault = "a comment would be lost"
-        return after + tail
+        return cleaned_code + tail
 
 
 def _lines_of(node: ast.stmt) -> tuple[int, int]:
@@ -341,8 +341,8 @@ class _Editor(cst.CSTTransformer):
         """Adds a space where a name would otherwise join the word before it, as in `return-x`."""
         number = place.start.line + self.offset
         line = self.lines[number - 1] if number <= len(self.lines) else ""
-        before = line[place.start.column - 1 : place.start.column] if place.start.column else ""
-        if isinstance(edited, cst.Call) and not edited.lpar and (before.isalnum() or before == "_"):
+        character_before = line[place.start.column - 1 : place.start.column] if place.start.column else ""
+        if isinstance(edited, cst.Call) and not edited.lpar and (character_before.isalnum() or character_before == "_"):
             return edited.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
         return edited
 

@@ -91,8 +91,8 @@ def augmented_assignment(space: str, node: cst.AugAssign) -> cst.Assign:
     if isinstance(value, cst.Yield | cst.Tuple) and not value.lpar:
         value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     call = _op_call(space, AUGMENTED[type(node.operator)], value, [node.target.deep_clone(), value])
-    before, after = _gaps(node.operator)
-    return cst.Assign([cst.AssignTarget(node.target, before, after)], call.with_changes(lpar=[], rpar=[]))
+    gap_before, gap_after = _gaps(node.operator)
+    return cst.Assign([cst.AssignTarget(node.target, gap_before, gap_after)], call.with_changes(lpar=[], rpar=[]))
 
 
 def _gaps(operator: cst.CSTNode) -> tuple[Any, Any]:
@@ -138,8 +138,8 @@ def _op_call(
     if len(values) == 1:
         args, leading_gap = [cst.Arg(values[0])], kept_gaps[0] if kept_gaps else NONE
     else:
-        after: Space = kept_gaps[-1] if kept_gaps else ONE
-        comma = cst.Comma(whitespace_before=kept_gaps[0] if len(kept_gaps) == 2 else NONE, whitespace_after=after)
+        last_gap: Space = kept_gaps[-1] if kept_gaps else ONE
+        comma = cst.Comma(whitespace_before=kept_gaps[0] if len(kept_gaps) == 2 else NONE, whitespace_after=last_gap)
         args, leading_gap = [cst.Arg(values[0], comma=comma), cst.Arg(values[1])], NONE
     needs_parentheses = _holds_lines(node)
     parentheses = (node.lpar, node.rpar) if needs_parentheses else (node.lpar[1:], node.rpar[1:])

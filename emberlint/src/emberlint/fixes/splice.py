@@ -68,14 +68,16 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     if gaps is None:
         return None
     start, end, depth = node.col_offset, node.end_col_offset or 0, len([*file.ancestors(node)])
-    before, after = _place_with_parentheses(line, start, end)
-    if before != start and before > 0 and (line[before - 1].isalnum() or line[before - 1] == "_"):
-        before, after = start, end  # `return(x + 1)` keeps its parentheses, which separate the words
-    wrap = start == before and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
+    outer_start, outer_end = _place_with_parentheses(line, start, end)
+    if outer_start != start and outer_start > 0 and (line[outer_start - 1].isalnum() or line[outer_start - 1] == "_"):
+        outer_start, outer_end = start, end  # `return(x + 1)` keeps its parentheses, which separate the words
+    wrap = start == outer_start and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
     opening_text = f"{'(' if wrap else ''}{SPACE}.{_OPS[name]}("
     number = node.lineno
     changed = (
-        [Change(number, before, start, depth, ""), Change(number, end, after, -depth, "")] if before != start else []
+        [Change(number, outer_start, start, depth, ""), Change(number, end, outer_end, -depth, "")]
+        if outer_start != start
+        else []
     )
     changed += [Change(number, one, other, 0, text) for one, other, text in gaps]
     return [

@@ -68,7 +68,7 @@ class Analysis(Flow):
         unit.state = v.Progress.RUNNING
         outer_state = self.unit, self.depth, self.loops
         self.unit, self.depth, self.loops = unit, 0, []
-        before = refined(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
+        old_result = refined(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
         unit.returns, unit.yields = [], []
         env = v.Env(unit.env, unit)
         self._parameters(unit, env)
@@ -79,7 +79,7 @@ class Analysis(Flow):
             self.block(node.body, env)
         self.unit, self.depth, self.loops = outer_state
         unit.state = v.Progress.DONE
-        if unit.readers and _are_different(before, refined(unit.declared, self._join_returns(unit))):
+        if unit.readers and _are_different(old_result, refined(unit.declared, self._join_returns(unit))):
             self.dirty.update(dict.fromkeys(unit.readers))
 
     @staticmethod

@@ -278,13 +278,13 @@ class Calls(Expressions):
         if isinstance(base, v.Tensor):
             return self._tensor_method(base, name, arguments)
         assert isinstance(base, (v.Sequence, v.Mapping))
-        before = base.element
+        old_element = base.element
         result = (
             mapping_method(base, name, arguments)
             if isinstance(base, v.Mapping)
             else sequence_method(base, name, arguments)
         )
-        if not v.same(before, base.element):
+        if not v.same(old_element, base.element):
             self.note_growth(base)
         return result
 

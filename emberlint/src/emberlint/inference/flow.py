@@ -144,22 +144,22 @@ class Flow(Narrowing):
 
     def _AugAssign(self, node: ast.AugAssign, env: v.Env) -> None:
         target = node.target
-        before = self.evaluate(target, env)
+        old_value = self.evaluate(target, env)
         value = self.evaluate(node.value, env)
-        after = self.binary(before, value, node.op, node)
-        if isinstance(before, v.Sequence):  # += extends in place
+        new_value = self.binary(old_value, value, node.op, node)
+        if isinstance(old_value, v.Sequence):  # += extends in place
             element = v.element_of(value)
-            self.grow(before, lambda: before.add(element))
-            after = before
-        self.values[target] = after
-        if not isinstance(before, v.Tensor) or not isinstance(target, ast.Subscript):
-            self.bind(target, after, env)
+            self.grow(old_value, lambda: old_value.add(element))
+            new_value = old_value
+        self.values[target] = new_value
+        if not isinstance(old_value, v.Tensor) or not isinstance(target, ast.Subscript):
+            self.bind(target, new_value, env)
 
     def grow(self, container: v.Sequence | v.Mapping, change: Callable[[], None]) -> None:
         """Changes a container, and marks the functions that read it from an attribute for another analysis."""
-        before = container.element
+        old_element = container.element
         change()
-        if not v.same(before, container.element):
+        if not v.same(old_element, container.element):
             self.note_growth(container)
 
     # Simple statements
@@ -267,9 +267,9 @@ class Flow(Narrowing):
         return False
 
     def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
-        before = dict(env.vars)
+        names_before = dict(env.vars)
         is_ended = self.block(node.body, env)
-        middle = merge_states([before, env.vars])
+        middle = merge_states([names_before, env.vars])
         if not is_ended:
             is_ended = self.block(node.orelse, env)
         ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
@@ -354,17 +354,17 @@ class Flow(Narrowing):
 
     def _loop(self, run_body: Callable[[], None], env: v.Env) -> None:
         """Executes a loop body, and a second time if the body changed the values it started from."""
-        before = dict(env.vars)
+        names_before = dict(env.vars)
         self.loops.append([])
         run_body()
-        after = merge_states([before, env.vars, *self.loops[-1]])
-        changed = (name for name, value in before.items() if value is not after[name])
-        if len(self.loops) <= _LOOPS and any(not v.same(before[name], after[name]) for name in changed):
-            env.vars = dict(after)
+        names_after = merge_states([names_before, env.vars, *self.loops[-1]])
+        changed = (name for name, value in names_before.items() if value is not names_after[name])
+        if len(self.loops) <= _LOOPS and any(not v.same(names_before[name], names_after[name]) for name in changed):
+            env.vars = dict(names_after)
             run_body()
-            after = merge_states([after, env.vars, *self.loops[-1]])
+            names_after = merge_states([names_after, env.vars, *self.loops[-1]])
         self.loops.pop()
-        env.vars = after
+        env.vars = names_after
 
 
 def merge_states(states: list[Updates]) -> Updates:

@@ -70,19 +70,19 @@ class Narrowing(LibraryCalls):
         type_values = [self.annotations.resolve(member, env) for member in members]
         tensors = [value for value in type_values if isinstance(value, v.Tensor)]
         when_false: Updates = {}
-        before = self.values.get(subject)
+        known_value = self.values.get(subject)
         if tensors:
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
             # tensor.
-            left = before if isinstance(before, (v.Sequence, v.Mapping)) else v.OPAQUE
-            return {name: tensors[0] if len(tensors) == len(type_values) else before}, {name: left}
-        if isinstance(before, (v.Sequence, v.Mapping)) and any(
-            isinstance(value, type(before)) for value in type_values
+            left = known_value if isinstance(known_value, (v.Sequence, v.Mapping)) else v.OPAQUE
+            return {name: tensors[0] if len(tensors) == len(type_values) else known_value}, {name: left}
+        if isinstance(known_value, (v.Sequence, v.Mapping)) and any(
+            isinstance(value, type(known_value)) for value in type_values
         ):
-            when_false = {} if before.rest is None else {name: before.rest}
+            when_false = {} if known_value.rest is None else {name: known_value.rest}
         if type_values and all(v.is_number(value) or value is v.STRING for value in type_values):
             self.contradict(name)
-        return {name: _instance_value(type_values, before)}, when_false
+        return {name: _instance_value(type_values, known_value)}, when_false
 
 
 def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:

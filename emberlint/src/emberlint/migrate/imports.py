@@ -165,8 +165,8 @@ class _Rewriter(cst.CSTTransformer):
         return [cst.ImportFrom(module=name_expression(new_name), names=names)] if names else []
 
     def _with_module(self, node: cst.ImportFrom, module: str) -> cst.ImportFrom:
-        changes = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
-        return node.with_changes(module=name_expression(module), relative=[], **changes)
+        spaces = {"whitespace_after_from": _SPACE, "whitespace_before_import": _SPACE}
+        return node.with_changes(module=name_expression(module), relative=[], **spaces)
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.BaseExpression:
         name = get_full_name_for_node(original_node)

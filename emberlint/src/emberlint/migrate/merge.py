@@ -339,11 +339,17 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
     for index, one in enumerate(body):
         wanted = 0
         if index:
-            before = body[index - 1]
+            previous_statement = body[index - 1]
             needs_space = isinstance(one, cst.FunctionDef | cst.ClassDef) or isinstance(
-                before, cst.FunctionDef | cst.ClassDef
+                previous_statement, cst.FunctionDef | cst.ClassDef
             )
-            wanted = 2 if needs_space else 0 if _is_import(one) == _is_import(before) and not _is_future(before) else 1
+            wanted = (
+                2
+                if needs_space
+                else 0
+                if _is_import(one) == _is_import(previous_statement) and not _is_future(previous_statement)
+                else 1
+            )
         blanks = sum(1 for line in one.leading_lines if line.comment is None)
         if index and id(one) in old_ids and id(body[index - 1]) in old_ids:
             spaced.append(one)

@@ -46,15 +46,15 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
     for path, text in after.items():
         if text is not None:
             ast.parse(text, path)
-    before = {path: (root / path).read_bytes() if (root / path).exists() else None for path in after}
+    old_contents = {path: (root / path).read_bytes() if (root / path).exists() else None for path in after}
     written_paths: list[str] = []
     try:
         for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
             written_paths.append(path)
-            _put(root / path, None if text is None else _encode(text, before[path], path in windows))
+            _put(root / path, None if text is None else _encode(text, old_contents[path], path in windows))
     except BaseException:
         for path in reversed(written_paths):
-            _put(root / path, before[path])
+            _put(root / path, old_contents[path])
         raise
     for path, text in after.items():
         if text is None:

@@ -48,10 +48,10 @@ def signature_text(parameters: Signature) -> str:
     """Returns a signature as Python writes it, without annotations."""
     parts: list[str] = []
     for index, parameter in enumerate(parameters):
-        before = parameters[index - 1].kind if index else ""
-        if before == POSITIONAL_ONLY and parameter.kind != POSITIONAL_ONLY:
+        previous_kind = parameters[index - 1].kind if index else ""
+        if previous_kind == POSITIONAL_ONLY and parameter.kind != POSITIONAL_ONLY:
             parts.append("/")
-        if parameter.kind == KEYWORD_ONLY and before not in (KEYWORD_ONLY, VARIADIC):
+        if parameter.kind == KEYWORD_ONLY and previous_kind not in (KEYWORD_ONLY, VARIADIC):
             parts.append("*")
         prefix = {VARIADIC: "*", KEYWORDS: "**"}.get(parameter.kind, "")
         parts.append(f"{prefix}{parameter.name}" + ("" if parameter.default is None else f"={parameter.default}"))

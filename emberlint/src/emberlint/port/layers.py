@@ -20,8 +20,8 @@ def _in_place(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> st
         return None
     parent = file.parent(call)
     if isinstance(parent, ast.Call) and file.native(parent.func) == "torch.nn.Sequential" and call in parent.args[1:]:
-        before = parent.args[parent.args.index(call) - 1]
-        name = (file.native(before.func) or "") if isinstance(before, ast.Call) else ""
+        previous_layer = parent.args[parent.args.index(call) - 1]
+        name = (file.native(previous_layer.func) or "") if isinstance(previous_layer, ast.Call) else ""
         if name.rpartition(".")[2].startswith(_FRESH):
             return None
     return "with inplace=True it also changes its input, which may be used again"

@@ -108,11 +108,11 @@ def port(
     current = parsed(_without_marks(text))
     for _ in range(ROUNDS):
         changing = [step for step in steps(current, terms) if step.changes]
-        after = _apply_steps(current, changing, kept_words)
-        if after == current.text or not _is_sound(current.text, after):
+        ported_text = _apply_steps(current, changing, kept_words)
+        if ported_text == current.text or not _is_sound(current.text, ported_text):
             break
         ported_uses += _reported_uses(changing, current.text, notebook)
-        current = parsed(after)
+        current = parsed(ported_text)
     left = [step for step in steps(current, terms) if not step.changes]
     marked, lines = _add_marks(current, left) if mark or MARK in text else (current.text, lambda line: line)
     return Ported(text, marked, tuple(ported_uses), tuple(_reported_uses(left, marked, notebook, lines)))
@@ -151,11 +151,13 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
     pieces = LINE_END.split(file.text)
     lines, ends = pieces[::2], [*pieces[1::2], ""]
     apply_changes(lines, [change for step in changing for change in step.changes])
-    after = "".join(line + end for line, end in zip(lines, ends, strict=True) if line != WITHOUT_LINE)
+    changed_text = "".join(line + end for line, end in zip(lines, ends, strict=True) if line != WITHOUT_LINE)
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
     names = {_first_name(file, step.node) for step in changing}
     try:
-        return without(file, cst.parse_module(with_namespaces(after, namespaces)), names - kept_words - {""}).code
+        return without(
+            file, cst.parse_module(with_namespaces(changed_text, namespaces)), names - kept_words - {""}
+        ).code
     except (cst.ParserSyntaxError, SyntaxError):
         return file.text
 

@@ -102,14 +102,16 @@ class NodeEditor:
         if node.end_lineno != line:
             raise UntranslatableError("an argument without meaning here spans several lines: leave it out")
         start, end = (self.file.column(line, offset) - 1 for offset in (node.col_offset, node.end_col_offset or 0))
-        before, after = text[:start].rstrip(), text[end:].lstrip()
-        if not before and after in (",", ""):
+        text_before, text_after = text[:start].rstrip(), text[end:].lstrip()
+        if not text_before and text_after in (",", ""):
             return Change(line, 0, len(text), 0, WITHOUT_LINE)
-        if before.endswith(","):
-            return Change(line, len(before) - 1, end, 0, "")
-        if (not before and after.startswith(",")) or (before.endswith("(") and after.startswith((",", ")"))):
-            gap_length = len(after) - len(after[1:].lstrip()) if after.startswith(",") else 0
-            return Change(line, start, len(text) - len(after) + gap_length, 0, "")
+        if text_before.endswith(","):
+            return Change(line, len(text_before) - 1, end, 0, "")
+        if (not text_before and text_after.startswith(",")) or (
+            text_before.endswith("(") and text_after.startswith((",", ")"))
+        ):
+            gap_length = len(text_after) - len(text_after[1:].lstrip()) if text_after.startswith(",") else 0
+            return Change(line, start, len(text) - len(text_after) + gap_length, 0, "")
         raise UntranslatableError("an argument has no meaning here: leave it out")
 
     def _insert(self, node: ast.expr, text: str, after: bool = False) -> Change:
@@ -119,10 +121,10 @@ class NodeEditor:
         if not after:
             # an argument in parentheses, which are not part of its node
             while column and text_line[:column].rstrip().endswith("("):
-                before = text_line[:column].rstrip()
-                if not _opens_group(before):
+                text_before = text_line[:column].rstrip()
+                if not _opens_group(text_before):
                     break
-                column = len(before) - 1
+                column = len(text_before) - 1
         depth = self.depth + 1 if not after else -self.depth - 1
         return Change(line, column, column, depth, text)
 
@@ -184,8 +186,8 @@ class NodeEditor:
         words += [(second, ", " if node.step is not None else "")] if second >= 0 else []
         yield Change(line, start, start, rank, "slice(")
         for position, word in words:  # with the spaces around the colon
-            after = len(text) - len(text[position + 1 :].lstrip())
-            yield Change(line, max(start, len(text[:position].rstrip())), min(after, end), 0, word)
+            next_column = len(text) - len(text[position + 1 :].lstrip())
+            yield Change(line, max(start, len(text[:position].rstrip())), min(next_column, end), 0, word)
         yield Change(line, end, end, -rank, ")")
 
     def _column(self, node: ast.expr, is_end: bool = False) -> int:
@@ -239,10 +241,10 @@ class NodeEditor:
 
     def _fill(self, call: ast.Call, plan: Translation, has_arguments: bool) -> Change:
         line, end = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
-        before = self.file.lines[line - 1][:end].rstrip()
-        if has_arguments and not before:
+        text_before = self.file.lines[line - 1][:end].rstrip()
+        if has_arguments and not text_before:
             raise UntranslatableError(f"its closing parenthesis stands alone: add `{_text(plan)}` by hand")
-        comma = ", " if has_arguments and not before.endswith(",") else " " if before.endswith(",") else ""
+        comma = ", " if has_arguments and not text_before.endswith(",") else " " if text_before.endswith(",") else ""
         return Change(line, end, end, self.depth + 1, comma + _text(plan))
 
 

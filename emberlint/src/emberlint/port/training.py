@@ -219,8 +219,8 @@ def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[C
     yield Change(last.end_lineno or 0, end, end, 1000, closing)
     start, end = (column(call.lineno, offset) - 1 for offset in (call.col_offset, call.end_col_offset or 0))
     names = f"{loss.kept[0]} = {KEPT}[0]" if len(loss.kept) == 1 else f"{', '.join(loss.kept)} = {KEPT}"
-    after = f"{new_line}{names}" if keeping else ""
-    yield Change(call.lineno, start, end, 0, f"{target} = {ops}.backward({name}, {parameters}){after}")
+    names_text = f"{new_line}{names}" if keeping else ""
+    yield Change(call.lineno, start, end, 0, f"{target} = {ops}.backward({name}, {parameters}){names_text}")
 
 
 def _parameters(file: SourceFile, call: ast.Call) -> str:
@@ -277,14 +277,14 @@ def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
         return
     statement = file.parent(call)
     body = body_of(file, statement) or ()
-    before = [
+    earlier_calls = [
         earlier_statement.value
         for earlier_statement in body[: body.index(statement)]
         if isinstance(earlier_statement, ast.Expr)
     ]
     cleared = (
         earlier_statement.func
-        for earlier_statement in before
+        for earlier_statement in earlier_calls
         if isinstance(earlier_statement, ast.Call) and is_method(earlier_statement, "zero_grad")
     )
     if not any(

@@ -74,11 +74,13 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
     with tempfile.TemporaryDirectory(prefix="emberlint-port-") as folder:
         copy = Path(folder) / root.name
         shutil.copytree(root, copy, ignore=SKIPPED, symlinks=True)
-        before = _run(command, copy, sources, None)
+        native_outcomes = _run(command, copy, sources, None)
         for path, text in texts.items():
             (copy / path).write_bytes(text.encode())
-        after = {present_path: _run(command, copy, sources, present_path) for present_path in present}
-    return Trial(command, before, after, tuple(backend for backend in backends if backend not in present))
+        ported_outcomes = {present_path: _run(command, copy, sources, present_path) for present_path in present}
+    return Trial(
+        command, native_outcomes, ported_outcomes, tuple(backend for backend in backends if backend not in present)
+    )
 
 
 def _run(command: str, folder: Path, sources: Sequence[str], backend: str | None) -> Run:

@@ -98,7 +98,9 @@ def shrink(file: Path, findings: Sequence[Finding], checked_paths: frozenset[str
     """Drops the entries that accept nothing any more; if the file does not exist, accepts all findings."""
     current_entries = count_entries(findings)
     if file.exists():
-        before = read(file)
-        kept_entries = Counter({entry: count for entry, count in before.items() if entry.path not in checked_paths})
-        current_entries = (before & current_entries) + kept_entries
+        old_entries = read(file)
+        kept_entries = Counter(
+            {entry: count for entry, count in old_entries.items() if entry.path not in checked_paths}
+        )
+        current_entries = (old_entries & current_entries) + kept_entries
     write(file, current_entries)

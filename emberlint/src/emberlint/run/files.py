@@ -199,9 +199,9 @@ class Files:
 
     def _result_before(self, path: str) -> FileResult | None:
         """Returns the result of the earlier run if the file saw the same others in it, and the same of them."""
-        before = self._before
-        earlier_result = None if before is None or path in self.checked else before.results.get(path)
-        if before is None or earlier_result is None or before.hidden.get(path) != self.hidden.get(path):
+        cached_run = self._before
+        earlier_result = None if cached_run is None or path in self.checked else cached_run.results.get(path)
+        if cached_run is None or earlier_result is None or cached_run.hidden.get(path) != self.hidden.get(path):
             return None
         return earlier_result if self._is_same or self._is_current(path, earlier_result) else None
 

@@ -48,8 +48,10 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
         file = settings.root / path
         change = _silence(path, file, file_findings)
         if change.before != change.after:
-            before, after = change.before.splitlines(), change.after.splitlines()
-            silenced_files[path] = Silenced(change, sum(old != new for old, new in zip(before, after, strict=False)))
+            old_lines, new_lines = change.before.splitlines(), change.after.splitlines()
+            silenced_files[path] = Silenced(
+                change, sum(old != new for old, new in zip(old_lines, new_lines, strict=False))
+            )
             if write:
                 replace_text(file, change.after)
     return silenced_files
@@ -63,8 +65,8 @@ def _silence(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
         return Repaired(text, _if_same_tree(text, with_comments(text, _codes(findings))))
     lines = [finding._replace(line=notebook.line(finding.cell, finding.line)) for finding in findings]
     try:
-        after = _if_same_tree(notebook.text, with_comments(notebook.text, _codes(lines)))
-        return Repaired(notebook.content, notebook.with_text(after))
+        changed_text = _if_same_tree(notebook.text, with_comments(notebook.text, _codes(lines)))
+        return Repaired(notebook.content, notebook.with_text(changed_text))
     except NotebookError:  # the line is one of IPython; its finding is reported again
         return Repaired(notebook.content, notebook.content)
 
@@ -93,14 +95,14 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         codes: The codes by line, counted from 1.
     """
     try:
-        comments, closed_lines = _layout(text)
+        comments, lines_within_strings = _layout(text)
     except (tokenize.TokenError, SyntaxError):
         return text
     lines = LINE.findall(text) or [""]
     wanted: dict[int, set[str]] = {}
     for line, codes_of_line in codes.items():
         comment_line = line
-        while comment_line in closed_lines or (
+        while comment_line in lines_within_strings or (
             comment_line not in comments
             and comment_line < len(lines)
             and lines[comment_line - 1].rstrip("\r\n").endswith("\\")
@@ -118,7 +120,7 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
 def _layout(text: str) -> tuple[dict[int, int], set[int]]:
     """Returns the column of the comment of each line that has one, and the lines that end inside a string."""
     comments: dict[int, int] = {}
-    closed_lines: set[int] = set()
+    lines_within_strings: set[int] = set()
     open_lines: list[int] = []
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
         if token.type == tokenize.COMMENT:
@@ -126,8 +128,8 @@ def _layout(text: str) -> tuple[dict[int, int], set[int]]:
         if token.type in _STARTS:
             open_lines.append(token.start[0])
         if token.type in _ENDS:
-            closed_lines.update(range(open_lines.pop(), token.end[0]))
-    return comments, closed_lines
+            lines_within_strings.update(range(open_lines.pop(), token.end[0]))
+    return comments, lines_within_strings
 
 
 def _add_comment(line: str, start: int | None, codes: Sequence[str]) -> str:

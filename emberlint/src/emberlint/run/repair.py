@@ -59,7 +59,7 @@ def repair_text(
         fix = import_module("emberlint.fixes").fix  # not at the top: it needs libcst, which a check does not
     except ModuleNotFoundError as error:
         raise UsageError(f"a repair needs {error.name}: pip install emberlint") from error
-    before = text
+    text_before = text
     # Findings of project rules have no automatic repair.
     file_codes = frozenset(code for code in codes if not isinstance(all_rules()[code], ProjectRule))
     refused_fixes: tuple[tuple[Finding, str], ...] = ()
@@ -77,7 +77,7 @@ def repair_text(
         if result.text == text:
             break
         text = result.text
-    return Repaired(before, text, refused_fixes)
+    return Repaired(text_before, text, refused_fixes)
 
 
 def repair_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], unsafe: bool) -> Repaired:

@@ -93,8 +93,8 @@ def _statements(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
         if isinstance(node, ast.stmt):
             first, last = _span(node, lines)
             for line in range(first, last + 1):
-                before = statement_lines.get(line, (first, last))
-                statement_lines[line] = min(before[0], first), max(before[1], last)
+                known_range = statement_lines.get(line, (first, last))
+                statement_lines[line] = min(known_range[0], first), max(known_range[1], last)
     return statement_lines
 
 

@@ -124,8 +124,8 @@ class Server(LanguageServer):
     def _edits(self, document: Document, checked_document: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:
         """Yields the edits of each part of a document that an action makes."""
         with suppress(NotebookError):  # the repair would change lines that are not Python, so there is no edit
-            for uri, after in document.texts(_after(document, checked_document, data)).items():
-                yield uri, [*self.text(document.parts[uri].source).edits(after)]
+            for uri, new_text in document.texts(_after(document, checked_document, data)).items():
+                yield uri, [*self.text(document.parts[uri].source).edits(new_text)]
 
     def publish_soon(self, uri: str) -> None:
         """Publishes when the document has not changed for a moment."""

@@ -124,9 +124,11 @@ class Session:
         else:
             with no_collection():
                 findings = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
-            before, project_findings = self._last_findings.get(file, ([], []))
+            old_lines, project_findings = self._last_findings.get(file, ([], []))
             findings += [
-                one for old_finding in project_findings if (one := _follow_line(old_finding, before, lines)) is not None
+                one
+                for old_finding in project_findings
+                if (one := _follow_line(old_finding, old_lines, lines)) is not None
             ]
         return Checked(path, text, project, self._without_accepted(findings, settings))
 
@@ -139,8 +141,8 @@ class Session:
         """Returns what the check of a document may see of other files."""
         shelf = self._around.get(file)
         if shelf is None or shelf[0] is not project or not shelf[1].hold(text):
-            before = self._last[1] if self._last is not None and self._last[0] is project else None
-            shelf = project, Surroundings(path, text, project.settings, project.cache, before)
+            old_shelf = self._last[1] if self._last is not None and self._last[0] is project else None
+            shelf = project, Surroundings(path, text, project.settings, project.cache, old_shelf)
             self._around[file] = self._last = shelf
         return shelf[1].shelf
 

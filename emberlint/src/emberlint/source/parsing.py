@@ -44,9 +44,9 @@ def _parse(text: str, target: tuple[int, int] | None) -> ast.Module:
 @contextmanager
 def deep() -> Iterator[None]:
     """Raises the limit of recursion for source with long chains of operators."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, DEEP))
+    old_limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(old_limit, DEEP))
     try:
         yield
     finally:
-        sys.setrecursionlimit(before)
+        sys.setrecursionlimit(old_limit)
