@@ -154,7 +154,7 @@ class Optimizer(ParameterGroups):
         return self._plan(gradients, clear, None)
 
     def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> StepPlan:
-        """Returns the step with these gradients; it overwrites tensors only if `overwritten`, a list of them, is given."""
+        """Returns the step with these gradients; it overwrites tensors only if a list `overwritten` is given."""
         plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
         for place, group in enumerate(self._param_groups):
             cells, tensors = group["params"], list(gradients.values())

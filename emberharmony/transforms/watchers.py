@@ -177,7 +177,7 @@ class _Here:
 
 
 class _Threads(threading.local):
-    """Holds the `_Here` of each thread."""
+    """Holds for each thread its running calls, as `_Here`."""
 
     def __init__(self) -> None:
         self.here = _Here()

@@ -170,7 +170,7 @@ def _entry(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[...
 
 
 def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None = None) -> Callable[..., Any]:
-    """Returns an entry whose code functions of one `def` share for a kind of ops.
+    """Returns an entry with one code object for all functions that one `def` makes and for one kind of ops.
 
     The code is not `spent`, which has all its versions.
     """

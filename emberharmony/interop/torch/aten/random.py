@@ -53,7 +53,7 @@ aten("randperm")(lambda n, dtype=None: ops.random.permutation(n))
 
 @aten("uniform")
 def uniform(x: Any, start: float = 0.0, to: float = 1.0) -> Any:
-    """Returns equally distributed numbers in the shape of a tensor."""
+    """Returns uniformly distributed numbers in the shape of a tensor."""
     return ops.cast(ops.random.uniform(tuple(x.shape), start, to), ops.dtype(x))
 
 

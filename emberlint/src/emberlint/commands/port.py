@@ -79,7 +79,7 @@ def port(
     project_settings = options.settings_for(paths)
     # Backends and tests below a folder stay native; a file that is named is ported whatever its role.
     path_roles = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
-    settings = project_settings.with_(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
+    settings = project_settings.files_with(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
     own_names = own_methods(files.values(), libraries_with().keys())
     library = Library(Modules(settings))
@@ -110,18 +110,18 @@ def port(
     for path, file in files.items():
         rewrite(path, file)
 
-    def with_(fact: str) -> list[str]:
+    def files_with(fact: str) -> list[str]:
         return [path for path in files if getattr(results.get(options.display_path(path, settings)), fact, False)]
 
     # a model of one file is trained in another, and modules of two libraries do not mix
-    keeping = with_("keeps_modules")
+    keeping = files_with("keeps_modules")
     reason = f"modules stay native in {keeping[0]}, and modules of two libraries do not mix" if keeping else ""
-    reasons = dict.fromkeys(with_("has_modules"), reason) if keeping else {}
+    reasons = dict.fromkeys(files_with("has_modules"), reason) if keeping else {}
     for path, why in reasons.items():
         rewrite(path, files[path], why)
     # a dtype that one file keeps, as an attribute or a default, comes to the native calls of another
-    keeps_calls = {*with_("keeps_calls")}
-    for path in with_("has_dtypes"):
+    keeps_calls = {*files_with("keeps_calls")}
+    for path in files_with("has_dtypes"):
         if keeps_calls - {path}:
             rewrite(path, files[path], reasons.get(path, ""), is_left=True)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
