@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, ArgumentTypeError
 from emberharmony.core.state.commits import Step, assignment, commit
 from emberharmony.optim.numbers import Number
 
@@ -50,6 +50,11 @@ class ReduceOnPlateau:
         min_lr: float = 0.0,
         eps: float = 1e-8,
     ) -> None:
+        if hasattr(lr, "param_groups"):
+            raise ArgumentTypeError(
+                "ReduceOnPlateau() begins with a learning rate, and is given to the optimizer: plateau = "
+                "optim.ReduceOnPlateau(0.1), then optim.SGD(model, lr=plateau) and plateau.observe(loss)"
+            )
         if mode not in ("min", "max"):
             raise ArgumentError(f"ReduceOnPlateau(): mode is {mode!r}, expected 'min' or 'max'")
         if threshold_mode not in ("rel", "abs"):

@@ -4,6 +4,7 @@ The library does not see these calls, because it would have to look at each attr
 when the error is shown.
 """
 
+import dis
 import inspect
 import re
 import sys
@@ -20,6 +21,10 @@ _NAME = __name__.partition(".")[0]
 _CALL = re.compile(
     r"(?:(\w+)\.)?(\w+)\(\) (?:(got an unexpected keyword)|takes .* but|missing \d+ required|got multiple values)"
 )
+_WITHOUT_INIT = re.compile(r"(\w+)\(\) takes no arguments")
+_KINDS = (TypeError, ValueError, RuntimeError, IndexError, AssertionError, AttributeError)
+"""The classes of errors that Python and the libraries raise."""
+_ATTRIBUTES = ("LOAD_METHOD", "LOAD_ATTR")
 _UNCALLABLE = re.compile(r"'(\w+)' object is not callable")
 _METHOD = re.compile(r"(\w+)\(\): incompatible function arguments")
 _MOST = 24
@@ -47,13 +52,36 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         hint = _hint_for_attribute(error)
     elif isinstance(error, TypeError) and (match := _CALL.search(text)):
         hint = _hint_for_call(text, frame, match)
+    elif isinstance(error, TypeError) and (match := _WITHOUT_INIT.fullmatch(text)):
+        hint = f"{match[1]} makes its layers in a method def __init__(self, ...):, which takes its options"
     elif isinstance(error, TypeError) and (match := _UNCALLABLE.search(text)):
         hint = _members(_callable_named(frame, match[1]))
     elif isinstance(error, TypeError) and (match := _METHOD.match(text)) and not match[1].startswith("_"):
         hint = spellings.method_hint(match[1], "")
     else:
         hint = ""
-    return hint or _hint_for_text(text, {*frame.f_code.co_names})
+    if hint or not isinstance(error, _KINDS):
+        return hint
+    return _hint_for_text(text, {*frame.f_code.co_names}) or _hint_for_method(frame)
+
+
+def _hint_for_method(frame: FrameType) -> str:
+    """Returns the op in the place of a method of a native tensor, or of another library's function, that failed."""
+    instructions = [each for each in dis.get_instructions(frame.f_code) if each.offset <= frame.f_lasti]
+    if not instructions[-1:] or not instructions[-1].opname.startswith("CALL"):
+        return ""
+    start = _start_of(instructions[-1])
+    names = [str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_of(each) == start]
+    op = ALIASES.get(names[-1], names[-1]) if names else ""
+    if op not in OPS:
+        return ""
+    takes = ", ".join(parameter.name for parameter in OPS[op].parameters)
+    return f"{names[-1]} of the libraries differs: use ops.{op}({takes})"
+
+
+def _start_of(instruction: Any) -> tuple[Any, Any]:
+    """Returns where the expression of an instruction begins in its file."""
+    return instruction.positions.lineno, instruction.positions.col_offset
 
 
 def _hint_for_text(text: str, used: set[str]) -> str:
@@ -157,32 +185,39 @@ def _is_tensor(value: Any) -> bool:
 def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     """Returns what a function or class of this library takes that was called with other arguments."""
     owner, function, is_unknown = match.groups()
-    called = _callable_named(frame, owner or function)
-    if called is None:
+    called_function = _callable_named(frame, owner or function)
+    op = function.lstrip("_")
+    if called_function is None and owner is None and is_unknown and op in OPS:  # the method of a native tensor
+        keyword = _QUOTED.findall(message)[0]
+        return f"use ops.{op}{str(spellings.unknown_keyword(op, keyword)).partition(repr(keyword))[2]}"
+    if called_function is None:
         return _hint_for_own_class(frame, owner or "", function, message)
     if "missing" in message and "'self'" in message:
         return "a class stands where an object is wanted: make one first, with parentheses, as in optim.Adam(model)"
-    quoted, described = _QUOTED.findall(message), called
-    if called in OPS.values() or (function in OPS and called.__module__.startswith(f"{_NAME}.ops")):
+    quoted, described_name = _QUOTED.findall(message), called_function
+    if called_function in OPS.values() or (function in OPS and called_function.__module__.startswith(f"{_NAME}.ops")):
         if is_unknown:
             hint = str(spellings.unknown_keyword(function, quoted[0])).partition(repr(quoted[0]))[2]
             return hint.removeprefix("; ") if hint.startswith("; ") else hint.strip(" ()")
-        described = OPS[function]
+        described_name = OPS[function]
     elif owner and function != "__init__":
-        described = called, function
-    parameters = completion.parameters(described)
+        described_name = called_function, function
+    parameters = completion.parameters(described_name)
     names = [
         parameter.name
         for parameter in parameters
         if is_unknown or not parameter.keyword_only or parameter.name in quoted
     ]
-    takes = f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
+    accepted_text = (
+        f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
+    )
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
-        return "; ".join([takes, *_meanings(described, quoted or names[-1:])])
-    ours = elsewhere.OPTIONS.get(quoted[0], "")
-    if ours in names:
-        return "; ".join([f"use {ours}= ({takes})", *_meanings(described, [ours])])
-    return f"{ours if ' ' in ours else suggest(quoted[0], names).removeprefix('; ')} ({takes})".strip()
+        return "; ".join([accepted_text, *_meanings(described_name, quoted or names[-1:])])
+    option_text = elsewhere.OPTIONS.get(quoted[0], "")
+    if option_text in names:
+        return "; ".join([f"use {option_text}= ({accepted_text})", *_meanings(described_name, [option_text])])
+    advice = option_text if " " in option_text else suggest(quoted[0], names, _NEAR).removeprefix("; ")
+    return f"{advice or f'leave {quoted[0]} out'} ({accepted_text})"
 
 
 def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: str) -> str:
@@ -203,9 +238,9 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     return f"{owner}.{function} takes {takes or 'nothing'}"
 
 
-def _meanings(described: Any, names: list[str]) -> list[str]:
+def _meanings(described_name: Any, names: list[str]) -> list[str]:
     """Returns the first sentence of the description of each parameter."""
-    texts = completion.descriptions(described)
+    texts = completion.descriptions(described_name)
     return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]
 
 

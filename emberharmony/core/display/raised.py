@@ -19,6 +19,10 @@ _BATCH = (
 _CALLED = "call the method or function, with parentheses: parameters(), state_dict()"
 _DEVICE = "ops.get_available_devices() names the devices; tensors are made on the default device, so leave the move out"
 
+_ESTIMATOR = (
+    "models are no estimators of scikit-learn: nn.fit trains them, and model(x) predicts (Coming from scikit-learn)"
+)
+
 RAISED: tuple[tuple[str, str, str], ...] = (
     (r"'NoneType' object does not support the context", "set_backend", "use with ops.use_backend(name): for a block"),
     (r"'function' object does not support the context manager", "", "call it, as in: with ops.checked():"),
@@ -174,6 +178,8 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "",
         'put a number into a text by f"loss {float(loss):.3f}"',
     ),
+    (r"must be an object implementing|estimator should be|does not have a '(fit|predict)", "", _ESTIMATOR),
+    (r"step must be greater than zero", "", "use ops.flip(x, axis)"),
     (r"not JSON serializable", "", "float(x) or x.tolist() gives numbers of Python"),
     (
         r"unhashable type: '(numpy.ndarray|mlx.core.array|array)'",

@@ -30,6 +30,8 @@ NAMES: dict[str, dict[str, str]] = {
     "": {
         **_same_advice("layers models Model Layer keras", "layers and models are in emberharmony.nn"),
         **_same_advice("losses metrics data init", "it is in emberharmony.nn"),
+        **_same_advice("set_config config use", "use ops.set_backend(name), and ops.device(name) for a block"),
+        **_same_advice("devices local_devices device_count", "use ops.get_available_devices()"),
         **_same_advice("optimizers lr_scheduler", "optimizers and schedules are in emberharmony.optim"),
         **_same_advice("tensor array numpy functional", "use emberharmony.ops"),
         **_same_advice("load_model load save_model load_state_dict", "files are read by emberharmony.io"),
@@ -41,6 +43,7 @@ NAMES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("inference_mode", "enable_grad", "set_grad_enabled"), _UNRECORDED),
         "is_available": "use ops.available_backends()",
         **_same_advice("backend current_backend", "use ops.get_backend()"),
+        "gradient": "use ops.grad(fn) for derivatives; differences of neighbours are ops.diff(x)",
         **_same_advice("GradientTape gradients autograd backward_", _GRAD),
         **_same_advice("loadtxt read_csv", "read it with NumPy or pandas, and use ops.convert_to_tensor(array)"),
         "item": "use float(x) or int(x)",
@@ -72,7 +75,10 @@ NAMES: dict[str, dict[str, str]] = {
         **_same_advice("Concatenate Add Multiply", "use ops.concatenate, + or * in __call__ of an nn.Module"),
         **_same_advice("Model Layer", "use nn.Module, with __init__ and __call__"),
         "Variable": "use nn.Parameter(value)",
-        **_same_advice("DataLoader Dataset TensorDataset utils", _BATCHES),
+        **_same_advice("DataLoader Dataset TensorDataset", _BATCHES),
+        "utils": "print(model.summary()) shows the layers, optim.clip_by_global_norm(model, 1.0) clips gradients",
+        **_same_advice("plot_model plot", "print(model.summary()) shows the layers, and history.plot() the losses"),
+        **_same_advice("compact", "layers are made in __init__, and called in __call__"),
         **_same_advice("functional F", "functions are in ops (ops.relu), losses in nn.losses"),
         **_same_advice("no_grad eval", "use model.eval(); nothing is recorded outside of ops.grad"),
         "clip_grad_norm_": _CLIP,
@@ -99,6 +105,7 @@ NAMES: dict[str, dict[str, str]] = {
         "RMSE": "use nn.metrics.MSE(), and the square root of its result",
     },
     "nn.data": {
+        **_same_advice("Subset ConcatDataset IterableDataset Sampler RandomSampler default_collate", _BATCHES),
         **_same_advice(
             "train_test_split random_split",
             "order = ops.random.permutation(rows) is a random order: x[order[:n]] and x[order[n:]] are parts",
@@ -124,6 +131,10 @@ NAMES: dict[str, dict[str, str]] = {
         **_same_advice("PolynomialLR PolynomialDecay", f"{_RATE}polynomial(0.1, 1000))"),
         **_same_advice("PiecewiseConstantDecay step_decay", f"{_RATE}piecewise([30], [0.1, 0.01]))"),
         "LambdaLR": "pass a function of the number of steps as lr=",
+        **_same_advice("ConstantLR MultiplicativeLR", "pass a function of the number of steps as lr="),
+        **_same_advice(
+            "apply_updates chain", "use optimizer.step(), or params, state = optimizer.update(grads, state, params)"
+        ),
         "SequentialLR": f"{_RATE}join([...], [...]))",
         "ReduceLROnPlateau": "use optim.ReduceOnPlateau(0.1) as lr=",
         "GradScaler": "use optim.LossScaler",
@@ -206,6 +217,7 @@ _BATCH = {
     "repeat": "use forever()",
 }
 _SCHEDULE = {
+    "optimizer": "it is given to the optimizer: optim.SGD(model, lr=schedule)",
     "step": "it is a function of the number of steps: pass it as lr=, and step() the optimizer",
     "get_last_lr": "use optimizer.learning_rates()[0]",
 }
@@ -217,6 +229,7 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
     "History": _HISTORY,
     "Batches": _BATCH,
     "Formula": _SCHEDULE,
+    "ReduceOnPlateau": {"step": "use observe(loss), and give it to the optimizer: optim.SGD(model, lr=plateau)"},
 }
 """By class, and by the attribute that the same thing has in another library, the way out."""
 

@@ -7,7 +7,7 @@ import sys
 
 from emberharmony.core.deferred import module_of
 from emberharmony.core.errors import ArgumentTypeError, suggest
-from emberharmony.core.names import elsewhere
+from emberharmony.core.names import elsewhere, relatives
 from emberharmony.core.registry import ALIASES, OPS
 
 NAMESPACES = ("ops", "ops.fft", "ops.image", "ops.linalg", "ops.nn", "ops.random")
@@ -231,6 +231,12 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         hint = f"; use ops.{NAMES[name]}"
     elif of_ops and (others := [f"{other}.{name}" for other in PUBLIC if other and name in public_names(other)]):
         return f"; did you mean {' or '.join(others[:2])}?"
+    elif followed := relatives.by_rule(name, space, public_names(space), NAMES):
+        hint = f"; {followed}"
+    elif of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
+        return f"; use nn.losses.{name.removesuffix('_loss')}(outputs, target)"
+    elif alone := relatives.elsewhere_alone(name, space, public_names(space)):
+        return f"; {alone}"
     else:
         closest = suggest(name, public_names(space), 0.6)
         others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
@@ -247,10 +253,21 @@ def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
     """Returns the error for a keyword that an op does not have."""
     names = [parameter.name for parameter in OPS[op].parameters]
     own_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in names), None)
-    hint = f"; use {own_keyword}=" if own_keyword else suggest(keyword, names)
+    hint = f"; use {own_keyword}=" if own_keyword else f"; {ADVICE[keyword]}" if keyword in ADVICE else ""
+    hint = hint or suggest(keyword, names, 0.6) or "; leave it out"
     accepted_names = ", ".join(names)
     return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {accepted_names})")
 
+
+ADVICE: dict[str, str] = {
+    "backend": "choose it for a block: with ops.use_backend(name):",
+    "device": "choose it for a block: with ops.device(name):",
+    "requires_grad": "leave it out: ops.grad(fn) differentiates by arguments, ops.backward by parameters",
+    "where": "choose before the call: ops.where(mask, x, value)",
+    "out": "leave it out: the result is a new tensor",
+    **dict.fromkeys(("static_argnums", "static_argnames"), "leave it out: arguments that are no tensors are constants"),
+}
+"""By a keyword that no op has, what to do in its place."""
 
 METHODS: dict[str, str] = {
     **dict.fromkeys(("grad", "backward", "requires_grad", "requires_grad_", "retain_grad"), "grad(fn)"),

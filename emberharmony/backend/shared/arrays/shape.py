@@ -36,6 +36,16 @@ _MOST_PARTS = 2**16
 PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 
+def _way_to_shape(shape: Any) -> str:
+    """Returns how something becomes a shape, or an empty string."""
+    parts = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if any(part is None for part in parts):
+        return "; write the number of rows in the place of None"
+    if any(isinstance(part, (float, str)) for part in parts):
+        return "; int(n) makes an integer, and n // 2 divides to one; is it in the place of another argument?"
+    return "; the shape comes first"
+
+
 def as_shape(shape: Any) -> tuple[int, ...]:
     """Returns a shape, given as one length or a sequence of lengths, as a tuple.
 
@@ -56,7 +66,9 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         try:
             lengths = tuple(as_length(n) for n in shape)
         except TypeError as error:
-            raise ArgumentTypeError(f"a shape is an integer or a sequence of them, not {brief(shape)}") from error
+            raise ArgumentTypeError(
+                f"a shape is an integer or a sequence of them, not {brief(shape)}{_way_to_shape(shape)}"
+            ) from error
     if any(n < 0 for n in lengths):
         raise ShapeError(f"shape {lengths} has a negative length")
     if any(n >= _MOST for n in lengths):

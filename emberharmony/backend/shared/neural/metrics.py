@@ -72,7 +72,12 @@ def classes_of(predictions: Array, target: Array, axis: int, threshold: float) -
     if predictions.ndim == target.ndim + 1:
         scores = _scores_last(predictions, target, axis)
         return scores.argmax(-1)
-    require_shape("predictions", predictions, target.shape, "that of target, or one more axis for the classes")
+    require_shape(
+        "predictions",
+        predictions,
+        target.shape,
+        "that of target, or one more axis for the classes; the order is (predictions, target)",
+    )
     return (predictions > threshold).astype(np.int64) if predictions.dtype.kind == "f" else predictions
 
 
