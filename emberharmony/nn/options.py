@@ -16,6 +16,8 @@ def length(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or len(getattr(value, "shape", ())):
         shape = getattr(value, "shape", ())
         hint = f"; make the layer first, and then call it with the tensor, of shape {tuple(shape)}" if shape else ""
+        if isinstance(value, str):
+            hint = "; is it in the place of another option? pass options by name"
         raise fault(ArgumentTypeError(f"{name} must be an integer, got {brief(value)}{hint}"))
     number = int(value.__index__())
     if number < least:

@@ -22,6 +22,7 @@ _CALL = re.compile(
     r"(?:(\w+)\.)?(\w+)\(\) (?:(got an unexpected keyword)|takes .* but|missing \d+ required|got multiple values)"
 )
 _WITHOUT_INIT = re.compile(r"(\w+)\(\) takes no arguments")
+_OF_METHOD = re.compile(r"must be Tensor, not|invalid combination of arguments|takes at most|positional argument")
 _KINDS = (TypeError, ValueError, RuntimeError, IndexError, AssertionError, AttributeError)
 """The classes of errors that Python and the libraries raise."""
 _ATTRIBUTES = ("LOAD_METHOD", "LOAD_ATTR")
@@ -60,6 +61,8 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         hint = spellings.method_hint(match[1], "")
     else:
         hint = ""
+    if not hint and _OF_METHOD.search(text):
+        hint = _hint_for_method(frame)
     if hint or not isinstance(error, _KINDS):
         return hint
     return _hint_for_text(text, {*frame.f_code.co_names}) or _hint_for_method(frame)
@@ -74,7 +77,7 @@ def _hint_for_method(frame: FrameType) -> str:
     names = [str(each.argval) for each in instructions if each.opname in _ATTRIBUTES and _start_of(each) == start]
     op = ALIASES.get(names[-1], names[-1]) if names else ""
     if op not in OPS:
-        return ""
+        return spellings.method_hint(op, "") if op in spellings.NAMES or op in spellings.METHODS else ""
     takes = ", ".join(parameter.name for parameter in OPS[op].parameters)
     return f"{names[-1]} of the libraries differs: use ops.{op}({takes})"
 
@@ -211,6 +214,8 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
     accepted_text = (
         f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
     )
+    if not parameters:
+        accepted_text = "it takes nothing"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
         return "; ".join([accepted_text, *_meanings(described_name, quoted or names[-1:])])
     option_text = elsewhere.OPTIONS.get(quoted[0], "")

@@ -178,7 +178,17 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "",
         'put a number into a text by f"loss {float(loss):.3f}"',
     ),
-    (r"must be an object implementing|estimator should be|does not have a '(fit|predict)", "", _ESTIMATOR),
+    (r"implement(ing)? .?fit|estimator should be|does not have a '(fit|predict)", "", _ESTIMATOR),
+    (
+        r"'DType' object is not callable",
+        "",
+        "a dtype makes no tensor: ops.array(x, 'float64') or ops.cast(x, 'float64')",
+    ),
+    (
+        r"cannot unpack non-iterable",
+        "",
+        "one value stands for several names; numbers come by for i, layer in enumerate(layers)",
+    ),
     (r"step must be greater than zero", "", "use ops.flip(x, axis)"),
     (r"not JSON serializable", "", "float(x) or x.tolist() gives numbers of Python"),
     (

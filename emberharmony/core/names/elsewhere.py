@@ -78,6 +78,9 @@ NAMES: dict[str, dict[str, str]] = {
         **_same_advice("DataLoader Dataset TensorDataset", _BATCHES),
         "utils": "print(model.summary()) shows the layers, optim.clip_by_global_norm(model, 1.0) clips gradients",
         **_same_advice("plot_model plot", "print(model.summary()) shows the layers, and history.plot() the losses"),
+        **_same_advice(
+            "MLP MLPClassifier MLPRegressor", "use nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3))"
+        ),
         **_same_advice("compact", "layers are made in __init__, and called in __call__"),
         **_same_advice("functional F", "functions are in ops (ops.relu), losses in nn.losses"),
         **_same_advice("no_grad eval", "use model.eval(); nothing is recorded outside of ops.grad"),
@@ -89,6 +92,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "nn.functional": {"cross_entropy": _CLASS_LOSS, "mse_loss": _MSE},
     "nn.losses": {
+        "get": "pass the function itself, such as nn.losses.mse",
         **_same_advice("CategoricalCrossentropy SparseCategoricalCrossentropy", _CLASS_LOSS),
         **_same_advice("categorical_crossentropy sparse_categorical_crossentropy", _CLASS_LOSS),
         **_same_advice("BinaryCrossentropy binary_crossentropy bce_with_logits bce", _LOSS_OF_TWO),
@@ -119,6 +123,7 @@ NAMES: dict[str, dict[str, str]] = {
         **_same_advice("HeNormal he_normal", "use nn.init.kaiming_normal"),
     },
     "optim": {
+        "get": "pass an optimizer, such as optim.Adam(model)",
         **_same_advice("lr_scheduler LRScheduler", f"{_RATE}cosine(0.1, 1000))"),
         "StepLR": f"{_RATE}step(0.1, step_size=30))",
         "MultiStepLR": f"{_RATE}multistep(0.1, [30, 80]))",
@@ -184,7 +189,9 @@ _MODULE = {
     **_same_advice("get_weights weights variables", _STATE),
     "set_weights": "use model.load_state_dict(tensors)",
     **_same_advice("trainable_weights trainable_variables trainable_parameters", _TRAINED),
-    **_same_advice("modules named_children layers get_submodule", "use named_modules() or children()"),
+    **_same_advice(
+        "modules named_children layers get_submodule get_layer", "use dict(model.named_modules()) or children()"
+    ),
     "count_params": "print(model.summary())",
     **_same_advice("device", "use ops.get_device(parameter.value)"),
     **_same_advice("dtype", "use ops.dtype(parameter.value)"),
@@ -229,12 +236,19 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
     "History": _HISTORY,
     "Batches": _BATCH,
     "Formula": _SCHEDULE,
+    "Generator": {
+        **_same_advice("manual_seed seed", "a seed is given when it is made: ops.random.Generator(0)"),
+        **_same_advice(
+            "random rand standard_normal randn randint",
+            "use uniform(shape), normal(shape) or integers(shape, low, high)",
+        ),
+    },
     "ReduceOnPlateau": {"step": "use observe(loss), and give it to the optimizer: optim.SGD(model, lr=plateau)"},
 }
 """By class, and by the attribute that the same thing has in another library, the way out."""
 
-UNLISTED = ("Loaded", "History")
-"""Classes whose objects are taken for a model when they are called, so that their members are no way out."""
+UNLISTED = ("Loaded", "History", "DType")
+"""Classes whose objects are taken for others when they are called, so that their members are no way out."""
 
 OPTIONS: dict[str, str] = {
     "learning_rate": "lr",

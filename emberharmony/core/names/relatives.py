@@ -30,6 +30,9 @@ def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> s
     base = re.sub(r"\d[dD]$", "", name)
     if space == "ops" and base != name and base in names:
         return f"use ops.{base}(x, ...)"
+    inside = [each for each in names if len(each) > 4 and re.search(rf"(^|_){each}(_|$)", name)]
+    if inside and not space.startswith("ops"):
+        return f"did you mean {space}.{max(inside, key=len)}?"
     base = name.removesuffix("_like")
     if space.startswith("ops") and base != name and base in known:
         return f"use ops.{known[base].replace('shape', 'ops.shape(x)')}"
@@ -44,8 +47,6 @@ def elsewhere_alone(name: str, space: str, names: list[str]) -> str:
         space: where it was looked up.
         names: the names that are there.
     """
-    if suggest(name, names, _VERY_NEAR):
-        return ""
     if space == "nn.metrics" and re.search(r"_(score|error|loss|curve|report|matrix|deviance)$", name):
         return f"scikit-learn has it, for arrays: sklearn.metrics.{name}(labels, ops.to_numpy(outputs))"
     if not space.startswith("ops"):
@@ -57,7 +58,8 @@ def elsewhere_alone(name: str, space: str, names: list[str]) -> str:
     ):
         for place in dict.fromkeys((f"{library}.{part}".rstrip("."), f"{library}.nn.functional")):
             if _is_function(getattr(sys.modules.get(place), name, None)):
-                return f"only {'NumPy' if library == 'numpy' else 'PyTorch'} has it: {text.format(f'{place}.{name}')}"
+                owner, closest = ("NumPy" if library == "numpy" else "PyTorch"), suggest(name, names, _VERY_NEAR)
+                return f"only {owner} has it: {text.format(f'{place}.{name}')}{closest}"
     return ""
 
 

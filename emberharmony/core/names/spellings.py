@@ -14,6 +14,7 @@ NAMESPACES = ("ops", "ops.fft", "ops.image", "ops.linalg", "ops.nn", "ops.random
 
 NAMES: dict[str, str] = {
     # creation and conversion
+    "around": "round(x, decimals)",
     **dict.fromkeys(
         ("tensor", "as_tensor", "from_numpy", "constant", "Variable", "FloatTensor"), "convert_to_tensor(x)"
     ),
@@ -140,7 +141,7 @@ NAMES: dict[str, str] = {
     # transforms and control flow
     "no_grad": "stop_gradient(x)",
     "gradient": "grad(fn)",
-    "jit": "compile(fn)",
+    **dict.fromkeys(("jit", "function"), "compile(fn)"),
     "requires_grad": "grad(fn)",
     "custom_jvp": "custom_gradient(fn)",
     "tree_structure": "tree_flatten(tree)",
@@ -182,6 +183,7 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
     "loc": ("mean",),
     **dict.fromkeys(("rng", "key"), ("generator", "seed")),
     "p": ("ord", "rate"),
+    "norm": ("ord", "order"),
     "eps": ("epsilon",),
     "weight": ("gamma", "kernel"),
     "depth": ("num_classes",),
@@ -254,7 +256,7 @@ def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
     names = [parameter.name for parameter in OPS[op].parameters]
     own_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in names), None)
     hint = f"; use {own_keyword}=" if own_keyword else f"; {ADVICE[keyword]}" if keyword in ADVICE else ""
-    hint = hint or suggest(keyword, names, 0.6) or "; leave it out"
+    hint = hint or suggest(keyword, names, 0.6) or "; it has no counterpart: leave it out, or use another op for it"
     accepted_names = ", ".join(names)
     return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {accepted_names})")
 
@@ -264,6 +266,7 @@ ADVICE: dict[str, str] = {
     "device": "choose it for a block: with ops.device(name):",
     "requires_grad": "leave it out: ops.grad(fn) differentiates by arguments, ops.backward by parameters",
     "where": "choose before the call: ops.where(mask, x, value)",
+    "order": "order='F' of NumPy is ops.transpose(ops.reshape(ops.transpose(x), shape[::-1]))",
     "out": "leave it out: the result is a new tensor",
     **dict.fromkeys(("static_argnums", "static_argnames"), "leave it out: arguments that are no tensors are constants"),
 }
