@@ -71,12 +71,11 @@ def explain(
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     description = describe(backend, spec, arguments)
     way_out = other_library_hint(spec, arguments) or _misfit_argument(backend, spec, arguments)
+    typed = errors.ArgumentTypeError if way_out else typed
     way_out = way_out or _misplaced_argument(backend, spec, arguments)
-    if way_out:
-        typed = errors.ArgumentTypeError
-    elif typed is errors.ShapeError:
+    if not way_out and typed is errors.ShapeError:
         way_out = _unfit_parts(backend, spec, arguments) or _unfit_size(backend, spec, arguments)
-    elif typed in _WAY_OUT:
+    elif not way_out and typed in _WAY_OUT:
         way_out = f"; {_WAY_OUT[typed]}"
     return typed(f"{head}{message} (given {description}){way_out}")
 
