@@ -147,6 +147,11 @@ def test_an_array_that_was_pickled_becomes_a_tensor_with_the_dtype_object_of_num
     ("value", "way_out"),
     [
         ("sum", "it is one text: is it in the place of another argument"),
+        (["a", 1.0], r"it holds text and numbers: convert the text by float\(item\)"),
+        ([np.str_("a"), np.float64(1.0)], r"it holds text and numbers: convert the text by float\(item\)"),
+        (["a", b"b"], "gives class ids of text"),
+        ([np.array(["a"]), np.array(["b"])], "gives class ids of text"),
+        (np.array(["a"]), "gives class ids of text"),
         ({1, 2}, r"a set has no order: pass list\(x\)"),
         ({"a": 1.0}, r"a dict has no order: pass list\(x.values\(\)\)"),
         ((i for i in range(3)), r"it is an iterator: list\(x\)"),

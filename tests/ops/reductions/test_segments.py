@@ -33,10 +33,15 @@ def test_an_id_out_of_range_in_a_tensor_is_refused_except_on_mlx(backend: str, n
             ops.eval(call())  # Dask raises when a block is computed
 
 
-@pytest.mark.parametrize(("data", "ids"), [([1.0, 2.0], [0]), ([1.0], [[0]]), (1.0, [0]), ([[1.0, 2.0]], [0, 1])])
+@pytest.mark.parametrize(
+    ("data", "ids"), [([1.0, 2.0], [0]), ([1.0], [[0]]), (1.0, [0]), ([[1.0, 2.0]], [0, 1]), ([1.0, 2.0], [[0]])]
+)
 def test_ids_whose_shape_does_not_fit_are_refused(backend: str, data: object, ids: object) -> None:
     with pytest.raises(errors.ShapeError, match=r"segment_sum\(\) on backend"):
         ops.segment_sum(data, ids)
+    tensors = ops.convert_to_tensor(data, "float32"), ops.convert_to_tensor(ids)
+    with pytest.raises(errors.ShapeError, match=r"segment_sum\(\) on backend"):
+        ops.segment_sum(*tensors, 1)
 
 
 def test_an_empty_segment_has_the_neutral_element(backend: str) -> None:

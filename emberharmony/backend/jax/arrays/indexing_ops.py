@@ -116,11 +116,7 @@ class JAXIndexingOps:
 
     @staticmethod
     def diagonal(x: jax.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
-        offset = clip_offset(offset, FURTHEST, FURTHEST)
-        if axis1.__class__ is int and axis2.__class__ is int and matrices(x).size:
-            first, second = (nonnegative_axes(a, x.ndim)[0] for a in (axis1, axis2))
-            offset = clip_offset(offset, x.shape[first], x.shape[second])
-        return jnp.diagonal(matrices(x), offset, axis1, axis2)
+        return jnp.diagonal(matrices(x), clip_offset(offset, FURTHEST, FURTHEST), axis1, axis2)
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[jax.Array, jax.Array]:

@@ -8,6 +8,8 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import OPS
+from emberharmony.backend.shared.elementwise.series import by_series
+from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
 from emberharmony.errors import DTypeError, UnsupportedOpError
 
 NUMBERS = np.array([0.07, 0.4, 0.9])
@@ -35,6 +37,22 @@ def test_a_parameter_without_a_derivative_is_named(name: str) -> None:
     others: Any = [0.5] * (OPS[name].declared.__code__.co_argcount - 1)
     with ops.use_backend("numpy"), pytest.raises(UnsupportedOpError, match="no gradient with respect to"):
         ops.grad(lambda a: OPS[name].composed(a, *others))(1.0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "digits"), [("float64", DOUBLE), ("float32", SINGLE), ("float16", SINGLE), ("int32", SINGLE)]
+)
+def test_series_have_the_terms_that_the_dtype_of_the_result_needs(dtype: Any, digits: Any) -> None:
+    seen = []
+
+    def series(xp: Any, x: Any) -> Any:
+        seen.append(xp.digits)
+        return x
+
+    with ops.use_backend("numpy"):
+        result = by_series(series, ops.ones(2, dtype))
+        assert ops.dtype(result) == ("float32" if dtype == "int32" else dtype)
+    assert seen == [digits]
 
 
 def test_complex_numbers_are_refused() -> None:
