@@ -7,6 +7,8 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.errors import ArgumentError, DTypeError
+from emberharmony.core.registry import OPS
+from tests.backend.fast_paths.comparing import general
 
 
 def test_result_type_of_a_numpy_scalar_is_that_of_its_dtype(backend: str) -> None:
@@ -110,3 +112,20 @@ def test_native_dtype_is_that_of_the_tensors(backend: str) -> None:
     if backend == "mlx":
         with pytest.raises(DTypeError):
             ops.native_dtype("complex128")
+
+
+@pytest.mark.parametrize("name", [name for name, spec in OPS.items() if any(p.cast for p in spec.parameters)])
+def test_numbers_of_the_host_are_converted_once(name: str, backend: str) -> None:
+    values = [
+        ("float64", 0.1),
+        ("float64", 2**24 + 1),
+        ("int64", 2**53 + 1),
+        ("uint64", 2**64 - 1),
+        ("float16", 2049.0),
+    ]
+    for dtype, value in values:
+        for given in (value, [value], [[value], [value]]):
+            for call in (OPS[name].function, general(name)):
+                found = ops.to_numpy(call(given, dtype))
+                wanted = np.asarray(given, dtype)
+                assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())
