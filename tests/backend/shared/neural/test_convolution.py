@@ -1,5 +1,7 @@
 """Positions, counts and padding of the windows of convolutions and pooling."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from emberharmony.backend.shared.neural.convolution import (
     check_channels,
     first_windows,
     per_axis,
+    recent_windows,
     spatial,
     transposed_geometry,
     windows,
@@ -39,6 +42,16 @@ def test_windows_of_several_elements_that_touch_are_side_by_side() -> None:
     assert windows((4, 6), (2, 1), (2, 1), "same").side_by_side
     for size, strides, dilation in [((2, 3), (2, 2), 1), ((1, 1), (1, 1), 1), ((2, 2), (2, 2), 2), ((2, 3), (3, 3), 1)]:
         assert not windows((4, 6), size, strides, "valid", dilation).side_by_side
+
+
+def test_windows_are_remembered_for_single_numbers_and_a_word_alone() -> None:
+    first = recent_windows((4, 6), (2, 3), 2, "valid", 1)
+    assert first is recent_windows([4, 6], [2, 3], 2, "valid", 1)
+    others: list[tuple[Any, Any, Any]] = [([2, 2], "valid", 1), (2, [(0, 0), (0, 0)], 1), (2, "valid", [1, 1])]
+    for strides, padding, dilation in others:
+        found = recent_windows((4, 6), (2, 3), strides, padding, dilation)
+        assert found is not first
+        assert found == first
 
 
 def test_offsets_visit_every_position_of_a_window() -> None:
