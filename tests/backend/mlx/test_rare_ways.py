@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emberharmony import errors, ops
+from emberharmony import Parameter, errors, ops
 from emberharmony.backend.choice import use_backend
 from emberharmony.core import selection
 from emberharmony.core.dispatch import fast
@@ -95,6 +95,18 @@ def test_indices_are_read_in_checked_mode() -> None:
         for wrong in (lambda: ops.get_item(x, mx.array([2])), lambda: ops.take(x, mx.array([5]), 1)):
             with pytest.raises(errors.IndexOutOfBoundsError):
                 wrong()
+
+
+def test_in_checked_mode_an_operator_with_a_native_array_is_differentiated_beside_indices() -> None:
+    with use_backend("mlx"):
+        table, x = Parameter([[1.0, 2.0], [3.0, 4.0]]), mx.zeros((2, 2))
+
+        def loss() -> Any:
+            return ops.sum(ops.square(x - ops.take(table, mx.array([1, 1]), axis=0)))
+
+        with ops.checked():
+            ops.backward(loss, table)
+        assert table.grad.tolist() == [[0, 0], [12, 16]]
 
 
 def test_numpy_multiplies_large_matrices_if_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from emberharmony.backend.mlx.flow.compilation import MLXFunction
 from emberharmony.backend.mlx.tracing import LATER, Mapping, Unread, is_nested, is_traced, is_unread, run_watched
 from emberharmony.backend.shared.compilation import OnTapeError, UncompiledError, as_native
 from emberharmony.core.errors import TracedTensorError, has_message
-from emberharmony.core.state.checked_mode import checking
+from emberharmony.core.state.checked_mode import checked, checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
 from emberharmony.transforms.watchers import THREADS, tell, watchers
@@ -257,7 +257,8 @@ def _retry(first_error: Exception, unread: Callable[[], T], draws: Draws | None 
     except Exception as error:
         if not has_message(error, (ValueError, RuntimeError), _NO_RULE):
             raise
-        raise TracedTensorError(f"{str(first_error).partition('. The')[0].rstrip('.')}. {_NO_OPERATOR}") from error
+        text = str(first_error).partition(_NO_OPERATOR)[0].partition(". The")[0].rstrip(". ")
+        raise TracedTensorError(f"{text}. {_NO_OPERATOR}") from error
     finally:
         thread.telling = telling
 
@@ -266,7 +267,7 @@ def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pa
     """Returns `transform(*tensors)`, computed where no value can be read: in a `mx.vmap` over one slice.
 
     MLX 0.32 may nest transforms there. Elsewhere a transform inside another one removes the mark by which the arrays
-    of the outer one keep their graph, and a read would evaluate them as constants.
+    of the outer one keep their graph, and a read would evaluate them as constants. A check of indices would read them.
     """
     width = 0
 
@@ -276,7 +277,7 @@ def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pa
         width = len(outputs)
         return separate_arrays([*outputs, *derivatives])
 
-    with Unread(), Mapping():
+    with Unread(), Mapping(), checked(False):
         rows = mx.vmap(run)(*[mx.expand_dims(x, 0) for x in tensors])
     results = [mx.squeeze(row, 0) for row in rows]
     return results[:width], results[width:]
