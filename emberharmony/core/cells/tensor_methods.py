@@ -96,6 +96,9 @@ class TensorMethods(SharedMethods):
             raise self._write_error(f"{name}, by out= or at()", f"ops.{op_of(ufunc) or ufunc.__name__}(...)")
         op = op_of(ufunc)
         if op is not None and method == "__call__" and not options:
+            tensors = [x.value if isinstance(x, TensorMethods) else x for x in inputs]
+            if len(set(map(type, tensors))) == 1 and not isinstance(tensors[0], TensorProxy):
+                return getattr(selection.current(), op)(*tensors)  # unobserved, as the operator of a library is
             return self.run(selection.active(), op, inputs)
         return _call_on_tensors(getattr(ufunc, method), name, inputs, options)
 

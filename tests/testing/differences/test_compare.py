@@ -46,6 +46,19 @@ def test_a_right_program_has_no_wrong_op() -> None:
         report.repro("repro.py")
 
 
+def test_a_parameter_on_the_right_of_an_operator_is_no_difference() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            self.inner, self.gain = nn.Linear(4, 4), nn.Parameter(2.0)
+
+        def __call__(self, x: Any) -> Any:
+            return ops.tanh(self.inner(x) * self.gain)
+
+    report = compare(Scaled(), X)
+    assert report.ok, report.table()
+    assert [row.op for row in report.rows] == ["linear", "tanh"]
+
+
 @two_backends
 def test_an_op_inside_of_a_composite_is_named() -> None:
     class Part(nn.Module):

@@ -4,6 +4,15 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="operator-of-numpy-is-recorded",
+        module="emberharmony/core/cells/tensor_methods.py",
+        function="TensorMethods.__array_ufunc__",
+        original="len(set(map(type, tensors))) == 1",
+        replacement="len(set(map(type, tensors))) == 0",
+        tests=("tests/testing/differences/test_compare.py -k right_of_an_operator",),
+        why="compare() says that the control flow parts where one side records x * p and the other does not",
+    ),
+    Mutant(
         name="cell-on-another-backend",
         module="emberharmony/core/cells/cell.py",
         function="Cell.value",
