@@ -69,7 +69,7 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
                     name,
                     type(part).__name__,
                     outputs.get(name, ""),
-                    f"{_elements(cells):,}",
+                    f"{_elements([cell for cell in cells if isinstance(cell, Parameter)]):,}",
                     f"{sum(_elements([cell]) * ops.dtype(cell.value).itemsize for cell in cells):,}",
                 )
             )
@@ -81,7 +81,7 @@ def _total(module: walk.Holder) -> str:
     trained = _elements([cell for cell in parameters if cell.trainable])
     total = f"{_elements(parameters):,} parameters, {trained:,} of them trainable"
     buffers = _elements([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
-    return total + (f", and {buffers:,} elements in buffers" if buffers else "")
+    return total + (f", and {buffers:,} element{'s' * (buffers > 1)} in buffers" if buffers else "")
 
 
 def _elements(cells: Sequence[Cell]) -> int:

@@ -43,19 +43,25 @@ class _NotebookBar:
 
     def __init__(self, total: int | None, display: Any, html: Any) -> None:
         self._total, self._html, self._shown = total, html, 0.0
+        self._last: tuple[int, str] | None = None
         self._handle = display(html(""), display_id=True)
 
     def update(self, step: int, text: str) -> None:
         """Shows a step, but no more than ten in a second."""
         current_time = time.monotonic()
-        if current_time - self._shown >= _REDRAWN or step == self._total:
+        self._last = step, text
+        if current_time - self._shown >= _REDRAWN:
             self._shown = current_time
+            self.stop()
+
+    def stop(self) -> None:
+        """Shows the last step, if it is not shown yet."""
+        if self._last is not None:
+            step, text = self._last
+            self._last = None
             steps_text = f"{step}" if self._total is None else f"{step}/{self._total}"
             length = "" if self._total is None else f' value="{step}" max="{self._total}"'
             self._handle.update(self._html(f"<div><progress{length}></progress> {steps_text} {text}</div>"))
-
-    def stop(self) -> None:
-        """Leaves the bar as it is."""
 
 
 class _TerminalBar:

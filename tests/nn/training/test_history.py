@@ -71,6 +71,11 @@ def test_a_notebook_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'value="3" max="3"' in shown[-1]
     assert "loss 0.5" in shown[-1]
     assert len(shown) < 3  # ten in a second
+    with Progress(30, shown=True) as bar:
+        for step in history(2.0, 1.0, 0.25):
+            bar.show(step)
+    assert 'value="3" max="30"' in shown[-1], "the bar ends at the last step, also where the training stops early"
+    assert "loss 0.25" in shown[-1]
 
 
 def test_without_a_notebook_or_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,6 +90,7 @@ def test_models_batches_and_parameters_are_shown(backend: str) -> None:
     assert "output" not in text.splitlines()[0]
     assert "output" in net.summary(ops.ones((4, 2))).splitlines()[0]
     assert text._repr_html_().count("<tr>") == 4  # type: ignore[attr-defined]
+    assert nn.BatchNorm1d(3).summary().split()[4:7] == ["BatchNorm1d", "6", "56"]  # with the bytes of the buffers
     batches = nn.data.batches(ops.ones((10, 3)), ops.zeros(10), batch_size=4)
     assert repr(batches) == ("Batches(10 rows shuffled, 3 batches of 4; arrays (10, 3) float32, (10,) float32)")
     assert "[1.0, 1.0, 1.0]" in batches._repr_html_()
