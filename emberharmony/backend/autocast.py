@@ -125,7 +125,7 @@ class autocast(selection.Override):  # noqa: N801  (a context manager that reads
         if not self._enabled:
             return backend
         native_dtype = backend.dtypes[self._dtype]
-        half = backend.dtypes.neutral[native_dtype].name
-        if half not in ("float16", "bfloat16"):
+        half_dtype = backend.dtypes.neutral[native_dtype].name
+        if half_dtype not in ("float16", "bfloat16"):
             raise DTypeError(f"autocast() takes 'bfloat16' or 'float16', not {brief(self._dtype)}")
-        return _Casting(backend.bound, half)
+        return _Casting(backend.bound, half_dtype)

@@ -52,8 +52,8 @@ def precision(state: State | None = None) -> "dict[str, str] | PrecisionBlock":
     """
     if state is None:
         backend: Any = selection.current()
-        stated: dict[str, str] = backend.product_precision()
-        return stated
+        product_precision: dict[str, str] = backend.product_precision()
+        return product_precision
     if state not in STATES:
         raise ArgumentError(f"precision() takes {', '.join(STATES)}, not {brief(state)}{suggest(str(state), STATES)}")
     return PrecisionBlock(state)

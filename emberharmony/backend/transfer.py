@@ -55,12 +55,12 @@ def to_backend(obj: T, name: "BackendLike | Backend | TensorBackend") -> T:
         'numpy'
     """
     backend = name if isinstance(name, Backend) else load(cast("BackendLike", name))
-    move = _Move(backend.home)
+    mover = _Move(backend.home)
     try:
-        moved_object = move.value(obj, type(obj).__name__)
+        moved_object = mover.value(obj, type(obj).__name__)
     except RecursionError as error:
         raise ArgumentError("an object is nested too deeply to be walked; move its parts one by one") from error
-    commit(move.steps())
+    commit(mover.steps())
     return cast(T, moved_object)
 
 

@@ -134,8 +134,8 @@ def compare(
 
 
 def _module_pair(text: str) -> tuple[str, str]:
-    one, equals, other = text.partition("=")
-    if not equals:
+    one, equals_sign, other = text.partition("=")
+    if not equals_sign:
         raise click.UsageError(f"--match takes NAME=NAME, not {text!r}")
     return one, other
 

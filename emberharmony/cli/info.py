@@ -35,8 +35,8 @@ def info(as_json: bool) -> None:
         devices = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
         click.echo(f"  {name} {entry['version']}{devices}")
         for device, precision in entry.get("precision", {}).items():
-            stated = ", ".join(f"{kind} in {state}" for kind, state in precision.items())
-            click.echo(f"    float32 on {device}: {stated}")
+            precision_text = ", ".join(f"{kind} in {state}" for kind, state in precision.items())
+            click.echo(f"    float32 on {device}: {precision_text}")
     for name in facts["missing"]:
         click.echo(f"  {name} is not installed: {install_line(name)}")
     click.echo(f"settings: {facts['settings']}")

@@ -235,8 +235,8 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _key_and_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
+    name, equals_sign, value = text.partition("=")
+    if not equals_sign:
         raise click.UsageError(f"--metadata takes NAME=TEXT, not {text!r}")
     return name, value
 
@@ -245,13 +245,13 @@ def _key_and_value(text: str) -> tuple[str, str]:
 def _progress_in_bytes(source_file: Source, names: Sequence[str]) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar in megabytes, and gives the block the function that advances it by bytes."""
     total = sum(source_file.tensors[name].nbytes for name in names)
-    read = 0
+    bytes_read = 0
     with progress(total // 10**6 + 1, "MB read") as bar:
 
         def advance(nbytes: int) -> None:
-            nonlocal read
-            read_before, read = read, read + nbytes
-            bar(read // 10**6 - read_before // 10**6)
+            nonlocal bytes_read
+            read_before, bytes_read = bytes_read, bytes_read + nbytes
+            bar(bytes_read // 10**6 - read_before // 10**6)
 
         yield advance
 

@@ -83,7 +83,9 @@ def _train(
             losses.append(float(program.loss(state, images, targets)))
             advance()
         seconds = time.perf_counter() - start
-        hits = program.accuracy(state, ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels))
+        accuracy = program.accuracy(
+            state, ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels)
+        )
         span = f"{leg * steps + 1} to {(leg + 1) * steps}"
-        legs.append(Leg(name, span, losses[-1], float(hits), seconds, losses))
+        legs.append(Leg(name, span, losses[-1], float(accuracy), seconds, losses))
     return legs, [np.array(ops.to_numpy(part)) for part in state]

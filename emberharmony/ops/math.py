@@ -332,9 +332,9 @@ def hypot(x1: Operand, x2: Operand) -> Tensor:
     """
     a, b = absolute(x1), absolute(x2)
     # Divide by the larger magnitude, so that no square overflows.
-    large, small = maximum(a, b), minimum(a, b)
-    ratio = divide(small, indexing.where(equal(large, 0), 1, large))
-    result = multiply(large, sqrt(add(multiply(ratio, ratio), 1)))
+    larger, smaller = maximum(a, b), minimum(a, b)
+    ratio = divide(smaller, indexing.where(equal(larger, 0), 1, larger))
+    result = multiply(larger, sqrt(add(multiply(ratio, ratio), 1)))
     return indexing.where(logical_or(isinf(a), isinf(b)), inf, result)
 
 

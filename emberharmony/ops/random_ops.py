@@ -214,9 +214,9 @@ def random_uniform(
         def draw_within(source: Generator) -> Any:
             part = source.uniform(shape, wanted)
             # The width of a range may overflow the dtype; half of the width never does.
-            half = part * (high / 2 - low / 2)
+            half_range = part * (high / 2 - low / 2)
             is_wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
-            return (half + low + half if is_wide else part * (high - low) + low).clip(max=limit)
+            return (half_range + low + half_range if is_wide else part * (high - low) + low).clip(max=limit)
 
         return _draw_tensor(source, wanted, draw_within)
     values = standard_uniform(shape, dtype)

@@ -106,11 +106,11 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
 
 def _first_wrong(sample: Sample, call: Call, failure: str) -> tuple[Call, str]:
     """Returns a failing call of an elementwise op with as few elements as fail alone, and its failure."""
-    for half in call.halves() if sample.elementwise else ():
+    for half_call in call.halves() if sample.elementwise else ():
         try:
-            half.judge(sample)
+            half_call.judge(sample)
         except AssertionError as disagreement:
-            return _first_wrong(sample, half, str(disagreement))
+            return _first_wrong(sample, half_call, str(disagreement))
         except Exception:  # noqa: BLE001  (an op that raises for a half fails in another way)
             continue
     return call, failure

@@ -23,7 +23,7 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     # Nobody can change such axes, so those of the leaves depend on the structure of the arguments alone.
     has_one_axis = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
-    fixed = has_one_axis or isinstance(in_axes, _FIXED)
+    is_fixed = has_one_axis or isinstance(in_axes, _FIXED)
     last: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
@@ -44,7 +44,7 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
             if remembered is None or remembered[0] != structure:
                 axes = spread(result_tree, "in_axes", in_axes, args)
                 remembered = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
-                last = remembered if fixed else None
+                last = remembered if is_fixed else None
             _, axes, places = remembered
             tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
         result_axes = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]

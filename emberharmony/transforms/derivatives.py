@@ -280,16 +280,16 @@ def checkpoint(op: str, fn: Function) -> Function:
             return call.run_twice(run, backward)
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
         bound, own_cells = call.backend.bound, cells
-        with draws.first_run(), ReadCells() as read:
+        with draws.first_run(), ReadCells() as read_cells:
             constants = {cell: bound.stop_gradient(cell.on(bound)) for cell in own_cells}
-            read.clear()
+            read_cells.clear()
             with Assignments(constants) as assigned:
                 cells_before = dict(assigned)
                 outputs = run(*map(bound.stop_gradient, call.primals))
                 changed = newly_held(assigned, cells_before)
         for cell, tensor in changed.items():
             cell.value = tensor
-        cells = [cell for cell in own_cells if cell in read]
+        cells = [cell for cell in own_cells if cell in read_cells]
         call.primals += [cell.on(bound) for cell in cells]
         return call.run_twice(lambda *_: outputs, backward)
 

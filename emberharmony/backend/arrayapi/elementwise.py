@@ -64,8 +64,8 @@ def _ordering(library: Library, native: Function) -> Function:
     def compare(a: Any, b: Any) -> Any:
         if library.kind(a) != "bool":
             return native(a, b)
-        small = library.dtypes["uint8"]
-        return library.astype(native(library.astype(a, small), library.astype(b, small)), a.dtype)
+        small_dtype = library.dtypes["uint8"]
+        return library.astype(native(library.astype(a, small_dtype), library.astype(b, small_dtype)), a.dtype)
 
     return compare
 
@@ -248,11 +248,11 @@ class _Elementwise(_Bound):
             return xp.log1p(x)
         # log(1 + x) loses the digits of a small x.
         far_value = xp.log1p(x)
-        small = xp.less(xp.abs(x), self._library.number(0.5, xp.real(x)))
+        is_small = xp.less(xp.abs(x), self._library.number(0.5, xp.real(x)))
         real, imag = xp.real(x), xp.imag(x)
         number_2, number_1 = self._library.number(2, real), self._library.number(1, real)
         size = xp.divide(xp.log1p(xp.add(xp.multiply(real, xp.add(real, number_2)), xp.multiply(imag, imag))), number_2)
         angle = self._library.function("arctan2")(imag, xp.add(real, number_1))
         imaginary_part = xp.multiply(self._library.astype(angle, x.dtype), self._library.number(1j, x))
         value_near_0 = xp.add(self._library.astype(size, x.dtype), imaginary_part)
-        return xp.where(small, value_near_0, far_value)
+        return xp.where(is_small, value_near_0, far_value)

@@ -166,6 +166,8 @@ class _Reductions(Definitions):
         check_factors(tuple(x1.shape), tuple(x2.shape))
         a, b = self._promotion.common(x1, x2)
         if library.kind(a) == "bool":
-            small = library.dtypes["int32"]
-            return library.cast(self._xp.matmul(library.astype(a, small), library.astype(b, small)), a.dtype)
+            small_dtype = library.dtypes["int32"]
+            return library.cast(
+                self._xp.matmul(library.astype(a, small_dtype), library.astype(b, small_dtype)), a.dtype
+            )
         return library.astype(self._xp.matmul(library.widen(a), library.widen(b)), a.dtype)

@@ -126,9 +126,9 @@ def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
     with np.errstate(all="ignore"):
         dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
     sources = [_source(x) for x in tensors]
-    small = broadcast([x.shape for x in sources])
-    result = each_block(Block(op, args, kwargs, dtype), sources, len(small), dtype)
-    return result if small == shape else spread(result, shape)
+    inner_shape = broadcast([x.shape for x in sources])
+    result = each_block(Block(op, args, kwargs, dtype), sources, len(inner_shape), dtype)
+    return result if inner_shape == shape else spread(result, shape)
 
 
 def spread(x: da.Array, shape: Sequence[int], chunks: Any = None) -> da.Array:

@@ -122,9 +122,9 @@ def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
 def _hypotenuse(x1: jax.Array, x2: jax.Array) -> jax.Array:
     """Returns `sqrt(x1**2 + x2**2)` without overflow: the larger operand is factored out."""
     a, b = jnp.abs(widen(x1)), jnp.abs(widen(x2))
-    large, small = jnp.maximum(a, b), jnp.minimum(a, b)
-    ratio = small / jnp.where(large == 0, 1, large)
-    result = large * jnp.sqrt(1 + ratio * ratio)
+    larger, smaller = jnp.maximum(a, b), jnp.minimum(a, b)
+    ratio = smaller / jnp.where(larger == 0, 1, larger)
+    result = larger * jnp.sqrt(1 + ratio * ratio)
     return jnp.where(jnp.isinf(a) | jnp.isinf(b), jnp.inf, result).astype(x1.dtype)
 
 

@@ -155,9 +155,9 @@ def _power(x1: mx.array, x2: mx.array) -> mx.array:
 def _hypotenuse(x1: mx.array, x2: mx.array) -> mx.array:
     """Returns `sqrt(x1**2 + x2**2)` without overflow: the larger operand is factored out."""
     a, b = mx.abs(x1), mx.abs(x2)
-    large, small = mx.maximum(a, b), mx.minimum(a, b)
-    ratio = small / mx.where(large == 0, mx.array(1, large.dtype), large)
-    result = large * mx.sqrt(1 + ratio * ratio)
+    larger, smaller = mx.maximum(a, b), mx.minimum(a, b)
+    ratio = smaller / mx.where(larger == 0, mx.array(1, larger.dtype), larger)
+    result = larger * mx.sqrt(1 + ratio * ratio)
     return mx.where(mx.logical_or(mx.isinf(a), mx.isinf(b)), mx.array(mx.inf, a.dtype), result)
 
 

@@ -193,9 +193,9 @@ def restore_host_stream(state: Any) -> None:
 
 def _seed_of(reader: StateReader, others: dict[object, Any] | None = None) -> _Seed:
     """Returns a seed with the host's stream, and with other streams, by default those in use."""
-    read = reader.inner("seed")
-    value = None if read.state.get("value", "") is None else read.hexadecimal("value")
-    seed = _Seed(value, read.integers("lineage"), read.integer("forked", 0, sys.maxsize))
+    seed_reader = reader.inner("seed")
+    value = None if seed_reader.state.get("value", "") is None else seed_reader.hexadecimal("value")
+    seed = _Seed(value, seed_reader.integers("lineage"), seed_reader.integer("forked", 0, sys.maxsize))
     host_generator = Generator(0)
     host_generator.load_state_dict(reader.inner("host").state)
     seed.streams = {**(_Process.seed.streams if others is None else others), HOST: host_generator}

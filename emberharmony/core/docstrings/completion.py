@@ -106,13 +106,13 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
     defined = inspect.getattr_static(*owner) if method else owner
     function = getattr(defined, "__func__", defined)
     try:
-        read = list(inspect.signature(function).parameters.values())
+        signature_parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a class whose constructor is not written in Python
         return ()
     if method and not isinstance(defined, staticmethod):
-        del read[:1]
+        del signature_parameters[:1]
     parameter_texts = []
-    for p in read:
+    for p in signature_parameters:
         variadic = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         default = EMPTY if p.default is p.empty else p.default
         keyword = p.kind is p.KEYWORD_ONLY

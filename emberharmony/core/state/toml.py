@@ -86,22 +86,22 @@ def _statements(text: str) -> list[_Statement]:
     """Returns the statements in the root table of a valid document; this table ends at the first table header."""
     statements: list[_Statement] = []
     start = depth = 0
-    equals = value = value_end = -1
+    equals_index = value = value_end = -1
     for token in _TOKEN.finditer(text):
         kind = token.lastgroup
         if kind == "newline" and not depth:
-            if equals >= 0:
-                statements.append(_Statement(text[start:equals], start, value, value_end, token.end()))
-            start, equals, value = token.end(), -1, -1
-        elif kind == "equals" and equals < 0:
-            equals = token.start()
-        elif equals < 0:
+            if equals_index >= 0:
+                statements.append(_Statement(text[start:equals_index], start, value, value_end, token.end()))
+            start, equals_index, value = token.end(), -1, -1
+        elif kind == "equals" and equals_index < 0:
+            equals_index = token.start()
+        elif equals_index < 0:
             if kind == "open":
                 return statements
         elif kind not in ("space", "comment", "newline"):
             depth += (kind == "open") - (kind == "close")
             value = token.start() if value < 0 else value
             value_end = token.end()
-    if equals >= 0:
-        statements.append(_Statement(text[start:equals], start, value, value_end, len(text)))
+    if equals_index >= 0:
+        statements.append(_Statement(text[start:equals_index], start, value, value_end, len(text)))
     return statements

@@ -118,8 +118,8 @@ def cho_solve(c: TensorLike, b: TensorLike, upper: bool = False) -> Tensor:
     factor = to_compute_dtype(shared_solver.square(cast(c, result)))
     adjoint = conj(matrix_transpose(factor))
     lower_factor, upper_factor = (adjoint, factor) if upper else (factor, adjoint)
-    half = solve_triangular(lower_factor, to_compute_dtype(cast(b, result)), True)
-    return cast(solve_triangular(upper_factor, half, False), result)
+    half_solved = solve_triangular(lower_factor, to_compute_dtype(cast(b, result)), True)
+    return cast(solve_triangular(upper_factor, half_solved, False), result)
 
 
 @op(along="matrix", reads="host")

@@ -68,8 +68,8 @@ def expm1(x: TensorLike) -> Tensor:
         >>> ops.expm1([0.0]).tolist()
         [0.0]
     """
-    half = tanh(divide(x, 2.0))
-    near_value = divide(multiply(half, 2.0), subtract(1.0, half))
+    tanh_of_half = tanh(divide(x, 2.0))
+    near_value = divide(multiply(tanh_of_half, 2.0), subtract(1.0, tanh_of_half))
     return where(less(absolute(x), 0.5), near_value, subtract(exp(x), 1.0))
 
 
@@ -114,10 +114,10 @@ def log1p(x: TensorLike) -> Tensor:
         real, imag = _real_and_imaginary(x)
         # A complex sum would lose the sign of an imaginary part of -0.
         far_value = log(_complex(add(real, 1.0), imag))
-        small = less(absolute(x), 0.5)
-        real, imag = where(small, real, 0.0), where(small, imag, 0.0)
+        is_small = less(absolute(x), 0.5)
+        real, imag = where(is_small, real, 0.0), where(is_small, imag, 0.0)
         distance = add(multiply(real, add(real, 2.0)), multiply(imag, imag))
-        return where(small, _complex(divide(log1p(distance), 2.0), arctan2(imag, add(real, 1.0))), far_value)
+        return where(is_small, _complex(divide(log1p(distance), 2.0), arctan2(imag, add(real, 1.0))), far_value)
     total = add(x, 1.0)
     # The logarithm of the rounded sum, corrected by what the rounding lost.
     rounded_x = subtract(total, 1.0)
@@ -448,10 +448,10 @@ def sinc(x: TensorLike) -> Tensor:
     """
     # Use the Taylor series near 0: a constant there would have no derivatives.
     is_near_0 = less(fabs(x), 0.03)
-    small = square(multiply(where(is_near_0, x, 0.0), pi))
+    small_square = square(multiply(where(is_near_0, x, 0.0), pi))
     series: Any = 1.0
     for divisor in (72.0, 42.0, 20.0, 6.0):
-        series = subtract(1.0, multiply(divide(small, divisor), series))
+        series = subtract(1.0, multiply(divide(small_square, divisor), series))
     x = where(is_near_0, 1.0, x)
     # Compute sin(pi x) from the distance to the nearest integer: the distance is exact, pi * x is not.
     nearest = round(x)

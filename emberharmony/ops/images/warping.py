@@ -358,8 +358,8 @@ def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, T
         x = clip(x, 0.0, float(n - 1))
     if order == 0:
         truncated = trunc(x)
-        half = greater_equal(absolute(subtract(x, truncated)), 0.5)
-        return [(*_element(add(truncated, where(half, sign(x), 0.0)), n, mode), None)]
+        rounds_away = greater_equal(absolute(subtract(x, truncated)), 0.5)
+        return [(*_element(add(truncated, where(rounds_away, sign(x), 0.0)), n, mode), None)]
     low = floor(x)
     upper_share = subtract(x, low)
     return [(*_element(low, n, mode), subtract(1.0, upper_share)), (*_element(add(low, 1.0), n, mode), upper_share)]

@@ -142,8 +142,8 @@ def sigmoid(x: TensorLike) -> Tensor:
         >>> ops.sigmoid([0.0]).tolist()
         [0.5]
     """
-    small = exp(negative(absolute(add(x, 0.0))))  # + 0.0 makes it a float first: negating unsigned integers wraps
-    return divide(where(less(x, 0), small, 1.0), add(small, 1.0))
+    decay = exp(negative(absolute(add(x, 0.0))))  # + 0.0 makes it a float first: negating unsigned integers wraps
+    return divide(where(less(x, 0), decay, 1.0), add(decay, 1.0))
 
 
 @op(elementwise=True, takes="real", gives="float", autocast="float32")
@@ -359,17 +359,17 @@ def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
     """
     b = option("b", b, x)
     x = _inexact(x)
-    half = multiply(x, 0.5)
+    half_x = multiply(x, 0.5)
     if b.__class__ is not float:
         # Not `hypot(half, sqrt(b) / 2)`, whose derivative by `b` is NaN at 0. The scale prevents overflow.
-        scale = stop_gradient(maximum(absolute(half), 1.0))
+        scale = stop_gradient(maximum(absolute(half_x), 1.0))
         tail = divide(divide(b, scale), multiply(scale, 4.0))
-        return add(half, multiply(sqrt(add(square(divide(half, scale)), tail)), scale))
+        return add(half_x, multiply(sqrt(add(square(divide(half_x, scale)), tail)), scale))
     if b < 0:
         raise ArgumentError(f"expected b of 0 or more, got {b!r}: the square root would be undefined near x = 0")
-    if dtype(half).is_complex:
-        return add(half, sqrt(add(square(half), float(b) / 4)))
-    return add(half, hypot(half, float(b) ** 0.5 / 2))
+    if dtype(half_x).is_complex:
+        return add(half_x, sqrt(add(square(half_x), float(b) / 4)))
+    return add(half_x, hypot(half_x, float(b) ** 0.5 / 2))
 
 
 @op

@@ -363,10 +363,10 @@ def _adaptive_pool(
         if length % count == 0:
             x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)
             continue
-        firsts = shared_convolution.first_windows(length, count)
-        window_slices = [slice(i * length // count, -(-(i + 1) * length // count)) for i in firsts]
+        first_indices = shared_convolution.first_windows(length, count)
+        window_slices = [slice(i * length // count, -(-(i + 1) * length // count)) for i in first_indices]
         leading_slices = (slice(None),) * axis
         x = stack([reduce(get_item(x, (*leading_slices, window_slice)), axis) for window_slice in window_slices], axis)
-        if len(firsts) < count:
-            x = repeat(x, [b - a for a, b in pairwise((*firsts, count))], axis)
+        if len(first_indices) < count:
+            x = repeat(x, [b - a for a, b in pairwise((*first_indices, count))], axis)
     return x

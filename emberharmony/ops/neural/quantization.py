@@ -84,11 +84,14 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     levels = round_(divide(subtract(groups, expand_dims(bias, -1)), expand_dims(scale, -1)))
     # A NaN is not greater than 0 either, so that no NaN is cast.
     levels = minimum(where(greater(levels, 0.0), levels, 0.0), 2.0**bits - 1)
-    small = reshape(cast(levels, "uint8"), w.shape)
+    small_levels = reshape(cast(levels, "uint8"), w.shape)
     if bits == 4:
-        even_columns, odd_columns = get_item(small, (..., slice(0, None, 2))), get_item(small, (..., slice(1, None, 2)))
-        small = bitwise_or(even_columns, bitwise_left_shift(odd_columns, 4))
-    return view(small, "uint32"), cast(scale, kind), cast(bias, kind)
+        even_columns, odd_columns = (
+            get_item(small_levels, (..., slice(0, None, 2))),
+            get_item(small_levels, (..., slice(1, None, 2))),
+        )
+        small_levels = bitwise_or(even_columns, bitwise_left_shift(odd_columns, 4))
+    return view(small_levels, "uint32"), cast(scale, kind), cast(bias, kind)
 
 
 @op
@@ -119,10 +122,10 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
     shared_quantization.check_options(group_size, bits)
     shared_quantization.check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
     kind = result_type(scales, biases)
-    small = view(stop_gradient(w), "uint8")
+    weight_bytes = view(stop_gradient(w), "uint8")
     if bits == 4:
-        small = stack([bitwise_and(small, 15), bitwise_right_shift(small, 4)], -1)
-    groups = cast(reshape(small, (*scales.shape, group_size)), kind)
+        weight_bytes = stack([bitwise_and(weight_bytes, 15), bitwise_right_shift(weight_bytes, 4)], -1)
+    groups = cast(reshape(weight_bytes, (*scales.shape, group_size)), kind)
     values = add(multiply(groups, expand_dims(scales, -1)), expand_dims(biases, -1))
     return reshape(values, (*scales.shape[:-1], scales.shape[-1] * group_size))
 

@@ -227,10 +227,10 @@ def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any)
     if method not in shared_quantiles.METHODS:
         shared_quantiles.places(shared_quantiles.digits(0.5), 1, method)  # raises
     q = cast(q, dtype_of(ordered))
-    fixed = stop_gradient(q)
-    valid = logical_and(greater_equal(fixed, 0.0), less_equal(fixed, 1.0))
+    fixed_q = stop_gradient(q)
+    valid = logical_and(greater_equal(fixed_q, 0.0), less_equal(fixed_q, 1.0))
     last = maximum(subtract(counts, 1.0), 0.0)
-    position = multiply(where(valid, fixed, 0.0), last)
+    position = multiply(where(valid, fixed_q, 0.0), last)
     low, high = floor(position), ceil(position)
     if method == "nearest":
         low = high = round(position)
@@ -251,5 +251,5 @@ def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any)
         start = minimum(low, maximum(subtract(last, 1.0), 0.0))
         slope = multiply(subtract(element(minimum(add(start, 1.0), last)), element(start)), last)
         # This adds 0, which carries the derivative.
-        quantiles = add(quantiles, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed)))
+        quantiles = add(quantiles, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed_q)))
     return where(valid, quantiles, math.nan)

@@ -533,9 +533,9 @@ def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None
         place = _first_extreme(reduction, ravel(x), 0, False)
         return reshape(place, (1,) * len(x.shape)) if keepdims else place
     axis = single(axis, len(x.shape))
-    hits = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
+    is_extreme = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
     places = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))
-    return min(where(hits, places, x.shape[axis]), axis, keepdims)
+    return min(where(is_extreme, places, x.shape[axis]), axis, keepdims)
 
 
 def _accumulate(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:

@@ -68,8 +68,8 @@ def _einsum(m: Mapped, subscripts: str, *operands: Any) -> T:
         )
     is_mapped = [x.__class__ is Rows for x in operands]
     terms = [letter + term if rows else term for term, rows in zip(terms, is_mapped, strict=True)]
-    wholes = [x.whole if rows else x for x, rows in zip(operands, is_mapped, strict=True)]
-    return m(f"{','.join(terms)}->{letter}{output_letters}", *wholes)
+    whole_tensors = [x.whole if rows else x for x, rows in zip(operands, is_mapped, strict=True)]
+    return m(f"{','.join(terms)}->{letter}{output_letters}", *whole_tensors)
 
 
 @batches("vecdot")

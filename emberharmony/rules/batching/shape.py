@@ -66,10 +66,10 @@ def _broadcast_arrays(m: Mapped, *arrays: Any) -> T:
 def _concatenate(m: Mapped, xs: Any, axis: int | None) -> T:
     if xs.__class__ is Rows:
         return NotImplemented
-    wholes = [m.whole(x) for x in xs]
+    whole_tensors = [m.whole(x) for x in xs]
     if axis is None:
-        return m([m.bound.reshape(x, (m.size, math.prod(x.shape[1:]))) for x in wholes], 1)
-    return m(wholes, axes_of_whole(axis, len(xs[0].shape)))
+        return m([m.bound.reshape(x, (m.size, math.prod(x.shape[1:]))) for x in whole_tensors], 1)
+    return m(whole_tensors, axes_of_whole(axis, len(xs[0].shape)))
 
 
 @batches("stack")

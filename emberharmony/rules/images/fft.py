@@ -48,15 +48,15 @@ def _irfft(
     g: T, y: T, x: T, n: int | None = None, axis: int = -1, norm: str = "backward", fft_length: int | None = None
 ) -> T:
     length = y.shape[axis]
-    half = conj(rfft(g, None, axis, _OPPOSITE[norm]))  # type: ignore[arg-type]
-    count = half.shape[axis]
+    half_spectrum = conj(rfft(g, None, axis, _OPPOSITE[norm]))  # type: ignore[arg-type]
+    count = half_spectrum.shape[axis]
     # Each term also stands for its conjugate at the negative frequency, so it counts twice, except for the term of
     # frequency 0 and, if the length is even, the last one.
     doubled = count - 1 - (length % 2 == 0) if count > 1 else 0
     ends = [ones((1,)), multiply(ones((doubled,)), 2), ones((count - 1 - doubled,))]
-    rank = len(half.shape)
+    rank = len(half_spectrum.shape)
     weights = reshape(concatenate(ends), [-1 if i == axis % rank else 1 for i in range(rank)])
-    return _fit_length(multiply(half, weights), x.shape[axis], axis)
+    return _fit_length(multiply(half_spectrum, weights), x.shape[axis], axis)
 
 
 RULES: dict[str, Any] = {

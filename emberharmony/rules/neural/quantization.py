@@ -39,10 +39,12 @@ def _as_rows(x: T) -> T:
 def _by_scales(
     g: T, _y: T, x: T, w: T, _scales: T, _biases: T, transpose: bool = True, group_size: int = 64, bits: int = 4
 ) -> T:
-    by_groups = _by_groups(g, x, _scales, transpose, group_size)
-    ones_of_groups, zeros_of_groups = (filled_with(_scales.shape, dtype(by_groups)) for filled_with in (ones, zeros))
+    products_by_group = _by_groups(g, x, _scales, transpose, group_size)
+    ones_of_groups, zeros_of_groups = (
+        filled_with(_scales.shape, dtype(products_by_group)) for filled_with in (ones, zeros)
+    )
     integers = dequantize(w, ones_of_groups, zeros_of_groups, group_size=group_size, bits=bits)
-    return sum_(multiply(by_groups, reshape(integers, by_groups.shape)), -1)
+    return sum_(multiply(products_by_group, reshape(integers, products_by_group.shape)), -1)
 
 
 def _by_biases(

@@ -191,12 +191,12 @@ class Bounds:
             worst_units, start = 0.0, 0
             spare = spare.reshape(-1) if np.ndim(spare) else spare
             for values, wanted in zip(got.parts(PART), want.parts(PART), strict=True):
-                spare_part = spare[start : start + PART] if np.ndim(spare) else spare
+                allowance_part = spare[start : start + PART] if np.ndim(spare) else spare
                 start += PART
-                units = _units(values, wanted, bound.each, largest_size, low, unit, tiny + spare_part)
+                units = _units(values, wanted, bound.each, largest_size, low, unit, tiny + allowance_part)
                 if not math.isfinite(units) or largest_size > limit:
                     units = _error_with_nonfinite(
-                        values, wanted, bound.each, largest_size, low, unit, tiny + spare_part, limit
+                        values, wanted, bound.each, largest_size, low, unit, tiny + allowance_part, limit
                     )
                 worst_units = max(worst_units, units)
         return worst_units

@@ -376,7 +376,7 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
     if any(p.variadic for p in spec.parameters):
         return list(args), kwargs
     keyword_args: dict[str, Any] = {}
-    spared: list[Any] = []
+    positional_args: list[Any] = []
     by_name = {p.name: p for p in spec.parameters}
     has_skipped = False
     for parameter, value in zip(spec.parameters, args, strict=False):
@@ -385,9 +385,9 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
         elif has_skipped:
             keyword_args[parameter.name] = value
         else:
-            spared.append(value)
+            positional_args.append(value)
     keyword_args |= {n: v for n, v in kwargs.items() if n not in by_name or not _is_default(v, by_name[n].default)}
-    return spared, keyword_args
+    return positional_args, keyword_args
 
 
 def _is_default(value: Any, default: Any) -> bool:

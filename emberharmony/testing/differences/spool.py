@@ -117,8 +117,8 @@ class Stored(Host):
         if self._held is not None:
             array: Array = self._held.view(self._kind)
             return array.reshape(self.shape)
-        read: Array = self._file.array(self._place, self.size, self._kind)
-        return read.reshape(self.shape)
+        read_array: Array = self._file.array(self._place, self.size, self._kind)
+        return read_array.reshape(self.shape)
 
     def vector(self) -> Array:
         """Returns the elements as a vector; half precisions as float32."""

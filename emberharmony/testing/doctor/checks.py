@@ -114,8 +114,8 @@ def subnormal(backend: Any) -> Result:
     """Multiplies two float32 whose product is subnormal."""
     x = ops.multiply(ops.array([1e-20, 1e-30], dtype="float32"), ops.array([1e-20, 1e-10], dtype="float32"))
     survived = [value > 0 for value in _host_values(x)]
-    read = _host_values(ops.array([1e-40], dtype="float32"))[0]
-    assert read == np.float32(1e-40), f"1e-40 is read back as {read}"
+    read_value = _host_values(ops.array([1e-40], dtype="float32"))[0]
+    assert read_value == np.float32(1e-40), f"1e-40 is read back as {read_value}"
     return Result("kept") if all(survived) else Result("results below 1.2e-38 are 0", ROWS["remaining"])
 
 

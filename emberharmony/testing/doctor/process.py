@@ -80,11 +80,11 @@ def _lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
         while True:
             if not selector.select(max(0.0, last + seconds - time.monotonic())):
                 raise TimeoutError
-            read = os.read(process.stdout.fileno(), 2**16)
-            if not read:
+            chunk = os.read(process.stdout.fileno(), 2**16)
+            if not chunk:
                 return
             last = time.monotonic()
-            *complete_lines, buffer = (buffer + read).split(b"\n")
+            *complete_lines, buffer = (buffer + chunk).split(b"\n")
             yield from (line.decode() for line in complete_lines if line.startswith(b"{"))
 
 

@@ -148,14 +148,14 @@ class Backward:
                 adapter.call(model, args, kwargs)
             self._zeros = probing.zeros
             wanted_gradients, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
-            fits = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
+            fit_by_place = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
             by_place: dict[Place, Host] = {}
             for place, gradient in zip(self._zeros, wanted_gradients, strict=True):
                 host = Host(np.zeros(0), "float64") if gradient is None else adapter.host(gradient)
                 if gradient is not None and self._second:
-                    host = Host(np.ascontiguousarray(fits[place].to_first(host.bits)), host.dtype)
+                    host = Host(np.ascontiguousarray(fit_by_place[place].to_first(host.bits)), host.dtype)
                 if gradient is None:
-                    host = Host(np.zeros(fits[place].first), "float64")
+                    host = Host(np.zeros(fit_by_place[place].first), "float64")
                 by_place[place] = host
         return Gradients(by_place, tensors)
 

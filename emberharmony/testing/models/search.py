@@ -104,12 +104,12 @@ def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
         return None
     axes = len(kernels[0] or ())
 
-    def move(value: Any) -> Any:
+    def move_channels(value: Any) -> Any:
         if not isinstance(value, np.ndarray) or value.ndim != axes or value.dtype.kind != "f":
             return value
         return np.moveaxis(value, 1, -1) if last[1] else np.moveaxis(value, -1, 1)
 
-    return tree_map(move, (args, kwargs))
+    return tree_map(move_channels, (args, kwargs))
 
 
 def _takes_transposed(adapter: Adapter, model: Any, moved_inputs: Any, given_inputs: Any) -> bool:

@@ -287,10 +287,10 @@ def _rounded_to(rounded: Array, exact: Array) -> str:
     if rounded.shape != exact.shape or rounded.dtype.kind != "f":
         return ""
     with np.errstate(all="ignore"):
-        half = exact.astype(np.float16).astype(np.float64)
+        rounded_to_half = exact.astype(np.float16).astype(np.float64)
     bits = exact.astype(np.float32).view(np.uint32)
     brain = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
-    cuts = (("float16", half), ("bfloat16", brain))
+    cuts = (("float16", rounded_to_half), ("bfloat16", brain))
     return next((kind for kind, rounded_values in cuts if np.all((rounded == rounded_values) | (rounded == exact))), "")
 
 

@@ -178,12 +178,12 @@ class Log(Sequence[Event]):
             ArgumentError: if the text is no such JSON, or that of a later version.
         """
         try:
-            read = json.loads(text)
-            if read["format"] != FORMAT:
-                raise ValueError(f"its format is {read['format']}, and this version reads {FORMAT}")
+            content = json.loads(text)
+            if content["format"] != FORMAT:
+                raise ValueError(f"its format is {content['format']}, and this version reads {FORMAT}")
             log = cls()
-            log.notes = [str(note) for note in read["notes"]]
-            for row in read["events"]:
+            log.notes = [str(note) for note in content["notes"]]
+            for row in content["events"]:
                 log._events.append(event_of_row(row, None if row["outer"] is None else log._events[row["outer"]]))
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
             raise ArgumentError(f"the text is no log of ops.record: {type(error).__name__}: {error}") from error

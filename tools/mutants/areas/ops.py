@@ -321,8 +321,10 @@ MUTANTS = [
         name="ops-wide-indices-of-torch",
         module="emberharmony/backend/torch/arrays/indices.py",
         function="integers",
-        original="wide if indices.dtype is not torch.uint64 else torch.where(wide < 0, _FURTHEST, wide)",
-        replacement="wide",
+        original=(
+            "indices_64 if indices.dtype is not torch.uint64 else torch.where(indices_64 < 0, _FURTHEST, indices_64)"
+        ),
+        replacement="indices_64",
         tests=("tests/regressions/test_arguments_of_ops.py -k wrap_around",),
         why="an index of 2**64 - 1 is the last element on PyTorch",
     ),

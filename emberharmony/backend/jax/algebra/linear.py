@@ -25,9 +25,9 @@ def _times_inverse(x: jax.Array, r: jax.Array) -> jax.Array:
 
 def _between_inverses(factor: jax.Array, x: jax.Array) -> jax.Array:
     """Returns `inv(factor) @ x @ adjoint(inv(factor))`."""
-    half = lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)
+    half_solved = lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)
     return lax.linalg.triangular_solve(
-        factor, half, left_side=False, lower=True, transpose_a=True, conjugate_a=is_complex(factor)
+        factor, half_solved, left_side=False, lower=True, transpose_a=True, conjugate_a=is_complex(factor)
     )
 
 

@@ -43,8 +43,8 @@ def _by_scale(x: jax.Array, decimals: int, bound: float) -> jax.Array:
     scale = lax.optimization_barrier(jnp.full(x.shape, 10.0 ** abs(decimals), x.dtype))
     if decimals < 0:
         return jnp.round(x / scale) * scale
-    small = jnp.abs(x) < bound
-    return jnp.where(small, jnp.round(x * scale) / scale, lax.stop_gradient(x))
+    is_small = jnp.abs(x) < bound
+    return jnp.where(is_small, jnp.round(x * scale) / scale, lax.stop_gradient(x))
 
 
 @program()

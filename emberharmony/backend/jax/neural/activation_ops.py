@@ -17,16 +17,19 @@ _relu: Any = jax.jit(
 )
 
 
-def _decay(x: jax.Array) -> jax.Array:
+def _exp_of_minus_abs(x: jax.Array) -> jax.Array:
     return jnp.exp(-jnp.abs(x))
 
 
 _sigmoid: Any = elementwise(
-    lambda x: jnp.where(x < 0, _decay(x), 1) / (1 + _decay(x)), lambda x, y: y * _sigmoid(jnp.negative(x))
+    lambda x: jnp.where(x < 0, _exp_of_minus_abs(x), 1) / (1 + _exp_of_minus_abs(x)),
+    lambda x, y: y * _sigmoid(jnp.negative(x)),
 )
-_softplus: Any = elementwise(lambda x: jnp.maximum(x, 0) + log1p_of_real(_decay(x)), lambda x, y: _sigmoid(x))
+_softplus: Any = elementwise(
+    lambda x: jnp.maximum(x, 0) + log1p_of_real(_exp_of_minus_abs(x)), lambda x, y: _sigmoid(x)
+)
 _log_sigmoid: Any = elementwise(
-    lambda x: jnp.minimum(x, 0) - log1p_of_real(_decay(x)), lambda x, y: _sigmoid(jnp.negative(x))
+    lambda x: jnp.minimum(x, 0) - log1p_of_real(_exp_of_minus_abs(x)), lambda x, y: _sigmoid(jnp.negative(x))
 )
 
 

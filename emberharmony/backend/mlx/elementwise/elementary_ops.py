@@ -68,8 +68,8 @@ def exp_double(x: mx.array) -> mx.array:
 
 def sin_of_double(x: mx.array) -> mx.array:
     """Returns the sine of a float64 tensor, without derivatives of its own."""
-    half = mx.tan(x / 2)
-    return 2 * half / (1 + half * half)
+    tangent_of_half = mx.tan(x / 2)
+    return 2 * tangent_of_half / (1 + tangent_of_half * tangent_of_half)
 
 
 def cos_of_double(x: mx.array) -> mx.array:
@@ -202,11 +202,11 @@ def _expm1(x: mx.array) -> mx.array:
         return mx.expm1(x)
     # mx.expm1 (MLX 0.32) does not support complex numbers.
     real, imag = mx.real(x), mx.imag(x)
-    half = mx.sin(imag / 2)
+    sine_of_half = mx.sin(imag / 2)
     expm1_of_real, power, finite = mx.expm1(real), mx.exp(x), mx.isfinite(x)
     # + 0.0 turns a real part of -0.0 into +0.0, which is that of exp(x) - 1.
     real_part = (
-        expm1_of_real * mx.cos(imag) - 2 * half * half + 0.0,
+        expm1_of_real * mx.cos(imag) - 2 * sine_of_half * sine_of_half + 0.0,
         (expm1_of_real + 1) * mx.where(imag == 0, imag, mx.sin(imag)),
     )
     # Infinities and NaN follow the rules of the exponential.

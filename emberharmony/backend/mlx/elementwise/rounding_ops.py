@@ -78,8 +78,8 @@ class MLXRoundingOps(Decimals):
         scale = mx.array(10.0 ** abs(decimals), x.dtype)
         if decimals < 0:
             return mx.round(x / scale) * scale
-        small = mx.abs(x) < mx.array(bound, x.dtype)
-        return mx.where(small, mx.round(x * scale) / scale, mx.stop_gradient(x))
+        is_small = mx.abs(x) < mx.array(bound, x.dtype)
+        return mx.where(is_small, mx.round(x * scale) / scale, mx.stop_gradient(x))
 
     def nan_to_num(self, x: mx.array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> mx.array:
         if holds_tensor(nan, posinf, neginf):

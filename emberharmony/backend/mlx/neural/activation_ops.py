@@ -43,8 +43,8 @@ def _log_softmax(x: mx.array, axes: int | tuple[int, ...]) -> mx.array:
 
 
 def _sigmoid_double(x: mx.array) -> mx.array:
-    small = exp_double(-mx.abs(x))
-    return mx.where(x < 0, small, mx.array(1, x.dtype)) / (1 + small)
+    decay = exp_double(-mx.abs(x))
+    return mx.where(x < 0, decay, mx.array(1, x.dtype)) / (1 + decay)
 
 
 def _rectify(x: mx.array) -> mx.array:

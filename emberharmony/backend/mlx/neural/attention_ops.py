@@ -119,5 +119,5 @@ class MLXAttentionOps:
         if place is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         cosine, sine = rotation_tables(x.shape, offset, place, base, scale, mx.float32, _as_float32, _table_rows)
-        half = x.shape[-1] // 2
-        return x * cosine + mx.concatenate([x[..., half:], x[..., :half]], -1) * sine
+        half_length = x.shape[-1] // 2
+        return x * cosine + mx.concatenate([x[..., half_length:], x[..., :half_length]], -1) * sine

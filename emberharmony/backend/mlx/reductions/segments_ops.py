@@ -45,8 +45,8 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
         if num_segments == 0:
             return mx.zeros((0, *data.shape[1:]), data.dtype)
         # Half precision is combined in float32, to keep its digits.
-        half = data.dtype in (mx.float16, mx.bfloat16)
-        kind = mx.float32 if half else data.dtype
+        is_half_precision = data.dtype in (mx.float16, mx.bfloat16)
+        kind = mx.float32 if is_half_precision else data.dtype
         # An extra row takes the slices of ids out of range.
         shape = (num_segments + unread, *data.shape[1:])
         rows = mx.zeros(shape, kind) if not start else mx.full(shape, of_host(np.asarray(start), kind))

@@ -8,11 +8,11 @@ import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
 from emberharmony.backend.promote import nonempty, nonnegative_axes
-from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, range_of
+from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, safe_norm_range
 from emberharmony.core.options import constant
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-_LOW, _HIGH = range_of(2)
+_LOW, _HIGH = safe_norm_range(2)
 
 
 def _norm(x: np.ndarray, axes: tuple[int, ...], keepdims: bool, ord: float) -> np.ndarray:
@@ -46,7 +46,7 @@ class NumpyNormsOps:
             return _norm(x, axes, keepdims, ord).astype(x.real.dtype)
         with np.errstate(all="ignore"):
             result = np.asarray(_norm(x, axes, keepdims, ord))
-        low, high = range_of(ord)
+        low, high = safe_norm_range(ord)
         if not x.size or not result.size or (result.min() > low and result.max() < high):
             return result.astype(x.real.dtype)
         # The composite divides by the largest element, so that no power overflows.

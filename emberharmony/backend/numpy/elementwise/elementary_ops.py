@@ -40,11 +40,11 @@ def _log1p(x: np.ndarray) -> np.ndarray:
     if x.dtype.kind != "c":
         return np.log1p(x)
     # NumPy 2.4's complex log1p computes log(1 + x), where a small x loses its digits: log1p(1e-20 + 0j) is 0.
-    small = np.where(np.abs(x) < 0.5, x, 0)
-    near_value = np.log1p(small.real * (2 + small.real) + small.imag**2) / 2 + 1j * np.arctan2(
-        small.imag, 1 + small.real
+    small_x = np.where(np.abs(x) < 0.5, x, 0)
+    near_value = np.log1p(small_x.real * (2 + small_x.real) + small_x.imag**2) / 2 + 1j * np.arctan2(
+        small_x.imag, 1 + small_x.real
     )
-    return np.where(small == x, near_value, np.log1p(x)).astype(x.dtype, copy=False)
+    return np.where(small_x == x, near_value, np.log1p(x)).astype(x.dtype, copy=False)
 
 
 def map_numbers(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:

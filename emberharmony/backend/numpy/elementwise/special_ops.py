@@ -34,10 +34,10 @@ def _compute(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
 
     If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
     """
-    function, single_function, of_double, of_single = _functions(name)
+    function, single_function, double_function, single_functions = _functions(name)
     shape, dtype = tensors[0].shape, tensors[0].dtype
     double = dtype.char == "d"
-    xp, flat = of_double if double else of_single, [x.reshape(-1) for x in tensors]
+    xp, flat = double_function if double else single_functions, [x.reshape(-1) for x in tensors]
 
     def compute_block(vectors: Sequence[np.ndarray]) -> np.ndarray:
         block = [x.astype(np.float64, copy=False) for x in vectors]

@@ -33,7 +33,7 @@ _HIGHEST, _SMALLEST = 32.0, 1e-6
 """With elements below the first and sums of powers above the second, `softmax` need not subtract the maxima."""
 
 
-def _decay(x: np.ndarray) -> np.ndarray:
+def _exp_of_minus_abs(x: np.ndarray) -> np.ndarray:
     """Returns `exp(-abs(x))`, which cannot overflow."""
     result = np.absolute(x)
     np.negative(result, result)
@@ -63,14 +63,14 @@ def _silu(x: np.ndarray) -> np.ndarray:
 def _softplus(x: np.ndarray) -> np.ndarray:
     if x.size <= FEW:
         return np.logaddexp(x, 0.0)
-    result = _decay(x)
+    result = _exp_of_minus_abs(x)
     np.log1p(result, result)
     result += np.maximum(x, 0.0)
     return result
 
 
 def _log_sigmoid(x: np.ndarray) -> np.ndarray:
-    result = _decay(x)
+    result = _exp_of_minus_abs(x)
     np.log1p(result, result)
     return np.subtract(np.minimum(x, 0.0), result, result)
 

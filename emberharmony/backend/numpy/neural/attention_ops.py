@@ -39,8 +39,8 @@ class NumpyAttentionOps:
         cosine, sine = shared_attention.rotation_tables(
             x.shape, offset, place, base, scale, kind.char, lambda table: table.astype(kind)
         )
-        half = x.shape[-1] // 2
-        result = np.concatenate((x[..., half:], x[..., :half]), -1)
+        half_length = x.shape[-1] // 2
+        result = np.concatenate((x[..., half_length:], x[..., :half_length]), -1)
         result *= sine
         result += x * cosine
         return result

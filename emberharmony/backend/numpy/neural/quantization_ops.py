@@ -42,8 +42,8 @@ class NumpyQuantizationOps:
             return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
         vectors, scales, biases = (array.astype(np.float32, copy=False) for array in (x, scales, biases))
         multiply = _product if transpose else _transposed_product
-        small = np.ascontiguousarray(w).view(np.uint8)
-        result = multiply(vectors.reshape(-1, x.shape[-1]), small, scales, biases, bits)
+        weight_bytes = np.ascontiguousarray(w).view(np.uint8)
+        result = multiply(vectors.reshape(-1, x.shape[-1]), weight_bytes, scales, biases, bits)
         return result.reshape(*x.shape[:-1], result.shape[-1]).astype(kind, copy=False)
 
 

@@ -25,7 +25,7 @@ def leaves_float64(order: float, bits: int) -> bool:
     return abs(order) * (308 if bits == 64 else 45) > 290 and order not in (0, 1) and abs(order) != float("inf")
 
 
-def range_of(order: float) -> tuple[float, float]:
+def safe_norm_range(order: float) -> tuple[float, float]:
     """Returns the smallest and largest norm whose powers certainly fit into float64."""
     largest_power = 10.0 ** (290 / abs(order))
     return 1 / largest_power, largest_power

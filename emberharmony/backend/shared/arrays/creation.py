@@ -323,11 +323,11 @@ class HostMade:
             device: the device of the tensor.
         """
         count = _points(x)
-        half = rising(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
+        rising_half = rising(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
         wanted = self.dtypes[default_float()] if dtype is None else dtype
         if self.dtypes.neutral[wanted] is float32:
-            half = half.astype(np.float32)
-        return self._place_array(np.concatenate([half, half[: count // 2][::-1]]), wanted, device)
+            rising_half = rising_half.astype(np.float32)
+        return self._place_array(np.concatenate([rising_half, rising_half[: count // 2][::-1]]), wanted, device)
 
     def _floor_if_integer(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""

@@ -101,9 +101,11 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
     axis = 0
     for part, axes, mask, width in zip(parts, axes_of, masks, widths, strict=True):
         if mask:
-            read = tuple(shape[axis : axis + width])
-            if tuple(part.shape) != read:
-                raise ShapeError(f"a mask of shape {tuple(part.shape)} does not fit the axes of shape {read} it reads")
+            read_lengths = tuple(shape[axis : axis + width])
+            if tuple(part.shape) != read_lengths:
+                raise ShapeError(
+                    f"a mask of shape {tuple(part.shape)} does not fit the axes of shape {read_lengths} it reads"
+                )
         elif type(part) is int:
             part = single(part, shape[axis])
         elif axes is None and not isinstance(part, _BASIC):  # so it is an array on the host

@@ -113,13 +113,13 @@ class Decimals:
         limits = IntegerInfo.of(self.dtype_of(x))
         if places > _LONGEST or 5 * 10 ** (places - 1) > limits.max:
             return self.zeros_like(x)
-        half = 5 * 10 ** (places - 1)
-        halves, remainder = self.floor_divide(x, half), self.mod(x, half)
+        half_unit = 5 * 10 ** (places - 1)
+        halves, remainder = self.floor_divide(x, half_unit), self.mod(x, half_unit)
         units = self.floor_divide(halves, 2)
         is_beyond_half = self.logical_or(self.greater(remainder, 0), self.not_equal(self.mod(units, 2), 0))
         rounds_up = self.logical_and(self.not_equal(self.mod(halves, 2), 0), is_beyond_half)
         # If the power of ten does not fit into the dtype, it wraps around, as the result then does.
-        unit = (2 * half - limits.min) % 2**limits.bits + limits.min
+        unit = (2 * half_unit - limits.min) % 2**limits.bits + limits.min
         return self.multiply(self.add(units, self.cast(rounds_up, x.dtype)), unit)
 
 
@@ -147,9 +147,9 @@ class ByOps(Decimals):
         scale = 10.0 ** abs(decimals)
         if decimals < 0:
             return self.multiply(self._nearest(self.divide(x, scale)), scale)
-        small = self.less(self.absolute(x), bound)
-        rounded = self.divide(self._nearest(self.multiply(self.where(small, x, 0.0), scale)), scale)
-        return self.where(small, rounded, x)
+        is_small = self.less(self.absolute(x), bound)
+        rounded = self.divide(self._nearest(self.multiply(self.where(is_small, x, 0.0), scale)), scale)
+        return self.where(is_small, rounded, x)
 
 
 def neighbours(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:

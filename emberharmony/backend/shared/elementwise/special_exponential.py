@@ -99,8 +99,8 @@ def _large_gamma(xp: Any, a: Any) -> tuple[Any, Any]:
 def _gamma_right(xp: Any, a: Any) -> Any:
     is_near = a < 10.0
     first, second = _large_gamma(xp, at_least(xp, a, 10.0))
-    small = harmless_outside(xp, is_near, a, 1.0)
-    return xp.where(is_near, gamma_next(xp, small, _GAMMA_TERMS) / small, first * second)
+    small_a = harmless_outside(xp, is_near, a, 1.0)
+    return xp.where(is_near, gamma_next(xp, small_a, _GAMMA_TERMS) / small_a, first * second)
 
 
 def _gamma_left(xp: Any, a: Any) -> Any:
@@ -112,9 +112,9 @@ def _gamma_left(xp: Any, a: Any) -> Any:
     sign = xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), -1.0, 1.0)
     r = xp.where(r == 0.0, math.nan, r)
     reflected = sign / (r * sine_over(r))
-    small = harmless_outside(xp, is_near, a, 1.0)
+    small_a = harmless_outside(xp, is_near, a, 1.0)
     return xp.where(
-        is_near, reflected / gamma_next(xp, small, _GAMMA_TERMS), reflected / at_least(xp, a, 10.0) / first / second
+        is_near, reflected / gamma_next(xp, small_a, _GAMMA_TERMS), reflected / at_least(xp, a, 10.0) / first / second
     )
 
 

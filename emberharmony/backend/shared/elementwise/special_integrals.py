@@ -127,21 +127,23 @@ def log1p_less(xp: Any, u: Any, subtrahend: Any = None, bound: float = 0.5, term
         bound: where the series ends.
         terms: the number of its terms.
     """
-    small = xp.abs(u) < bound
-    v = xp.where(small, u, 0.0)
+    is_small = xp.abs(u) < bound
+    v = xp.where(is_small, u, 0.0)
     r = v / (2.0 + v)
     square = r * r
     series = polynomial(square, _ODD[-terms:])
-    logarithm = xp.log1p(xp.where(small, 0.0, u)) if subtrahend is None else xp.log(xp.where(small, 1.0, subtrahend))
-    return xp.where(small, r * (v - 2.0 * square * series), u - logarithm)
+    logarithm = (
+        xp.log1p(xp.where(is_small, 0.0, u)) if subtrahend is None else xp.log(xp.where(is_small, 1.0, subtrahend))
+    )
+    return xp.where(is_small, r * (v - 2.0 * square * series), u - logarithm)
 
 
 def _expm1_less(xp: Any, z: Any) -> Any:
     """Returns `exp(z) - 1 - z`, with fewer digits where the integrand is small."""
     bound, terms = xp.digits.exponential
-    small = xp.abs(z) < bound
-    v = xp.where(small, z, 0.0)
-    return xp.where(small, v * v * polynomial(v, _FACTORIAL[-terms:]), xp.expm1(z) - z)
+    is_small = xp.abs(z) < bound
+    v = xp.where(is_small, z, 0.0)
+    return xp.where(is_small, v * v * polynomial(v, _FACTORIAL[-terms:]), xp.expm1(z) - z)
 
 
 def _small_density(xp: Any, a: Any, x: Any) -> Any:
@@ -157,8 +159,8 @@ def _large_density(xp: Any, a: Any, x: Any) -> Any:
 def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """Returns `x**a * exp(-x) / gamma(a)` for a, x > 0."""
     large = a >= 10.0
-    small = xp.pick(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
-    return xp.where(large, xp.pick(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small)
+    small_density = xp.pick(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
+    return xp.where(large, xp.pick(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small_density)
 
 
 def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
@@ -277,8 +279,8 @@ def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     large = (a >= 10.0) & (b >= 10.0)
     a0, b0 = xp.where(large, 1.0, a), xp.where(large, 1.0, b)
     a1, b1 = xp.where(large, a, 10.0), xp.where(large, b, 10.0)
-    small = xp.pick(~large, partial(_small_beta_density, xp), a0, b0, x)
-    return xp.where(large, xp.pick(large, partial(_large_beta_density, xp), a1, b1, x), small)
+    small_density = xp.pick(~large, partial(_small_beta_density, xp), a0, b0, x)
+    return xp.where(large, xp.pick(large, partial(_large_beta_density, xp), a1, b1, x), small_density)
 
 
 def _beta_directly(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:

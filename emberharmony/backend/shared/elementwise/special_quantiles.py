@@ -61,15 +61,15 @@ def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
 
     The density is that of the inverse hyperbolic sine of `size`.
     """
-    half, is_far = 0.5 * n, size > 1.0
+    half_n, is_far = 0.5 * n, size > 1.0
     large = harmless_outside(xp, is_far, size, 1.0)
     root = xp.where(is_far, 1.0 / large, size)
     square = root * root
     lower_ratio, upper_ratio = square / (1.0 + square), 1.0 / (1.0 + square)
     x, y = xp.where(is_far, lower_ratio, upper_ratio), xp.where(is_far, upper_ratio, lower_ratio)
     logarithm = xp.where(is_far, -2.0 * xp.log(large), 0.0) - xp.log1p(square)
-    density = xp.exp(half * logarithm) / positive_beta(xp, half, 0.5 + 0.0 * half)
-    left, part = beta_sides(xp, half, 0.5 + 0.0 * half, x, y, density * xp.sqrt(y))
+    density = xp.exp(half_n * logarithm) / positive_beta(xp, half_n, 0.5 + 0.0 * half_n)
+    left, part = beta_sides(xp, half_n, 0.5 + 0.0 * half_n, x, y, density * xp.sqrt(y))
     return 0.5 * xp.where(left, part, 1.0 - part), 0.5 * xp.where(left, 1.0 - part, part), density
 
 
@@ -129,14 +129,14 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     low = p <= 0.5
     wanted = xp.where(low, p, q)
     # From the first term of the power series, from the first of the asymptotic one, or for large `a`.
-    small = (xp.log(p) + log_gamma(xp, n + 1.0)) / n
+    log_of_small = (xp.log(p) + log_gamma(xp, n + 1.0)) / n
     depth = at_least(xp, -xp.log(q) - log_gamma(xp, n), 1.0)
     outer = xp.log(depth + (n - 1.0) * xp.log(depth))
     base = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
     large = (n > 0.5) & (base > 0.2)
-    first_guess = xp.where(low | (outer < small) | xp.isnan(outer), small, outer)
+    first_guess = xp.where(low | (outer < log_of_small) | xp.isnan(outer), log_of_small, outer)
     u = xp.where(large, xp.log(n) + 3.0 * xp.log(xp.where(large, base, 1.0)), first_guess)
-    u = xp.where(large & (u < small), small, u)
+    u = xp.where(large & (u < log_of_small), log_of_small, u)
 
     def step(u: Any) -> Any:
         x = xp.exp(at_least(xp, at_most(xp, u, 700.0), -700.0))
@@ -150,7 +150,7 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     density = gamma_density(xp, n, x)
     tail = gamma_tail(xp, ~low, n, x, density)
     change = xp.where(low, wanted - tail, tail - wanted) / xp.where(density > 0.0, density, 1.0)
-    result = xp.where(is_far, xp.exp(at_most(xp, small, 0.0)), x * (1.0 + change))
+    result = xp.where(is_far, xp.exp(at_most(xp, log_of_small, 0.0)), x * (1.0 + change))
     in_domain = a >= 0.0
     ends = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
     return xp.where(is_regular, result, ends)
@@ -158,11 +158,11 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
 
 def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
     """Returns the argument `x` whose logit is `u`, both parts of the beta distribution there, and the density by u."""
-    small = xp.exp(-xp.abs(u))
-    lower_ratio, upper_ratio = small / (1.0 + small), 1.0 / (1.0 + small)
+    smaller_odds = xp.exp(-xp.abs(u))
+    lower_ratio, upper_ratio = smaller_odds / (1.0 + smaller_odds), 1.0 / (1.0 + smaller_odds)
     x, y = xp.where(u < 0.0, lower_ratio, upper_ratio), xp.where(u < 0.0, upper_ratio, lower_ratio)
     large = (a >= 10.0) & (b >= 10.0)
-    near_value = -xp.log1p(small)
+    near_value = -xp.log1p(smaller_odds)
     exponent = xp.where(u < 0.0, a * (near_value + u) + b * near_value, a * near_value + b * (near_value - u))
     direct_density = xp.exp(exponent) / positive_beta(xp, a, b)
     density = xp.where(large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), direct_density)

@@ -294,10 +294,11 @@ def pool_windows(
     paddings = padding_pairs(padding, n)
     if paddings is not None:
         for sides, k, spread in zip(paddings, size, plan.dilation, strict=True):
-            reach = (k - 1) * spread + 1
-            if max(sides) > reach // 2:
+            window_span = (k - 1) * spread + 1
+            if max(sides) > window_span // 2:
                 raise ArgumentError(
-                    f"padding of at most {reach // 2} suits windows of length {reach}, not {padding!r:.60}: a window "
+                    f"padding of at most {window_span // 2} suits windows of length {window_span}, not "
+                    f"{padding!r:.60}: a window "
                     f"entirely in the padding has no elements"
                 )
     elif padding == "valid":

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from emberharmony.backend.promote import nonempty, nonnegative_axes
-from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, range_of
+from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, safe_norm_range
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.options import constant
 
@@ -15,7 +15,7 @@ def _is_held(norms: torch.Tensor, ord: float) -> bool:
     """Returns whether the powers that these norms were computed from are known to have stayed within float64."""
     if torch.compiler.is_compiling() or not norms.is_cpu:
         return False
-    low, high = range_of(ord)
+    low, high = safe_norm_range(ord)
     try:
         if not norms.ndim:
             return low < norms.item() < high

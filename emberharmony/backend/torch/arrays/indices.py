@@ -53,8 +53,8 @@ def integers(indices: Any, device: torch.device) -> torch.Tensor:
         return indices
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is torch.bool:
         raise ArgumentTypeError(f"expected integer indices, got {DTYPES.neutral[indices.dtype]}; cast them (ops.cast)")
-    wide = indices.to(torch.int64)
-    return wide if indices.dtype is not torch.uint64 else torch.where(wide < 0, _FURTHEST, wide)
+    indices_64 = indices.to(torch.int64)
+    return indices_64 if indices.dtype is not torch.uint64 else torch.where(indices_64 < 0, _FURTHEST, indices_64)
 
 
 def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:

@@ -140,8 +140,8 @@ class TorchTransformsOps:
                 )(tangents)
                 return outputs_and_tangents
             # PyTorch 2.13: an op of a 0-d tensor and a Python number makes the tangent float64.
-            alike = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
-            return list(outputs), alike
+            cast_tangents = [t.to(y.dtype) if _is_inexact(y) else t for y, t in zip(outputs, pushed, strict=True)]
+            return list(outputs), cast_tangents
 
         return push
 

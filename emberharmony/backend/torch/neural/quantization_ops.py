@@ -164,14 +164,14 @@ def _product_by_rows(
 ) -> torch.Tensor:
     """Returns `x @ matrix.T`, or `x @ matrix`, in float32, where w has the integers in words."""
     rows, groups = scales.shape
-    small, planes = w.contiguous().view(torch.uint8), 8 // bits
-    vectors, width = len(x), small.shape[1]
+    weight_bytes, planes = w.contiguous().view(torch.uint8), 8 // bits
+    vectors, width = len(x), weight_bytes.shape[1]
     factors = [x[:, i::planes].T.contiguous() for i in range(planes)] if transpose else [x] * planes
     results = [torch.zeros((rows, vectors) if transpose else (vectors, width)) for _ in range(planes)]
     for start in range(0, rows, _ROWS):
         part = slice(start, start + _ROWS)
         for i, (factor, result) in enumerate(zip(factors, results, strict=True)):
-            numbers = small[part] if planes == 1 else small[part] >> 4 if i else small[part] & 15
+            numbers = weight_bytes[part] if planes == 1 else weight_bytes[part] >> 4 if i else weight_bytes[part] & 15
             values = numbers.float().view(-1, groups, width // groups).mul_(scales[part, :, None]).flatten(1)
             if transpose:
                 result[part].addmm_(values, factor)
@@ -214,9 +214,9 @@ class _Product(torch.autograd.Function):
                 rows.to(wide_dtype).reshape(-1, rows.shape[-1])
                 for rows in ((cotangent, x) if transpose else (x, cotangent))
             )
-            by_groups = (left.mT @ right).reshape(*scales.shape, group_size)
-            by_biases = by_groups.sum(-1).to(biases.dtype)
+            products_by_group = (left.mT @ right).reshape(*scales.shape, group_size)
+            by_biases = products_by_group.sum(-1).to(biases.dtype)
             words = quantized_columns.words_of(w, len(scales), bits) if w.dtype == torch.uint8 else w
-            numbers = quantized_columns.integers(words, bits).reshape(by_groups.shape)
-            by_scales = (by_groups * numbers).sum(-1).to(scales.dtype)
+            numbers = quantized_columns.integers(words, bits).reshape(products_by_group.shape)
+            by_scales = (products_by_group * numbers).sum(-1).to(scales.dtype)
         return *(None,) * _OPTIONS, by_x, None, by_scales, by_biases

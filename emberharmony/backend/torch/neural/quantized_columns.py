@@ -27,14 +27,14 @@ def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
     Shape: (rows, columns * bits / 32) of uint32 to (columns, bytes) of uint8; a row has all integers of a column, an
     even number of them, then the scale 1 and the offset 0.
     """
-    small = integers(w, bits).reshape(w.shape[0], -1).T
+    columns = integers(w, bits).reshape(w.shape[0], -1).T
     if bits == 4:
-        if small.shape[1] % 2:
-            small = torch.nn.functional.pad(small, (0, 1))
-        small = small[:, ::2] | small[:, 1::2] << 4
+        if columns.shape[1] % 2:
+            columns = torch.nn.functional.pad(columns, (0, 1))
+        columns = columns[:, ::2] | columns[:, 1::2] << 4
     kind, numbers = _TAILS[bits]
     tail = torch.tensor(numbers, dtype=kind).view(torch.uint8)
-    return torch.cat((small, tail.expand(small.shape[0], -1)), 1)
+    return torch.cat((columns, tail.expand(columns.shape[0], -1)), 1)
 
 
 def words_of(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
@@ -117,15 +117,15 @@ def transposed_product(
 
 def integers(w: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns packed integers of 4 or 8 bits as uint8."""
-    small = w.contiguous().view(torch.uint8)
-    return small if bits == 8 else torch.stack([small & 15, small >> 4], -1)
+    weight_bytes = w.contiguous().view(torch.uint8)
+    return weight_bytes if bits == 8 else torch.stack([weight_bytes & 15, weight_bytes >> 4], -1)
 
 
 def _bytes(table: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns the integers of all columns, (columns, rows), with one more row if their number is odd."""
     kind, numbers = _TAILS[bits]
-    small = table[:, : table.shape[1] - kind.itemsize * len(numbers)]
-    return small if bits == 8 else integers(small, bits).reshape(len(small), -1)
+    low_bytes = table[:, : table.shape[1] - kind.itemsize * len(numbers)]
+    return low_bytes if bits == 8 else integers(low_bytes, bits).reshape(len(low_bytes), -1)
 
 
 def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:

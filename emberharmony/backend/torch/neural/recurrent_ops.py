@@ -151,10 +151,10 @@ class TorchRecurrentOps:
     ) -> tuple[torch.Tensor, ...]:
         weights: list[Any] = [weight_ih, weight_hh, bias_ih, bias_hh]
         # On a CPU the kernel (PyTorch 2.13) warns that oneDNN has no projected outputs in float32.
-        warns = weight_hr is not None and x.is_cpu and x.dtype is not torch.float64
+        torch_warns = weight_hr is not None and x.is_cpu and x.dtype is not torch.float64
         matrices = weights if weight_hr is None else [*weights, weight_hr]
         present_tensors = [t for t in (x, *matrices, h, c) if t is not None]
-        if warns or not _is_native(present_tensors):
+        if torch_warns or not _is_native(present_tensors):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
         batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
         check_state("h", h, batch, outputs, layer_axis)

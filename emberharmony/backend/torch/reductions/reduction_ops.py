@@ -145,8 +145,8 @@ def _plain_var(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
 
 def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
     deviation = torch.std(x, axis, correction=correction, keepdim=keepdims)
-    differentiated = x.requires_grad or forward_ad._current_level >= 0
-    if not differentiated or (has_values(x) and bool(deviation.detach().all())):
+    is_differentiated = x.requires_grad or forward_ad._current_level >= 0
+    if not is_differentiated or (has_values(x) and bool(deviation.detach().all())):
         return deviation
     # Where the deviation is 0, the derivative of the derivative of torch.std (PyTorch 2.13) is NaN. So it is taken of
     # other elements there, which vary, and replaced by 0.
@@ -170,8 +170,8 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
 def _logarithm_of_sum(x: torch.Tensor, axes: Any, keepdims: bool) -> torch.Tensor:
     """Returns the logarithm of the sum of the exponentials, whose derivative is 0 where all elements are -inf."""
     total = torch.logsumexp(x, axes, keepdims)
-    differentiated = x.requires_grad or forward_ad._current_level >= 0
-    if not differentiated or (has_values(x) and not _has_minus_infinity(total.detach())):
+    is_differentiated = x.requires_grad or forward_ad._current_level >= 0
+    if not is_differentiated or (has_values(x) and not _has_minus_infinity(total.detach())):
         return total
     # If all elements are -inf, the derivative of torch.logsumexp (PyTorch 2.13) is NaN.
     is_all_minus_inf = torch.all(x == -torch.inf, axes, keepdim=True)

@@ -47,13 +47,13 @@ def _erf(x: Any, **_: Any) -> Any:
 
 
 def _sin(x: Any, **_: Any) -> Any:
-    half = mx.tan(to_float64(x) * 0.5)
-    return 2.0 * half / (1.0 + mx.square(half))
+    tangent_of_half = mx.tan(to_float64(x) * 0.5)
+    return 2.0 * tangent_of_half / (1.0 + mx.square(tangent_of_half))
 
 
 def _cos(x: Any, **_: Any) -> Any:
-    half = mx.square(mx.tan(to_float64(x) * 0.5))
-    return (1.0 - half) / (1.0 + half)
+    squared_tangent = mx.square(mx.tan(to_float64(x) * 0.5))
+    return (1.0 - squared_tangent) / (1.0 + squared_tangent)
 
 
 def _exp(x: Any, **_: Any) -> Any:
@@ -100,20 +100,20 @@ def _rope(
     x: Any, dims: int, *, traditional: bool, base: Any, scale: float, offset: Any, freqs: Any = None, **_: Any
 ) -> Any:
     x = to_float64(x)
-    half = dims // 2
-    rates = base ** (-np.arange(half) / half) if freqs is None else 1.0 / np.array(to_float64(freqs))
+    half_length = dims // 2
+    rates = base ** (-np.arange(half_length) / half_length) if freqs is None else 1.0 / np.array(to_float64(freqs))
     starts = np.array(offset, np.float64)
     places = np.arange(x.shape[-2]) + starts.reshape(*starts.shape, *[1] * (x.ndim - 1 if starts.ndim else 1))
     angles = (places * scale)[..., None] * rates
     if starts.ndim:
-        angles = angles.reshape(*starts.shape, *[1] * (x.ndim - 3), x.shape[-2], half)
+        angles = angles.reshape(*starts.shape, *[1] * (x.ndim - 3), x.shape[-2], half_length)
     cos, sin = (mx.array(f(angles), dtype=mx.float64) for f in (np.cos, np.sin))
     rotary_part, plain_part = x[..., :dims], x[..., dims:]
     if traditional:
         a, b = rotary_part[..., 0::2], rotary_part[..., 1::2]
         rotated = mx.stack([a * cos - b * sin, a * sin + b * cos], axis=-1).reshape(rotary_part.shape)
     else:
-        a, b = rotary_part[..., :half], rotary_part[..., half:]
+        a, b = rotary_part[..., :half_length], rotary_part[..., half_length:]
         rotated = mx.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
     return mx.concatenate([rotated, plain_part], axis=-1) if plain_part.shape[-1] else rotated
 

@@ -69,9 +69,9 @@ def _gru(
     state, states = _state_or_zeros(h, x, wh.shape[1], time_major, layer_axis), []
     for row in _time_steps(x, time_major, reverse):
         input_part, state_part = row @ wi.T + (0 if bi is None else bi), state @ wh.T + (0 if bh is None else bh)
-        (r, z, n), (hr, hz, hn) = np.split(input_part, 3, -1), np.split(state_part, 3, -1)
+        (r, z, n), (hr, update_state_part, hn) = np.split(input_part, 3, -1), np.split(state_part, 3, -1)
         candidate = np.tanh(n + special.expit(r + hr) * hn)
-        update = special.expit(z + hz)
+        update = special.expit(z + update_state_part)
         state = (1 - update) * candidate + update * state
         states.append(state)
     return _join(states, time_major, reverse), _with_layer_axis(state, layer_axis)

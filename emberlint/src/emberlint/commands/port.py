@@ -69,7 +69,7 @@ def port(
     """
     try:
         own_methods = import_module("emberlint.port.own_methods").own_methods
-        ported = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
+        port_function = import_module("emberlint.port").port  # not at the top: it needs libcst, which a check does not
         report = import_module("emberlint.port.report")
         trial = import_module("emberlint.port.trial").trial
     except ModuleNotFoundError as error:
@@ -79,7 +79,7 @@ def port(
     project_settings = options.settings_for(paths)
     # Backends and tests below a folder stay native; a file that is named is ported whatever its role.
     path_roles = [(relative(path, project_settings.root), "frontend") for path in paths if path.is_file()]
-    settings = project_settings.files_with(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
+    settings = project_settings.with_(roles=(*path_roles, *project_settings.roles, ("**", "frontend")))
     files = options.files_for(paths, settings)
     own_names = own_methods(files.values(), libraries_with().keys())
     library = Library(Modules(settings))
@@ -95,7 +95,7 @@ def port(
             shelf = shelf_for(path, text, settings, library)
             first = source_file(path, text, settings, shelf)
             read_again = partial(source_file, path, settings=settings, shelf=shelf)
-            result = ported(first, read_again, default_float, notebook, own_names, modules, mark, is_left)
+            result = port_function(first, read_again, default_float, notebook, own_names, modules, mark, is_left)
             result_texts = Repaired(result.before, result.after)
             if notebook is not None:
                 result_texts = Repaired(notebook.content, notebook.with_text(result.after))

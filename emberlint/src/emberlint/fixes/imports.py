@@ -75,8 +75,8 @@ def without(file: SourceFile, tree: cst.Module, names: Iterable[str]) -> cst.Mod
     An import with a comment stays, because a person must judge whether the comment still applies.
     """
     # LibCST looks at scopes too, but takes a tenth of a second even where the module still reads the name.
-    read = {node.id for node in ast.walk(parse(tree.code)) if isinstance(node, ast.Name)}
-    for name in sorted({*names} - read):
+    names_read = {node.id for node in ast.walk(parse(tree.code)) if isinstance(node, ast.Name)}
+    for name in sorted({*names} - names_read):
         for binding in file.names.root.bindings.get(name, ()):
             statement = file.parent(binding.node)
             if not isinstance(binding.node, ast.alias) or not isinstance(statement, ast.Import | ast.ImportFrom):

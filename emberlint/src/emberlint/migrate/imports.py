@@ -91,9 +91,13 @@ class _Rewriter(cst.CSTTransformer):
             self.orphaned = ()
         results: list[list[cst.BaseSmallStatement]] = []
         changed = False
-        for small in updated_node.body:
-            parts = self._split_import(small) if isinstance(small, cst.ImportFrom) else [small]
-            changed = changed or parts != [small]
+        for small_statement in updated_node.body:
+            parts = (
+                self._split_import(small_statement)
+                if isinstance(small_statement, cst.ImportFrom)
+                else [small_statement]
+            )
+            changed = changed or parts != [small_statement]
             results.extend([part] for part in parts)
         if not changed:
             return updated_node

@@ -106,9 +106,12 @@ def _reason_for_numpy(
         return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
     if signature.op in CONVERSIONS and data is not None and _may_be_none(file, data):
         return f"`{file.segment(data)}` may be None, which ops refuse"
-    promised = promises.number(file, call)
-    if promised:
-        return f"`{promised}` promises a number, and ops.{signature.op} gives a tensor: wrap it in float() or the like"
+    promised_type = promises.number(file, call)
+    if promised_type:
+        return (
+            f"`{promised_type}` promises a number, and ops.{signature.op} gives a tensor: wrap it in float() or the "
+            "like"
+        )
     return None
 
 

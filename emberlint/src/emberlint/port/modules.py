@@ -169,9 +169,9 @@ def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step
         return [step._replace(changes=(*step.changes, *edits)) if step is first else step for step in steps]
     blocking = next((step.native for step in class_steps if not step.changes), "")
     reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
-    ported = {id(step) for step in class_steps if step.changes}
+    ported_ids = {id(step) for step in class_steps if step.changes}
     return [
-        step._replace(changes=(), space=None, reason=reason, advice=_way_out(step)) if id(step) in ported else step
+        step._replace(changes=(), space=None, reason=reason, advice=_way_out(step)) if id(step) in ported_ids else step
         for step in steps
     ]
 

@@ -141,8 +141,8 @@ def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) ->
 
 
 def _summary(files: Mapping[str, Ported]) -> str:
-    ported = sum(len(file.ported) for file in files.values())
-    total = ported + sum(len(file.remaining) for file in files.values())
-    share_text = f" ({ported / total:.0%})" if total else ""
+    ported_count = sum(len(file.ported) for file in files.values())
+    total = ported_count + sum(len(file.remaining) for file in files.values())
+    share_text = f" ({ported_count / total:.0%})" if total else ""
     changed = sum(file.before != file.after for file in files.values())
-    return f"{ported} of {total} native uses ported{share_text}; {changed} of {len(files)} files change"
+    return f"{ported_count} of {total} native uses ported{share_text}; {changed} of {len(files)} files change"

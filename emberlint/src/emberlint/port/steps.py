@@ -348,7 +348,7 @@ def _uncalled_steps(file: SourceFile, calls: Sequence[Step], is_left: bool, term
 
     If a native call is left, it may be given the dtypes of the file, which then stay native.
     """
-    ported = {id(step.node) for step in calls if step.changes}
+    ported_nodes = {id(step.node) for step in calls if step.changes}
     for use in native_uses(file):
         parent = file.parent(use.node)
         if use.kind != "dtype" and isinstance(parent, ast.Call) and parent.func is use.node:
@@ -360,14 +360,14 @@ def _uncalled_steps(file: SourceFile, calls: Sequence[Step], is_left: bool, term
         if candidate_ops and isinstance(parent, ast.FunctionDef) and use.node in parent.decorator_list:
             yield _function_step(file, use, candidate_ops[0], 1, reason_for_function(file, candidate_ops[0], parent))
             continue
-        if candidate_ops and id(parent) in ported and _is_transformed(file, use.node, parent):
+        if candidate_ops and id(parent) in ported_nodes and _is_transformed(file, use.node, parent):
             yield _function_step(file, use, candidate_ops[0], len(candidate_ops[0].places))
             continue
         if use.origin in TYPES and _is_annotation(file, use.node):
             yield _annotation_step(file, use)
             continue
         call = file.parent(parent) if isinstance(parent, ast.keyword) else parent
-        is_argument = isinstance(call, ast.Call) and call.func is not use.node and id(call) in ported
+        is_argument = isinstance(call, ast.Call) and call.func is not use.node and id(call) in ported_nodes
         yield _value_step(file, use, candidate_ops, is_argument, is_left)
 
 

@@ -212,8 +212,8 @@ def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[C
         place = last.targets[0]
         start = column(place.lineno, place.col_offset) - 1
         text = file.lines[last.lineno - 1]
-        equals = text.index("=", column(place.lineno, place.end_col_offset or 0) - 1) + 1
-        yield Change(last.lineno, start, len(text) - len(text[equals:].lstrip()), 0, f"{''.join(keeping)}return ")
+        equals_index = text.index("=", column(place.lineno, place.end_col_offset or 0) - 1) + 1
+        yield Change(last.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(keeping)}return ")
     else:
         closing = f"{new_line}    {''.join(keeping)}return {target}{closing}"
     yield Change(last.end_lineno or 0, end, end, 1000, closing)

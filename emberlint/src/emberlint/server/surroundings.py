@@ -46,8 +46,8 @@ class Surroundings:
         summaries = (
             {} if before is None else {file: summary for file, summary in before._known.items() if file != own_path}
         )
-        read = (settings.root / path for path in (*self._run.beyond, *self._modules.folders))
-        file_times = _all_times(path for path in read if path not in summaries)
+        read_paths = (settings.root / path for path in (*self._run.beyond, *self._modules.folders))
+        file_times = _all_times(path for path in read_paths if path not in summaries)
         self._known: dict[Path, Times] = {**summaries, **(file_times or {})}
         self._is_settled = file_times is not None and all(is_settled(time, start) for time in file_times.values())
 
