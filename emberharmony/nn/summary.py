@@ -61,8 +61,11 @@ def as_html(module: walk.Holder) -> str:
 def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> list[tuple[str, ...]]:
     outputs = _outputs(module, specs) if specs else {}
     rows: list[tuple[str, ...]] = []
+    names: list[str] = []
     for name, part in walk.named_modules(module):
-        if depth is None or name.count(".") < depth or not name:
+        level = 0 if depth is None else sum(name.startswith(f"{outer}.") for outer in names)  # a list is no level
+        names.append(name)
+        if depth is None or level < depth or not name:
             cells = walk.cells(part)
             rows.append(
                 (
