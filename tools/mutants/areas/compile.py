@@ -261,4 +261,13 @@ MUTANTS = [
         tests=(f"tests/nn/test_module_transforms.py -k layers_of_each {MLX}",),
         why="on MLX a compiled function that a gradient calls raises an error of an array that is no number",
     ),
+    Mutant(
+        name="models-share-their-code",
+        module="emberharmony/backend/torch/flow/compilation.py",
+        function="_shared_entry",
+        original="_model_of(fn)",
+        replacement="fn.__code__",
+        tests=("tests/backend/torch/flow/test_guards.py -k one_def_with_other_models",),
+        why="a second model that is compiled by the same code runs in parts, many times as long",
+    ),
 ]

@@ -4,8 +4,8 @@
 runs this code uncompiled, for every function that has it, and with `fullgraph=True` it raises an error only after the
 function has run, so that a second try draws other random numbers. All objects that are no functions, such as modules,
 share one code object of PyTorch's, and all closures of one `def` share theirs. So each gets a function of its own
-around it: one with a new code object for an object, and one code object for all functions of a `def` until PyTorch has
-used up its versions.
+around it: one with a new code object for an object, and one code object for all functions of a `def` that close over
+the same model, until PyTorch has used up its versions. It would take the shapes of a second model for shapes that vary.
 """
 
 import functools
@@ -144,10 +144,10 @@ def call_whole(bound: Any, function: Callable[..., Any], *args: Any, **kwargs: A
 
 
 _COUNT = itertools.count()
-_CODES: "weakref.WeakKeyDictionary[CodeType, dict[str, CodeType]]" = weakref.WeakKeyDictionary()
-"""By the code of functions and the kind of ops, the code of their entries.
+_CODES: "weakref.WeakKeyDictionary[Any, dict[tuple[CodeType, str], CodeType]]" = weakref.WeakKeyDictionary()
+"""By the model that functions close over, if any, by their code and the kind of ops, the code of their entries.
 
-So functions of one `def` share what is compiled.
+So functions of one `def` with one model share what is compiled.
 """
 
 
@@ -170,17 +170,30 @@ def _entry(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[...
 
 
 def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None = None) -> Callable[..., Any]:
-    """Returns an entry with one code object for all functions that one `def` makes and for one kind of ops.
+    """Returns an entry with one code object for the functions that one `def` makes with one model and kind of ops.
 
     The code is not `spent`, which has all its versions.
     """
     if not isinstance(fn, FunctionType):
         return _entry(fn)
-    codes = _CODES.setdefault(fn.__code__, {})
-    code = codes.get(variant)
+    codes = _CODES.setdefault(_model_of(fn), {})
+    code = codes.get((fn.__code__, variant))
     entry = _entry(fn, None if code is spent else code)
-    codes[variant] = entry.__code__
+    codes[fn.__code__, variant] = entry.__code__
     return entry
+
+
+def _model_of(fn: FunctionType) -> Any:
+    """Returns the first object that a function closes over and that can be called, such as a module; else its code."""
+    for variable in fn.__closure__ or ():
+        try:
+            value = variable.cell_contents
+        except ValueError:  # it has not been assigned yet
+            continue
+        kind = type(value)
+        if callable(value) and kind.__hash__ is object.__hash__ and kind.__weakrefoffset__ and kind is not FunctionType:
+            return value
+    return fn.__code__
 
 
 def _compile_whole(entry: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,6 +1,8 @@
 """Tests the guards of compiled functions on PyTorch: what can change is looked at, what cannot is not."""
 
 import functools
+import gc
+import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -223,3 +225,32 @@ def test_each_layer_of_a_gradient_has_its_own_parameters(function: Any) -> None:
     assert float(value) == pytest.approx(float(expected))
     for name, gradient in gradients.items():
         assert compiled_gradients[name].tolist() == pytest.approx(gradient.tolist(), rel=1e-4, abs=1e-4), name
+
+
+def _sum_of(net: nn.Module, x: Any) -> Any:
+    return ops.compile(lambda: ops.sum(net(x)))
+
+
+def test_functions_of_one_def_with_other_models_have_their_own_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = []
+
+    def note(entry: Any) -> Any:
+        codes.append(entry.__code__)
+        return entry
+
+    monkeypatch.setattr(compilation, "_compile_whole", note)
+    net, other = nn.Linear(3, 2), nn.Linear(5, 4)
+    for model, length in ((net, 3), (net, 3), (other, 5)):
+        _sum_of(model, ops.ones((2, length)))()
+    assert codes[0] is codes[1]
+    assert codes[0] is not codes[2]
+
+
+def test_what_is_compiled_does_not_keep_its_model() -> None:
+    net = nn.Linear(3, 2)
+    function = _sum_of(net, ops.ones((2, 3)))
+    function()
+    model = weakref.ref(net)
+    del net, function
+    gc.collect()
+    assert model() is None
