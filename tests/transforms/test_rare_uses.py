@@ -94,6 +94,10 @@ def test_wrong_results_of_a_gradient_function_are_named(backend: str) -> None:
     one = ops.custom_gradient(lambda a, b: (ops.add(a, b), lambda *args, upstream: upstream))
     with pytest.raises(errors.ArgumentError, match="must return a tuple with one gradient for each argument"):
         ops.grad(one)(ops.asarray(1.0), ops.asarray(1.0))
+    for number in (0, 1, 3):
+        several = ops.custom_gradient(lambda a, b, n=number: (ops.add(a, b), lambda *args, upstream: (upstream,) * n))
+        with pytest.raises(errors.ArgumentError, match="must return a tuple with one gradient for each argument"):
+            ops.grad(lambda a, several=several: several(a, a))(ops.asarray(1.0))
     tree = ops.custom_gradient(lambda a: (ops.sum(a["x"]), lambda *args, upstream: upstream))
     with pytest.raises(errors.ArgumentError, match="must have the same tree structure as its argument"):
         ops.grad(tree)({"x": ops.ones(2)})
