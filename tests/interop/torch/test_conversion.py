@@ -366,3 +366,16 @@ def test_check_needs_the_module(tmp_path: Any) -> None:
     modules.captured("tied").save(tmp_path)
     with pytest.raises(ArgumentError, match="needs the module of PyTorch"):
         emberharmony.load_program(tmp_path).check()
+
+
+def test_positions_from_the_end_are_those_of_pytorch(backend: str) -> None:
+    array = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    x, native = ops.convert_to_tensor(array), torch.tensor(array)
+    for name, cases in {
+        "narrow": [(0, 1, 1), (1, -2, 2), (-1, -3, 1), (2, 0, 4)],
+        "select": [(1, -1), (-1, -4), (0, 1)],
+        "slice": [(1, -2), (2, -3, -1), (-1, 0, -2, 2)],
+    }.items():
+        for case in cases:
+            operator = getattr(torch.ops.aten, name)
+            assert ops.to_numpy(TABLE[f"aten.{name}"](x, *case)).tolist() == operator(native, *case).tolist()
