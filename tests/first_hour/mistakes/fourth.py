@@ -11,10 +11,11 @@ MODULE = "class Net(nn.Module):\n    def __init__(self): self.first, self.last =
 MISTAKES = [
     Mistake(
         "the variable of the backend after the first op",
-        0,
+        2,
         "import os\nfrom emberharmony import ops\nx = ops.ones((2, 3))\nos.environ['EMBERHARMONY_BACKEND'] = 'torch'\n"
         "print(type(ops.ones((2, 3))))",
         fresh=True,
+        says=r"set it before that, or call ops\.set_backend\('torch'\)",
     ),
     Mistake(
         "batches of PyTorch's DataLoader on NumPy",
@@ -83,11 +84,12 @@ MISTAKES = [
     ),
     Mistake(
         "a new last layer after the optimizer was made",
-        0,
+        2,
         f"{MODULE}    def __call__(self, x): return self.last(ops.relu(self.first(x)))\n"
         "net = Net()\noptimizer = optim.Adam(net)\nnet.last = nn.Linear(3, 5)\n"
         "ops.backward(lambda: nn.losses.cross_entropy(net(ops.ones((8, 2))), np.array([0, 4] * 4)), net)\n"
         "optimizer.step()",
+        says=r"does not change last\.weight, last\.bias",
     ),
     Mistake(
         "the function of the loss itself for fit",

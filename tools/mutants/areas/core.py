@@ -376,4 +376,13 @@ MUTANTS = [
         tests=("tests/core/display/test_tracebacks.py",),
         why="io.load() is said to take what another function of this name takes",
     ),
+    Mutant(
+        name="late-variable",
+        module="emberharmony/backend/choice.py",
+        function="_warn_of_late_variable",
+        original="now not in (named, get_backend())",
+        replacement="False",
+        tests=("tests/backend/test_choice.py",),
+        why="a program that names its backend after the first op runs on another, and nothing says so",
+    ),
 ]

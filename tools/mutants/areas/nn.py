@@ -526,4 +526,22 @@ MUTANTS = [
         tests=("tests/nn/training/test_fit.py --ember-backend mlx -k reads_labels",),
         why="on MLX labels that are no class train a network to nonsense without an error",
     ),
+    Mutant(
+        name="activation-as-bias",
+        module="emberharmony/nn/options.py",
+        function="flag",
+        original="isinstance(value, str) or callable(value)",
+        replacement="False",
+        tests=("tests/nn/test_containers.py",),
+        why='nn.Linear(2, 3, "relu") is a layer with a bias and without an activation',
+    ),
+    Mutant(
+        name="ended-iterator",
+        module="emberharmony/nn/training/arguments.py",
+        function="warn_of_end",
+        original="0 < epoch < math.ceil(wanted)",
+        replacement="False",
+        tests=("tests/nn/training/test_arguments.py",),
+        why="fit makes one epoch of three with an iterator, and nothing says so",
+    ),
 ]

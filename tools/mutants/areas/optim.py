@@ -364,4 +364,13 @@ MUTANTS = [
         tests=("tests/optim/wrappers/test_averaging.py",),
         why="later values have too much weight",
     ),
+    Mutant(
+        name="strangers-unnoticed",
+        module="emberharmony/optim/optimizer.py",
+        function="Optimizer._warn_of_strangers",
+        original="cell not in known and cell.grad is not None",
+        replacement="False",
+        tests=("tests/optim/test_options.py",),
+        why="a layer that was replaced after the optimizer was made is never trained, and nothing says so",
+    ),
 ]
