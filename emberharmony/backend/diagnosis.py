@@ -115,8 +115,8 @@ def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) 
     """Returns the order of arguments if a tensor stands for an option, or a text for a tensor; else an empty string."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
         is_tensor = hasattr(value, "dtype") and len(getattr(value, "shape", ())) > 0
-        is_option, of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
-        if (is_tensor and is_option) or (isinstance(value, str) and of_tensor):
+        is_option, is_of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
+        if (is_tensor and is_option) or (isinstance(value, str) and is_of_tensor):
             order = ", ".join(parameter.name for parameter in spec.parameters)
             return f"; {parameter.name} is {_brief_value(backend, value)}, but the order is {spec.name}({order})"
         parts = value if isinstance(value, (tuple, list)) else (value,)

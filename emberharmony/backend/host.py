@@ -289,9 +289,9 @@ def _read(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
             check_fits(int(np.maximum.reduce(array, axis=None)), dtype)
         if dtype.is_integer:  # nothing can overflow any more, so no warning has to be hidden
             return array.astype(dtype.name, copy=False)
-    real = not dtype.is_complex and dtype.kind != "bool"  # the real part of real numbers is themselves
+    is_real = not dtype.is_complex and dtype.kind != "bool"  # the real part of real numbers is themselves
     with np.errstate(all="ignore"):
-        return (array.real if real else array).astype("float32" if dtype is bfloat16 else dtype.name)
+        return (array.real if is_real else array).astype("float32" if dtype is bfloat16 else dtype.name)
 
 
 def _holds_numpy(value: Any) -> bool:

@@ -62,11 +62,11 @@ class Probes:
 
     def on_the_host(self, tensor: Any) -> np.ndarray[Any, Any]:
         """Returns a tensor as an array of float64 or complex128 on the host."""
-        complexes = self.dtypes.neutral[tensor.dtype].kind == "complex"
-        if not complexes and self.dtypes.neutral[tensor.dtype].itemsize < 4:
+        is_complex = self.dtypes.neutral[tensor.dtype].kind == "complex"
+        if not is_complex and self.dtypes.neutral[tensor.dtype].itemsize < 4:
             tensor = self.bound.cast(tensor, self.dtypes["float32"])
         array = self.bound.to_numpy(self.bound.stop_gradient(tensor))
-        return np.asarray(array, np.complex128 if complexes else np.float64)
+        return np.asarray(array, np.complex128 if is_complex else np.float64)
 
     def waiting(self, tensor: Any) -> int:
         """Returns how many operations have to run before a tensor has values; 0 if the library computes at once."""

@@ -303,8 +303,8 @@ class Promotion:
             count: how many operands the op has.
         """
         if not isinstance(own, Direct):
-            as_it_is = count == 1 and not facts.refuses and facts.gives != "float"
-            return own if as_it_is or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
+            stays_as_it_is = count == 1 and not facts.refuses and facts.gives != "float"
+            return own if stays_as_it_is or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
         condition, weak, is_plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
         full_op = own.full or self.for_all(own.native, facts, count)
         return fast(own.native, condition, weak, plain=is_plain)(self._promoting(full_op, facts, count))
@@ -320,15 +320,15 @@ class Promotion:
         return native
 
     def _promoting(self, function: Native, facts: Facts, count: int) -> Native:
-        refused_kinds, inexact = facts.refuses, facts.gives == "float"
+        refused_kinds, is_inexact = facts.refuses, facts.gives == "float"
 
         def of_one(x: Any) -> Any:
             if refused_kinds:
                 self.refuse(x, refused_kinds)
-            return function(self.floats(x) if inexact else x)
+            return function(self.floats(x) if is_inexact else x)
 
         def of_several(*operands: Any) -> Any:
-            tensors = self.common(*operands, inexact=inexact)
+            tensors = self.common(*operands, inexact=is_inexact)
             if refused_kinds:
                 self.refuse(tensors[0], refused_kinds)
             return function(*tensors)
@@ -346,13 +346,13 @@ class Promotion:
 
     def _binary(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
         """Returns when dispatch calls the native function: for two tensors, for a number, and by the published type."""
-        inexact = facts.gives == "float"
+        is_inexact = facts.gives == "float"
         guard = definition.guard
         if guard is None:
-            guard = "" if inexact else self.guards.get(facts.takes, "")
-        conditions = " and ".join(part for part in (guard, f"({self.inexact})" if inexact else "") if part)
-        condition, weak = _condition_of_both(self.same, conditions), self.weak_inexact if inexact else self.weak
-        is_unguarded = not guard and (not inexact or self.plain_inexact == self.plain_same)
+            guard = "" if is_inexact else self.guards.get(facts.takes, "")
+        conditions = " and ".join(part for part in (guard, f"({self.inexact})" if is_inexact else "") if part)
+        condition, weak = _condition_of_both(self.same, conditions), self.weak_inexact if is_inexact else self.weak
+        is_unguarded = not guard and (not is_inexact or self.plain_inexact == self.plain_same)
         if definition.when is not None:
             return definition.when, definition.weak if isinstance(definition.weak, str) else "", definition.plain
         if isinstance(definition.weak, str):

@@ -300,8 +300,10 @@ class _Neutral(dict[Any, DType]):
                 return neutral_dtype
             if neutral_dtype == name and type(native_dtype) is type(native):
                 return neutral_dtype  # in the other byte order; not cached, because the backend itself does not use it
-        text = getattr(native, "kind", "") in ("U", "S", "T")
-        advice = "np.unique(x, return_inverse=True)[1] gives class ids of text" if text else f"cast to {', '.join(ALL)}"
+        is_text = getattr(native, "kind", "") in ("U", "S", "T")
+        advice = (
+            "np.unique(x, return_inverse=True)[1] gives class ids of text" if is_text else f"cast to {', '.join(ALL)}"
+        )
         raise DTypeError(f"no backend has the dtype {native}; {advice}")
 
 

@@ -82,8 +82,8 @@ def _count_unequal(x: Array, y: Array) -> int:
     width = x.itemsize
     if width <= 8:
         return int(np.count_nonzero(x.view(f"u{width}") != y.view(f"u{width}")))
-    differ = x.view(np.uint8).reshape(-1, width) != y.view(np.uint8).reshape(-1, width)
-    return int(np.count_nonzero(differ.any(1)))
+    is_different = x.view(np.uint8).reshape(-1, width) != y.view(np.uint8).reshape(-1, width)
+    return int(np.count_nonzero(is_different.any(1)))
 
 
 def _add_block(difference: Difference, x: Array, y: Array, bits: int | None) -> Difference:
@@ -95,12 +95,12 @@ def _add_block(difference: Difference, x: Array, y: Array, bits: int | None) -> 
         y: the same block of the second.
         bits: how many elements have different bits, or None if that is the number of those that are not equal.
     """
-    nan_in_one = np.isnan(x) != np.isnan(y)
+    has_nan_in_one = np.isnan(x) != np.isnan(y)
     differ = (x != y) & ~(np.isnan(x) & np.isnan(y))
     elements = int(np.count_nonzero(differ)) if bits is None else bits
-    x, y = x[differ & ~nan_in_one], y[differ & ~nan_in_one]
+    x, y = x[differ & ~has_nan_in_one], y[differ & ~has_nan_in_one]
     difference = difference._replace(
-        elements=(difference.elements or 0) + elements, nans=difference.nans + int(np.count_nonzero(nan_in_one))
+        elements=(difference.elements or 0) + elements, nans=difference.nans + int(np.count_nonzero(has_nan_in_one))
     )
     if not x.size:
         return difference

@@ -88,8 +88,8 @@ class LossScaler:
         cells = [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
         gradients = [cell.grad for cell in cells]
         tensors_and_homes: list[Any] = [None] * len(cells)
-        finite = bool(ops.to_numpy(all_finite(gradients)))
-        if finite:
+        is_finite = bool(ops.to_numpy(all_finite(gradients)))
+        if is_finite:
             steps = self.steps + 1
             is_growing = steps == self.growth_interval
             scale, steps = (self.scale * self.growth_factor, 0) if is_growing else (self.scale, steps)
@@ -103,7 +103,7 @@ class LossScaler:
             for cell, tensor_and_home in zip(cells, tensors_and_homes, strict=True)
         ]
         commit(exchanged, [assignment(self, "scale", scale), assignment(self, "steps", steps)])
-        return finite
+        return is_finite
 
     def state_dict(self) -> dict[str, float]:
         """Returns the factor and the steps since it changed, by torch's names."""

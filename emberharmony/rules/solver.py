@@ -68,12 +68,12 @@ def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callab
     """
 
     def pull_back(g: T, y: T, a: T, b: T, *options: Any) -> list[T]:
-        vector = len(b.shape) == 1
-        if vector:
+        is_vector = len(b.shape) == 1
+        if is_vector:
             g, y = expand_dims(g, -1), expand_dims(y, -1)
         right = solver(matrix_transpose(a), g, *options)
         pulled_back = triangle(negative(matmul(right, matrix_transpose(y))), *options)
-        return [pulled_back, squeeze(right, -1) if vector else right]
+        return [pulled_back, squeeze(right, -1) if is_vector else right]
 
     return pull_back
 

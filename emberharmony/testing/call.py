@@ -86,8 +86,8 @@ class Call:
         if type(value) is int:
             return self.numbers_as(value)
         reference = as_reference(host_data(value), sample.result)
-        floating = self.dtype == "bool" and sample.result == "float" and isinstance(reference, np.ndarray)
-        return reference.astype(np.float64) if floating else reference
+        is_floating = self.dtype == "bool" and sample.result == "float" and isinstance(reference, np.ndarray)
+        return reference.astype(np.float64) if is_floating else reference
 
     def judge(self, sample: Sample) -> float:
         """Makes the call and returns its error in units of the tolerance.

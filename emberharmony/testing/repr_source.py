@@ -56,10 +56,10 @@ def source(value: Any) -> str:
 
 def _array(array: np.ndarray[Any, Any]) -> str:
     name = array.dtype.name
-    exact = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and bool(np.isfinite(array).all()))
+    is_exact = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and bool(np.isfinite(array).all()))
     if array.dtype.kind == "U":
         return f"np.array({array.tolist()!r})"
-    if array.size > WRITTEN_OUT or array.dtype.byteorder == ">" or not (exact or name == "bfloat16"):
+    if array.size > WRITTEN_OUT or array.dtype.byteorder == ">" or not (is_exact or name == "bfloat16"):
         packed = base64.b85encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
         return f"unpack({packed!r}, {name!r}, {array.shape})"
     if array.size == 0:

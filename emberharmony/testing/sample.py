@@ -217,8 +217,8 @@ def as_reference(value: Any, result: str | tuple[str, ...] = "") -> Any:
     """Returns arrays as the oracle takes them: in float64 or complex128, integers as well if the result is floating."""
     if isinstance(value, (list, tuple)):
         return type(value)(as_reference(item, result) for item in value)
-    floating = "float" in (result.split() if isinstance(result, str) else result[0].split())
-    if isinstance(value, np.ndarray) and (value.dtype.kind in "fV" or (floating and value.dtype.kind in "iu")):
+    is_floating = "float" in (result.split() if isinstance(result, str) else result[0].split())
+    if isinstance(value, np.ndarray) and (value.dtype.kind in "fV" or (is_floating and value.dtype.kind in "iu")):
         return value.astype(np.float64)
     if isinstance(value, np.ndarray) and value.dtype.kind == "c":
         return value.astype(np.complex128)

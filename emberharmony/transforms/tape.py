@@ -255,8 +255,8 @@ def _ignores(function: Any, place: int) -> bool:
     code = function.__code__
     if place < code.co_argcount:
         return code.co_varnames[place].startswith("_")
-    starred = bool(code.co_flags & VARIADIC)
-    return starred and code.co_varnames[code.co_argcount + code.co_kwonlyargcount].startswith("_")
+    is_starred = bool(code.co_flags & VARIADIC)
+    return is_starred and code.co_varnames[code.co_argcount + code.co_kwonlyargcount].startswith("_")
 
 
 def _is_option(op: str, place: int, argument: Any) -> bool:

@@ -66,9 +66,9 @@ def _range_without_values(
         raise ArgumentError("step must not be 0")
     check_ends(low, high, step)
     length = max(math.ceil((high - low) / step), 0)  # in float64, as NumPy and the backends find it
-    integers = length > 0 and all(isinstance(end, int) for end in (low, high, step))
+    are_integers = length > 0 and all(isinstance(end, int) for end in (low, high, step))
     # The ends are converted alone, because an integer dtype may not hold them.
-    for end in (low, low + (length - 1) * step) if integers else ():
+    for end in (low, low + (length - 1) * step) if are_integers else ():
         dtype_from(backend, name, end, end + 1, 1, dtype, device)
     return backend.tensor_of((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
 

@@ -140,8 +140,8 @@ def reading() -> set[str]:
 
 def _namespace_attribute(backend: str, name: str, given_names: Any) -> Any:
     if name in OPS:
-        method = name in vars(Backend)
-        return given_names if isinstance(given_names, Unsupported) or method else staticmethod(given_names)
+        is_method = name in vars(Backend)
+        return given_names if isinstance(given_names, Unsupported) or is_method else staticmethod(given_names)
     if hasattr(Backend, name):
         return given_names
     valid_names = [*OPS, *(dtype_name for dtype_name in dir(Backend) if not dtype_name.startswith("_"))]

@@ -35,11 +35,11 @@ def for_floats(definition: F) -> F:
 def _for_all(library: Library, native: Function, spec: OpSpec) -> Function:
     """Returns a function of tensors of one dtype, for all dtypes that the op takes."""
     operand_kinds, result_kind = spec.facts.takes, spec.facts.gives
-    unary = spec.declared.__code__.co_argcount == 1
+    is_unary = spec.declared.__code__.co_argcount == 1
     if library.takes_all:
-        return native if unary and spec.facts.refuses and result_kind != "float" else direct(native)
+        return native if is_unary and spec.facts.refuses and result_kind != "float" else direct(native)
     if result_kind == "float":
-        return direct(native) if unary else native
+        return direct(native) if is_unary else native
     if operand_kinds == "real numeric":
         return _dividing(library, native)
     return _ordering(library, native) if operand_kinds == "real" else native

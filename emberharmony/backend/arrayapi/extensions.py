@@ -24,37 +24,37 @@ def bind(library: Library) -> dict[str, Function]:
 
 
 def _transform(library: Library, name: str) -> Function:
-    real, halved = name == "rfft", name == "irfft"
+    is_real, is_halved = name == "rfft", name == "irfft"
     native = getattr(library.fft, name)
 
     def run_transform(x: Any, length: int, place: int, norm: str) -> Any:
-        if not real and library.kind(x) == "float":
+        if not is_real and library.kind(x) == "float":
             x = library.astype(x, library.dtypes["complex128" if library.bits(x.dtype) == 64 else "complex64"])
         return native(x, n=length, axis=place, norm=norm)
 
     run_transform = library.program(run_transform, "length", "place", "norm")
 
     def transform(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-        if real:
+        if is_real:
             library.promotion.refuse(x, ("complex",))
-        place, length = axis_and_length(tuple(x.shape), n, axis, norm, halved)
+        place, length = axis_and_length(tuple(x.shape), n, axis, norm, is_halved)
         x = library.widen(library.promotion.floats(x))
         if not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = library.xp.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), dtype=x.dtype)
         if not all(x.shape):
             return _empty(
-                library, x, (*x.shape[:place], length // 2 + 1 if real else length, *x.shape[place + 1 :]), halved
+                library, x, (*x.shape[:place], length // 2 + 1 if is_real else length, *x.shape[place + 1 :]), is_halved
             )
         return run_transform(x, length, place, norm)
 
-    return named_by_keras(transform) if real or halved else transform
+    return named_by_keras(transform) if is_real or is_halved else transform
 
 
 def _empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
     """Returns the transform of no numbers, for which some libraries raise."""
     kind = ("float64", "float32") if real else ("complex128", "complex64")
-    double = library.dtypes.neutral[x.dtype] in ("float64", "complex128")
-    return library.xp.zeros(shape, dtype=library.dtypes[kind[0 if double else 1]])
+    is_double = library.dtypes.neutral[x.dtype] in ("float64", "complex128")
+    return library.xp.zeros(shape, dtype=library.dtypes[kind[0 if is_double else 1]])
 
 
 class Factors(Definitions):
@@ -207,7 +207,7 @@ class Factors(Definitions):
     def eig_factors(self, x: Any) -> tuple[Any, Any]:
         """Returns the eigenvalues and eigenvectors of any square matrices."""
         values, vectors = self._linalg.eig(x)
-        double = self._library.dtypes.neutral[x.dtype] in ("float64", "complex128")
-        kind = self._library.dtypes["complex128" if double else "complex64"]
+        is_double = self._library.dtypes.neutral[x.dtype] in ("float64", "complex128")
+        kind = self._library.dtypes["complex128" if is_double else "complex64"]
         vectors = self._library.astype(vectors, kind)
         return self._library.astype(values, kind), self._xp.multiply(vectors, self._phases(vectors))

@@ -19,10 +19,10 @@ _REAL = f"({FLOAT})"
 
 def _safe_divisor(x1: jax.Array, x2: jax.Array) -> jax.Array:
     """Returns an integer divisor with 0, and -1 if it is signed, replaced by 1."""
-    unsafe = x2 == 0
+    is_unsafe = x2 == 0
     if kind_of(x1) == "signed":
-        unsafe = unsafe | (x2 == -1)
-    return jnp.where(unsafe, jnp.ones_like(x2), x2)
+        is_unsafe = is_unsafe | (x2 == -1)
+    return jnp.where(is_unsafe, jnp.ones_like(x2), x2)
 
 
 @program()
@@ -70,14 +70,14 @@ def _fmod(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 @program()
 def _divide_no_nan(x1: jax.Array, x2: jax.Array) -> jax.Array:
-    zero = x2 == 0
-    quotient = x1 / jnp.where(zero, jnp.ones_like(x2), x2)
-    return jnp.where(zero, jnp.zeros_like(quotient), quotient)
+    is_zero = x2 == 0
+    quotient = x1 / jnp.where(is_zero, jnp.ones_like(x2), x2)
+    return jnp.where(is_zero, jnp.zeros_like(quotient), quotient)
 
 
 def _by_base(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
-    zero = b == 0
-    return jnp.where(zero, jnp.zeros_like(y), b * _pow(a, jnp.where(zero, jnp.ones_like(b), b - 1)))
+    is_zero = b == 0
+    return jnp.where(is_zero, jnp.zeros_like(y), b * _pow(a, jnp.where(is_zero, jnp.ones_like(b), b - 1)))
 
 
 def _by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
@@ -107,8 +107,8 @@ def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
 @program()
 def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_complex(x1):
-        zero, one = x2 == 0, jnp.ones_like(x2)
-        return jnp.where(zero, one, _pow(x1, jnp.where(zero, one, x2)))
+        is_zero, one = x2 == 0, jnp.ones_like(x2)
+        return jnp.where(is_zero, one, _pow(x1, jnp.where(is_zero, one, x2)))
     if is_float(x1):
         return _pow(widen(x1), widen(x2)).astype(x1.dtype)
     if kind_of(x1) != "signed":

@@ -28,10 +28,10 @@ def _safe_divisor(x1: mx.array, x2: mx.array) -> mx.array:
 
     On a CPU, dividing by 0, or the lowest integer by -1, can end the process.
     """
-    unsafe = x2 == 0
+    is_unsafe = x2 == 0
     if mx.issubdtype(x1.dtype, mx.signedinteger):
-        unsafe = unsafe | (x2 == -1)
-    return mx.where(unsafe, mx.array(1, x2.dtype), x2)
+        is_unsafe = is_unsafe | (x2 == -1)
+    return mx.where(is_unsafe, mx.array(1, x2.dtype), x2)
 
 
 def _floor_divide(x1: mx.array, x2: mx.array) -> mx.array:
@@ -70,9 +70,9 @@ def _mod(x1: mx.array, x2: mx.array) -> mx.array:
 
 def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
     if is_float(x1):
-        below = x1 < 0
-        remainder = mx.remainder(mx.where(below, -x1, x1), mx.abs(x2))
-        return mx.where(below, -remainder, remainder)
+        is_negative = x1 < 0
+        remainder = mx.remainder(mx.where(is_negative, -x1, x1), mx.abs(x2))
+        return mx.where(is_negative, -remainder, remainder)
     remainder = _mod(x1, x2)
     if mx.issubdtype(x1.dtype, mx.unsignedinteger):
         return remainder
@@ -81,9 +81,9 @@ def _fmod(x1: mx.array, x2: mx.array) -> mx.array:
 
 
 def _divide_no_nan(x1: mx.array, x2: mx.array) -> mx.array:
-    zero = x2 == 0
-    quotient = x1 / mx.where(zero, mx.array(1, x2.dtype), x2)
-    return mx.where(zero, mx.zeros_like(quotient), quotient)
+    is_zero = x2 == 0
+    quotient = x1 / mx.where(is_zero, mx.array(1, x2.dtype), x2)
+    return mx.where(is_zero, mx.zeros_like(quotient), quotient)
 
 
 def _slope_of_operand(is_chosen: mx.array, ties: mx.array, like: mx.array) -> mx.array:
@@ -125,8 +125,8 @@ _at_most = where_transformed(
 
 
 def _by_base(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
-    zero = b == 0
-    return mx.where(zero, mx.zeros_like(y), b * _pow(a, mx.where(zero, mx.ones_like(b), b - 1)))
+    is_zero = b == 0
+    return mx.where(is_zero, mx.zeros_like(y), b * _pow(a, mx.where(is_zero, mx.ones_like(b), b - 1)))
 
 
 def _by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
@@ -140,8 +140,8 @@ _pow: Any = elementwise(mx.power, _by_base, _by_exponent)
 def _power(x1: mx.array, x2: mx.array) -> mx.array:
     if is_complex(x1):
         # mx.power (MLX 0.32) gives NaN for 0 ** 0 of complex numbers.
-        zero, one = x2 == 0, mx.array(1, x2.dtype)
-        return mx.where(zero, one, _pow(x1, mx.where(zero, one, x2)))
+        is_zero, one = x2 == 0, mx.array(1, x2.dtype)
+        return mx.where(is_zero, one, _pow(x1, mx.where(is_zero, one, x2)))
     if is_float(x1):
         return _pow(x1, x2)
     if not mx.issubdtype(x1.dtype, mx.signedinteger):

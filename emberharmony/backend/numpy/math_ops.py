@@ -7,8 +7,8 @@ from emberharmony.backend.promote import direct
 
 
 def _divide_no_nan(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    zero = x2 == 0
-    return np.where(zero, 0, x1 / np.where(zero, 1, x2)).astype(x1.dtype, copy=False)
+    is_zero = x2 == 0
+    return np.where(is_zero, 0, x1 / np.where(is_zero, 1, x2)).astype(x1.dtype, copy=False)
 
 
 def _floor_divide(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:

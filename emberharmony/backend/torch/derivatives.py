@@ -68,11 +68,11 @@ def _product_slopes(
 
     Each is the product of all other factors. Zeros are counted and left out, so that nothing is divided by zero.
     """
-    zero = updates == 0
-    factors = torch.where(zero, 1, updates)
+    is_zero = updates == 0
+    factors = torch.where(is_zero, 1, updates)
     product = multiply_rows(torch.ones_like(rows), places, factors)
-    zeros = torch.zeros_like(rows).index_add(0, places, zero.to(rows.dtype))
-    others = torch.where(zeros[places] == zero, product[places] / factors, 0)
+    zeros = torch.zeros_like(rows).index_add(0, places, is_zero.to(rows.dtype))
+    others = torch.where(zeros[places] == is_zero, product[places] / factors, 0)
     return torch.where(zeros > 0, 0, product), rows[places] * others
 
 

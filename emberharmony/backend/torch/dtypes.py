@@ -117,8 +117,8 @@ class _Promotion(Promotion):
 
     def for_all(self, native: Native, facts: Facts, count: int) -> Native:
         """Returns a function that also takes two tensors of a wide unsigned dtype."""
-        exact = count == 2 and facts.gives != "float"
-        return through_int64(native, facts.takes.startswith("real")) if exact else native
+        is_exact = count == 2 and facts.gives != "float"
+        return through_int64(native, facts.takes.startswith("real")) if is_exact else native
 
 
 promotion = _Promotion(

@@ -62,8 +62,8 @@ def _division(native: Binary) -> Binary:
         if x1.dtype.is_floating_point:
             # A quotient that is rounded to half precision before it is floored may be one too large.
             return native(x1, x2) if x1.dtype.itemsize > 2 else native(x1.float(), x2.float()).to(x1.dtype)
-        zero = x2 == 0
-        return native(x1, torch.where(zero, 1, x2)).masked_fill(zero, 0)
+        is_zero = x2 == 0
+        return native(x1, torch.where(is_zero, 1, x2)).masked_fill(is_zero, 0)
 
     return divide_safely
 
@@ -81,15 +81,15 @@ def _remainder(x1: torch.Tensor, x2: Any) -> torch.Tensor:
 
 
 def _divide_no_nan(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-    zero = x2 == 0
-    return (x1 / torch.where(zero, 1, x2)).masked_fill(zero, 0)
+    is_zero = x2 == 0
+    return (x1 / torch.where(is_zero, 1, x2)).masked_fill(is_zero, 0)
 
 
 def _power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     if x1.dtype.is_complex:
         # PyTorch 2.13 gives NaN for 0 ** 0 and infinity ** 0 of complex numbers.
-        zero = x2 == 0
-        return torch.where(zero, 1, torch.pow(x1, torch.where(zero, 1, x2)))
+        is_zero = x2 == 0
+        return torch.where(is_zero, 1, torch.pow(x1, torch.where(is_zero, 1, x2)))
     if x1.dtype.is_floating_point or not (x2 < 0).any():
         return torch.pow(x1, x2)
     # The reciprocal of an integer truncates to 0, but for those of 1 and -1.

@@ -135,9 +135,9 @@ def _has_tangent(x: torch.Tensor, below: bool) -> bool:
     if not below or _functorch.peek_interpreter_stack() is None:
         return False
     innermost = retrieve_current_functorch_interpreter()
-    wrapped = _functorch.maybe_get_level(x) == innermost.level()
+    is_wrapped = _functorch.maybe_get_level(x) == innermost.level()
     with innermost.lower():
-        return _has_tangent(_functorch.get_unwrapped(x) if wrapped else x, below)
+        return _has_tangent(_functorch.get_unwrapped(x) if is_wrapped else x, below)
 
 
 def _depends(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:

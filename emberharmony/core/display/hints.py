@@ -138,8 +138,8 @@ def _hint_for_attribute(error: AttributeError) -> str:
     if not ours:
         return ""
     if name.startswith("_"):
-        made = "__init__" in vars(type(owner)) and type(owner) is not ours[0] and ours[0].__name__ != "Module"
-        return f"__init__ of a subclass of {ours[0].__name__} calls super().__init__(...) first" if made else ""
+        is_in_init = "__init__" in vars(type(owner)) and type(owner) is not ours[0] and ours[0].__name__ != "Module"
+        return f"__init__ of a subclass of {ours[0].__name__} calls super().__init__(...) first" if is_in_init else ""
     return suggest_attribute(name, owner)
 
 

@@ -102,21 +102,23 @@ def parameters(owner: Any) -> tuple[OpParameter, ...]:
     """Returns the parameters of what is described; of a method without the object that it belongs to."""
     if isinstance(owner, OpSpec):
         return owner.parameters
-    method = isinstance(owner, tuple)
-    defined = inspect.getattr_static(*owner) if method else owner
+    is_method = isinstance(owner, tuple)
+    defined = inspect.getattr_static(*owner) if is_method else owner
     function = getattr(defined, "__func__", defined)
     try:
         signature_parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a class whose constructor is not written in Python
         return ()
-    if method and not isinstance(defined, staticmethod):
+    if is_method and not isinstance(defined, staticmethod):
         del signature_parameters[:1]
     parameter_texts = []
     for p in signature_parameters:
-        variadic = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        is_variadic = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         default = EMPTY if p.default is p.empty else p.default
-        keyword = p.kind is p.KEYWORD_ONLY
-        parameter_texts.append(OpParameter(p.name, p.annotation, default, keyword_only=keyword, variadic=variadic))
+        is_keyword = p.kind is p.KEYWORD_ONLY
+        parameter_texts.append(
+            OpParameter(p.name, p.annotation, default, keyword_only=is_keyword, variadic=is_variadic)
+        )
     return tuple(p for p in parameter_texts if p.name[0] != "_")
 
 

@@ -219,23 +219,23 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         called: the name that stands for `ops` in the hint.
     """
     alternative = elsewhere.NAMES.get(space, {}).get(name)
-    of_ops = space in NAMESPACES
+    is_of_ops = space in NAMESPACES
     qualified_names = [
         f"{other}.{name}".removeprefix(".")
-        for other in (NAMESPACES if of_ops else PUBLIC)
+        for other in (NAMESPACES if is_of_ops else PUBLIC)
         if other != space and name in public_names(other)
     ]
     if alternative:
         hint = f"; {alternative}"
     elif qualified_names:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
-    elif name in NAMES and of_ops:
+    elif name in NAMES and is_of_ops:
         hint = f"; use ops.{NAMES[name]}"
-    elif of_ops and (others := [f"{other}.{name}" for other in PUBLIC if other and name in public_names(other)]):
+    elif is_of_ops and (others := [f"{other}.{name}" for other in PUBLIC if other and name in public_names(other)]):
         return f"; did you mean {' or '.join(others[:2])}?"
     elif followed := relatives.by_rule(name, space, public_names(space), NAMES):
         hint = f"; {followed}"
-    elif of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
+    elif is_of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
         return f"; use nn.losses.{name.removesuffix('_loss')}(outputs, target)"
     elif alone := relatives.elsewhere_alone(name, space, public_names(space)):
         return f"; {alone}"
@@ -248,7 +248,7 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
             hint = f"; use ops.{NAMES[name]}"
         else:
             return closest
-    return hint.replace("ops.", f"{called}.") if of_ops else hint
+    return hint.replace("ops.", f"{called}.") if is_of_ops else hint
 
 
 def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:

@@ -70,9 +70,9 @@ class IntegerInfo(Record):
         """
         if not dtype.is_integer:
             raise DTypeError(f"iinfo takes an integer dtype, not {dtype.name}; use finfo for floating dtypes")
-        signed = dtype.kind == "signed"
-        highest: int = (1 << (dtype.bits - signed)) - 1
-        return cls(dtype.bits, highest, -highest - 1 if signed else 0, dtype)
+        is_signed = dtype.kind == "signed"
+        highest: int = (1 << (dtype.bits - is_signed)) - 1
+        return cls(dtype.bits, highest, -highest - 1 if is_signed else 0, dtype)
 
 
 op_globals.publish(FloatInfo=FloatInfo, IntegerInfo=IntegerInfo)

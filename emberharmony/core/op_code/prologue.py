@@ -19,7 +19,7 @@ def promoting(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
 
     It does over ops what `Promotion.whole` does over the functions of a library.
     """
-    refused_kinds, inexact = facts.refuses, facts.gives == "float"
+    refused_kinds, is_inexact = facts.refuses, facts.gives == "float"
     names = declared.__code__.co_varnames[: declared.__code__.co_argcount]
 
     @functools.wraps(declared)
@@ -29,7 +29,7 @@ def promoting(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
             operands = [*args, *[named.pop(name) for name in names[len(args) :] if name in named]]
         if named or len(operands) != len(names):
             return declared(*operands, **named)  # raises the error of Python
-        return declared(*common(*operands, inexact=inexact, refused=refused_kinds))
+        return declared(*common(*operands, inexact=is_inexact, refused=refused_kinds))
 
     return body
 

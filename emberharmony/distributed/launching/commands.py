@@ -100,8 +100,8 @@ def choose_transport_and_launcher(transport: str, launcher: str, hosts: Sequence
     family = transport.partition(":")[0]
     transports.require_known(family)
     if launcher == "auto":
-        needs = bool(hosts) or family == "mpi" or transport == "mlx:mpi"
-        launcher = _BY_TRANSPORT.get(family, "local") if needs else "local"
+        needs_launcher = bool(hosts) or family == "mpi" or transport == "mlx:mpi"
+        launcher = _BY_TRANSPORT.get(family, "local") if needs_launcher else "local"
         launcher = "mpirun" if transport == "mlx:mpi" else launcher
     if launcher == "local" and hosts:
         raise DistributedError("local processes run on this machine; for others choose torchrun, mlx.launch or mpirun")

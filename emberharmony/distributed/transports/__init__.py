@@ -67,8 +67,8 @@ def automatic(place: Place) -> str:
         return "single"
     if "RANK" not in os.environ and "MLX_HOSTFILE" in os.environ and is_installed("mlx"):
         return "mlx"
-    mpi = any(name in os.environ for name in MPI_RANKS)
-    order = ("mpi", "torch", "mlx") if mpi else ("torch", "mlx")
+    has_mpi = any(name in os.environ for name in MPI_RANKS)
+    order = ("mpi", "torch", "mlx") if has_mpi else ("torch", "mlx")
     for name in order:
         if is_installed(name):
             return name

@@ -120,8 +120,8 @@ def _store(place: Place, timeout: float) -> Any:
     limit = timedelta(seconds=timeout)
     try:
         # An agent of torchrun has opened the store already.
-        agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        is_first = place.rank == 0 and not agent
+        has_agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        is_first = place.rank == 0 and not has_agent
         store: Any = c10d.TCPStore(place.address, place.port, None, is_first, limit, wait_for_workers=False)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]

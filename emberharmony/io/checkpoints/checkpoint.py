@@ -317,8 +317,8 @@ class Checkpoint:
 
 def _number(value: Any) -> Any:
     """Returns a tensor with one element as a number; everything else as it is."""
-    one = hasattr(value, "item") and math.prod(getattr(value, "shape", (2,))) == 1
-    return value.item() if one else value
+    is_one_element = hasattr(value, "item") and math.prod(getattr(value, "shape", (2,))) == 1
+    return value.item() if is_one_element else value
 
 
 def _serial_number(record: Record) -> int:

@@ -32,8 +32,8 @@ def parts_of(kind: str, value: Any) -> dict[str, Any]:
         label = label_of(kind, name)
         if not isinstance(name, str):
             raise ArgumentTypeError(f"the name of {kind}[{brief(name)}] must be text")
-        stateful = hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
-        if not stateful and not (kind == "schedule" and callable(part)):
+        is_stateful = hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
+        if not is_stateful and not (kind == "schedule" and callable(part)):
             raise ArgumentTypeError(
                 f"{label} is {brief(part)} of type {type(part).__name__}, which has no state_dict() and "
                 f"load_state_dict(); a dict of parts that have them may be given too"

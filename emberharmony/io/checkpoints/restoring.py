@@ -209,8 +209,8 @@ class Restoring:
         for i, (saved_group, own_group) in enumerate(zip(saved_state["groups"], own_groups, strict=False)):
             for name in sorted(saved_group.keys() & own_group.keys()):
                 if saved_group[name] != own_group[name]:
-                    scheduled = name == "lr" and isinstance(own_group[name], dict)
-                    used_text = "the one here is used" if scheduled else "the one of the checkpoint is used"
+                    is_scheduled = name == "lr" and isinstance(own_group[name], dict)
+                    used_text = "the one here is used" if is_scheduled else "the one of the checkpoint is used"
                     self.notes.append(
                         _change_text(f"{label}: {name} of group {i}", saved_group[name], own_group[name], used_text)
                     )

@@ -125,11 +125,11 @@ class MultiheadAttention(Module):
 
     def _initialize(self, bias: bool, add_bias_kv: bool, rng: "rngs.Generator", dtype: DTypeLike | None) -> None:
         width, key_width = self.embed_dim, self.head_dim * self.num_kv_heads
-        packed = self.kdim == self.vdim == width == key_width
-        self.in_proj_weight = _xavier(rng, (3 * width, width), dtype) if packed else None
-        self.q_proj_weight = None if packed else _xavier(rng, (width, width), dtype)
-        self.k_proj_weight = None if packed else _xavier(rng, (key_width, self.kdim), dtype)
-        self.v_proj_weight = None if packed else _xavier(rng, (key_width, self.vdim), dtype)
+        is_packed = self.kdim == self.vdim == width == key_width
+        self.in_proj_weight = _xavier(rng, (3 * width, width), dtype) if is_packed else None
+        self.q_proj_weight = None if is_packed else _xavier(rng, (width, width), dtype)
+        self.k_proj_weight = None if is_packed else _xavier(rng, (key_width, self.kdim), dtype)
+        self.v_proj_weight = None if is_packed else _xavier(rng, (key_width, self.vdim), dtype)
         self.in_proj_bias = Parameter(ops.zeros((width + 2 * key_width,), dtype)) if bias else None
         self.out_proj = Linear(width, width, bias, rng=rng, dtype=dtype)
         if self.out_proj.bias is not None:

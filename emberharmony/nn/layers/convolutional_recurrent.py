@@ -91,10 +91,10 @@ class ConvLSTM2d(Module):
         is_single = len(x.shape) == 4
         x = ops.expand_dims(x, 1) if is_single else ops.swapaxes(x, 0, 1) if self.batch_first else x
         products = self.conv_ih(ops.reshape(x, (-1, *x.shape[2:])))
-        rows = ops.unstack(ops.reshape(products, (*x.shape[:2], *products.shape[1:])))
-        h, c = self._states(rows[0], is_single, hx)
+        time_steps = ops.unstack(ops.reshape(products, (*x.shape[:2], *products.shape[1:])))
+        h, c = self._states(time_steps[0], is_single, hx)
         outputs = []
-        for row in rows:
+        for row in time_steps:
             h, c = lstm_step(ops.add(row, self.conv_hh(h)), c, self._channel_axis)
             outputs.append(h)
         y = ops.stack(outputs, 1 if self.batch_first and not is_single else 0)

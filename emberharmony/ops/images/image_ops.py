@@ -255,9 +255,9 @@ def extract_patches(
     """
     n = 2 if isinstance(size, int) else len(size)
     axes = shared_image.spatial_axes(images.shape, data_format, n)
-    last, batched = axes[-1] == -2, images.ndim == n + 2
+    last, is_batched = axes[-1] == -2, images.ndim == n + 2
     x = images if last else moveaxis(images, -n - 1, -1)
-    x = x if batched else expand_dims(x, 0)
+    x = x if is_batched else expand_dims(x, 0)
     patch = shared_convolution.per_axis(size, n, "size")
     plan = shared_convolution.windows(
         x.shape[1:-1], patch, patch if strides is None else strides, padding, dilation_rate
@@ -265,7 +265,7 @@ def extract_patches(
     if any(map(any, plan.padding)):
         x = pad(x, [(0, 0), *plan.padding, (0, 0)])
     patches = concatenate([get_item(x, (slice(None), *places)) for _, places in plan.offsets()], -1)
-    patches = patches if batched else squeeze(patches, 0)
+    patches = patches if is_batched else squeeze(patches, 0)
     return patches if last else moveaxis(patches, -1, -n - 1)
 
 

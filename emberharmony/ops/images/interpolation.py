@@ -73,7 +73,7 @@ def interpolate(
     Source: `torch.nn.functional.interpolate`.
     """
     last = shared_convolution.channels_last(data_format)
-    corners = bool(align_corners)
+    aligns_corners = bool(align_corners)
     plan = shared_interpolation.geometry(x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, last)
     if mode == "area":
         return adaptive_average_pool(x, plan.size, data_format)
@@ -86,16 +86,16 @@ def interpolate(
     if not kind.is_floating:
         raise DTypeError(f"mode {mode!r} takes a floating tensor, got {kind.name}; cast it")
     if mode == "bicubic":
-        return _cubic(x, plan, corners)
+        return _cubic(x, plan, aligns_corners)
     shape = list(x.shape)
     scales, offsets = [], []
     for axis, count, wanted, step in zip(*plan, strict=True):
         scale, offset = 1 / step, 0.0
-        if corners and count > 1:
+        if aligns_corners and count > 1:
             # The first element stays at its place, which is 1/2 in both images.
             scale = (wanted - 1) / (count - 1) if wanted > 1 else 1.0
             offset = 0.5 - 0.5 * scale
-        elif corners:
+        elif aligns_corners:
             scale = float(wanted)
         scales.append(scale)
         offsets.append(offset)

@@ -110,8 +110,8 @@ def multi_hot(
         >>> ops.multi_hot([[0, 2], [1, 1]], 3).tolist()
         [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     """
-    hits = any(one_hot(inputs, num_classes, axis, "bool", sparse), 1 if ndim(inputs) > 1 else 0)
-    return cast(hits, default_float() if dtype is None else dtype)
+    is_class = any(one_hot(inputs, num_classes, axis, "bool", sparse), 1 if ndim(inputs) > 1 else 0)
+    return cast(is_class, default_float() if dtype is None else dtype)
 
 
 def _segments(

@@ -243,7 +243,7 @@ def searchsorted(
     """
     if len(sorted_sequence.shape) != 1:
         raise ShapeError(f"a sorted sequence is a vector, this one has shape {tuple(sorted_sequence.shape)}")
-    length, left = sorted_sequence.shape[0], shared_sorting.side_of(side) == "left"
+    length, is_left = sorted_sequence.shape[0], shared_sorting.side_of(side) == "left"
     if sorter is not None:
         sorted_sequence = take(sorted_sequence, shared_sorting.sorter_of(on_host(sorter), length), 0)
     common_dtype = result_type(sorted_sequence, values)
@@ -255,7 +255,7 @@ def searchsorted(
     for _ in range(int(length).bit_length()):
         middle = floor_divide(add(low, high), 2)
         middle_values = take(a, minimum(middle, length - 1), 0)
-        is_upper_half = _sorts_before(middle_values, b) if left else logical_not(_sorts_before(b, middle_values))
+        is_upper_half = _sorts_before(middle_values, b) if is_left else logical_not(_sorts_before(b, middle_values))
         is_upper_half = logical_and(is_upper_half, less(low, high))
         low, high = where(is_upper_half, add(middle, 1), low), where(is_upper_half, high, middle)
     return low

@@ -13,8 +13,8 @@ T = Any
 
 @batches("searchsorted")
 def _searchsorted(m: Mapped, sequence: Any, values: Any, side: Any, sorter: Any) -> T:
-    only_values_mapped = values.__class__ is Rows and sequence.__class__ is not Rows and sorter.__class__ is not Rows
-    return m(sequence, values.whole, side, sorter) if only_values_mapped else NotImplemented
+    maps_only_values = values.__class__ is Rows and sequence.__class__ is not Rows and sorter.__class__ is not Rows
+    return m(sequence, values.whole, side, sorter) if maps_only_values else NotImplemented
 
 
 batches("top_k")(last(1))

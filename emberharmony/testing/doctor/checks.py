@@ -333,10 +333,12 @@ def speed(backend: Any) -> Result:
     copy = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large, 2.0)) / 1e9
     detail = f"{product:.3g} GFLOP/s in a product of 512 x 512, {copy:.3g} GB/s in a copy of 32 MiB"
     host_speed = 2 * 512**3 / _host_product() / 1e9
-    slow = product < host_speed / 10
+    is_slow = product < host_speed / 10
     figures = {"product GFLOP/s": product, "copy GB/s": copy}
     return Result(
-        f"{detail}; NumPy multiplies at {host_speed:.3g}" if slow else detail, ROWS["speed"] if slow else "", figures
+        f"{detail}; NumPy multiplies at {host_speed:.3g}" if is_slow else detail,
+        ROWS["speed"] if is_slow else "",
+        figures,
     )
 
 

@@ -184,10 +184,10 @@ def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tu
     positional: list[str] = []
     keywords: dict[str, str] = {}
     by_position = True
-    starred = any(parameter.variadic for parameter in spec.parameters)
+    is_starred = any(parameter.variadic for parameter in spec.parameters)
     for parameter in spec.parameters:
         argument = bound.get(parameter.name)
-        by_position = by_position and argument is not None and (starred or rng.random() < 0.9)
+        by_position = by_position and argument is not None and (is_starred or rng.random() < 0.9)
         if argument is None:
             continue
         if parameter.variadic or (by_position and not parameter.keyword_only):

@@ -159,8 +159,8 @@ def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> 
         values = [options[name] for options in others if name in options]
         if name not in own_options or len(values) != len(others):
             continue
-        agree = all(_equal(value, values[0]) for value in values)
-        if not agree or _equal(own_options[name], values[0]):
+        are_equal = all(_equal(value, values[0]) for value in values)
+        if not are_equal or _equal(own_options[name], values[0]):
             continue
         if name in differing_options or len(values) > 1 or _is_default(side.modules[path], name, values[0]):
             return name

@@ -93,9 +93,9 @@ class Judge:
             if event.place == ENTER:
                 shapes[event.path, event.call] = tuple(host.shape for host in stored_hosts)
             spans.step(event)
-            ends = stop == "first" and bool(self._wrong)
-            verdict = self._judge(event, spans, runs, ends)
-            if event.place == EXIT and not ends:
+            is_end = stop == "first" and bool(self._wrong)
+            verdict = self._judge(event, spans, runs, is_end)
+            if event.place == EXIT and not is_end:
                 self._row(event, shapes.get((event.path, event.call), ()), runs, verdict)
         calls, events = spans.rest(False)
         if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
@@ -116,8 +116,8 @@ class Judge:
             spans.skip(event)
             return "not compared"
         distance, noise = runs.apart.most(event), runs.noise.most(event)
-        exact = all(model.wide for model in self._models)
-        in_float64 = exact and not runs.narrows(event)
+        is_exact = all(model.wide for model in self._models)
+        in_float64 = is_exact and not runs.narrows(event)
         limit = max(_EXACT, self._margin * noise) if in_float64 else max(16 * HALF, _PRECISION * noise)
         deviations = [self._units(event, runs, side) for side in (0, 1)]
         calls, events = spans.suspects(event)
@@ -133,7 +133,7 @@ class Judge:
             if not ends and not any(call.path in tensors for call in calls):
                 self._formula(events, calls, runs, distance, deviations)
             return "wrong"
-        if wrong_sides and exact and not ends:
+        if wrong_sides and is_exact and not ends:
             self._wrong.add(calls[0].path)
             self._precision(event, calls[0], wrong_sides, deviations)
             return "wrong"

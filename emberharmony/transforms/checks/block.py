@@ -154,8 +154,12 @@ class Checking(Observation, contextlib.ContextDecorator):
     def __init__(self, options: CheckOptions) -> None:
         super().__init__(Watcher())
         self._options = options
-        bounds, devices = "bounds" in options.words, "device" in options.words
-        self._mode = checked(bounds or checking(), options.moves if devices else None) if bounds or devices else None
+        has_bounds, has_devices = "bounds" in options.words, "device" in options.words
+        self._mode = (
+            checked(has_bounds or checking(), options.moves if has_devices else None)
+            if has_bounds or has_devices
+            else None
+        )
 
     def _recreate_cm(self) -> "Checking":
         return Checking(self._options)

@@ -251,8 +251,8 @@ class NonFinite:
             return
         operands = _operands(case)
         inputs = operands.values()
-        inherited = any(x.nan for x in inputs) or (not nonfinite.nan and any(x.infinite for x in inputs))
-        if inherited or not (nonfinite.nan or self._infinities):
+        is_inherited = any(x.nan for x in inputs) or (not nonfinite.nan and any(x.infinite for x in inputs))
+        if is_inherited or not (nonfinite.nan or self._infinities):
             if self._used:
                 self._inherit(case)
             elif nonfinite.nan and self._entry is None:
@@ -360,8 +360,8 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     op += f" inside of {case.outer}()" if case.outer != case.op else ""
     user_line_of_case = case.line or user_line(sys._getframe(3))
     line = f"{user_line_of_case[0]}:{user_line_of_case[1]}" if user_line_of_case[0] else ""
-    infinite = any(x.infinite for x in operands.values())
-    inputs_text = "its inputs hold infinities and no NaN" if infinite else "inputs are finite"
+    has_infinite = any(x.infinite for x in operands.values())
+    inputs_text = "its inputs hold infinities and no NaN" if has_infinite else "inputs are finite"
     text = (
         f"{op} on backend {backend.name!r} made {count} {value_kind} of {made.size}{location}"
         f"{': ' + cause if cause else ''}{inner_text}{place(case.path, line)}; {inputs_text}"

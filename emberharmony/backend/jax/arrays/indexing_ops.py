@@ -148,5 +148,5 @@ class JAXIndexingOps:
         dense("sparse", sparse)
         kind = DTYPES[default_float()] if dtype is None else dtype
         check_memory((*x.shape, class_count(num_classes, x)), kind.itemsize)
-        hits = jnp.expand_dims(x, -1) == np.arange(num_classes, dtype=np.int64)
-        return jnp.moveaxis(hits, -1, axis).astype(kind)
+        is_class = jnp.expand_dims(x, -1) == np.arange(num_classes, dtype=np.int64)
+        return jnp.moveaxis(is_class, -1, axis).astype(kind)

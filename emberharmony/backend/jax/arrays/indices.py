@@ -170,11 +170,11 @@ def _product_slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Ar
 
     That by a factor is the product of all other factors, in which zeros are counted, not divided by.
     """
-    zero = new == 0
-    factors = jnp.where(zero, 1, new)
+    is_zero = new == 0
+    factors = jnp.where(is_zero, 1, new)
     product = _multiply(jnp.ones_like(rows), places, factors)
-    zeros = jnp.zeros(rows.shape, np.int64).at[places].add(zero.astype(np.int64), mode="drop")
-    is_reached = zeros.at[places].get(mode="clip") == zero
+    zeros = jnp.zeros(rows.shape, np.int64).at[places].add(is_zero.astype(np.int64), mode="drop")
+    is_reached = zeros.at[places].get(mode="clip") == is_zero
     others = jnp.where(is_reached, product.at[places].get(mode="clip") / factors, 0)
     return jnp.where(zeros > 0, 0, product), rows.at[places].get(mode="clip") * others
 

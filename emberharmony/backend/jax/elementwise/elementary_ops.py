@@ -97,11 +97,11 @@ def _right_angle(part: jax.Array) -> jax.Array:
 
 
 def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    size, level = jnp.exp(real), imag == 0
+    size, is_level = jnp.exp(real), imag == 0
     nowhere = ~jnp.isfinite(imag) & (real == -jnp.inf)
     return (
-        jnp.where(nowhere, 0, jnp.where(level, size, size * jnp.cos(imag))),
-        jnp.where(nowhere, 0, jnp.where(level, imag, size * jnp.sin(imag))),
+        jnp.where(nowhere, 0, jnp.where(is_level, size, size * jnp.cos(imag))),
+        jnp.where(nowhere, 0, jnp.where(is_level, imag, size * jnp.sin(imag))),
     )
 
 
@@ -135,10 +135,10 @@ def _sinh(x: jax.Array) -> jax.Array:
 
 
 def _sinh_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    level = imag == 0
+    is_level = imag == 0
     return (
-        jnp.where(level, jnp.sinh(real), jnp.sinh(real) * jnp.cos(imag)),
-        jnp.where(level, imag, jnp.cosh(real) * jnp.sin(imag)),
+        jnp.where(is_level, jnp.sinh(real), jnp.sinh(real) * jnp.cos(imag)),
+        jnp.where(is_level, imag, jnp.cosh(real) * jnp.sin(imag)),
     )
 
 

@@ -20,8 +20,8 @@ _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
     # For floats of one sign, the bits read as integers are in the order of the magnitudes.
     kind = _BITS[x1.dtype.itemsize]
-    outward = (x2 > x1) == (x1 > 0)
-    bits = lax.bitcast_convert_type(x1, kind) + jnp.where(outward, 1, -1).astype(kind)
+    is_outward = (x2 > x1) == (x1 > 0)
+    bits = lax.bitcast_convert_type(x1, kind) + jnp.where(is_outward, 1, -1).astype(kind)
     stepped = lax.bitcast_convert_type(bits, x1.dtype)
     smallest_value = lax.bitcast_convert_type(jnp.ones((), kind), x1.dtype)
     result = jnp.where(x1 == 0, jnp.where(x2 > 0, smallest_value, -smallest_value), stepped)

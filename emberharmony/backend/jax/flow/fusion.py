@@ -97,8 +97,8 @@ def fuses(spec: OpSpec) -> bool:
     is_own = spec.composite and spec.declared.__module__.startswith("emberharmony.")
     if not is_own or facts.reads or facts.view or spec.name in _ROUNDED or spec.takes_callable:
         return False
-    of_tensors = any(p.role in ("TensorLike", "Operand", "Tensors") and not p.cast for p in parameters)
-    return of_tensors and _OUTSIDE.isdisjoint(p.name for p in parameters)
+    is_of_tensors = any(p.role in ("TensorLike", "Operand", "Tensors") and not p.cast for p in parameters)
+    return is_of_tensors and _OUTSIDE.isdisjoint(p.name for p in parameters)
 
 
 class JAXFusedOps:

@@ -136,9 +136,9 @@ class MLXIndexingOps:
     @staticmethod
     def scatter_update(inputs: mx.array, indices: Any, updates: mx.array, reduction: str | None = None) -> mx.array:
         indices = read_if_checked(indices)
-        unread = isinstance(indices, mx.array)
+        is_unread = isinstance(indices, mx.array)
         # Indices in a tensor stay unread, which keeps them lazy; those out of bounds are dropped.
-        if unread:
+        if is_unread:
             vectors(indices.shape, inputs.shape)
             lengths = inputs.shape[: indices.shape[-1]]
             places = linear(indices, lengths)
@@ -151,7 +151,7 @@ class MLXIndexingOps:
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         rows = inputs.reshape(math.prod(lengths), *inputs.shape[len(lengths) :])
-        return write_rows(rows, places, cast(updates, inputs.dtype), reduction, unread).reshape(inputs.shape)
+        return write_rows(rows, places, cast(updates, inputs.dtype), reduction, is_unread).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
@@ -188,5 +188,5 @@ class MLXIndexingOps:
         kind = DTYPES[default_float()] if dtype is None else dtype
         if x.size * class_count(num_classes, x) * kind.size > SURE:
             check_memory((*x.shape, num_classes), kind.size)
-        hits = mx.expand_dims(x, -1) == mx.arange(num_classes)
-        return mx.moveaxis(hits, -1, axis).astype(kind)
+        is_class = mx.expand_dims(x, -1) == mx.arange(num_classes)
+        return mx.moveaxis(is_class, -1, axis).astype(kind)

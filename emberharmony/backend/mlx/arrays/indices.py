@@ -112,11 +112,11 @@ def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> m
     def slopes(rows: mx.array, places: mx.array, updates: mx.array) -> tuple[mx.array, mx.array]:
         """Returns the derivatives by the rows and by the updates; zeros are counted, not divided by."""
         places = mx.stop_gradient(places)
-        zero = updates == 0
-        factors = mx.where(zero, mx.ones_like(updates), updates)
+        is_zero = updates == 0
+        factors = mx.where(is_zero, mx.ones_like(updates), updates)
         product = _multiply_rows(mx.ones_like(rows), places, factors)
-        zeros = _add_rows(mx.zeros(rows.shape, mx.int32), places, zero.astype(mx.int32))
-        others = mx.where(zeros[places] == zero, product[places] / factors, mx.zeros_like(updates))
+        zeros = _add_rows(mx.zeros(rows.shape, mx.int32), places, is_zero.astype(mx.int32))
+        others = mx.where(zeros[places] == is_zero, product[places] / factors, mx.zeros_like(updates))
         return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[places] * others
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:

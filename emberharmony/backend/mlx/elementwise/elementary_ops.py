@@ -53,9 +53,9 @@ def _exp(x: mx.array) -> mx.array:
 
 def exp_of_double(x: mx.array) -> mx.array:
     """Returns the exponential of a float64 tensor, without derivatives of its own."""
-    below = x < 0
-    size = mx.expm1(mx.where(below, -x, x)) + 1
-    return mx.where(below, 1 / size, size)
+    is_negative = x < 0
+    size = mx.expm1(mx.where(is_negative, -x, x)) + 1
+    return mx.where(is_negative, 1 / size, size)
 
 
 _exp64 = elementwise(exp_of_double, lambda x, y: y)

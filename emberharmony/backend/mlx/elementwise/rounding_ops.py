@@ -38,8 +38,8 @@ def _copysign(x1: mx.array, x2: mx.array) -> mx.array:
 def _nextafter(x1: mx.array, x2: mx.array) -> mx.array:
     # For floats of one sign, the bits read as integers are in the order of the magnitudes.
     bits = _BITS[x1.dtype.size]
-    outward = (x2 > x1) == (x1 > 0)
-    stepped = (x1.view(bits) + mx.where(outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
+    is_outward = (x2 > x1) == (x1 > 0)
+    stepped = (x1.view(bits) + mx.where(is_outward, mx.array(1, bits), mx.array(-1, bits))).view(x1.dtype)
     smallest_value = mx.array(1, bits).view(x1.dtype)
     result = mx.where(x1 == 0, mx.where(x2 > 0, smallest_value, -smallest_value), stepped)
     return mx.where(

@@ -94,8 +94,8 @@ class MLXSteps(Steps):
         """Returns what a program computes from lists of tensors."""
         results = _run_on_lists(update, columns)
         # Few ops have few results between, for which more evaluations would take longer; and a GPU would wait for them.
-        large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
-        if large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
+        is_large = len(update.program.calls) > 2 and sum(map(_SIZE, columns[0])) > CHUNK
+        if is_large and not is_nested() and (place(None) or mx.default_device()).type == mx.cpu:
             # The gradients first: they end the backward pass, whose memory the step can use.
             self.bound.eval(columns[0])
             _evaluate_in_parts(results, self.bound.eval)

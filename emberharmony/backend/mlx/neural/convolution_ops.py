@@ -303,9 +303,9 @@ def _quick_transposed(
         return None
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, spread)
     if not _is_small(shape[0], size, places):
-        suits = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
-        phases = _phases(shape[1:-1], size[:-2], plan) if suits else []
-        return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if suits else None
+        is_suited = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
+        phases = _phases(shape[1:-1], size[:-2], plan) if is_suited else []
+        return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if is_suited else None
     if not is_untransformed or min(map(min, plan.around)) < 0:
         return None
     return _native_convolution(composed, "conv_transpose", 1, plan, strides, padding, None, None, spread)

@@ -60,16 +60,16 @@ class MLXLossesOps:
         classes = input.shape[-1]
         ids = target if target.dtype == mx.int64 else target.astype(mx.int64)
         places = ids.view(mx.uint64)
-        valid = places < classes
+        is_valid = places < classes
         if 0 <= ignore_index < classes:
-            valid = mx.logical_and(valid, ids != ignore_index)
+            is_valid = mx.logical_and(is_valid, ids != ignore_index)
         # Elsewhere the loss is 0: the id selects the last class here, and is masked below.
         place = mx.expand_dims(mx.minimum(places, classes - 1), -1)
-        losses = mx.where(valid, _negative_log_softmax(input, place), mx.array(0, input.dtype))
+        losses = mx.where(is_valid, _negative_log_softmax(input, place), mx.array(0, input.dtype))
         if reduction != "mean":
             return losses if reduction == "none" else mx.sum(losses)
         # If no position counts, the mean is NaN, and its gradient 0.
-        count = mx.sum(valid)
+        count = mx.sum(is_valid)
         return mx.where(count, mx.sum(losses) / mx.maximum(count, 1), math.nan)
 
 

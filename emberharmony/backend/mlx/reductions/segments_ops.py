@@ -30,16 +30,16 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
     ) -> mx.array:
         start = neutral_element(DTYPES.neutral[data.dtype], reduction)
         segment_ids = read_if_checked(segment_ids)
-        unread = isinstance(segment_ids, mx.array)
+        is_unread = isinstance(segment_ids, mx.array)
         # With a known number of segments, ids in a tensor stay unread, which keeps them lazy.
-        if unread and num_segments is not None:
+        if is_unread and num_segments is not None:
             check_segments(segment_ids.shape, data.shape)
             num_segments = segment_count(num_segments)
             ids = led_aside(segment_ids, num_segments)
         else:
-            host_array = host_indices(np.asarray(integers(segment_ids)) if unread else segment_ids)
+            host_array = host_indices(np.asarray(integers(segment_ids)) if is_unread else segment_ids)
             check_segments(host_array.shape, data.shape)
-            num_segments, unread = segments(host_array, num_segments), False
+            num_segments, is_unread = segments(host_array, num_segments), False
             ids = of_host(host_array)
         check_memory((num_segments, *data.shape[1:]), data.itemsize)
         if num_segments == 0:
@@ -48,10 +48,10 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
         is_half_precision = data.dtype in (mx.float16, mx.bfloat16)
         kind = mx.float32 if is_half_precision else data.dtype
         # An extra row takes the slices of ids out of range.
-        shape = (num_segments + unread, *data.shape[1:])
+        shape = (num_segments + is_unread, *data.shape[1:])
         rows = mx.zeros(shape, kind) if not start else mx.full(shape, of_host(np.asarray(start), kind))
         result = write_rows(rows, ids, data.astype(kind), reduction, False).astype(data.dtype)
-        return result[:num_segments] if unread else result
+        return result[:num_segments] if is_unread else result
 
     return reduce_segments
 

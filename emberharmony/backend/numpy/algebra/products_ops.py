@@ -65,6 +65,6 @@ class NumpyProductsOps:
         tensors = promotion.common(*operands)
         wide_dtype = _compute_dtype(tensors[0].dtype)
         # The search takes 50 µs in NumPy 2.4, but einsum uses BLAS only after it.
-        costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
-        result = np.einsum(subscripts, *(x.astype(wide_dtype, copy=False) for x in tensors), optimize=costly)
+        is_costly = len(tensors) > 2 or (len(tensors) == 2 and length * max(x.size for x in tensors) > _COSTLY)
+        result = np.einsum(subscripts, *(x.astype(wide_dtype, copy=False) for x in tensors), optimize=is_costly)
         return np.asarray(result).astype(tensors[0].dtype, copy=False)

@@ -183,6 +183,6 @@ class NumpyIndexingOps:
     )
     def one_hot(x: np.ndarray, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> np.ndarray:
         dense("sparse", sparse)
-        hits = x[..., None] == np.arange(class_count(num_classes, x))
-        hits = hits if axis in (-1, x.ndim) else np.moveaxis(hits, -1, axis)
-        return hits.astype(DTYPES[default_float()] if dtype is None else dtype)
+        is_class = x[..., None] == np.arange(class_count(num_classes, x))
+        is_class = is_class if axis in (-1, x.ndim) else np.moveaxis(is_class, -1, axis)
+        return is_class.astype(DTYPES[default_float()] if dtype is None else dtype)

@@ -48,7 +48,7 @@ def _log1p(x: np.ndarray) -> np.ndarray:
 
 
 def map_numbers(function: Callable[[float], float], x: np.ndarray) -> np.ndarray:
-    """Returns a function of Python's numbers of few elements."""
+    """Returns an array with a function of Python numbers applied to each element, which is fastest for few."""
     return np.array(list(map(function, x.ravel().tolist())), x.dtype).reshape(x.shape)
 
 
@@ -63,12 +63,12 @@ def erf(x: np.ndarray) -> np.ndarray:
     for start in range(0, x.size, _BLOCK):
         block = values[start : start + _BLOCK]
         np.clip(flat[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=block)
-        square, top, below = (space[: block.size] for space in spaces)
+        square, numerator, below = (space[: block.size] for space in spaces)
         np.multiply(block, block, out=square)
-        _polynomial(square, elementary.SINGLE_TOP, top)
+        _polynomial(square, elementary.SINGLE_TOP, numerator)
         _polynomial(square, elementary.SINGLE_BELOW, below)
-        top /= below
-        block *= top
+        numerator /= below
+        block *= numerator
     return values.reshape(x.shape).astype(x.dtype, copy=False)
 
 

@@ -36,12 +36,12 @@ def _compute(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     """
     function, single_function, double_function, single_functions = _functions(name)
     shape, dtype = tensors[0].shape, tensors[0].dtype
-    double = dtype.char == "d"
-    xp, flat = double_function if double else single_functions, [x.reshape(-1) for x in tensors]
+    is_double = dtype.char == "d"
+    xp, flat = double_function if is_double else single_functions, [x.reshape(-1) for x in tensors]
 
     def compute_block(vectors: Sequence[np.ndarray]) -> np.ndarray:
         block = [x.astype(np.float64, copy=False) for x in vectors]
-        single_result = None if single_function is None or double else single_function(*block)
+        single_result = None if single_function is None or is_double else single_function(*block)
         return function(xp, *block) if single_result is None else single_result
 
     count = flat[0].size

@@ -288,8 +288,8 @@ def _is_shared(
     pairs = [*zip(first[:i], expected[:i], strict=True), *zip(inputs, inputs, strict=True)]
     if any(np.may_share_memory(array, x) and not np.may_share_memory(expected_array, y) for x, y in pairs):
         return True
-    of_inputs = any(np.may_share_memory(array, x) for x in inputs)
-    return not of_inputs and any(np.may_share_memory(array, x) for x in second)
+    is_of_inputs = any(np.may_share_memory(array, x) for x in inputs)
+    return not is_of_inputs and any(np.may_share_memory(array, x) for x in second)
 
 
 def _check_close(array: np.ndarray, expected: np.ndarray) -> None:

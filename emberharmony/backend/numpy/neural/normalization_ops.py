@@ -58,8 +58,8 @@ class NumpyNormalizationOps:
     ) -> np.ndarray:
         limit = shared_normalization.EPSILON if epsilon is None else epsilon
         length = x.shape[-1:]
-        suited = axis == -1 and not rms_scaling and all(w is None or w.shape == length for w in (gamma, beta))
-        if not suited or not length or not _is_plain(x, limit, gamma, beta):
+        is_suited = axis == -1 and not rms_scaling and all(w is None or w.shape == length for w in (gamma, beta))
+        if not is_suited or not length or not _is_plain(x, limit, gamma, beta):
             composed: np.ndarray = self.composed("layer_normalization")(
                 x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
             )

@@ -100,9 +100,9 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     ops = op_globals.active()
     tensors = common(*operands)
     dtype = ops.backend.dtype_of(tensors[0])
-    boolean = dtype.kind == "bool"
-    if boolean or (dtype.is_floating and dtype.bits == 16):
-        tensors = [ops.cast(x, "int32" if boolean else "float32") for x in tensors]
+    is_boolean = dtype.kind == "bool"
+    if is_boolean or (dtype.is_floating and dtype.bits == 16):
+        tensors = [ops.cast(x, "int32" if is_boolean else "float32") for x in tensors]
     terms, output = _index_letters(subscripts, [len(x.shape) for x in tensors])
     factors = [_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
     lengths: dict[str, int] = {}
@@ -116,4 +116,4 @@ def einsum(subscripts: str, *operands: Any) -> Any:
         product = _product(ops, product, factor, needed_letters, lengths)
     product = _sum_unneeded(ops, product, set(output))
     result = ops.transpose(product.tensor, tuple(product.letters.index(letter) for letter in output))
-    return ops.not_equal(result, 0) if boolean else ops.cast(result, dtype)
+    return ops.not_equal(result, 0) if is_boolean else ops.cast(result, dtype)

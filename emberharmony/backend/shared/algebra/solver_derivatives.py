@@ -71,8 +71,8 @@ class Differentials:
     def first_largest(self, columns: Any) -> Any:
         """Returns the row of the first of the nearly largest components of each column."""
         sizes = self._xp.abs(columns)
-        nearly = sizes >= NEARLY * self._xp.max(sizes, -2, keepdims=True)
-        return self._constant(self._xp.argmax(nearly.astype(self._xp.uint8), -2, keepdims=True))
+        is_nearly_largest = sizes >= NEARLY * self._xp.max(sizes, -2, keepdims=True)
+        return self._constant(self._xp.argmax(is_nearly_largest.astype(self._xp.uint8), -2, keepdims=True))
 
     def cholesky(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangent of the lower factor."""

@@ -171,9 +171,9 @@ def log_gamma(xp: Any, x: Any) -> Any:
 def _log_gamma_near(xp: Any, x: Any) -> Any:
     steps, offset_from_1 = _steps_to_1_to_3(xp, x)
     # The product would overflow for tiny numbers.
-    tiny = x < 1.0
-    logarithm = xp.log(xp.where(tiny, x, _product(xp, xp.where(tiny, 1.0, x), steps)))
-    return _gammaln_on_1_to_3(offset_from_1) + xp.where(tiny, -logarithm, logarithm)
+    is_tiny = x < 1.0
+    logarithm = xp.log(xp.where(is_tiny, x, _product(xp, xp.where(is_tiny, 1.0, x), steps)))
+    return _gammaln_on_1_to_3(offset_from_1) + xp.where(is_tiny, -logarithm, logarithm)
 
 
 def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
@@ -196,12 +196,12 @@ def gammaln(xp: Any, x: Any) -> Any:
 
 def digamma(xp: Any, x: Any) -> Any:
     """Returns the derivative of `gammaln`; below 0 by reflection."""
-    right = x > 0.0
-    y = xp.where(right, x, 1.0 - x)
+    is_right = x > 0.0
+    y = xp.where(is_right, x, 1.0 - x)
     is_near = y < _ASYMPTOTIC
     inner = xp.pick(is_near, partial(_digamma_near, xp), harmless_outside(xp, is_near, y, 1.0))
     positive = xp.where(is_near, inner, xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
-    result = xp.where(right, positive, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive))
+    result = xp.where(is_right, positive, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive))
     # 1 / x tells the two zeros apart.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
 
@@ -256,13 +256,13 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
 
     Where q < 0, the terms are those of all numbers that differ from `q` by an integer, less those below `q`.
     """
-    left = q <= 0.0
-    y = xp.where(left, 1.0 - q, q)
-    q_for_series = xp.where(left, (1.0 - y) - q, 0.0)
+    is_left = q <= 0.0
+    y = xp.where(is_left, 1.0 - q, q)
+    q_for_series = xp.where(is_left, (1.0 - y) - q, 0.0)
     positive_zeta = _hurwitz(xp, s, y, q_for_series, scale)
     scale = scale + 0.0 * positive_zeta
-    below = xp.pick(left, lambda *given: _zeta_left(xp, *given), s, xp.where(left, q, 0.5), positive_zeta, scale)
-    return xp.where(left, below, positive_zeta)
+    below = xp.pick(is_left, lambda *given: _zeta_left(xp, *given), s, xp.where(is_left, q, 0.5), positive_zeta, scale)
+    return xp.where(is_left, below, positive_zeta)
 
 
 def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
@@ -294,25 +294,25 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     is_integer = (n >= 0.0) & (n == xp.floor(n)) & (n < math.inf)
     order = harmless_outside(xp, is_integer & (n > 0.0), n, 1.0)
     is_regular = (xp.abs(x) < math.inf) & (x != 0.0)
-    exact = order < _EXACT
+    is_exact = order < _EXACT
     index = at_most(xp, order, _EXACT - 1.0)
     # Beyond, Stirling's formula, with the power of two next to the base as the scale.
     large = at_least(xp, order, _EXACT - 1.0)
     base = large / math.e
     scale = xp.power(2.0 + 0.0 * large, xp.floor(xp.log(base) / math.log(2.0)))
     factor = xp.sqrt(2.0 * math.pi * large) * xp.power(base / scale, large) * xp.exp(stirling(large)) / scale
-    scale = xp.where(exact, xp.entries(_SCALES, index), scale)
-    factor = xp.where(exact, xp.entries(_FACTORIALS, index), factor)
+    scale = xp.where(is_exact, xp.entries(_SCALES, index), scale)
+    factor = xp.where(is_exact, xp.entries(_FACTORIALS, index), factor)
     # Neither the factor nor the sum may overflow, or vanish, before their product does.
     is_beyond_scale = is_regular & (x > scale)
     factor = factor * xp.where(is_beyond_scale, xp.power(0.5 + 0.0 * order, order + 1.0), 1.0)
     scale = scale * xp.where(is_beyond_scale, 2.0, 1.0)
     size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), scale)
     size = xp.where(is_regular, size, xp.where(x == math.inf, 0.0, math.inf))
-    even = order - 2.0 * xp.floor(order / 2.0) == 0.0
+    is_even = order - 2.0 * xp.floor(order / 2.0) == 0.0
     # At 0 the sign is that of x ** -(n + 1).
-    result = xp.where(even, -1.0, 1.0) * size
-    result = xp.where((x == 0.0) & even, -1.0 / x, result)
+    result = xp.where(is_even, -1.0, 1.0) * size
+    result = xp.where((x == 0.0) & is_even, -1.0 / x, result)
     is_plain = n == 0.0
     result = xp.where(is_plain, xp.pick(is_plain, partial(digamma, xp), x), result)
     result = xp.where(is_integer, result, math.nan)

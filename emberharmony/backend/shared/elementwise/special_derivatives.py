@@ -48,25 +48,25 @@ def _erfcx(s: Any, x: Any, y: Any) -> Any:
 
 
 def _log_ndtr(s: Any, x: Any, y: Any) -> Any:
-    below = x < 0.0
-    left = math.sqrt(2.0 / math.pi) / s.erfcx(s.where(below, x, 0.0) * -math.sqrt(0.5))
-    high = s.where(below, 0.0, x)
-    return s.where(below, left, s.exp(high * high * -0.5 - s.where(below, 0.0, y)) / _ROOT_2PI)
+    is_negative = x < 0.0
+    left = math.sqrt(2.0 / math.pi) / s.erfcx(s.where(is_negative, x, 0.0) * -math.sqrt(0.5))
+    high = s.where(is_negative, 0.0, x)
+    return s.where(is_negative, left, s.exp(high * high * -0.5 - s.where(is_negative, 0.0, y)) / _ROOT_2PI)
 
 
 def _i1(s: Any, x: Any, y: Any) -> Any:
-    zero = x == 0.0
-    return s.where(zero, 0.5, s.i0(x) - y / s.where(zero, 1.0, x))
+    is_zero = x == 0.0
+    return s.where(is_zero, 0.5, s.i0(x) - y / s.where(is_zero, 1.0, x))
 
 
 def _i1e(s: Any, x: Any, y: Any) -> Any:
-    zero = x == 0.0
-    return s.where(zero, 0.5, s.i0e(x) - y * (s.sign(x) + 1.0 / s.where(zero, 1.0, x)))
+    is_zero = x == 0.0
+    return s.where(is_zero, 0.5, s.i0e(x) - y * (s.sign(x) + 1.0 / s.where(is_zero, 1.0, x)))
 
 
 def _j1(s: Any, x: Any, y: Any) -> Any:
-    zero = x == 0.0
-    return s.where(zero, 0.5, s.j0(x) - y / s.where(zero, 1.0, x))
+    is_zero = x == 0.0
+    return s.where(is_zero, 0.5, s.j0(x) - y / s.where(is_zero, 1.0, x))
 
 
 def _log_ratio(s: Any, x: Any, y: Any) -> Any:

@@ -154,8 +154,8 @@ class _Duals:
         if x.slope is None:
             return Dual(value)
         # Where a piece of a function is cut off, the root of 0 has the derivative 0.
-        zero = value == 0.0
-        return Dual(value, self._xp.where(zero, 0.0, x.slope / (2.0 * self._xp.where(zero, 1.0, value))))
+        is_zero = value == 0.0
+        return Dual(value, self._xp.where(is_zero, 0.0, x.slope / (2.0 * self._xp.where(is_zero, 1.0, value))))
 
     def power(self, x1: Any, x2: Any) -> Dual:
         """Returns a power."""

@@ -196,24 +196,24 @@ def _refine(xp: Any, x: Any, w: Any) -> Any:
 def lambertw(xp: Any, x: Any, k: Any) -> Any:
     """Returns the branch 0 or -1 of Lambert's function where it is real, else NaN."""
     scaled = ((x + _BRANCH) + _BRANCH_REST) * (2.0 * math.e)
-    main = k == 0.0
-    is_inside = (scaled >= 0.0) & (x < math.inf) & (main | ((k == -1.0) & (x < 0.0)))
+    is_main_branch = k == 0.0
+    is_inside = (scaled >= 0.0) & (x < math.inf) & (is_main_branch | ((k == -1.0) & (x < 0.0)))
     p = xp.sqrt(harmless_outside(xp, is_inside, scaled, 1.0))
-    p = xp.where(main, p, -p)
+    p = xp.where(is_main_branch, p, -p)
     is_near = xp.abs(p) < 0.3
     series = polynomial(at_least(xp, at_most(xp, p, 0.3), -0.3), _LAMBERT)
     is_regular = is_inside & ~is_near & (x != 0.0)
-    upper = harmless_outside(xp, is_regular & main, x, 1.0)
+    upper = harmless_outside(xp, is_regular & is_main_branch, x, 1.0)
     logarithm = xp.log1p(upper)
     first = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
-    lower = harmless_outside(xp, is_regular & ~main, x, -0.1)
+    lower = harmless_outside(xp, is_regular & ~is_main_branch, x, -0.1)
     size = xp.log(-lower)
     inner = xp.log(-size)
     first_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
     second = xp.where(lower < -0.1, first_guess, size - inner + inner / size)
-    refined = _refine(xp, xp.where(main, upper, lower), xp.where(main, first, second))
+    refined = _refine(xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second))
     result = xp.where(is_near, series, refined)
-    ends = xp.where(main, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
+    ends = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     ends = xp.where((k == -1.0) & (x == 0.0), -math.inf, ends)
     return xp.where(is_regular | (is_inside & is_near), result, ends)
 

@@ -158,9 +158,11 @@ def _large_density(xp: Any, a: Any, x: Any) -> Any:
 
 def gamma_density(xp: Any, a: Any, x: Any) -> Any:
     """Returns `x**a * exp(-x) / gamma(a)` for a, x > 0."""
-    large = a >= 10.0
-    small_density = xp.pick(~large, partial(_small_density, xp), xp.where(large, 1.0, a), x)
-    return xp.where(large, xp.pick(large, partial(_large_density, xp), xp.where(large, a, 10.0), x), small_density)
+    is_large = a >= 10.0
+    small_density = xp.pick(~is_large, partial(_small_density, xp), xp.where(is_large, 1.0, a), x)
+    return xp.where(
+        is_large, xp.pick(is_large, partial(_large_density, xp), xp.where(is_large, a, 10.0), x), small_density
+    )
 
 
 def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
@@ -195,20 +197,20 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     The density is `x**a * exp(-x) / gamma(a)`. The variable of the integral is `x * exp(z)`, where z > 0 for the upper
     function, and z < 0 for the lower one.
     """
-    right = x >= a
+    is_right = x >= a
     distance, depth = xp.abs(x - a), xp.digits.depth
     # With exp(z) - 1 - z >= z * z / (2 - z) on the left, and u - log1p(u) >= u * u / (2 + 4 u / 3) on the right, where
     # u = exp(z) - 1, the range ends at the root of a quadratic equation.
-    leading = xp.where(right, distance * (4.0 / 3.0) + a, a)
-    half = xp.where(right, depth * (2.0 / 3.0), depth / 2.0) - distance
+    leading = xp.where(is_right, distance * (4.0 / 3.0) + a, a)
+    half = xp.where(is_right, depth * (2.0 / 3.0), depth / 2.0) - distance
     end = 2.0 * depth / (xp.sqrt(half * half + 2.0 * depth * leading) - half)
-    end = xp.where(right, xp.log1p(end), -end)
-    moderate = xp.where(right, x, a) < xp.digits.moderate
-    integral = _choose_by_mask(xp, moderate, _gamma_directly, _gamma_carefully, a, x, end)
+    end = xp.where(is_right, xp.log1p(end), -end)
+    is_moderate = xp.where(is_right, x, a) < xp.digits.moderate
+    integral = _choose_by_mask(xp, is_moderate, _gamma_directly, _gamma_carefully, a, x, end)
     part = density * xp.abs(integral)
     if upper is True or upper is False:
-        return xp.where(right, part, 1.0 - part) if upper else xp.where(right, 1.0 - part, part)
-    return xp.where((right & upper) | (~right & ~upper), part, 1.0 - part)
+        return xp.where(is_right, part, 1.0 - part) if upper else xp.where(is_right, 1.0 - part, part)
+    return xp.where((is_right & upper) | (~is_right & ~upper), part, 1.0 - part)
 
 
 def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
@@ -305,16 +307,16 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     The integral is over `s`, the logarithm of `x` over the variable of integration.
     """
     # Below 1, raise `a` by 1, for otherwise the integral would have two scales.
-    raised = a < 1.0
-    a1 = xp.where(raised, a + 1.0, a)
+    is_raised = a < 1.0
+    a1 = xp.where(is_raised, a + 1.0, a)
     ratio = x / y
     slope = a1 - (b - 1.0) * ratio
-    curved = b > 1.0
-    bend = xp.where(curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
-    width = 1.0 / (xp.where(curved, slope, a1) + xp.sqrt(bend))
+    is_curved = b > 1.0
+    bend = xp.where(is_curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
+    width = 1.0 / (xp.where(is_curved, slope, a1) + xp.sqrt(bend))
     moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
     integral = density / y * _choose_by_mask(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
-    return xp.where(raised, (density + (a + b) * (x * integral)) / a, integral)
+    return xp.where(is_raised, (density + (a + b) * (x * integral)) / a, integral)
 
 
 def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
@@ -339,13 +341,13 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -
     """
     # Compute the smaller part, except where its integrand would have two scales that are far apart.
     odds = z / complement
-    left = odds * q <= p
+    is_left = odds * q <= p
     is_far = (q < 1.0) & (odds > 30.0 * p) & (odds > 30.0)
     left_after_all = (p < 1.0) & (odds * (30.0 * q) < 1.0) & (odds < 1.0 / 30.0)
-    left = (left & ~is_far) | (~left & left_after_all)
-    first, second = xp.where(left, p, q), xp.where(left, q, p)
-    x, y = xp.where(left, z, complement), xp.where(left, complement, z)
-    return left, _beta_lower(xp, first, second, x, y, density)
+    is_left = (is_left & ~is_far) | (~is_left & left_after_all)
+    first, second = xp.where(is_left, p, q), xp.where(is_left, q, p)
+    x, y = xp.where(is_left, z, complement), xp.where(is_left, complement, z)
+    return is_left, _beta_lower(xp, first, second, x, y, density)
 
 
 def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:

@@ -157,8 +157,8 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
     order_angle = m * depth
     less = xp.expm1(order_angle)
     power, inverse = xp.exp(order_angle), xp.exp(-order_angle)
-    zero = order_angle == 0.0
-    first_term = xp.where(zero, 1.0, 0.5 * (less + less * inverse) / xp.where(zero, 1.0, order_angle))
+    is_zero = order_angle == 0.0
+    first_term = xp.where(is_zero, 1.0, 0.5 * (less + less * inverse) / xp.where(is_zero, 1.0, order_angle))
     f = (first * (0.5 * (power + inverse)) + second * first_term * depth) / sine_over(m)
     p, q = 0.5 * power / plus, 0.5 * inverse / minus
     scale, quarter = 1.0 + 0.0 * x, 0.25 * x * x
@@ -178,13 +178,13 @@ def _kv_near(xp: Any, v: Any, x: Any) -> Any:
 
 def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     """Returns kv for v >= 0 and x > 0."""
-    large = v * v + x * x >= _LARGE * _LARGE
-    is_near, middle = ~large & (x < 2.0), ~large & (x >= 2.0)
-    far_value = xp.pick(large, partial(_kv_far, xp), xp.where(large, v, _LARGE), x)
-    order = xp.where(large, 0.0, v)
+    is_large = v * v + x * x >= _LARGE * _LARGE
+    is_near, middle = ~is_large & (x < 2.0), ~is_large & (x >= 2.0)
+    far_value = xp.pick(is_large, partial(_kv_far, xp), xp.where(is_large, v, _LARGE), x)
+    order = xp.where(is_large, 0.0, v)
     inner = xp.pick(is_near, partial(_kv_near, xp), order, harmless_outside(xp, is_near, x, 1.0))
     outer_value = xp.pick(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
-    return xp.where(large, far_value, xp.where(is_near, inner, outer_value))
+    return xp.where(is_large, far_value, xp.where(is_near, inner, outer_value))
 
 
 def kv(xp: Any, v: Any, x: Any) -> Any:
@@ -192,8 +192,10 @@ def kv(xp: Any, v: Any, x: Any) -> Any:
     order = xp.abs(v)
     is_regular = (order < math.inf) & (x > 0.0) & (x < math.inf)
     result = _positive_kv(xp, harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, x, 1.0))
-    finite_order = order < math.inf
-    ends = xp.where(finite_order & (x == 0.0), math.inf, xp.where(finite_order & (x == math.inf), 0.0, math.nan))
+    has_finite_order = order < math.inf
+    ends = xp.where(
+        has_finite_order & (x == 0.0), math.inf, xp.where(has_finite_order & (x == math.inf), 0.0, math.nan)
+    )
     return xp.where(is_regular, result, ends)
 
 
@@ -202,10 +204,10 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     order, size = xp.abs(v), xp.abs(x)
     is_regular = (order < math.inf) & (size > 0.0) & (size < math.inf)
     n, y = harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, size, 1.0)
-    large = n * n + y * y >= _LARGE * _LARGE
-    far_value = xp.pick(large, partial(_iv_far, xp), xp.where(large, n, _LARGE), y)
-    near_value = xp.pick(~large, partial(_iv_near, xp), xp.where(large, 0.0, n), xp.where(large, 1.0, y))
-    result = xp.where(large, far_value, near_value)
+    is_large = n * n + y * y >= _LARGE * _LARGE
+    far_value = xp.pick(is_large, partial(_iv_far, xp), xp.where(is_large, n, _LARGE), y)
+    near_value = xp.pick(~is_large, partial(_iv_near, xp), xp.where(is_large, 0.0, n), xp.where(is_large, 1.0, y))
+    result = xp.where(is_large, far_value, near_value)
     is_integer = v == xp.floor(v)
     reflected = is_regular & (v < 0.0) & ~is_integer
     r = from_nearest(xp, xp.where(reflected, n, 0.5))

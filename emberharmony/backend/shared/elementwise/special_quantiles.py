@@ -89,7 +89,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     n, p_inside = harmless_outside(xp, is_regular, df, 1.0), harmless_outside(xp, is_regular, p, 0.25)
     wanted = xp.where(p_inside < 0.5, p_inside, 1.0 - p_inside)
     middle = xp.where(p_inside < 0.5, 0.5 - p_inside, p_inside - 0.5)
-    central, upper = wanted > 0.25, wanted > 1.0
+    is_central, is_upper = wanted > 0.25, wanted > 1.0
     scale = (8.0 * n + 3.0) / (8.0 * n + 1.0) * ndtri(xp, wanted)
     power = scale * scale / (2.0 * n)
     v = power + xp.log1p(xp.sqrt(-xp.expm1(-2.0 * power)))
@@ -100,10 +100,10 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
         size = 0.5 * (growth - 1.0 / growth)
         tail, part, density = _student(xp, n, size)
         bend = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
-        outer = _halley_step(xp, upper, tail, wanted, density, bend)
-        error = (middle - part) / xp.where(central, density, 1.0)
+        outer = _halley_step(xp, is_upper, tail, wanted, density, bend)
+        error = (middle - part) / xp.where(is_central, density, 1.0)
         inner = error / at_least(xp, 1.0 + error * bend * 0.5, 0.3)
-        return at_least(xp, v + xp.where(central, inner, outer), 0.0)
+        return at_least(xp, v + xp.where(is_central, inner, outer), 0.0)
 
     v = _repeat_steps(xp, step, v)
     is_overflow = v > 709.0
@@ -112,7 +112,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     tail, part, density = _student(xp, n, size)
     # A last step, relative to the result, of which `v` has lost digits.
     density = density * (-xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
-    change = xp.where(central, middle - part, tail - wanted) / xp.where(density > 0.0, density, 1.0)
+    change = xp.where(is_central, middle - part, tail - wanted) / xp.where(density > 0.0, density, 1.0)
     result = xp.where(is_overflow, math.inf, size * (1.0 + change) * xp.sqrt(n))
     result = xp.where(middle == 0.0, 0.0, result)
     result = xp.where(p_inside < 0.5, -result, result)
@@ -126,30 +126,30 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     is_regular = (a > 0.0) & (a < math.inf) & (y > 0.0) & (y < 1.0)
     n, p = harmless_outside(xp, is_regular, a, 1.0), harmless_outside(xp, is_regular, y, 0.25)
     q = 1.0 - p
-    low = p <= 0.5
-    wanted = xp.where(low, p, q)
+    is_low = p <= 0.5
+    wanted = xp.where(is_low, p, q)
     # From the first term of the power series, from the first of the asymptotic one, or for large `a`.
     log_of_small = (xp.log(p) + log_gamma(xp, n + 1.0)) / n
     depth = at_least(xp, -xp.log(q) - log_gamma(xp, n), 1.0)
     outer = xp.log(depth + (n - 1.0) * xp.log(depth))
     base = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
     large = (n > 0.5) & (base > 0.2)
-    first_guess = xp.where(low | (outer < log_of_small) | xp.isnan(outer), log_of_small, outer)
+    first_guess = xp.where(is_low | (outer < log_of_small) | xp.isnan(outer), log_of_small, outer)
     u = xp.where(large, xp.log(n) + 3.0 * xp.log(xp.where(large, base, 1.0)), first_guess)
     u = xp.where(large & (u < log_of_small), log_of_small, u)
 
     def step(u: Any) -> Any:
         x = xp.exp(at_least(xp, at_most(xp, u, 700.0), -700.0))
         density = gamma_density(xp, n, x)
-        return u + _halley_step(xp, low, gamma_tail(xp, ~low, n, x, density), wanted, density, n - x)
+        return u + _halley_step(xp, is_low, gamma_tail(xp, ~is_low, n, x, density), wanted, density, n - x)
 
     u = _repeat_steps(xp, step, u)
     # Below, the first term of the series is the function.
     is_far = u < -690.0
     x = xp.exp(at_least(xp, u, -700.0))
     density = gamma_density(xp, n, x)
-    tail = gamma_tail(xp, ~low, n, x, density)
-    change = xp.where(low, wanted - tail, tail - wanted) / xp.where(density > 0.0, density, 1.0)
+    tail = gamma_tail(xp, ~is_low, n, x, density)
+    change = xp.where(is_low, wanted - tail, tail - wanted) / xp.where(density > 0.0, density, 1.0)
     result = xp.where(is_far, xp.exp(at_most(xp, log_of_small, 0.0)), x * (1.0 + change))
     in_domain = a >= 0.0
     ends = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
@@ -214,20 +214,20 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
         harmless_outside(xp, is_regular, y, 0.25),
     )
     q = 1.0 - p
-    low = p <= 0.5
-    wanted = xp.where(low, p, q)
+    is_low = p <= 0.5
+    wanted = xp.where(is_low, p, q)
     u, left = _beta_start(xp, m, n, p, q)
 
     def step(u: Any) -> Any:
         u = at_most(xp, at_least(xp, u, -700.0), 700.0)
         x, below, above, density = _beta_parts(xp, m, n, u)
-        return u + _halley_step(xp, low, xp.where(low, below, above), wanted, density, m - (m + n) * x)
+        return u + _halley_step(xp, is_low, xp.where(is_low, below, above), wanted, density, m - (m + n) * x)
 
     u = _repeat_steps(xp, step, u)
-    is_far = low & (u < -690.0)
+    is_far = is_low & (u < -690.0)
     u = at_most(xp, at_least(xp, u, -700.0), 700.0)
     x, below, above, density = _beta_parts(xp, m, n, u)
-    change = xp.where(low, wanted - below, above - wanted) / xp.where(density > 0.0, density, 1.0)
+    change = xp.where(is_low, wanted - below, above - wanted) / xp.where(density > 0.0, density, 1.0)
     # Close to 0, the first term of the series is the function.
     result = xp.where(is_far, xp.exp(left), x * (1.0 + change * (1.0 - x)))
     in_domain = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)

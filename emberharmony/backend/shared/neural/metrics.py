@@ -143,8 +143,8 @@ def area(scores: Array, target: Array) -> float:
 
 def ratio(top: Array, bottom: Array, otherwise: float) -> Array:
     """Returns quotients in float64; `otherwise` where the divisor is 0."""
-    empty = bottom == 0
-    return np.where(empty, otherwise, top / np.where(empty, 1, bottom))
+    is_empty = bottom == 0
+    return np.where(is_empty, otherwise, top / np.where(is_empty, 1, bottom))
 
 
 def _scores_last(scores: Array, target: Array, axis: int) -> Array:

@@ -235,5 +235,5 @@ class TorchIndexingOps:
         if x.dtype in SIGNED:
             # PyTorch 2.13 does not compare wide unsigned dtypes with int64.
             x = x.to(torch.int64)
-        hits = x.unsqueeze(-1) == torch.arange(class_count(num_classes, x), device=x.device)
-        return torch.moveaxis(hits, -1, axis).to(DTYPES[default_float()] if dtype is None else dtype)
+        is_class = x.unsqueeze(-1) == torch.arange(class_count(num_classes, x), device=x.device)
+        return torch.moveaxis(is_class, -1, axis).to(DTYPES[default_float()] if dtype is None else dtype)

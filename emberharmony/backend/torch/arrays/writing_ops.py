@@ -96,14 +96,14 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
     columns = [part for part in parts if isinstance(part, torch.Tensor)]
     if not columns or mode not in MODES or x.dtype in SIGNED or len(parts) > x.ndim or not _is_direct((x, *columns)):
         return None
-    masks = any(column.dtype is torch.bool for column in columns)
-    if not masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
+    has_masks = any(column.dtype is torch.bool for column in columns)
+    if not has_masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
         return None
     new_value = value_like(backend, promotion, value, x)
-    if not _is_direct((new_value,)) or (mode == "set" and new_value.requires_grad and not masks):
+    if not _is_direct((new_value,)) or (mode == "set" and new_value.requires_grad and not has_masks):
         return None
     try:
-        if masks:
+        if has_masks:
             return _write_by_mask(x, key, new_value) if mode == "set" and key is columns[0] else None
         if len(columns) < len(parts) and not all(isinstance(part, torch.Tensor) or _is_whole(part) for part in parts):
             return None

@@ -240,18 +240,18 @@ def _gradients_of_autograd(
     if not torch.is_grad_enabled():
         with torch.enable_grad():
             return _gradients_of_autograd(fn, primals, constant)
-    asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
-    if asked or any(map(_IS_INFERENCE, primals)):
-        leaves = [x.view_as(x) if asked and x.requires_grad else _leaf(x) for x in primals]
+    is_asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
+    if is_asked or any(map(_IS_INFERENCE, primals)):
+        leaves = [x.view_as(x) if is_asked and x.requires_grad else _leaf(x) for x in primals]
     else:
         leaves = [x.detach().requires_grad_() for x in primals]
     outputs = _call_watched(fn, leaves, leaves)
     loss = outputs[0]
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
-    inside = asked or (not constant and _has_other_leaves(outputs, leaves))
-    reached = _run_engine(loss, leaves, inside)
-    gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(reached, primals, strict=True)]
+    inside = is_asked or (not constant and _has_other_leaves(outputs, leaves))
+    found_gradients = _run_engine(loss, leaves, inside)
+    gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found_gradients, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients
 
 

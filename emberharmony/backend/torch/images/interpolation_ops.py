@@ -35,8 +35,8 @@ class TorchInterpolationOps:
         unmapped = mode == "nearest-exact" and in_functional_transform()
         # PyTorch 2.13 copies an axis whose length stays, whatever `scale_factor` is: in some modes and numbers of axes
         # in the forward pass, in others in the gradient alone; "nearest" also where an axis doubles its length.
-        copied = any(m % n == 0 and step * m != n for _, n, m, step in zip(*plan, strict=True))
-        if mode == "area" or unmapped or copied or not x.is_floating_point() or not x.numel():
+        is_copied = any(m % n == 0 and step * m != n for _, n, m, step in zip(*plan, strict=True))
+        if mode == "area" or unmapped or is_copied or not x.is_floating_point() or not x.numel():
             options = (size, scale_factor, mode, align_corners, recompute_scale_factor, data_format)
             return self.composed("interpolate")(x, *options)
         kind, rows = x.dtype, x.movedim(-1, 1) if last else x

@@ -169,23 +169,23 @@ def _native_convolution(
         outputs_first, size = (n, n + 1, *range(n)), (*size[:-2], 1, size[-2] * size[-1])
     groups = check_channels(shape, size)
     plan = windows(shape[1:-1], size[:-2], strides, padding, dilation)
-    even = all(before == after for before, after in plan.padding)
-    paddings = tuple(before if even else 0 for before, _ in plan.padding)
+    is_even = all(before == after for before, after in plan.padding)
+    paddings = tuple(before if is_even else 0 for before, _ in plan.padding)
     zeros, native, weights = flat(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
     second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
-    has_length_1, odd_result, odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
+    has_length_1, has_odd_result, has_odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*second)  # a tuple would take 0.35 µs more
         if has_length_1:
             x = _with_plain_layout(x)
-        if not even:
+        if not is_even:
             x = functional.pad(x, zeros)
-        weight = _contiguous_kernel(kernel.permute(*outputs_first), x, odd_kernel)
+        weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
         if joins_channels:
             weight = weight.view(weights)
         result = native(x, weight, None, plan.strides, paddings, plan.dilation, groups)
-        return (_with_plain_layout(result) if odd_result else result).permute(*last)
+        return (_with_plain_layout(result) if has_odd_result else result).permute(*last)
 
     return convolve
 
@@ -219,18 +219,22 @@ def _usual_transposed(
     has_no_rest, native, zeros = not any(map(any, remaining_padding)), _TRANSPOSED[n - 1], flat(remaining_padding)
     second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
     lengths = plan.lengths(shape[1:-1], size[:-2])
-    has_length_1, odd_result, odd_kernel = 1 in shape[1:], not has_no_rest or 1 in (*lengths, size[-2]), 1 in size
+    has_length_1, has_odd_result, has_odd_kernel = (
+        1 in shape[1:],
+        not has_no_rest or 1 in (*lengths, size[-2]),
+        1 in size,
+    )
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
         x = x.permute(*second)
         if has_length_1:
             x = _with_plain_layout(x)
         if groups == 1:
-            weight = _contiguous_kernel(kernel.permute(*outputs_first), x, odd_kernel)
+            weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
         result = native(x, weight, None, plan.strides, common_padding, extra, groups, plan.dilation)
-        if odd_result:
+        if has_odd_result:
             result = _with_plain_layout(result)
         return (result if has_no_rest else functional.pad(result, zeros)).permute(*last)
 

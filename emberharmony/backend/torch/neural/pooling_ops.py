@@ -70,12 +70,12 @@ def _averages(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor: int
         divisor: divides the sums, if it is not None.
     """
     plan, padding = windows.plan, _padding(windows, x.shape[2:])
-    pool, rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
+    pool, is_rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
     if padding is not None and divisor is None:
-        return pool(x, plan.size, plan.strides, padding, rounded_up, counts_padding)
+        return pool(x, plan.size, plan.strides, padding, is_rounded_up, counts_padding)
     # Else average the padded tensor, and divide by the share of elements that count in each window.
     averages = pool(functional.pad(x, flat(plan.padding)), plan.size, plan.strides)
-    if divisor is not None or (counts_padding and not rounded_up):
+    if divisor is not None or (counts_padding and not is_rounded_up):
         return averages * (math.prod(plan.size) / (divisor or math.prod(windows.size)))
     given_padding = windows.given if counts_padding else ((0, 0),) * len(plan.size)
     lengths = [length + before + after for length, (before, after) in zip(x.shape[2:], given_padding, strict=True)]

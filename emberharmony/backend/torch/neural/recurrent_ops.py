@@ -67,15 +67,15 @@ def _run_layer(
         x, other_tensors = x.to(wide_dtype), iter(tensors)
         weights = [None if w is None else next(other_tensors).to(wide_dtype) for w in weights]
         states = [None if state is None else next(other_tensors).to(wide_dtype) for state in states]
-    biased = weights[2] is not None or weights[3] is not None
+    has_bias = weights[2] is not None or weights[3] is not None
     if weights[2] is None or weights[3] is None:
-        weights = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if biased or w is not None]
+        weights = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if has_bias or w is not None]
     first = []
     for state, shape in zip(states, shapes, strict=True):
         first.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
     start: Any = first if len(first) > 1 else first[0]
     x = x.flip(0 if time_major else 1) if reverse else x
-    layer_results = native(x, start, weights, biased, 1, 0.0, train, False, not time_major)
+    layer_results = native(x, start, weights, has_bias, 1, 0.0, train, False, not time_major)
     if reverse or not layer_axis:
         outputs, *last = layer_results
         outputs = outputs.flip(0 if time_major else 1) if reverse else outputs

@@ -100,12 +100,12 @@ def _variables(module: Any) -> Iterator[tuple[str, Any]]:
 
 def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Yields the modules in a module, list or dict."""
-    attention = type(value).__name__ == "MultiHeadAttention"
+    is_attention = type(value).__name__ == "MultiHeadAttention"
     items = value.items() if isinstance(value, dict) else enumerate(value) if _is_list(value) else vars(value).items()
     for name, item in items:
         if str(name).startswith("_"):
             continue
-        full_path = f"{path}.{_PARTS.get(str(name), name) if attention else name}".removeprefix(".")
+        full_path = f"{path}.{_PARTS.get(str(name), name) if is_attention else name}".removeprefix(".")
         if _is_of(item, "Module"):
             yield full_path, item
             yield from _modules_in(item, full_path)

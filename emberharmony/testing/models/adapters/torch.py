@@ -67,8 +67,8 @@ class Mixed(TorchFunctionMode):
 
 def _run_eagerly() -> contextlib.AbstractContextManager[Any]:
     """Lets what `torch.compile` made run without its compiled code in the block."""
-    compiles = "torch._dynamo" in sys.modules  # which nothing compiled can be without
-    return torch.compiler.set_stance("force_eager") if compiles else contextlib.nullcontext()
+    has_dynamo = "torch._dynamo" in sys.modules  # which nothing compiled can be without
+    return torch.compiler.set_stance("force_eager") if has_dynamo else contextlib.nullcontext()
 
 
 def _tensors(value: Any) -> Iterator[Any]:

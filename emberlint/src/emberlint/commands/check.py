@@ -302,8 +302,8 @@ def _accept(report: Report, settings: Settings, choice: RuleChoice, cli_options:
 
 
 def _print(findings: Sequence[Finding], files: int, cli_options: Options, form: str) -> None:
-    quiet = form != "text"
-    if cli_options.verbose and not quiet:
+    is_quiet = form != "text"
+    if cli_options.verbose and not is_quiet:
         lines = [text for finding in findings for text in (line(finding), *details(finding))]
     else:
         lines = [*reporter(form)(findings)]
@@ -311,8 +311,8 @@ def _print(findings: Sequence[Finding], files: int, cli_options: Options, form: 
         click.echo("\n".join(lines))
     if cli_options.statistics:
         for (code, name), count in Counter((finding.code, finding.name) for finding in findings).most_common():
-            click.echo(f"{count:6} {code} {name}", err=quiet)
-    if not quiet:
+            click.echo(f"{count:6} {code} {name}", err=is_quiet)
+    if not is_quiet:
         click.echo(summary(len(findings), files), err=True)
 
 

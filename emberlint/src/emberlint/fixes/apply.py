@@ -90,8 +90,8 @@ class _FileRepair:
     def _changes(self, place: Place) -> list[Change]:
         finding = self.wanted[place]
         self.seen.add(finding)
-        node, renames = self._nodes[place], finding.code in RENAMING
-        op = _replacement(finding).removeprefix("ops.") if renames else op_of(node)
+        node, is_renaming = self._nodes[place], finding.code in RENAMING
+        op = _replacement(finding).removeprefix("ops.") if is_renaming else op_of(node)
         try:
             space = spelling(self.file, node)
             _refuse_lacking(space, op)
@@ -99,7 +99,7 @@ class _FileRepair:
             self.refused.append((finding, str(error)))
             return []
         self.fixed.append(finding)
-        if renames:
+        if is_renaming:
             self.renamed.add(dotted_name(node).partition(".")[0])
         if space.added:
             self.added.add(space.namespace)

@@ -94,8 +94,8 @@ def _argument(node: ast.expr, value: v.Value) -> str | None:
     leaves = [*_leaves(node)]
     if isinstance(node, (ast.List, ast.Tuple)) and all(_is_number(leaf) for leaf in leaves):
         return "float" if any(isinstance(leaf, ast.Constant) and type(leaf.value) is float for leaf in leaves) else None
-    numbers = isinstance(value, v.Sequence) and value.element is v.REAL
-    return None if numbers or value is v.REAL or isinstance(node, ast.Constant) else ""
+    are_numbers = isinstance(value, v.Sequence) and value.element is v.REAL
+    return None if are_numbers or value is v.REAL or isinstance(node, ast.Constant) else ""
 
 
 def _of_all(value: v.Sequence) -> str:

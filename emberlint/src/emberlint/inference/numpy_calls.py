@@ -22,8 +22,10 @@ def plain_result(origin: str, node: ast.Call, given: list[v.Value]) -> v.Value:
         return None
     name = origin.rpartition(".")[2]
     if name in _BEFORE_SIZE and ".random." in origin:
-        sized = len(node.args) > _BEFORE_SIZE[name] or any(keyword.arg in ("size", None) for keyword in node.keywords)
-        return None if sized or any(v.holds_tensor(value) for value in given) else v.NUMBER
+        is_sized = len(node.args) > _BEFORE_SIZE[name] or any(
+            keyword.arg in ("size", None) for keyword in node.keywords
+        )
+        return None if is_sized or any(v.holds_tensor(value) for value in given) else v.NUMBER
     if name not in _MAKING:
         return None
     dtype = next((keyword.value for keyword in node.keywords if keyword.arg == "dtype"), None)

@@ -52,11 +52,11 @@ def _parse_parameters(words: list[str]) -> Parameters:
     A name with `=` has a default, names after a star are keyword-only, and `*xs` takes any number of arguments.
     """
     star = next((index for index, word in enumerate(words) if word.startswith("*")), len(words))
-    variadic = star < len(words) and words[star] != "*"
+    is_variadic = star < len(words) and words[star] != "*"
     places, names = words[:star], [word for word in words if not word.startswith("*")]
     required = tuple(word for word in names if not word.endswith("="))
     return Parameters(
-        required, tuple(word.rstrip("=") for word in places), frozenset(word.rstrip("=") for word in names), variadic
+        required, tuple(word.rstrip("=") for word in places), frozenset(word.rstrip("=") for word in names), is_variadic
     )
 
 

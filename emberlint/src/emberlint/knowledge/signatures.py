@@ -133,8 +133,8 @@ def translate(signature: Signature, positional: int, keywords: Sequence[str]) ->
         is_positional = (
             index < len(target.positional) and target.positional[index] == our_name and None not in result[index:]
         )
-        ordered = all(argument is None for argument in result)
-        result.append(None if index < positional and is_positional and ordered else our_name)
+        is_in_order = all(argument is None for argument in result)
+        result.append(None if index < positional and is_positional and is_in_order else our_name)
     missing = [name for name in target.required if name not in given_names and name not in signature.fills]
     if missing:
         raise UntranslatableError(f"{program_name(signature.op)} needs `{missing[0]}`")

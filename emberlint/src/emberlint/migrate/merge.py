@@ -210,8 +210,8 @@ def _imports(target: _Target) -> tuple[list[Statement], bool]:
             missing = [alias for alias in needed_aliases if not _is_there(target, units_by_name, tree, alias)]
             if missing:
                 needed_imports.append(_narrow_import(unit.node, tree, missing))
-    future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
-    return needed_imports, future and not any(unit.kind == "future" for unit in target.units)
+    has_future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
+    return needed_imports, has_future and not any(unit.kind == "future" for unit in target.units)
 
 
 def _is_there(

@@ -57,8 +57,8 @@ def _under_op(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
     for path, tree in trees.items():
         for node in flat(tree.body):
             if isinstance(node, FunctionNode) and "op" in decorators(node):
-                composite = not is_empty(node)
-                yield Declaration(node.name, stem(path), composite, signature(node.args), Span.of(path, node))
+                is_composite = not is_empty(node)
+                yield Declaration(node.name, stem(path), is_composite, signature(node.args), Span.of(path, node))
 
 
 def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:

@@ -129,8 +129,8 @@ def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     if isinstance(node, ast.Call):
         origin = file.native(node.func) or ""
         if isinstance(node.func, ast.Attribute) and not origin:
-            chained = node.func.attr in ("to", "train", "eval", *MOVES)
-            return chained and is_module(file, node.func.value, depth)
+            is_chained = node.func.attr in ("to", "train", "eval", *MOVES)
+            return is_chained and is_module(file, node.func.value, depth)
         bound = [binding.node for binding in file.names.bindings(node.func)] if isinstance(node.func, ast.Name) else []
         is_own = bool(bound) and all(isinstance(binding, ast.ClassDef) and _is_kind(file, binding) for binding in bound)
         return is_own or (is_module_use(origin) and origin.startswith("torch.nn.") and origin.count(".") == 2)

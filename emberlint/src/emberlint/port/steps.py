@@ -125,8 +125,8 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
     ops_by_owner = {owner: candidates(f"{name}.{function.attr}") for owner, name in CLASSES.items()}
     if not any(ops_by_owner.values()):
         return
-    unknown = file.inference.evidence(function.value) is None and not is_of_parameters(file, function.value)
-    if function.attr == "numel" and unknown:
+    is_unknown = file.inference.evidence(function.value) is None and not is_of_parameters(file, function.value)
+    if function.attr == "numel" and is_unknown:
         yield from _size_step(file, call, function, terms)
         return
     evidence = file.inference.evidence(function.value)
@@ -318,8 +318,8 @@ def _call_changes(
     # the arguments that the op takes as a tuple, or as any number of arguments too
     last = len(signature.places) - 1 if parameters()[signature.op].variadic else plan.packed
     last_operands = arguments[last:] if last >= 0 else []
-    starred = any(isinstance(argument, ast.Starred) and argument not in last_operands for argument in arguments)
-    if starred:
+    is_starred = any(isinstance(argument, ast.Starred) and argument not in last_operands for argument in arguments)
+    if is_starred:
         raise UntranslatableError(UNKNOWN)
     if any(isinstance(ancestor, ast.JoinedStr) for ancestor in file.ancestors(call)):
         raise UntranslatableError("it is inside an f-string")

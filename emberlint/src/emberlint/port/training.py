@@ -123,9 +123,9 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
     statement = file.parent(call)
     body = body_of(file, statement) if isinstance(statement, ast.Expr) else None
     expression_calls = [statement.value for statement in body or () if isinstance(statement, ast.Expr)]
-    cleared = any(is_method(call, "zero_grad") for call in expression_calls)
-    reads = any(node.attr == "grad" for node in file.index.nodes(ast.Attribute))
-    return reads or not cleared
+    is_cleared = any(is_method(call, "zero_grad") for call in expression_calls)
+    reads_grad = any(node.attr == "grad" for node in file.index.nodes(ast.Attribute))
+    return reads_grad or not is_cleared
 
 
 def _module_method_changes(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:

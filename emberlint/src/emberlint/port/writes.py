@@ -196,8 +196,8 @@ def _paired_target(file: SourceFile, node: ast.AST, part: ast.AST) -> ast.expr |
     target = parent.targets[0]
     if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != len(node.elts):
         return None
-    stars = any(isinstance(elt, ast.Starred) for elt in (*target.elts, *node.elts))
-    return None if stars else target.elts[node.elts.index(part)]  # type: ignore[arg-type]
+    has_stars = any(isinstance(elt, ast.Starred) for elt in (*target.elts, *node.elts))
+    return None if has_stars else target.elts[node.elts.index(part)]  # type: ignore[arg-type]
 
 
 def _is_assigned(

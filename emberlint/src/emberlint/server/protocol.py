@@ -291,10 +291,10 @@ def _actions(
     at = [finding for finding in findings if _overlaps(_range(finding, text), params.range)]
     for one in at:
         if one.fix is not None and one.fix.safety is not Safety.GUIDED:
-            safe, document = one.fix.safety is Safety.SAFE, [_diagnostic(one, text)]
-            title = f"emberlint: {one.fix.title}{'' if safe else ' (may change a dtype or a device)'}"
+            is_safe, document = one.fix.safety is Safety.SAFE, [_diagnostic(one, text)]
+            title = f"emberlint: {one.fix.title}{'' if is_safe else ' (may change a dtype or a device)'}"
             yield lsp.CodeAction(
-                title, kind, document, is_preferred=safe, data={**state, "do": "repair", "at": _key(one)}
+                title, kind, document, is_preferred=is_safe, data={**state, "do": "repair", "at": _key(one)}
             )
     for one in at:
         if is_silenceable(one):

@@ -72,10 +72,10 @@ def safety(file: SourceFile, evidence: Evidence) -> Safety:
     It is not sure if the operand is a tensor by convention only, or if one library made it regardless of the active
     backend.
     """
-    native = any(
+    is_native = any(
         f"`{library}." in evidence.reason or f"`{library}`" in evidence.reason for library in file.settings.backends
     )
-    return Safety.UNSAFE if native or evidence.tier is Tier.C else Safety.SAFE
+    return Safety.UNSAFE if is_native or evidence.tier is Tier.C else Safety.SAFE
 
 
 def call_text(file: SourceFile, op: str, operands: list[ast.expr]) -> str:

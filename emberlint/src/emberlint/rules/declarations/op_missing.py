@@ -71,8 +71,8 @@ class OpMissing(ProjectRule):
         for row, backend, cell in op_matrix.gaps() if op_matrix is not None else ():
             if row.declaration is None or cell.status is Status.DIFFERS:
                 continue
-            misplaced = cell.status is Status.MISPLACED
-            place_text = f": it is only in {cell.detail}" if misplaced else ""
+            is_misplaced = cell.status is Status.MISPLACED
+            place_text = f": it is only in {cell.detail}" if is_misplaced else ""
             place = row.declaration.place
-            fix = MOVE if misplaced else WRITE
+            fix = MOVE if is_misplaced else WRITE
             yield self.at(place.path, place[1:], fix=fix, op=row.name, backend=backend, where=place_text)

@@ -62,8 +62,8 @@ class BackendBranch(Rule):
             return
         names = BackendNames(file)
         for node, how in self._places(file, names):
-            direct = any(isinstance(node, ast.Call) and names.holds(node) for node in ast.walk(node))
-            yield self.finding(file, node, tier=Tier.A if direct else Tier.B, how=how, fix=GUIDE)
+            is_direct = any(isinstance(node, ast.Call) and names.holds(node) for node in ast.walk(node))
+            yield self.finding(file, node, tier=Tier.A if is_direct else Tier.B, how=how, fix=GUIDE)
 
     def _places(self, file: SourceFile, names: BackendNames) -> Iterator[tuple[ast.expr, str]]:
         for comparison in file.index.nodes(ast.Compare):

@@ -66,7 +66,7 @@ class NativeDevice(Rule):
             return True
         # `.cpu()` is a common method name, so it counts only on a known tensor, and not as a part of a conversion.
         parent = file.parent(call)
-        swallowed = isinstance(parent, ast.Attribute) and parent.attr == "numpy"
+        is_swallowed = isinstance(parent, ast.Attribute) and parent.attr == "numpy"
         assert isinstance(call.func, ast.Attribute)
         detached = isinstance(call.func.value, ast.Call) and ast.unparse(call.func.value.func).endswith(".detach")
-        return not swallowed and (detached or file.inference.evidence(call.func.value) is not None)
+        return not is_swallowed and (detached or file.inference.evidence(call.func.value) is not None)

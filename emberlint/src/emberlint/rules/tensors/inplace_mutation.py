@@ -45,8 +45,8 @@ class InplaceMutation(Rule):
             return
         for target in file.index.nodes(ast.Subscript):
             if isinstance(target.ctx, ast.Store):
-                augmented = isinstance(file.parent(target), ast.AugAssign)
-                yield from self._write(file, target, target.value, "`t[i] += v`" if augmented else "`t[i] = v`")
+                is_augmented = isinstance(file.parent(target), ast.AugAssign)
+                yield from self._write(file, target, target.value, "`t[i] += v`" if is_augmented else "`t[i] = v`")
         for attribute in file.index.nodes(ast.Attribute):
             if attribute.attr == "data" and isinstance(attribute.ctx, ast.Store):
                 yield from self._write(file, attribute, attribute.value, "`.data = `")

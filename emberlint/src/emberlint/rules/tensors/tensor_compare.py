@@ -53,11 +53,11 @@ class TensorCompare(Rule):
             evidence = file.inference.evidence(node)
             if evidence is not None and not (file.settings.allow_safe_operators and file.inference.is_safe(node)):
                 operators = [OPERATORS[type(op)] for op in node.ops if type(op) in OPERATORS]
-                chained = len(node.ops) > 1
+                is_chained = len(node.ops) > 1
                 names = ", ".join(f"`ops.{operator.op}`" for operator in operators)
-                title = f"combine {names} with `ops.logical_and`" if chained else f"call {names}"
-                call = "" if chained else call_text(file, operators[0].op, [node.left, *node.comparators])
-                fix = Fix(Safety.GUIDED if chained else safety(file, evidence), title, call)
+                title = f"combine {names} with `ops.logical_and`" if is_chained else f"call {names}"
+                call = "" if is_chained else call_text(file, operators[0].op, [node.left, *node.comparators])
+                fix = Fix(Safety.GUIDED if is_chained else safety(file, evidence), title, call)
                 symbol = " ".join(operator.symbol for operator in operators)
                 yield self.finding(
                     file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, ops=names

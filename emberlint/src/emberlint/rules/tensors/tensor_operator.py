@@ -121,13 +121,13 @@ class TensorOperator(Rule):
         is_allowed = file.settings.allow_safe_operators and isinstance(node, ast.expr) and file.inference.is_safe(node)
         if evidence is not None and not is_allowed:
             symbol, op, _ = OPERATORS[type(operator)]
-            augmented = isinstance(node, ast.AugAssign)
+            is_augmented = isinstance(node, ast.AugAssign)
             fix = Fix(
-                Safety.UNSAFE if augmented else safety(file, evidence),
+                Safety.UNSAFE if is_augmented else safety(file, evidence),
                 f"call `ops.{op}`",
-                "" if augmented else call_text(file, op, operands),
+                "" if is_augmented else call_text(file, op, operands),
             )
-            symbol += "=" if augmented else ""
+            symbol += "=" if is_augmented else ""
             yield self.finding(file, node, tier=evidence.tier, reason=evidence.reason, fix=fix, symbol=symbol, op=op)
 
     def _call(self, file: SourceFile, call: ast.Call) -> Iterator[Finding]:
