@@ -230,9 +230,10 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     values = [*frame.f_locals.values(), *frame.f_globals.values()]
     kinds = [kind for value in values for kind in ([value] if isinstance(value, type) else type(value).__mro__)]
     kind = next((kind for kind in kinds if kind.__name__ == owner and any(map(_is_ours, kind.__mro__))), None)
-    if kind is None:
+    method = getattr(kind, function, None)
+    if not inspect.isfunction(method):
         return ""
-    parameters = list(inspect.signature(getattr(kind, function)).parameters)
+    parameters = list(inspect.signature(method).parameters)
     if not parameters:
         return f"the first parameter of a method is self: def {function}(self, x)"
     takes = ", ".join(parameters[1:])
