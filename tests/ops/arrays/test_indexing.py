@@ -144,6 +144,17 @@ def test_masks_select_the_elements_that_numpy_selects(backend: str) -> None:
     assert ops.shape(ops.get_item(X, (0, False, Ellipsis))) == (0, 3, 4)
 
 
+@pytest.mark.parametrize("first", [1, 5, 1000])
+def test_an_integer_and_a_slice_read_what_numpy_reads(backend: str, first: int) -> None:
+    x = np.arange(first * 3, dtype=np.float32).reshape(first, 3)
+    ours = ops.convert_to_tensor(x)
+    ends = (None, 0, 1, 3, first, first + 7, -1, -3)
+    keys: list[slice | int] = [slice(start, stop, step) for start in ends for stop in ends for step in (None, 2)]
+    for key in [*keys, 0, -1, first - 1, -first]:
+        part = ops.get_item(ours, key)
+        assert (ops.shape(part), part.tolist()) == (x[key].shape, x[key].tolist()), key
+
+
 def test_where_accepts_numbers_as_condition_and_branches(backend: str) -> None:
     assert ops.where(np.float32([0.0, -2.0, np.nan]), 1, 0).tolist() == [0, 1, 1]
     assert ops.dtype(ops.where([True, False], V[:2], 0)) == "float32"
