@@ -64,7 +64,7 @@ def test_variables_say_what_was_made_or_given() -> None:
 
 def test_few_files_have_more_than_450_lines() -> None:
     long = [f"{path.relative_to(ROOT)}: {lines}" for path, text in texts().items() if (lines := text.count("\n")) > 450]
-    assert len(long) <= 19, "\n".join(["split them where they have a seam:", *long])
+    assert len(long) <= 18, "\n".join(["split them where they have a seam:", *long])
 
 
 def test_few_functions_have_more_than_40_lines() -> None:

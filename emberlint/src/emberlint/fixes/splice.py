@@ -60,9 +60,7 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     else:
         return None
     name = _BINARY.get(type(operator), "")
-    if name not in _OPS or any(isinstance(operand, _WRAPPED) for operand in operands):
-        return None
-    if _is_in_string(file, node):
+    if name not in _OPS or any(isinstance(operand, _WRAPPED) for operand in operands) or _is_in_string(file, node):
         return None
     gaps = _gaps_around(line, node, operands)
     if gaps is None:
