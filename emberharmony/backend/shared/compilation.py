@@ -53,13 +53,13 @@ class LibraryFunction:
 
     Args:
         fn: the function.
-        cannot: returns whether an error means that the library cannot compile `fn`, which then runs uncompiled.
+        is_uncompilable: returns whether an error means that the library cannot compile `fn`, so it runs uncompiled.
     """
 
     compiler: ClassVar[Compiler]
 
-    def __init__(self, fn: Callable[..., Any], cannot: Callable[[BaseException], bool]) -> None:
-        self._fn, self._cannot = fn, cannot
+    def __init__(self, fn: Callable[..., Any], is_uncompilable: Callable[[BaseException], bool]) -> None:
+        self._fn, self._is_uncompilable = fn, is_uncompilable
         self._made: dict[Any, _Graph | None] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -82,7 +82,7 @@ class LibraryFunction:
             except OnTapeError:
                 return self._fn(*args, **kwargs)
             except Exception as error:
-                if not self._cannot(error):
+                if not self._is_uncompilable(error):
                     raise
         self._made[key] = None
         return self._fn(*args, **kwargs)

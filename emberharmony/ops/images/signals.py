@@ -153,9 +153,9 @@ def interp(
     # Beside an infinite point, inf - inf would be NaN: take its value at its place and between two equal ones, and
     # elsewhere start from the finite point.
     flat = logical_and(logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_value, below)))
-    forward = logical_or(flat, isfinite(below))
-    step = where(forward, weight, subtract(weight, 1))
-    values = add(where(forward, below, upper_value), multiply(where(flat, 0.0, value_step), step))
+    is_forward = logical_or(flat, isfinite(below))
+    step = where(is_forward, weight, subtract(weight, 1))
+    values = add(where(is_forward, below, upper_value), multiply(where(flat, 0.0, value_step), step))
     values = where(less(x, xp[0]), fp[0] if left is None else left, values)
     values = where(greater(x, xp[last]), fp[last] if right is None else right, values)
     return cast(where(isnan(x), float("nan"), values), result)

@@ -237,7 +237,7 @@ class Judge:
 
         def tensor(place: int) -> Any:
             host = record.tensors[place]
-            values = host.wide() if is_wide else host.exact()
+            values = host.wide() if is_wide else host.as_array()
             if change and values.dtype.kind in "fc":
                 values = values * (1.0 + change * np.where(noise.random(values.shape) < 0.5, -1.0, 1.0))
             return np.asarray(values)
@@ -267,7 +267,7 @@ class Judge:
         if all(name in ("bool", "float32", "int64") for name in dtypes) and not record.given():
             return ""
         try:
-            want = self._results_of(record, lambda place: record.tensors[place].exact(), as_dtype)
+            want = self._results_of(record, lambda place: record.tensors[place].as_array(), as_dtype)
         except NotJudgedError:
             return ""
         names = [np.asarray(x).dtype.name for x in want]

@@ -66,7 +66,7 @@ class Host:
             return values.astype(np.float64)
         return values.astype(np.complex128) if values.dtype.kind == "c" else values
 
-    def exact(self) -> Array:
+    def as_array(self) -> Array:
         """Returns the tensor as an array of NumPy of the same dtype."""
         return self.bits.view(bfloat16_of_numpy()) if self.dtype == "bfloat16" else self.bits
 

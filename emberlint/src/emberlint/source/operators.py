@@ -45,7 +45,7 @@ OPERATORS: dict[type[ast.AST], Operator] = {
 }
 
 
-def _functions(comparing: bool) -> dict[str, str]:
+def _ops_by_name(comparing: bool) -> dict[str, str]:
     methods = {
         operator.method.strip("_"): operator.op
         for node, operator in OPERATORS.items()
@@ -54,10 +54,10 @@ def _functions(comparing: bool) -> dict[str, str]:
     return {f"{name}_" if keyword.iskeyword(name) else name: op for name, op in methods.items()}
 
 
-COMPARISONS = _functions(comparing=True)
+COMPARISONS = _ops_by_name(comparing=True)
 """The comparison functions of the module `operator`, each with the equivalent op."""
 
-ARITHMETIC = _functions(comparing=False) | {"abs": "absolute", "inv": "bitwise_not"}
+ARITHMETIC = _ops_by_name(comparing=False) | {"abs": "absolute", "inv": "bitwise_not"}
 """The other functions of that module that take and return tensors."""
 
 
