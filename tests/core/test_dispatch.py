@@ -15,7 +15,7 @@ import pytest
 from emberharmony import ops
 from emberharmony.backend import current
 from emberharmony.core import dispatch, op_globals
-from emberharmony.core.errors import BackendMismatchError, EmberError, ShapeError
+from emberharmony.core.errors import ArgumentTypeError, BackendMismatchError, EmberError, ShapeError
 from emberharmony.core.registry import OPS
 from emberharmony.ops import add, sin
 
@@ -227,3 +227,9 @@ def test_traced_tensors_in_a_list_reach_their_tape(backend: str) -> None:
 def test_an_error_of_a_function_stays_itself_beside_a_list(backend: str) -> None:
     with pytest.raises(KeyError, match="absent"):
         ops.map(lambda x: {}["absent"], [1.0, 2.0])
+
+
+def test_the_first_call_of_an_op_names_an_unknown_keyword(backend: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="use axis="):
+        dispatch._first_call("sum", ([1.0],), {"dim": 0})
+    assert dispatch._first_call("sum", ([1.0, 2.0],), {"axis": 0}).tolist() == 3.0
