@@ -3,14 +3,20 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from emberharmony.backend.torch.flow.compilation import call_whole
 from emberharmony.core import selection
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.settings import cache_folder
+
+if TYPE_CHECKING:
+    from emberharmony.backend.torch.flow import attention_fusion
+else:
+    attention_fusion = Deferred("emberharmony.backend.torch.flow.attention_fusion")
 
 _LOCK = threading.Lock()
 """Only one thread compiles: the ops of the process are guarded meanwhile."""
@@ -31,7 +37,7 @@ class HostProgram:
         if folder is not None:  # by default Inductor's is one for temporary files
             os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
         self._bound, self._is_traced = bound, False
-        options: dict[str, Any] = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
+        options = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe, **attention_fusion.OPTIONS}
         self._compiled = torch.compile(function, fullgraph=True, dynamic=False, options=options)
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

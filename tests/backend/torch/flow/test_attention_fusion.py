@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from emberharmony import ops
+from emberharmony.backend.torch.flow.host_programs import HostProgram
+from emberharmony.core import selection
 
 
 def _run_passes(graph: Any, inputs: Any, options: dict[str, Any] | None = None) -> Any:
@@ -48,6 +50,14 @@ def test_keys_keep_the_order_of_their_axes(function: Callable[..., Any], length:
     )
     expected = by_hand(query, key, value)
     np.testing.assert_allclose(ops.to_numpy(ops.compile(function)(query, key, value)), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_keys_keep_the_order_of_their_axes_in_a_program_on_the_host() -> None:
+    numbers = np.random.default_rng(2)
+    arrays = [numbers.normal(size=(2, 4, 4, 4)).astype("float32") for _ in range(3)]
+    program = HostProgram(lambda tensors: [by_hand(*tensors)], selection.active())
+    expected = by_hand(*map(ops.array, arrays))
+    np.testing.assert_allclose(program(arrays)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_attention_in_half_precision_equals_the_uncompiled_one() -> None:
