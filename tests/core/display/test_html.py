@@ -65,7 +65,7 @@ def test_a_module_is_shown_as_its_layers_with_their_options(backend: str) -> Non
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.1))
     found = _Reader(model._repr_html_())
     assert found.rows[0] == ["name", "module", "parameters", "bytes"]
-    assert [row[:3] for row in found.rows[1:3]] == [["", "Sequential", "73"], ["0", "Linear(4, 8)", "40"]]
+    assert [row[:3] for row in found.rows[1:3]] == [["", "Sequential", "56"], ["0", "Linear(4, 8)", "40"]]
     assert found.rows[-1] == ["2", "Dropout(p=0.1)", "0", "0"]
     assert found.paragraphs == ["Sequential", *model.summary().splitlines()[-1:]]
 
