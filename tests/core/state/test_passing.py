@@ -102,6 +102,6 @@ def test_a_settings_file_that_times_out_is_not_ignored(monkeypatch: pytest.Monke
         raise TimeoutError("too slow")
 
     monkeypatch.setattr(settings, "exists", lambda: True)
-    monkeypatch.setattr(settings, "_text", slow)
+    monkeypatch.setattr(settings, "_file_text", slow)
     with pytest.raises(TimeoutError, match="too slow"):
         settings.read("backend")
