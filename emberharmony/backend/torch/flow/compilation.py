@@ -191,7 +191,8 @@ def _model_of(fn: FunctionType) -> Any:
         except ValueError:  # it has not been assigned yet
             continue
         kind = type(value)
-        if callable(value) and kind.__hash__ is object.__hash__ and kind.__weakrefoffset__ and kind is not FunctionType:
+        is_itself = kind.__hash__ is object.__hash__  # type: ignore[comparison-overlap]
+        if callable(value) and is_itself and kind.__weakrefoffset__ and kind is not FunctionType:
             return value
     return fn.__code__
 
