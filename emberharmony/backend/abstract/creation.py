@@ -7,6 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, shapes_in
+from emberharmony.backend.host import is_integer
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.creation import check_ends
 from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, matrices
@@ -65,10 +66,11 @@ def _range_without_values(
     if step == 0:
         raise ArgumentError("step must not be 0")
     check_ends(low, high, step)
-    length = max(math.ceil((high - low) / step), 0)  # in float64, as NumPy and the backends find it
-    are_integers = length > 0 and all(isinstance(end, int) for end in (low, high, step))
+    are_integers = all(map(is_integer, (low, high, step)))
+    # Lengths of other ranges are rounded to float64, as NumPy and the backends do.
+    length = len(range(low, high, step)) if are_integers else max(math.ceil((high - low) / step), 0)
     # The ends are converted alone, because an integer dtype may not hold them.
-    for end in (low, low + (length - 1) * step) if are_integers else ():
+    for end in (low, low + (length - 1) * step) if are_integers and length else ():
         dtype_from(backend, name, end, end + 1, 1, dtype, device)
     return backend.tensor_of((length,), dtype_from(backend, name, low, low + 0 * high, step, dtype, device))
 

@@ -124,6 +124,7 @@ class DaskCreationOps:
                 return DaskCreationOps.full((1,), ends[0], _INT64)
             if length:
                 check_fits(max(ends, key=abs), int64)
+            if length and max(map(abs, (*ends, step, ends[1] - ends[0]))) <= 2**53:  # Dask counts in float64
                 return da.arange(*ends, step, dtype=_INT64, chunks=blocks_of((length,), _INT64))
         result: da.Array = self.composed("arange")(start, stop, step, dtype, device)
         return result

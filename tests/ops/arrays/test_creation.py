@@ -121,6 +121,22 @@ def test_a_long_range_is_exact(backend: str, start: float, stop: float, step: fl
     np.testing.assert_array_equal(made, np.arange(start, stop, step).astype(dtype))
 
 
+@pytest.mark.parametrize(
+    "places",
+    [
+        range(0, 2**60 + 1, 2**58),
+        range(2**62, -(2**63), -(2**61) - 1),
+        range(-(2**63), 2**63 - 1, 2**63 + 5),
+        range(2**60, 2**60 + 5),
+        range(2**63 - 1, 2**62, -3 * 2**60),
+        range(2**55 + 1, 2**55, -1),
+    ],
+    ids=str,
+)
+def test_integers_beyond_float64_are_those_of_python(backend: str, places: range) -> None:
+    assert ops.to_numpy(ops.arange(places.start, places.stop, places.step)).tolist() == list(places)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 6])
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
 def test_a_window_is_that_of_numpy(backend: str, name: str, count: int) -> None:

@@ -412,6 +412,7 @@ def test_a_function_is_compiled_as_a_whole_and_once_for_each_kind_of_block(quick
     assert ops.dtype(compiled(x)[0]) == "float32"
 
 
+@pytest.mark.ember_skip("dask", reason="class ids that are not computed yet are not checked: docs/dask.md")
 def test_checked_mode_runs_compiled_functions_uncompiled(backend: str) -> None:
     compiled, logits = ops.compile(nn.losses.cross_entropy), ops.zeros((2, 3))
     wanted = float(nn.losses.cross_entropy(logits, ops.array([0, 2])))

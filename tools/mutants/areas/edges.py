@@ -67,6 +67,15 @@ MUTANTS = [
         why="arange(0, inf) says that memory is missing",
     ),
     Mutant(
+        name="edge-range-counted-in-float64",
+        module="emberharmony/backend/shared/arrays/creation.py",
+        function="HostMade.arange",
+        original="_integers(places) if result_dtype is int64 and places else np.arange(low, high, step)",
+        replacement="np.arange(low, high, step)",
+        tests=("tests/ops/arrays/test_creation.py -k beyond_float64 --ember-backend numpy",),
+        why="arange(0, 2**60 + 1, 2**58) loses its last number",
+    ),
+    Mutant(
         name="edge-text-in-place-of-a-pattern",
         module="emberharmony/backend/diagnosis.py",
         function="_misfit_argument",
