@@ -114,7 +114,8 @@ def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
 def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns the order of arguments if a tensor stands for an option, or a text for a tensor; else an empty string."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
-        is_tensor = hasattr(value, "dtype") and len(getattr(value, "shape", ())) > 0
+        shape = getattr(value, "shape", ())  # a function, if the value is a library
+        is_tensor = hasattr(value, "dtype") and isinstance(shape, tuple) and len(shape) > 0
         is_option, is_of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
         if (is_tensor and is_option) or (isinstance(value, str) and is_of_tensor):
             order = ", ".join(parameter.name for parameter in spec.parameters)

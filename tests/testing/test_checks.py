@@ -73,7 +73,7 @@ def test_casting_clips_integers_and_gives_complex_numbers_an_imaginary_part() ->
     assert in_dtype(x, "int8").tolist() == [-4, 127, 127]
     turned = in_dtype(np.array([1.0, 2.0]), "complex128")
     assert turned.tolist() == [1 + 1.5j, 2 + 0.75j]
-    assert in_dtype(np.array([1.0, 2.0]), "complex128", turned=False).tolist() == [1, 2]
+    assert in_dtype(np.array([1.0, 2.0]), "complex128", is_rotated=False).tolist() == [1, 2]
     assert in_dtype([np.array([1 + 2j]), "same", 3], "float32")[0].tolist() == [1.0]
 
 
