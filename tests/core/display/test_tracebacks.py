@@ -6,6 +6,7 @@ import subprocess
 import sys
 import traceback
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from emberharmony.core.display import tracebacks
 from emberharmony.core.display.tracebacks import VARIABLE, shorten_error, show_warning
 from emberharmony.core.state import hooks
 from emberharmony.data import digits
-from emberharmony.nn import locate, walk
 
 
 def shown(error: BaseException) -> str:
@@ -63,8 +63,7 @@ def test_an_error_is_shown_with_the_lines_of_the_user_only(backend: str, monkeyp
 
 
 def test_an_unexpected_error_of_the_library_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert locate.named_modules is walk.named_modules  # imported before, it would keep what is set here
-    monkeypatch.setattr(walk, "named_modules", None)
+    monkeypatch.setattr("emberharmony.nn.module.walk", SimpleNamespace(named_modules=None))
     text = shown(caught(lambda: list(nn.Linear(2, 1).named_modules())))
     assert "hidden" not in text
     assert "emberharmony/nn/module.py" in text
