@@ -95,11 +95,15 @@ def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:
         return f"; a shape of several lengths is one argument, as in {spec.name}({(x1, x2)})"
     if spec.name == "where" and (x2 is None or arguments[-1] is None):
         return "; where takes three tensors, and ops.nonzero(condition) gives the indices of the true elements"
-    shape = getattr(x2, "shape", ())
-    has_several = isinstance(x2, (list, tuple)) or (isinstance(shape, tuple) and len(shape) > 0)
+    has_several = isinstance(x2, (list, tuple)) or _has_axes(x2)
     if has_several and first.role == "Tensors" and second.name == "axis":
         return f"; several tensors are one argument, as in {spec.name}([x1, x2])"
     return ""
+
+
+def _has_axes(value: Any) -> bool:
+    shape = getattr(value, "shape", ())  # a function, if the value is a library
+    return isinstance(shape, tuple) and len(shape) > 0
 
 
 def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
@@ -114,8 +118,7 @@ def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
 def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns the order of arguments if a tensor stands for an option, or a text for a tensor; else an empty string."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
-        shape = getattr(value, "shape", ())  # a function, if the value is a library
-        is_tensor = hasattr(value, "dtype") and isinstance(shape, tuple) and len(shape) > 0
+        is_tensor = hasattr(value, "dtype") and _has_axes(value)
         is_option, is_of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
         if (is_tensor and is_option) or (isinstance(value, str) and is_of_tensor):
             order = ", ".join(parameter.name for parameter in spec.parameters)

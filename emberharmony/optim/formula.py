@@ -19,7 +19,7 @@ class Formula(partial[Number]):
         return self.call
 
 
-def shown(make: Callable[P, Callable[[Number], Number]]) -> Callable[P, Callable[[Number], Number]]:
+def keep_call(make: Callable[P, Callable[[Number], Number]]) -> Callable[P, Callable[[Number], Number]]:
     """Returns a function that makes schedules, with the text of the call in each.
 
     Args:

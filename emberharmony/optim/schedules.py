@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief
 from emberharmony.core.names.lazy import own_names
 from emberharmony.optim import numbers
-from emberharmony.optim.formula import Formula, shown
+from emberharmony.optim.formula import Formula, keep_call
 from emberharmony.optim.numbers import Number
 
 Schedule: TypeAlias = Callable[[Number], Number]
@@ -35,7 +35,7 @@ def _rate(lr: Any) -> Any:
     return lr
 
 
-@shown
+@keep_call
 def constant(lr: float) -> Schedule:
     """Returns the schedule that stays at `lr`.
 
@@ -49,7 +49,7 @@ def _constant(lr: float, count: Number) -> Number:
     return lr
 
 
-@shown
+@keep_call
 def scaled(lr: float, factor: Schedule) -> Schedule:
     """Returns the schedule `lr * factor(count)`, as torch's `LambdaLR`.
 
@@ -69,7 +69,7 @@ def _scaled_rate(lr: float, factor: Schedule, count: Number) -> Number:
     return numbers.multiply(lr, factor(count))
 
 
-@shown
+@keep_call
 def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
     """Returns the schedule that multiplies the rate by `gamma` after each `step_size` steps.
 
@@ -85,7 +85,7 @@ def _step_rate(lr: float, step_size: int, gamma: float, count: Number) -> Number
     return numbers.multiply(lr, numbers.power(gamma, numbers.floor(numbers.divide(count, step_size))))
 
 
-@shown
+@keep_call
 def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Schedule:
     """Returns the schedule that multiplies the rate by `gamma` at each milestone.
 
@@ -97,7 +97,7 @@ def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sched
     return piecewise(milestones, [lr * gamma**i for i in range(len(milestones) + 1)])
 
 
-@shown
+@keep_call
 def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
     """Returns the schedule that is `values[i]` from `boundaries[i - 1]` on; there is one more value.
 
@@ -117,7 +117,7 @@ def piecewise(boundaries: Sequence[int], values: Sequence[float]) -> Schedule:
     return join([constant(value) for value in values], boundaries, "piecewise")
 
 
-@shown
+@keep_call
 def join(schedules: Sequence[Schedule], boundaries: Sequence[int], name: str = "join") -> Schedule:
     """Returns the schedule that follows one schedule after the other, each from its own beginning.
 
@@ -150,7 +150,7 @@ def _join(schedules: Sequence[Schedule], boundaries: Sequence[int], count: Numbe
     return rate
 
 
-@shown
+@keep_call
 def exponential(lr: float, gamma: float) -> Schedule:
     """Returns the schedule `lr * gamma ** count`.
 
@@ -165,7 +165,7 @@ def _exponential(lr: float, gamma: float, count: Number) -> Number:
     return numbers.multiply(lr, numbers.power(gamma, count))
 
 
-@shown
+@keep_call
 def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, total_iters: int = 5) -> Schedule:
     """Returns the schedule that goes on a line from `lr * start_factor` to `lr * end_factor`, and stays there.
 
@@ -183,7 +183,7 @@ def _linear(lr: float, start: float, end: float, total: int, count: Number) -> N
     return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, part)))
 
 
-@shown
+@keep_call
 def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule that goes from `lr` to `eta_min` in `T_max` steps on half a wave of a cosine.
 
@@ -209,7 +209,7 @@ def _wave(start: float, end: float, part: Number) -> Number:
     return numbers.add(end, numbers.multiply((start - end) / 2, height))
 
 
-@shown
+@keep_call
 def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule that repeats half a wave from `lr` to `eta_min`, first in `T_0` steps.
 
@@ -236,7 +236,7 @@ def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, coun
     return _wave(lr, lowest_rate, numbers.divide(numbers.subtract(waves, steps_before), length))
 
 
-@shown
+@keep_call
 def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
     """Returns the schedule `lr * (1 - count / total_iters) ** power`, which stays 0 afterwards.
 
@@ -253,7 +253,7 @@ def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number
     return numbers.multiply(lr, numbers.power(left, exponent))
 
 
-@shown
+@keep_call
 def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
     """Returns the schedule that rises on a line to the beginning of `after`, then follows it from its beginning.
 
@@ -273,7 +273,7 @@ def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
     return join([rising, after_warmup], [steps])
 
 
-@shown
+@keep_call
 def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
     """Returns the schedule that rises on a line to `lr` at step `warmup_steps`, then falls as `1 / sqrt(step)`.
 
@@ -293,7 +293,7 @@ def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
     return numbers.multiply(lr, numbers.minimum(numbers.divide(step, peak), numbers.sqrt(numbers.divide(peak, step))))
 
 
-@shown
+@keep_call
 def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_min: float = 0.0) -> Schedule:
     """Returns the schedule of three phases: a rise on a line to `lr`, a constant rate, a fall on a line to `eta_min`.
 
@@ -313,7 +313,7 @@ def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_m
     return join([rising, constant(lr), falling], [warmup_steps, warmup_steps + stable_steps])
 
 
-@shown
+@keep_call
 def one_cycle(
     max_lr: float,
     total_steps: int,
@@ -370,7 +370,7 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
     return rate
 
 
-@shown
+@keep_call
 def cyclic(
     base_lr: float,
     max_lr: float,

@@ -24,11 +24,11 @@ def doubled(x: TensorLike) -> Tensor:
     return ops.multiply(x, 2)
 
 
-def scaled(gain: Parameter, x: Tensor) -> Tensor:
+def scale_by(gain: Parameter, x: Tensor) -> Tensor:
     return gain * x
 
 
-def shifted(x: Tensor) -> Tensor:
+def shift(x: Tensor) -> Tensor:
     result: Tensor = x + 1.0
     return result
 

@@ -28,7 +28,7 @@ def _draw(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) ->
     return backend.tensor_of(as_shape(shape), backend.dtypes[floating(dtype)])
 
 
-def _filled(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
+def _fill(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
     if isinstance(value, AbstractTensor):
         _require_held(value.shape, shape)
@@ -103,7 +103,7 @@ class AbstractCreation:
     """Holds the primitives of `ops/arrays/creation.py` and `ops/random_ops.py`."""
 
     zeros, ones, empty = Rule(_of_shape), Rule(_of_shape), Rule(_of_shape)
-    full, full_like = Rule(_filled), Rule(_filled)
+    full, full_like = Rule(_fill), Rule(_fill)
     zeros_like, ones_like, empty_like = Rule(_tensor_like), Rule(_tensor_like), Rule(_tensor_like)
     bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
     tril, triu = Rule(_triangle), Rule(_triangle)

@@ -117,7 +117,7 @@ def _hint_for_attribute(error: AttributeError) -> str:
     for kind in kinds:
         if kind in elsewhere.ATTRIBUTES and name in elsewhere.ATTRIBUTES[kind]:
             return elsewhere.ATTRIBUTES[kind][name]
-    if _is_tensor(owner) or {*kinds} & {*_tensor_types(), "Parameter", "Buffer"}:
+    if _is_tensor(owner) or {*kinds} & {*(kind.__name__ for kind in _tensor_types()), "Parameter", "Buffer"}:
         if name == "backward":
             return elsewhere.ATTRIBUTES["Module"]["backward"]
         candidates = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
@@ -174,15 +174,14 @@ def _members(owner: Any) -> str:
     )
 
 
-def _tensor_types() -> set[str]:
+def _tensor_types() -> tuple[type, ...]:
+    """Returns the classes of tensors of the loaded backends."""
     module = sys.modules.get(f"{_NAME}.backend.discovery")
-    return {backend.tensor_type.__name__ for backend in (module.loaded_backends() if module is not None else ())}
+    return tuple(backend.tensor_type for backend in module.loaded_backends()) if module is not None else ()
 
 
 def _is_tensor(value: Any) -> bool:
-    module = sys.modules.get(f"{_NAME}.backend.discovery")
-    backends = module.loaded_backends() if module is not None else ()
-    return any(isinstance(value, backend.tensor_type) for backend in backends)
+    return isinstance(value, _tensor_types())
 
 
 def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:

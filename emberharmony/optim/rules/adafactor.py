@@ -28,12 +28,16 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     square = ops.square(gradient)
     new_state: State = {"step": step}
     if "row_var" in state:
-        rows = new_state["row_var"] = _shared(state["row_var"], ops.mean(square, axis=-1, keepdims=True), step_share)
-        columns = new_state["col_var"] = _shared(state["col_var"], ops.mean(square, axis=-2, keepdims=True), step_share)
+        rows = new_state["row_var"] = _running_average(
+            state["row_var"], ops.mean(square, axis=-1, keepdims=True), step_share
+        )
+        columns = new_state["col_var"] = _running_average(
+            state["col_var"], ops.mean(square, axis=-2, keepdims=True), step_share
+        )
         level = ops.maximum(ops.mean(rows, axis=-2, keepdims=True), eps1)
         estimate = ops.divide(ops.multiply(rows, columns), level)
     else:
-        estimate = new_state["variance"] = _shared(state["variance"], square, step_share)
+        estimate = new_state["variance"] = _running_average(state["variance"], square, step_share)
     direction = ops.multiply(gradient, ops.rsqrt(ops.maximum(estimate, eps1 * eps1)))
     rate = numbers.minimum(hyper["lr"], numbers.divide(1.0, numbers.sqrt(step)))
     size = ops.multiply(ops.maximum(_root_mean_square(parameter), eps2), rate)
@@ -41,7 +45,7 @@ def adafactor(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -
     return step_along(with_decoupled_decay(parameter, hyper), direction, ops.divide(size, clip_ratio)), new_state
 
 
-def _shared(average: Tensor, x: Tensor, step_share: numbers.Number) -> Tensor:
+def _running_average(average: Tensor, x: Tensor, step_share: numbers.Number) -> Tensor:
     """Returns `average + share * (x - average)`."""
     return ops.add(average, ops.multiply(ops.subtract(x, average), step_share))
 

@@ -37,7 +37,7 @@ def _create(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None,
     return native(lengths, kind, stream=place(device))
 
 
-def _filled(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
+def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:
     # mx.full (MLX 0.32) ignores its dtype for a value of another kind, and its gradient is wrong: cast the value, and
     # broadcast a tensor.
     value, stream = promotion.filling(fill_value, dtype), place(device)
@@ -86,7 +86,7 @@ class MLXCreationOps(HostMade):
     @staticmethod
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _filled(as_shape(shape), fill_value, dtype, device)
+        return _fill(as_shape(shape), fill_value, dtype, device)
 
     empty = zeros
 
@@ -103,7 +103,7 @@ class MLXCreationOps(HostMade):
     @staticmethod
     @with_number
     def full_like(x: mx.array, fill_value: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _filled(x.shape, fill_value, x.dtype if dtype is None else dtype, device)
+        return _fill(x.shape, fill_value, x.dtype if dtype is None else dtype, device)
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:

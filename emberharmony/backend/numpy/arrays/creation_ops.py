@@ -17,7 +17,7 @@ def _float(dtype: np.dtype | None) -> np.dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
-def _filled(shape: tuple[int, ...], value: np.ndarray) -> np.ndarray:
+def _fill(shape: tuple[int, ...], value: np.ndarray) -> np.ndarray:
     # np.full (NumPy 2.4) accepts a value with more axes than the shape, if they have length 1, and drops them.
     return np.broadcast_to(value, shape).copy() if value.ndim else np.full(shape, value)
 
@@ -52,7 +52,7 @@ class NumpyCreationOps(HostMade):
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return _filled(as_shape(shape), promotion.filling(fill_value, dtype))
+        return _fill(as_shape(shape), promotion.filling(fill_value, dtype))
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
@@ -78,7 +78,7 @@ class NumpyCreationOps(HostMade):
     @with_number
     def full_like(x: np.ndarray, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return _filled(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))
+        return _fill(x.shape, promotion.filling(fill_value, x.dtype if dtype is None else dtype))
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
