@@ -186,7 +186,9 @@ def test_exp_of_float32_has_its_last_digits_at_both_ends(backend: str) -> None:
     wanted = np.exp(x.astype(np.float64))
     found = ops.to_numpy(ops.exp(x))
     assert found.dtype == np.float32
-    assert (np.abs(found - wanted) / np.spacing(wanted.astype(np.float32))).max() < 4
+    # Above 88.5 the CPU kernel of JAX 0.10 is less precise; docs/semantics.md gives this bound.
+    admitted = np.where(x > 88.5, 5.6, 4) if backend == "jax" else 4
+    assert (np.abs(found - wanted) <= admitted * np.spacing(wanted.astype(np.float32))).all()
     slopes = ops.to_numpy(ops.grad(lambda x: ops.sum(ops.exp(x)))(x[:500]))
     np.testing.assert_allclose(slopes, found[:500], rtol=1e-6)
     with np.errstate(over="ignore"):

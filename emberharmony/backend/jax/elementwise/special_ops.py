@@ -7,7 +7,7 @@ the CPU a program of JAX 0.10 makes 0 of subnormal numbers.
 import types
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ from emberharmony.backend.shared.elementwise.special_binding import (
     partials,
     smooth_namespace,
 )
+from emberharmony.backend.shared.elementwise.special_derivatives import no_gradient_error
 from emberharmony.backend.shared.elementwise.special_integrals import DOUBLE, SINGLE
 
 _FEW = 2**14
@@ -56,10 +57,15 @@ def _compute_wide(function: Callable[..., Any], library: Any, spaces: Any, *tens
     return function(spaces[tensors[0].dtype.itemsize == 8], *widened).astype(tensors[0].dtype)
 
 
+def _raise_no_gradient(argument: str, y: jax.Array) -> NoReturn:
+    """Refuses the derivative by an argument that has none; JAX asks for it only where it is differentiated."""
+    raise no_gradient_error(argument)
+
+
 def _op(name: str) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
     shared_function = function(name)
-    slopes = partials(name, lambda: _DERIVED, jnp.full_like)
+    slopes = partials(name, lambda: _DERIVED, _raise_no_gradient)
     return partial(
         _call_smooth,
         name,

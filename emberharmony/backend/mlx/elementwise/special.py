@@ -1,5 +1,6 @@
 """Special functions, on MLX, which has none of them natively."""
 
+import math
 import types
 from collections.abc import Callable
 from functools import partial
@@ -58,11 +59,16 @@ def _op(name: str) -> Callable[..., mx.array]:
         result = shared_function(xp, *mx.broadcast_arrays(*(x.astype(wide_dtype) for x in tensors)))
         return result.astype(tensors[0].dtype)
 
-    return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: DERIVED, _full_like)))
+    return partial(_call_smooth, name, elementwise(compute, *partials(name, lambda: DERIVED, _not_a_number)))
 
 
 def _call_smooth(name: str, smooth: Callable[..., mx.array], *arguments: Any) -> mx.array:
     return smooth(*operands(name, promotion, arguments))
+
+
+def _not_a_number(argument: str, y: mx.array) -> mx.array:
+    """Returns the derivative by an argument that has none; MLX asks for it also where nobody needs it."""
+    return _full_like(y, math.nan)
 
 
 def _full_like(x: mx.array, number: float) -> mx.array:

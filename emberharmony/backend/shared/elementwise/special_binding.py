@@ -1,7 +1,6 @@
 """The parts of the special functions that are the same on libraries that bind `special` function by function."""
 
 import functools
-import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -117,19 +116,19 @@ def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> lis
     return tensors
 
 
-def partials(name: str, derived: Callable[[], Any], full_like: Callable[..., Any]) -> list[Callable[..., Any]]:
+def partials(name: str, derived: Callable[[], Any], missing: Callable[[str, Any], Any]) -> list[Callable[..., Any]]:
     """Returns the partial derivatives of an op, as functions of the arguments and the result.
 
     Args:
         name: of the op.
         derived: returns the namespace that the derivatives compute with; it may not exist yet.
-        full_like: called as `full_like(x, number)`. The derivative by an argument that has none is NaN, because the
-            library's own transforms are not recognized and would otherwise get a wrong number.
+        missing: the derivative by an argument that has none, called with the name of the argument and the result of
+            the op: it raises `no_gradient_error`, or returns NaN on a library that asks for derivatives nobody needs.
     """
 
     def bind_derivative(derivative: Any) -> Callable[..., Any]:
         if isinstance(derivative, str):
-            return lambda *known: full_like(known[-1], math.nan)
+            return lambda *known: missing(derivative, known[-1])
         return lambda *known: derivative(derived(), *known)
 
     return [bind_derivative(derivative) for derivative in DERIVATIVES[name]]
