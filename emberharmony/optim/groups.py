@@ -1,14 +1,14 @@
 """What all optimizers have: groups of parameters with options, and a state that is saved and loaded."""
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
 
 from emberharmony import Buffer, Parameter, ops
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.cells.models import MODELS
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, brief
 from emberharmony.core.state.commits import Step, commit
@@ -31,9 +31,6 @@ State: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 PARAMS = itemgetter("params")
 """Returns the parameters of a group."""
-
-MODELS: WeakKeyDictionary["ParameterGroups", Callable[[], Any]] = WeakKeyDictionary()
-"""By optimizer, a weak reference to the model that it was made for, if it was given one; no part of its state."""
 
 
 class _Unrecorded(Generic[T]):

@@ -9,12 +9,13 @@ from weakref import WeakKeyDictionary
 from emberharmony import Parameter, ops
 from emberharmony.core import selection
 from emberharmony.core.cells.cell import Cell, gradients_of, without_grads
+from emberharmony.core.cells.models import MODELS, warn_of_new_parameters
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
 from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
-from emberharmony.optim.groups import MODELS, PARAMS, ParameterGroups, State, rate_at, require_gradient
+from emberharmony.optim.groups import PARAMS, ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.layout import new_layout
 from emberharmony.optim.parts import Layout, are_same
 from emberharmony.optim.stepping import GroupStep, Overwritten, StepPlan, Updates, perform
@@ -268,12 +269,7 @@ class Optimizer(ParameterGroups):
         known = {*self.parameters()}
         named = [name for name, cell in model.named_parameters(True) if cell not in known and cell.grad is not None]
         if named:
-            warnings.warn(
-                f"{type(self).__name__}.step() does not change {', '.join(named[:4])}: the model got new parameters "
-                f"after the optimizer was made, so make a new one, or use add_param_group({{'params': layer}})",
-                TrainingWarning,
-                stacklevel=2,
-            )
+            warn_of_new_parameters(self, f"{type(self).__name__}.step()", named, 2)
 
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""

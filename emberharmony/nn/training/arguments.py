@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from emberharmony.core.cells.models import warn_of_new_parameters
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
 from emberharmony.nn.module import Module
 from emberharmony.transforms import parameterless
@@ -87,12 +88,7 @@ def warn_of_strangers(module: Module, optimizer: Any) -> None:
     own, trained = set(optimizer.parameters()), dict(module.named_parameters(True))
     strangers = [name for name, cell in trained.items() if cell not in own]
     if strangers and len(strangers) < len(trained) and not own <= set(trained.values()):
-        warnings.warn(
-            f"fit() does not train {', '.join(strangers[:4])}: the model got new parameters after the optimizer was "
-            f"made, so make a new optimizer",
-            TrainingWarning,
-            stacklevel=3,
-        )
+        warn_of_new_parameters(optimizer, "fit()", strangers, 3)
 
 
 def warn_of_end(epoch: int, wanted: float) -> None:

@@ -62,8 +62,14 @@ def test_a_layer_replaced_after_the_optimizer_was_made_is_told(backend: str) -> 
     optimizer = optim.Adam(model.parameters())
     model[1] = nn.Linear(3, 2)
     batches = nn.data.batches(X, Y, batch_size=8)
-    with pytest.warns(TrainingWarning, match=r"fit\(\) does not train 1.weight, 1.bias: the model got new parameters"):
+    told = r"fit\(\) does not change 1.weight, 1.bias: the model got new parameters"
+    with pytest.warns(TrainingWarning, match=told):
         nn.fit(model, loss, optimizer, batches, progress=False)
+    for optimizer in (optim.Adam(model), optim.Lookahead(optim.Adam(model))):
+        model[1] = nn.Linear(3, 2)
+        with pytest.warns(TrainingWarning, match=told) as warned:
+            nn.fit(model, loss, optimizer, batches, progress=False)
+        assert len(warned) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nn.fit(model, loss, optim.Adam(model[1]), batches, progress=False)  # a part of the model on purpose
