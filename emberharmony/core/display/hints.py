@@ -14,7 +14,7 @@ from typing import Any
 from emberharmony.core.display.raised import RAISED
 from emberharmony.core.docstrings import completion
 from emberharmony.core.errors import EmberError, suggest
-from emberharmony.core.names import elsewhere, spellings
+from emberharmony.core.names import members, spellings
 from emberharmony.core.registry import ALIASES, OPS
 
 _NAME = __name__.partition(".")[0]
@@ -33,7 +33,7 @@ _MOST = 24
 _NEAR = 0.6
 """How alike an attribute must be to be suggested; less alike ones are listed."""
 _QUOTED = re.compile(r"'(\w+)'")
-_IMPORT = re.compile(rf"cannot import name '(\w+)' from '{_NAME}\.?([\w.]*)'|No module named '{_NAME}\.(\w+)")
+_IMPORT = re.compile(rf"cannot import name '(\w+)' from '{_NAME}\.?([\w.]*)'|No module named '{_NAME}\.([\w.]+)'")
 _ATTRIBUTE = re.compile(r"'(?:[\w.]+\.)?(\w+)' object has no attribute '(\w+)'")
 
 
@@ -45,7 +45,8 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         frame: the innermost frame of the user's program; only if it has names of this library there are hints.
     """
     if isinstance(error, ImportError) and (match := _IMPORT.match(str(error))):
-        return spellings.nearest(match[1] or match[3], match[2] or "").removeprefix("; ")
+        space, _, module = f".{match[3]}".rpartition(".")
+        return spellings.nearest(match[1] or module, match[2] or space.lstrip(".")).removeprefix("; ")
     if isinstance(error, EmberError) or not _uses_library(frame):
         return ""
     text = str(error)
@@ -115,11 +116,11 @@ def _hint_for_attribute(error: AttributeError) -> str:
     if not isinstance(name, str):
         return ""
     for kind in kinds:
-        if kind in elsewhere.ATTRIBUTES and name in elsewhere.ATTRIBUTES[kind]:
-            return elsewhere.ATTRIBUTES[kind][name]
+        if kind in members.ATTRIBUTES and name in members.ATTRIBUTES[kind]:
+            return members.ATTRIBUTES[kind][name]
     if _is_tensor(owner) or {*kinds} & {*(kind.__name__ for kind in _tensor_types()), "Parameter", "Buffer"}:
         if name == "backward":
-            return elsewhere.ATTRIBUTES["Module"]["backward"]
+            return members.ATTRIBUTES["Module"]["backward"]
         candidates = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
         if name in candidates or name.removesuffix("_") in candidates:
             return spellings.method_hint(name, "")
@@ -128,7 +129,7 @@ def _hint_for_attribute(error: AttributeError) -> str:
         closest = suggest(name, dir(owner), _NEAR).removeprefix("; ") if owner is not None else ""
         return (
             closest
-            or spellings.nearest(name).removeprefix("; ")
+            or spellings.counterpart(name).removeprefix("; ")
             or "the functions of tensors are in ops, as ops.mean(x)"
         )
     if inspect.isroutine(owner) and not name.startswith("_"):
@@ -158,7 +159,7 @@ def _members(owner: Any) -> str:
     """Returns what an object of this library or a subclass has: its own attributes, or else its methods."""
     kind = owner if isinstance(owner, type) else type(owner)
     ours = [base for base in kind.__mro__ if _is_ours(base)]
-    if not ours or kind.__name__ in elsewhere.UNLISTED:
+    if not ours or kind.__name__ in members.UNLISTED:
         return ""
     own = (
         [attribute for attribute in getattr(owner, "__dict__", {}) if not attribute.startswith("_")]
@@ -217,7 +218,7 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
         accepted_text = "it takes nothing"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
         return "; ".join([accepted_text, *_meanings(described_name, quoted or names[-1:])])
-    option_text = elsewhere.OPTIONS.get(quoted[0], "")
+    option_text = members.OPTIONS.get(quoted[0], "")
     if option_text in names:
         return "; ".join([f"use {option_text}= ({accepted_text})", *_meanings(described_name, [option_text])])
     advice = option_text if " " in option_text else suggest(quoted[0], names, _NEAR).removeprefix("; ")

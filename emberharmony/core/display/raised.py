@@ -1,6 +1,6 @@
 """Ways out of errors that Python and the array libraries raise where operators, indices and results are misused."""
 
-from emberharmony.core.names import elsewhere
+from emberharmony.core.names import members
 
 _ONE = (
     "the tensor has several elements where one is wanted: reduce it by ops.mean(x), ops.all(x) or their like, take "
@@ -198,7 +198,7 @@ RAISED: tuple[tuple[str, str, str], ...] = (
     ),
     (r"Invalid device string", "", "ops.cast(x, dtype) changes the dtype, ops.to_device(x, device) the device"),
     (r"not compiled with CUDA enabled|Found no NVIDIA driver", "", _DEVICE),
-    (r"does not require grad and does not have a grad_fn", "", elsewhere.ATTRIBUTES["Module"]["backward"]),
+    (r"does not require grad and does not have a grad_fn", "", members.ATTRIBUTES["Module"]["backward"]),
     (r"Can't call numpy\(\) on Tensor that requires grad", "", "use the functions of ops, such as ops.exp"),
     (r"dtype must be either a floating point", "", "use ops.mean(x), or ops.cast(x, 'float32') before it"),
     (

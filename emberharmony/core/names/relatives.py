@@ -8,6 +8,39 @@ from emberharmony.core.errors import suggest
 
 _VERY_NEAR = 0.85
 """How alike two names must be for the one to be a misspelling of the other."""
+_NO_PART = re.compile(r"(loss|layer|initializer|scheduler|schedule|decay|lr)$")
+"""What one library puts at the end of a name, and another leaves out."""
+_WRITTEN = {
+    "_": "",
+    "averagepooling": "avgpool",
+    "averagepool": "avgpool",
+    "pooling": "pool",
+    "normalization": "norm",
+    "convolution": "conv",
+    "similarity": "",
+}
+"""Parts of names that libraries write in different ways, each with the form that is compared."""
+
+
+def forms(name: str) -> list[str]:
+    """Returns the forms in which a name is compared with others: without case and underscores, then without an ending.
+
+    Args:
+        name: a name, such as "Conv2D", "SmoothL1Loss" or "cosine_decay_schedule".
+    """
+    plain = name.lower()
+    for written, compared in _WRITTEN.items():
+        plain = plain.replace(written, compared)
+    compared_forms = [plain]
+    while (shorter := _NO_PART.sub("", compared_forms[-1])) not in ("", compared_forms[-1]):
+        compared_forms.append(shorter)
+    return compared_forms
+
+
+def same_name(name: str, names: list[str]) -> str:
+    """Returns the name of a list that is written in another way, such as "Conv2d" for "Conv2D", or an empty string."""
+    by_form = {forms(known)[0]: known for known in names}
+    return next((by_form[form] for form in forms(name) if form in by_form), "")
 
 
 def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> str:
@@ -19,6 +52,9 @@ def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> s
         names: the names that are there.
         known: what replaces the names of other libraries in `ops`.
     """
+    op = same_name(re.sub(r"\d[dD]$", "", name), names)
+    if space == "ops" and re.search(r"(pool|conv|transpose|norm|dropout)\dd$", name) and op:
+        return f"use ops.{op}(x, ...)"
     if suggest(name, names, _VERY_NEAR) and not name.endswith("_"):
         return ""
     if space == "nn.init" and name.rstrip("_") in names:
@@ -27,9 +63,6 @@ def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> s
         return f"use {space}.{name.rstrip('_')}(x), which returns a new tensor"
     if name.startswith("Lazy") and name[4:] in names:
         return f"use nn.{name[4:]}(None, ...) and nn.build(model, example)"
-    base = re.sub(r"\d[dD]$", "", name)
-    if space == "ops" and base != name and base in names:
-        return f"use ops.{base}(x, ...)"
     inside = [each for each in names if len(each) > 4 and re.search(rf"(^|_){each}(_|$)", name)]
     if inside and not space.startswith("ops"):
         return f"did you mean {space}.{max(inside, key=len)}?"
@@ -54,7 +87,7 @@ def elsewhere_alone(name: str, space: str, names: list[str]) -> str:
     part = space.removeprefix("ops").lstrip(".")
     for library, text in (
         ("numpy", "ops.convert_to_tensor({}(ops.to_numpy(x))), without a gradient"),
-        ("torch", "{}(x) takes tensors of the backend 'torch' alone"),
+        ("torch", "{}(x) takes tensors of the backend 'torch', and dir(ops) lists what runs on each"),
     ):
         for place in dict.fromkeys((f"{library}.{part}".rstrip("."), f"{library}.nn.functional")):
             if _is_function(getattr(sys.modules.get(place), name, None)):

@@ -8,146 +8,13 @@ import sys
 from emberharmony.core.deferred import module_of
 from emberharmony.core.errors import ArgumentTypeError, suggest
 from emberharmony.core.names import elsewhere, relatives
+from emberharmony.core.names.op_names import NAMES as NAMES
 from emberharmony.core.registry import ALIASES, OPS
 
-NAMESPACES = ("ops", "ops.fft", "ops.image", "ops.linalg", "ops.nn", "ops.random")
+_NEAR = 0.75
+"""How alike a name must be to be suggested: below that, unrelated names are."""
 
-NAMES: dict[str, str] = {
-    # creation and conversion
-    "around": "round(x, decimals)",
-    **dict.fromkeys(
-        ("tensor", "as_tensor", "from_numpy", "constant", "Variable", "FloatTensor"), "convert_to_tensor(x)"
-    ),
-    **dict.fromkeys(("ndarray", "Tensor"), "convert_to_tensor(x)"),
-    "clone": "copy(x)",
-    "fill": "full(shape, fill_value)",
-    "new_zeros": "zeros(shape)",
-    "new_ones": "ones(shape)",
-    "range": "arange(start, stop, step)",
-    "numpy": "to_numpy(x)",
-    "asnumpy": "to_numpy(x)",
-    "detach": "stop_gradient(x)",
-    "device_put": "to_device(x, device)",
-    **dict.fromkeys(("cpu", "cuda"), "to_device(x, device)"),
-    "to": "cast(x, dtype) or ops.to_device(x, device)",
-    **dict.fromkeys(("type", "type_as"), "cast(x, dtype)"),
-    "float": "cast(x, dtype), or ops.float32 for the dtype",
-    "half": "cast(x, dtype), or ops.float16 for the dtype",
-    "double": "cast(x, dtype), or ops.float64 for the dtype",
-    "int": "cast(x, dtype), or ops.int32 for the dtype",
-    "long": "cast(x, dtype), or ops.int64 for the dtype",
-    "promote_types": "result_type(x1, x2)",
-    # shapes
-    "view_as": "reshape(x, shape)",
-    "flatten": "ravel(x) or ops.reshape(x, shape)",
-    "permute": "permute_dims(x, axes)",
-    "unsqueeze": "expand_dims(x, axis)",
-    "expand": "broadcast_to(x, shape)",
-    "expand_as": "broadcast_to(x, shape)",
-    "broadcast_tensors": "broadcast_arrays(x1, x2)",
-    "movedim": "moveaxis(x, source, destination)",
-    "rollaxis": "moveaxis(x, source, destination)",
-    "swapdims": "swapaxes(x, axis1, axis2)",
-    "t": "matrix_transpose(x)",
-    "T": "matrix_transpose(x)",
-    "mT": "matrix_transpose(x)",
-    "cat": "concatenate(xs, axis)",
-    "column_stack": "stack(xs, axis=1)",
-    "row_stack": "vstack(xs)",
-    "unbind": "unstack(x, axis)",
-    "chunk": "array_split(x, n, axis)",
-    "tensor_split": "array_split(x, n, axis)",
-    "repeat_interleave": "repeat(x, repeats, axis)",
-    "numel": "size(x)",
-    "dim": "ndim(x)",
-    "rank": "ndim(x)",
-    # reading and writing elements
-    "index_select": "take(x, indices, axis)",
-    **dict.fromkeys(("gather", "take_along_dim"), "take_along_axis(x, indices, axis)"),
-    "gather_nd": "get_item(x, key)",
-    "at": "slice_update(x, start_indices, updates) or ops.scatter_update(x, indices, updates)",
-    "index_update": "scatter_update(x, indices, updates)",
-    "dynamic_slice": "slice(x, start_indices, shape)",
-    "dynamic_update_slice": "slice_update(x, start_indices, updates)",
-    **dict.fromkeys(("masked_fill", "masked_select", "boolean_mask"), "where(condition, x1, x2)"),
-    "topk": "top_k(x, k)",
-    # arithmetic
-    **dict.fromkeys(("clamp", "clip_by_value"), "clip(x, x_min, x_max)"),
-    "sub": "subtract(x1, x2)",
-    "mul": "multiply(x1, x2)",
-    "div": "divide(x1, x2)",
-    "truediv": "divide(x1, x2)",
-    "floordiv": "floor_divide(x1, x2)",
-    "neg": "negative(x)",
-    "invert": "bitwise_invert(x)",
-    "eq": "equal(x1, x2)",
-    "ne": "not_equal(x1, x2)",
-    "lt": "less(x1, x2)",
-    "le": "less_equal(x1, x2)",
-    "gt": "greater(x1, x2)",
-    "ge": "greater_equal(x1, x2)",
-    **dict.fromkeys(("mm", "bmm", "mv"), "matmul(x1, x2)"),
-    "expit": "sigmoid(x)",
-    "sgn": "sign(x)",
-    **dict.fromkeys(("trapz", "trapezoidal"), "trapezoid(y, x)"),
-    "math": "sqrt, ops.exp and so on",
-    # reductions
-    **{f"reduce_{name}": f"{name}(x, axis)" for name in ("sum", "mean", "max", "min", "prod", "all", "any", "std")},
-    "reduce_variance": "var(x, axis)",
-    "reduce_logsumexp": "logsumexp(x, axis)",
-    "product": "prod(x, axis)",
-    "alltrue": "all(x, axis)",
-    "sometrue": "any(x, axis)",
-    # random numbers
-    **dict.fromkeys(("randn", "random_standard_normal"), "random.normal(shape)"),
-    "rand": "random.uniform(shape)",
-    "randperm": "random.permutation(n)",
-    **dict.fromkeys(("manual_seed", "set_seed", "set_random_seed"), "random.seed(n)"),
-    **dict.fromkeys(("default_rng", "PRNGKey", "RandomState"), "random.Generator(seed)"),
-    "multinomial": "random.categorical(logits, num_samples)",
-    # linear algebra
-    "inverse": "inv(x)",
-    "pinverse": "pinv(x)",
-    "matrix_inverse": "inv(x)",
-    "cholesky_inv": "cholesky_inverse(x)",
-    "triangular_solve": "solve_triangular(a, b)",
-    # neural networks
-    "layer_norm": "layer_normalization(x, gamma, beta)",
-    "batch_norm": "batch_normalization(x, mean, variance, axis)",
-    "rms_norm": "rms_normalization(x, scale)",
-    "group_norm": "group_normalization(x, groups, scale, offset)",
-    "instance_norm": "group_normalization(x, channels, scale, offset)",
-    "instance_normalization": "group_normalization(x, channels, scale, offset)",
-    "local_response_norm": "local_response_normalization(x, size)",
-    "scaled_dot_product_attention": "dot_product_attention(query, key, value)",
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), "conv(inputs, kernel)"),
-    **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), "max_pool(inputs, pool_size)"),
-    **dict.fromkeys(("lp_pool1d", "lp_pool2d", "lp_pool3d"), "lp_pool(inputs, norm_type, pool_size)"),
-    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), "max_unpool(inputs, indices, output_size)"),
-    **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool"), "average_pool(inputs, pool_size)"),
-    **dict.fromkeys(("RoPE", "rotary_embedding", "apply_rotary_emb"), "rope(x)"),
-    "LSTM": "lstm(x, weight_ih, weight_hh)",
-    "GRU": "gru(x, weight_ih, weight_hh)",
-    **dict.fromkeys(("RNN", "rnn_tanh", "rnn_relu"), "rnn(x, weight_ih, weight_hh)"),
-    "upsample": "interpolate(x, size)",
-    "binary_cross_entropy": "binary_crossentropy(target, output)",
-    "hardtanh": "hard_tanh(x)",
-    "hardsigmoid": "hard_sigmoid(x)",
-    "hardswish": "hard_silu(x)",
-    "hardshrink": "hard_shrink(x, threshold)",
-    "logsigmoid": "log_sigmoid(x)",
-    "softshrink": "soft_shrink(x, threshold)",
-    "tanhshrink": "tanh_shrink(x)",
-    # transforms and control flow
-    "no_grad": "stop_gradient(x)",
-    "gradient": "grad(fn)",
-    **dict.fromkeys(("jit", "function"), "compile(fn)"),
-    "requires_grad": "grad(fn)",
-    "custom_jvp": "custom_gradient(fn)",
-    "tree_structure": "tree_flatten(tree)",
-    "remat": "checkpoint(fn)",
-}
-"""By the name in another library, the call that replaces it, without `ops.` in front."""
+NAMESPACES = ("ops", "ops.fft", "ops.image", "ops.linalg", "ops.nn", "ops.random")
 
 KEYWORDS: dict[str, tuple[str, ...]] = {
     "dim": ("axis", "axes"),
@@ -211,13 +78,20 @@ def public_names(space: str) -> list[str]:
 
 
 def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
-    """Returns a hint such as `"; use ops.clip(x, x_min, x_max)"` or `"; did you mean 'clip'?"`, or an empty string.
+    """Returns a hint such as `"; use ops.clip(x, x_min, x_max)"` or `"; did you mean 'clip'?"`.
+
+    A name that resembles none gets what to do without one; in a module that is not public the hint is empty.
 
     Args:
         name: the unknown name.
         space: the namespace in which it was looked up.
         called: the name that stands for `ops` in the hint.
     """
+    return counterpart(name, space, called) or elsewhere.WITHOUT_COUNTERPART.get(space.partition(".")[0], "")
+
+
+def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
+    """Returns a hint with what replaces or resembles a name, or an empty string; see `nearest` for the arguments."""
     alternative = elsewhere.NAMES.get(space, {}).get(name)
     is_of_ops = space in NAMESPACES
     qualified_names = [
@@ -229,6 +103,8 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         hint = f"; {alternative}"
     elif qualified_names:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
+    elif space == "nn.functional":
+        return counterpart(name)
     elif name in NAMES and is_of_ops:
         hint = f"; use ops.{NAMES[name]}"
     elif is_of_ops and (others := [f"{other}.{name}" for other in PUBLIC if other and name in public_names(other)]):
@@ -237,18 +113,35 @@ def nearest(name: str, space: str = "ops", called: str = "ops") -> str:
         hint = f"; {followed}"
     elif is_of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
         return f"; use nn.losses.{name.removesuffix('_loss')}(outputs, target)"
+    elif renamed := _written_otherwise(name, space):
+        return f"; did you mean {renamed}?"
     elif alone := relatives.elsewhere_alone(name, space, public_names(space)):
         return f"; {alone}"
     else:
-        closest = suggest(name, public_names(space), 0.6)
-        others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
-        if not closest and others:
-            hint = f"; {elsewhere.NAMES[others[0]][name]}"
-        elif not closest and name in NAMES:
-            hint = f"; use ops.{NAMES[name]}"
-        else:
-            return closest
+        return _resembling(name, space, called)
     return hint.replace("ops.", f"{called}.") if is_of_ops else hint
+
+
+def _written_otherwise(name: str, space: str) -> str:
+    """Returns our name for one that another library writes in another way, as "nn.losses.huber" for huber_loss."""
+    own = relatives.same_name(name, public_names(space))
+    if own:
+        return repr(own)
+    for other in PUBLIC:
+        if other not in ("", space) and (there := relatives.same_name(name, public_names(other))):
+            return f"{other}.{there}"
+    return ""
+
+
+def _resembling(name: str, space: str, called: str) -> str:
+    """Returns a hint with the name of a package that is nearest to one, or with what replaces it in another package."""
+    closest = suggest(name, public_names(space), _NEAR)
+    others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]
+    if not closest and others:
+        return f"; {elsewhere.NAMES[others[0]][name]}"
+    if not closest and name in NAMES:
+        return f"; use {called if space in NAMESPACES else 'ops'}.{NAMES[name]}"
+    return closest
 
 
 def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:

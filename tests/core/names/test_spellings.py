@@ -16,7 +16,7 @@ import pytest
 from emberharmony import create_backend, ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
 from emberharmony.core.dispatch import DISPATCH, SWAP
-from emberharmony.core.names import elsewhere, spellings
+from emberharmony.core.names import elsewhere, members, spellings
 from emberharmony.core.names.spellings import KEYWORDS, METHODS, NAMES, method_hint
 from emberharmony.core.registry import OPS
 
@@ -48,7 +48,10 @@ def test_every_parameter_that_a_hint_gives_exists() -> None:
         ("choice", "; did you mean ops.random.choice?"),
         ("reduce_mean", "; use ops.mean(x, axis)"),
         ("long", "; use ops.cast(x, dtype), or ops.int64 for the dtype"),
-        ("qqqqqqqq", ""),
+        ("float_power", "; use ops.power(ops.cast(x, 'float64'), exponent)"),
+        ("Conv2D", "; did you mean nn.Conv2d?"),
+        ("adaptive_avg_pool2d", "; use ops.adaptive_average_pool(x, ...)"),
+        ("qqqqqqqq", elsewhere.WITHOUT_COUNTERPART["ops"]),
         ("_repr_html_", ""),
     ],
 )
@@ -245,7 +248,7 @@ def test_names_of_other_libraries_have_a_hint_everywhere(space: str, name: str, 
 
 
 def test_every_name_in_a_way_out_exists() -> None:
-    texts = [text for names in (*elsewhere.NAMES.values(), *elsewhere.ATTRIBUTES.values()) for text in names.values()]
+    texts = [text for names in (*elsewhere.NAMES.values(), *members.ATTRIBUTES.values()) for text in names.values()]
     emberharmony = importlib.import_module("emberharmony")
     for path in {path for text in texts for path in re.findall(r"\b(?:ops|nn|optim|io)(?:\.[A-Za-z]\w*)+", text)}:
         found = emberharmony

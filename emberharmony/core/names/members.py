@@ -1,0 +1,174 @@
+"""The attributes and options that the same things have in other libraries, and what replaces them here."""
+
+from emberharmony.core.names.elsewhere import (
+    CALL,
+    CLEARED,
+    FIT,
+    GRAD,
+    LOAD,
+    MOVE,
+    NAMES,
+    SAVE,
+    STATE,
+    TRAINED,
+    same_advice,
+)
+
+_MODULE = {
+    **same_advice("cuda cpu mps", MOVE),
+    **same_advice("half", "use model.to(dtype='float16')"),
+    **same_advice("float astype type", "use model.to(dtype='float32')"),
+    "double": "use model.to(dtype='float64')",
+    "bfloat16": "use model.to(dtype='bfloat16')",
+    **same_advice("add_weight add_variable", "assign it in __init__: self.weight = nn.Parameter(value)"),
+    **same_advice("build", "make layers and parameters in __init__, with the sizes of the input"),
+    **same_advice(
+        "loss metrics history", "fit() returns the history: history = nn.fit(model, loss_fn, optimizer, batches)"
+    ),
+    **same_advice("classes_ feature_importances_ intercept_ n_features_in_", STATE),
+    **same_advice(
+        "get_params set_params", "options are given when a model is made; model.state_dict() has the weights"
+    ),
+    **same_advice("share_memory data_ptr", STATE),
+    **same_advice(
+        "init", "parameters get values when the model is made; nn.init.apply(parameter, nn.init.normal()) gives others"
+    ),
+    **same_advice("get_config to_json", "write the class again, and io.load_model(model, path)"),
+    **same_advice("input_shape output_shape", "use ops.eval_shape(model, x)"),
+    "zero_grad": CLEARED,
+    **same_advice("fit train_on_batch train_step", FIT),
+    **same_advice(
+        "compile", "nothing is to be compiled: pass loss and optimizer to nn.fit, or the model to ops.compile"
+    ),
+    **same_advice("predict transform forward call", CALL),
+    "predict_proba": "use ops.softmax(model(x))",
+    **same_advice("copy clone", "use copy.deepcopy(model)"),
+    **same_advice("weight bias kernel coef_", "dict(model.named_parameters()) has the parameters by name"),
+    **same_advice("step optimizer", "an optimizer is an object of its own: optimizer = optim.Adam(model)"),
+    **same_advice("evaluate score", "use model.eval(), and nn.metrics.Accuracy() or a loss of nn.losses"),
+    **same_advice("save save_weights save_pretrained", SAVE),
+    **same_advice("load load_weights from_pretrained", LOAD),
+    "register_buffer": "assign it: self.mean = nn.Buffer(value)",
+    "register_parameter": "assign it: self.weight = nn.Parameter(value)",
+    **same_advice("add_module register_module", "assign the module: self.head = nn.Linear(2, 1)"),
+    **same_advice("add", "use append(module), or pass the modules: nn.Sequential(a, b)"),
+    "requires_grad_": "use model.freeze() and model.unfreeze()",
+    "backward": GRAD,
+    **same_advice("get_weights weights variables", STATE),
+    "set_weights": "use model.load_state_dict(tensors)",
+    **same_advice("trainable_weights trainable_variables trainable_parameters", TRAINED),
+    **same_advice(
+        "modules named_children layers get_submodule get_layer", "use dict(model.named_modules()) or children()"
+    ),
+    "count_params": "print(model.summary())",
+    **same_advice("device", "use ops.get_device(parameter.value)"),
+    **same_advice("dtype", "use ops.dtype(parameter.value)"),
+    **same_advice("register_forward_hook register_hook", "use ops.record() to see what layers return"),
+}
+_OPTIMIZER = {
+    **same_advice("minimize backward", GRAD),
+    **same_advice("apply_gradients apply apply_updates", "use optimizer.step(gradients)"),
+    **same_advice(
+        "learning_rate lr set_lr get_lr", "use optimizer.learning_rates()[0], or assign optimizer.param_groups[0]['lr']"
+    ),
+}
+_PARAMETER = {
+    "requires_grad": "assign parameter.trainable = False",
+    "data": "assign parameter.value = tensor",
+    **same_advice("assign copy_ set_value assign_add", "assign parameter.value = tensor"),
+    "backward": GRAD,
+    "zero_grad": CLEARED,
+    "numel": "use parameter.size",
+    **same_advice("fill_ zero_ normal_ uniform_", "assign parameter.value = tensor, as ops.zeros(parameter.shape)"),
+    **same_advice("cpu cuda", "use ops.to_device(parameter.value, device)"),
+    **same_advice("is_leaf retain_grad", "every Parameter is one: ops.backward gives it a gradient in parameter.grad"),
+}
+_METRIC = {
+    "result": "use compute()",
+    **same_advice("update_state add_batch forward", "use update(outputs, labels)"),
+    **same_advice("reset_state reset_states", "use reset()"),
+    **same_advice("__call__ numpy item", "use update(outputs, labels), then compute()"),
+}
+_HISTORY = {
+    **same_advice("val_loss val_losses", "history.validations has the losses of validation="),
+    **same_advice("epochs", "each item is a step: len(history), history[-1].loss"),
+    **same_advice("model params", "fit() trains the model that it is given: keep it under a name of its own"),
+    "accuracy": "it has losses: nn.metrics.Accuracy(), with update(model(x), y) and compute(), gives the accuracy",
+    "predict": "fit() trains the model that it is given: call the model itself, model(x)",
+    "history": "the losses are history.losses",
+    "epoch": "each item is a step: history[-1].loss",
+}
+_BATCH = {
+    "dataset": "iterate over it: for x, y in batches",
+    "take": "use next(iter(batches))",
+    "repeat": "use forever()",
+}
+_SCHEDULE = {
+    "optimizer": "it is given to the optimizer: optim.SGD(model, lr=schedule)",
+    "step": "it is a function of the number of steps: pass it as lr=, and step() the optimizer",
+    "get_last_lr": "use optimizer.learning_rates()[0]",
+}
+ATTRIBUTES: dict[str, dict[str, str]] = {
+    "Module": _MODULE,
+    "ParameterGroups": _OPTIMIZER,
+    "Parameter": _PARAMETER,
+    "Buffer": _PARAMETER,
+    "History": _HISTORY,
+    "Metric": _METRIC,
+    "Step": {"epoch": "step.step counts the steps; len(batches) of them are an epoch"},
+    "Batches": _BATCH,
+    "Formula": _SCHEDULE,
+    "Generator": {
+        **same_advice("manual_seed seed", "a seed is given when it is made: ops.random.Generator(0)"),
+        **same_advice(
+            "random rand standard_normal randn randint",
+            "use uniform(shape), normal(shape) or integers(shape, low, high)",
+        ),
+    },
+    "ReduceOnPlateau": {"step": "use observe(loss), and give it to the optimizer: optim.SGD(model, lr=plateau)"},
+}
+"""By class, and by the attribute that the same thing has in another library, the way out."""
+
+UNLISTED = ("Loaded", "History", "DType")
+"""Classes whose objects are taken for others when they are called, so that their members are no way out."""
+
+OPTIONS: dict[str, str] = {
+    "learning_rate": "lr",
+    **same_advice("decay l2", "weight_decay"),
+    "beta_1": "betas",
+    "beta_2": "betas",
+    "epsilon": "eps",
+    "use_bias": "bias",
+    "units": "out_features",
+    "output_dim": "embedding_dim",
+    "filters": "out_channels",
+    "strides": "stride",
+    "pool_size": "kernel_size",
+    **same_advice("rate dropout_rate", "p"),
+    "return_sequences": "the output has every step, and with batch_first=True the last one is output[:, -1]",
+    "size": "num_embeddings",
+    **same_advice("generator seed random_state key", "rng"),
+    **same_advice("patience early_stopping", "callbacks"),
+    "requires_grad": "trainable",
+    "activation": NAMES["nn"]["Activation"],
+    "verbose": "progress",
+    "validation_data": "validation",
+    **same_advice("metrics", "fit() notes the losses: nn.metrics.Accuracy() measures after it, or in a callback"),
+    "shuffle": "nn.data.batches shuffles, unless it gets shuffle=False",
+    "batch_size": "nn.data.batches takes it, as nn.data.batches(x, y, batch_size=32)",
+    **same_advice(
+        "validation_split", "leave rows out of the batches, and pass validation=lambda: loss_fn(x, y) for them"
+    ),
+    **same_advice("clipnorm max_norm grad_clip", "use optim.clip_by_global_norm(model, 1.0), or clip= of nn.fit"),
+    **same_advice("device", "make it in a block, with ops.device(name):, or move it: model.to(device=name)"),
+    **same_advice("training", "use model.train() and model.eval()"),
+    **same_advice("input_shape input_dim in_dim", "in_features"),
+    **same_advice("vocab_size num_words", "num_embeddings"),
+    **same_advice("dim embed_dim emb_dim", "embedding_dim"),
+    **same_advice("map_location", "leave it out: io.load gives tensors of the active backend, on its default device"),
+    **same_advice("overwrite exist_ok", "leave it out: a file that is there is replaced"),
+    **same_advice("epoch iteration", "step"),
+    "model": "module",
+    "num_epochs": "epochs",
+}
+"""By the option of a layer, an optimizer or `nn.fit` in another library, ours, or what to do where there is none."""
