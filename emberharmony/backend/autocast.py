@@ -63,8 +63,8 @@ class _Casting:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if target is not None:
-                places = (names[min(i, len(names) - 1)] in lists for i in range(len(args)))
-                args = tuple([self._convert(x, target, is_whole) for x, is_whole in zip(args, places, strict=True)])
+                list_names = (names[min(i, len(names) - 1)] in lists for i in range(len(args)))
+                args = tuple([self._convert(x, target, is_whole) for x, is_whole in zip(args, list_names, strict=True)])
                 kwargs = {name: self._convert(x, target, name in lists) for name, x in kwargs.items()}
             return backend.call_with_own_ops(inner, args, kwargs) if composite else inner(*args, **kwargs)
 

@@ -154,9 +154,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """Makes whole ops of the functions of promoted tensors that the class, or a class above it, defines for ops."""
         if cls.promotion is None:
             return
-        left = {name for name, spec in OPS.items() if spec.facts.takes}
+        missing_names = {name for name, spec in OPS.items() if spec.facts.takes}
         for owner in cls.__mro__:
-            for name in left & owner.__dict__.keys():
+            for name in missing_names & owner.__dict__.keys():
                 definition = owner.__dict__[name]
                 function = definition.__func__ if isinstance(definition, staticmethod) else definition
                 # Others are whole already, methods, or unsupported.
@@ -164,7 +164,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
                     spec = OPS[name]
                     complete_op = cls.promotion.whole(function, spec.facts, spec.declared.__code__.co_argcount)
                     setattr(owner, name, staticmethod(complete_op))
-            left -= owner.__dict__.keys()
+            missing_names -= owner.__dict__.keys()
 
     @property
     def without_watchers(self) -> Backend:
@@ -481,9 +481,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         if isinstance(value, (Cell, Standing)):
             return self.convert(value.on(self.bound))
         if value.__class__ is not list and is_foreign(value):
-            kind = type(value)
+            cls = type(value)
             raise BackendMismatchError(
-                f"an argument is a {kind.__module__}.{kind.__qualname__}, a tensor of another backend; run the call "
+                f"an argument is a {cls.__module__}.{cls.__qualname__}, a tensor of another backend; run the call "
                 f"under `with ops.use_backend(like=x):`, in which ops.to_numpy(x) gives an array that every backend "
                 f"takes, or take the function from ops.array_namespace(x)"
             )
@@ -535,8 +535,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         Args:
             values: the tensors, arrays, lists or numbers, each of its own shape and dtype.
         """
-        kind = self.tensor_type
-        return [value if value.__class__ is kind else self._item_tensor(value) for value in values]
+        tensor_type = self.tensor_type
+        return [value if value.__class__ is tensor_type else self._item_tensor(value) for value in values]
 
     def _item_tensor(self, value: Any) -> Any:
         """Returns an item of a list as a tensor.
@@ -664,8 +664,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
             return message if "() is " in message else f"{op}() on backend {self.name!r}: {message}"
         if head["op"] == op or OPS[op].takes_callable:
             return message
-        inner = head["inner"] or f"in {head['op']}(): "
-        return f"{op}() on backend {self.name!r}: {inner}{message[head.end() :]}"
+        inner_text = head["inner"] or f"in {head['op']}(): "
+        return f"{op}() on backend {self.name!r}: {inner_text}{message[head.end() :]}"
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for an error that an op raised.
@@ -683,8 +683,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         error_class = next(
             (
                 error_class
-                for kind, pattern, error_class in self.errors
-                if isinstance(error, kind) and re.search(pattern, str(error), re.IGNORECASE)
+                for native_error_class, pattern, error_class in self.errors
+                if isinstance(error, native_error_class) and re.search(pattern, str(error), re.IGNORECASE)
             ),
             None,
         )

@@ -67,7 +67,9 @@ def explain(
     if isinstance(error, (TypeError, ValueError, OverflowError)) and _names_a_far_axis(spec, arguments):
         typed = errors.AxisError  # the libraries only say that the number does not fit their integers
     if typed is None:
-        typed = next((t for kind, t in _BY_BUILTIN if isinstance(error, kind)), errors.BackendExecutionError)
+        typed = next(
+            (t for builtin_class, t in _BY_BUILTIN if isinstance(error, builtin_class)), errors.BackendExecutionError
+        )
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     description = describe(backend, spec, arguments)
     way_out = other_library_hint(spec, arguments) or _misfit_argument(backend, spec, arguments)
@@ -109,9 +111,10 @@ def _has_axes(value: Any) -> bool:
 def _misfit_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns which argument is not the text or mapping that the op declares, else an empty string."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
-        kind = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
-        if kind is not None and value is not None and not isinstance(value, kind):
-            return f"; {parameter.name} is a {'text' if kind is str else 'mapping'}, not {_brief_value(backend, value)}"
+        expected_class = _KINDS.get(parameter.annotation.partition("[")[0].removesuffix(" | None"))
+        if expected_class is not None and value is not None and not isinstance(value, expected_class):
+            expected_text = "text" if expected_class is str else "mapping"
+            return f"; {parameter.name} is a {expected_text}, not {_brief_value(backend, value)}"
     return ""
 
 
@@ -123,8 +126,8 @@ def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) 
         if (is_tensor and is_option) or (isinstance(value, str) and is_of_tensor):
             order = ", ".join(parameter.name for parameter in spec.parameters)
             return f"; {parameter.name} is {_brief_value(backend, value)}, but the order is {spec.name}({order})"
-        parts = value if isinstance(value, (tuple, list)) else (value,)
-        if parameter.annotation.startswith(_WHOLE) and any(isinstance(part, (float, str)) for part in parts):
+        elements = value if isinstance(value, (tuple, list)) else (value,)
+        if parameter.annotation.startswith(_WHOLE) and any(isinstance(element, (float, str)) for element in elements):
             return f"; {parameter.name} is made of integers: int(n) makes one, and n // 2 divides to one"
     return ""
 
@@ -188,16 +191,16 @@ def _broadcasts(shapes: Iterable[tuple[int, ...]]) -> bool:
 def _unfit_parts(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns along which axis tensors of other lengths could be joined, else an empty string."""
     arguments_by_name = {parameter.name: value for parameter, value in zip(spec.parameters, arguments, strict=False)}
-    parts = next(
+    tensors = next(
         (arguments_by_name[parameter.name] for parameter in spec.parameters if parameter.role == "Tensors"), None
     )
     if (
         "axis" not in arguments_by_name
-        or not isinstance(parts, (list, tuple))
-        or not all(map(backend.is_tensor, parts))
+        or not isinstance(tensors, (list, tuple))
+        or not all(map(backend.is_tensor, tensors))
     ):
         return ""
-    shapes = [tuple(part.shape) for part in parts]
+    shapes = [tuple(tensor.shape) for tensor in tensors]
     if spec.name == "stack" and len(set(shapes)) > 1:
         return "; pad them to one shape (ops.pad), or join them along an axis (ops.concatenate)"
     if len({len(shape) for shape in shapes}) != 1:

@@ -72,8 +72,8 @@ def is_installed(name: str) -> bool:
     if spec is None or not leaf:
         return spec is not None
     # find_spec("mlx.core") would import the package `mlx`, so look for a file of that name instead.
-    places = spec.submodule_search_locations or []
-    return any(file.startswith(leaf) for place in places for file in os.listdir(place))
+    folders = spec.submodule_search_locations or []
+    return any(file.startswith(leaf) for folder in folders for file in os.listdir(folder))
 
 
 _LIBRARIES = {"mlx": "mlx[cpu]" if sys.platform == "linux" else "mlx", "dask": "dask[array]"}

@@ -41,7 +41,7 @@ _DEEPEST = 64
 
 def _are_numbers(kinds: set[type]) -> bool:
     """Returns whether classes are those of numbers of Python and NumPy, which are no tensors, and hold none."""
-    return kinds <= _NUMBERS or all(kind in _NUMBERS or issubclass(kind, np.generic) for kind in kinds)
+    return kinds <= _NUMBERS or all(cls in _NUMBERS or issubclass(cls, np.generic) for cls in kinds)
 
 
 @functools.lru_cache(maxsize=256)
@@ -52,8 +52,8 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 def is_integer(value: object) -> bool:
     """Returns whether a value is an integer of Python or NumPy, which no number or list of Python imports."""
-    kind = value.__class__
-    return kind in _WHOLE if kind in HOLD_NUMBERS else isinstance(value, (int, np.integer))
+    cls = value.__class__
+    return cls in _WHOLE if cls in HOLD_NUMBERS else isinstance(value, (int, np.integer))
 
 
 def is_foreign(value: object) -> bool:
@@ -109,10 +109,10 @@ def kinds_of(value: Any, depth: int = 1) -> set[type] | None:
         return None
     kinds_inside: set[type] = set()
     for item in value:
-        inner = kinds_of(item, depth + 1)
-        if inner is None:
+        inner_classes = kinds_of(item, depth + 1)
+        if inner_classes is None:
             return None
-        kinds_inside |= inner
+        kinds_inside |= inner_classes
     return kinds_inside
 
 
@@ -136,11 +136,11 @@ def holds_tensors(value: Any, kind: type | tuple[type, ...], depth: int = 1) -> 
 
 def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any] | None:
     """Returns a Python number, or a list of nothing else, as `to_host` does; None for anything but these."""
-    kind = value.__class__
-    kinds = {kind} if kind in _NUMBERS else kinds_of(value) if kind in _SEQUENCES else None
-    if kinds is None:
+    cls = value.__class__
+    classes = {cls} if cls in _NUMBERS else kinds_of(value) if cls in _SEQUENCES else None
+    if classes is None:
         return None
-    if dtype is not None and kinds == _INTEGERS and dtype.is_integer:
+    if dtype is not None and classes == _INTEGERS and dtype.is_integer:
         integers = _integers(value, dtype)
         if integers is not None:
             return integers
@@ -152,7 +152,7 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
     elif kind_of_array == "i" and dtype.name in _FOR_ALL_INTEGERS:
         return array.astype(dtype.name)
     _check_dtype(value, array, host=False)
-    if kind_of_array == "f" and kinds <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
+    if kind_of_array == "f" and classes <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
         # NumPy (2.4) makes floats of integers that only int64 holds beside ones that only uint64 holds.
         unsigned = _integers(value, uint64)
         if unsigned is None:
@@ -323,7 +323,7 @@ def readable(key: Any) -> Any:
         IndexOutOfBoundsError: if an index does not fit int64.
     """
     if key.__class__ is tuple:
-        return tuple([part if part.__class__ is slice else readable(part) for part in key])
+        return tuple([key_part if key_part.__class__ is slice else readable(key_part) for key_part in key])
     if key.__class__ is list:
         refuse_masked(key)
         array = np.asarray(key) if key else None

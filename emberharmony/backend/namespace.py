@@ -48,15 +48,15 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
         True
     """
     backends: dict[str, Backend] = {}
-    others = []
+    foreign_tensors = []
     for tensor in tensors:
         backend = OWNERS.get(tensor.__class__)  # the common case, at a fifth of the cost of a search in trees
         if backend is None:
-            others.append(tensor)
+            foreign_tensors.append(tensor)
         else:
             backends[backend.name] = backend
     scalar = False
-    for leaf in tree_leaves(others) if others else ():
+    for leaf in tree_leaves(foreign_tensors) if foreign_tensors else ():
         if isinstance(leaf, np.generic):
             scalar = True
         elif not isinstance(leaf, (int, float, complex)):
@@ -80,9 +80,9 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
 def _backend(leaf: Any) -> Backend:
     backend = owner(leaf)
     if backend is None:
-        kind = type(leaf)
+        cls = type(leaf)
         raise ArgumentTypeError(
             f"array_namespace() takes tensors, numbers and None, not {brief(leaf)} of type "
-            f"{kind.__module__}.{kind.__qualname__}; pass the tensors alone"
+            f"{cls.__module__}.{cls.__qualname__}; pass the tensors alone"
         )
     return backend

@@ -350,7 +350,9 @@ class Promotion:
         guard = definition.guard
         if guard is None:
             guard = "" if is_inexact else self.guards.get(facts.takes, "")
-        conditions = " and ".join(part for part in (guard, f"({self.inexact})" if is_inexact else "") if part)
+        conditions = " and ".join(
+            condition for condition in (guard, f"({self.inexact})" if is_inexact else "") if condition
+        )
         condition, weak = _condition_of_both(self.same, conditions), self.weak_inexact if is_inexact else self.weak
         is_unguarded = not guard and (not is_inexact or self.plain_inexact == self.plain_same)
         if definition.when is not None:

@@ -70,10 +70,10 @@ class Steps:
     def parts_of(self, vector: Any, likes: Sequence[Any]) -> list[Any]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         ends = list(itertools.accumulate(math.prod(like.shape) for like in likes))
-        parts = zip([0, *ends], ends, likes, strict=False)
+        bounds_and_shapes = zip([0, *ends], ends, likes, strict=False)
         return [
             self.bound.copy(self.bound.reshape(self.bound.get_item(vector, slice(start, end)), tuple(like.shape)))
-            for start, end, like in parts
+            for start, end, like in bounds_and_shapes
         ]
 
     def has_kernel(self, update: "Update", like: Any) -> bool:

@@ -124,13 +124,13 @@ class _Move:
         try:
             return self._home.backend.unpack(source.pack(tensor))
         except EmberError as error:
-            kind = type(error)
-            raise kind(f"{place} cannot move to backend {self._home.backend.name!r}: {error}") from error
+            error_class = type(error)
+            raise error_class(f"{place} cannot move to backend {self._home.backend.name!r}: {error}") from error
 
     def _move_items(self, holder: Any, assign: Any, items: Iterable[tuple[Any, Any, str]]) -> None:
         """Notes the steps that assign to a holder what takes the places of its items."""
-        for key, item, place in items:
-            new_item = self.value(item, place)
+        for key, item, target in items:
+            new_item = self.value(item, target)
             if new_item is not item:
                 self._exchanges.append((assign, holder, key, new_item))
 

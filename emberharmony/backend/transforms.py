@@ -100,19 +100,19 @@ class Transforms:
         """
         outputs, pull = self.pullback(fn, primals)
         zeros = [self.bound.zeros_like(output) for output in outputs]
-        places = [i for i, output in enumerate(outputs) if self.kind_of(output) in ("float", "complex")]
+        inexact_outputs = [i for i, output in enumerate(outputs) if self.kind_of(output) in ("float", "complex")]
 
         def spread(*cotangents: Any) -> list[Any]:
             all_cotangents: list[Any] = [None] * len(outputs)
-            for i, cotangent in zip(places, cotangents, strict=True):
+            for i, cotangent in zip(inexact_outputs, cotangents, strict=True):
                 all_cotangents[i] = cotangent
             return pull(all_cotangents)
 
-        _, transpose = self.pullback(spread, [zeros[i] for i in places])
+        _, transpose = self.pullback(spread, [zeros[i] for i in inexact_outputs])
 
         def push_tangents(tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
             pushed_tangents = list(zeros)
-            for i, tangent in zip(places, transpose(list(tangents)), strict=True):
+            for i, tangent in zip(inexact_outputs, transpose(list(tangents)), strict=True):
                 pushed_tangents[i] = tangent
             return outputs, pushed_tangents
 

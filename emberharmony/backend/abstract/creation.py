@@ -89,8 +89,8 @@ def _spaced_shape(
     shape = list(broadcast([ends, *shapes_in(bases)])) if name == "logspace" else list(ends)
     # The declared order: endpoint, then retstep or base, then dtype and the axis.
     axis = keywords.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
-    (place,) = nonnegative_axes(axis, len(shape) + 1)
-    shape.insert(place, count)
+    (axis_index,) = nonnegative_axes(axis, len(shape) + 1)
+    shape.insert(axis_index, count)
     result = backend.tensor_of(shape, samples.dtype)
     return result if step is None else (result, backend.tensor_of(ends, step.dtype))
 

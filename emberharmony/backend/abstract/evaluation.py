@@ -43,5 +43,5 @@ def _abstract(op: str, backend: Any, leaf: Any) -> Any:
         spec = TensorSpec(shape, dtype)
         return backend.tensor_of(spec.shape, backend.dtypes[spec.dtype])
     except EmberError as error:
-        kind = type(error)
-        raise kind(f"{op}() on backend {backend.name!r}: {brief(leaf)} is no spec: {error}") from error
+        error_class = type(error)
+        raise error_class(f"{op}() on backend {backend.name!r}: {brief(leaf)} is no spec: {error}") from error

@@ -56,22 +56,22 @@ class AbstractIndexing:
 
     def take(self, x: AbstractTensor, indices: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
-        (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
-        places = self.integers(indices)
-        if isinstance(places, np.ndarray):
-            nonnegative_indices(places, shape[place])
-        return self._with_shape(x, (*shape[:place], *places.shape, *shape[place + 1 :]))
+        (axis_index,) = nonnegative_axes(0 if axis is None else axis, len(shape))
+        positions = self.integers(indices)
+        if isinstance(positions, np.ndarray):
+            nonnegative_indices(positions, shape[axis_index])
+        return self._with_shape(x, (*shape[:axis_index], *positions.shape, *shape[axis_index + 1 :]))
 
     def take_along_axis(self, x: AbstractTensor, indices: Any, axis: int | None = -1) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
-        (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
-        places = self.integers(indices)
-        if len(places.shape) != len(shape):
-            raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {shape}")
-        if isinstance(places, np.ndarray):
-            nonnegative_indices(places, shape[place])
-        others = broadcast([resized_shape(places.shape, place, 1), resized_shape(shape, place, 1)])
-        return self._with_shape(x, resized_shape(others, place, places.shape[place]))
+        (axis_index,) = nonnegative_axes(0 if axis is None else axis, len(shape))
+        positions = self.integers(indices)
+        if len(positions.shape) != len(shape):
+            raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {shape}")
+        if isinstance(positions, np.ndarray):
+            nonnegative_indices(positions, shape[axis_index])
+        batch_shape = broadcast([resized_shape(positions.shape, axis_index, 1), resized_shape(shape, axis_index, 1)])
+        return self._with_shape(x, resized_shape(batch_shape, axis_index, positions.shape[axis_index]))
 
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         result_shape: list[int] = []
@@ -120,8 +120,8 @@ class AbstractIndexing:
             raise ShapeError("a tensor without axes has no indices")
         if x.known is None:
             raise no_value("the length of the result is the number of non-zero elements")
-        places = self.tensor_of((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
-        return (places,) * x.ndim
+        positions = self.tensor_of((int(np.count_nonzero(x.value("nonzero"))),), self.dtypes["int64"])
+        return (positions,) * x.ndim
 
     def slice(self, inputs: AbstractTensor, start_indices: Any, shape: Sequence[int]) -> AbstractTensor:
         block(inputs.shape, self._starts(start_indices), shape)
@@ -147,18 +147,18 @@ class AbstractIndexing:
         updates: AbstractTensor,
         reduction: str | None = None,
     ) -> AbstractTensor:
-        places = self.integers(indices)
-        vectors(places.shape, inputs.shape)
-        if isinstance(places, np.ndarray):
-            for axis in range(places.shape[-1]):
-                nonnegative_indices(places[..., axis], inputs.shape[axis])
+        positions = self.integers(indices)
+        vectors(positions.shape, inputs.shape)
+        if isinstance(positions, np.ndarray):
+            for axis in range(positions.shape[-1]):
+                nonnegative_indices(positions[..., axis], inputs.shape[axis])
         reduction_of(reduction, _REDUCTIONS)
-        full_shape = (*places.shape[:-1], *inputs.shape[places.shape[-1] :])
+        full_shape = (*positions.shape[:-1], *inputs.shape[positions.shape[-1] :])
         if broadcast([updates.shape, full_shape]) != full_shape:
             raise ShapeError(f"updates of shape {updates.shape} do not broadcast to shape {full_shape}")
-        one = [[0] * places.shape[-1]]
+        default_row = [[0] * positions.shape[-1]]
         return self.tensor_of(
-            inputs.shape, dtype_from(self, name, inputs, one, self.tensor_of((1,), updates.dtype), reduction)
+            inputs.shape, dtype_from(self, name, inputs, default_row, self.tensor_of((1,), updates.dtype), reduction)
         )
 
     def diagonal(self, x: AbstractTensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractTensor:
@@ -180,10 +180,10 @@ class AbstractIndexing:
         return index_tensor, index_tensor
 
     def unravel_index(self, indices: Any, shape: Sequence[int]) -> tuple[AbstractTensor, ...]:
-        places, lengths = self.integers(indices), as_shape(shape)
-        if isinstance(places, np.ndarray):
-            unravel(places, lengths)
-        return (self.tensor_of(tuple(places.shape), self.dtypes["int64"]),) * len(lengths)
+        positions, lengths = self.integers(indices), as_shape(shape)
+        if isinstance(positions, np.ndarray):
+            unravel(positions, lengths)
+        return (self.tensor_of(tuple(positions.shape), self.dtypes["int64"]),) * len(lengths)
 
     @Rule
     def one_hot(
@@ -197,9 +197,10 @@ class AbstractIndexing:
     ) -> AbstractTensor:
         dense("sparse", sparse)
         result_dtype = dtype_from(self, name, x, 1, axis, dtype)
-        (place,) = nonnegative_axes(axis, x.ndim + 1)
+        (axis_index,) = nonnegative_axes(axis, x.ndim + 1)
         return self.tensor_of(
-            (*x.shape[:place], class_count(operator.index(num_classes), x), *x.shape[place:]), result_dtype
+            (*x.shape[:axis_index], class_count(operator.index(num_classes), x), *x.shape[axis_index:]),
+            result_dtype,
         )
 
 

@@ -33,7 +33,9 @@ def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], operand:
     """Returns tensors of these shapes with the dtypes, and in the class, of what the wrapped backend found."""
     if not isinstance(operand, tuple):
         return backend.tensor_of(shapes[0], operand.dtype)
-    results = [backend.tensor_of(shape, one.dtype) for shape, one in zip(shapes, operand, strict=True)]
+    results = [
+        backend.tensor_of(shape, operand_tensor.dtype) for shape, operand_tensor in zip(shapes, operand, strict=True)
+    ]
     return type(operand)(*results) if type(operand) is not tuple else tuple(results)
 
 
@@ -65,8 +67,8 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
         axis: int = -1,
         norm: str = "backward",
     ) -> Any:
-        place, length = axis_and_length(x.shape, n, axis, norm, halved)
-        shape = resized_shape(x.shape, place, length // 2 + 1 if halves else length)
+        axis_index, length = axis_and_length(x.shape, n, axis, norm, halved)
+        shape = resized_shape(x.shape, axis_index, length // 2 + 1 if halves else length)
         return backend.tensor_of(shape, dtype_from(backend, name, x, 1, axis, norm))
 
     def with_both_names(backend: AbstractBackend, name: str, *args: Any, **kwargs: Any) -> Any:

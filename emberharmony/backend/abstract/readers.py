@@ -149,14 +149,14 @@ class AbstractReaders:
     ) -> Any:
         if size is None:
             raise no_value("the length of the result is the number of different elements; pass size")
-        count, places = integer("size", size, 0), self.dtypes["int64"]
-        place = 0 if axis is None else nonnegative_axes(axis, x.ndim)[0]
-        values = self.tensor_of((count,) if axis is None else resized_shape(x.shape, place, count), x.dtype)
-        inverse = self.tensor_of(x.shape if axis is None else (x.shape[place],), places)
-        vector = self.tensor_of((count,), places)
+        count, index_dtype = integer("size", size, 0), self.dtypes["int64"]
+        axis_index = 0 if axis is None else nonnegative_axes(axis, x.ndim)[0]
+        values = self.tensor_of((count,) if axis is None else resized_shape(x.shape, axis_index, count), x.dtype)
+        inverse = self.tensor_of(x.shape if axis is None else (x.shape[axis_index],), index_dtype)
+        vector = self.tensor_of((count,), index_dtype)
         requested = (return_index, vector), (return_inverse, inverse), (return_counts, vector)
-        others = [part for wanted, part in requested if wanted]
-        return (values, *others) if others else values
+        other_results = [result for is_requested, result in requested if is_requested]
+        return (values, *other_results) if other_results else values
 
     @Rule
     def expm(self: Any, name: str, x: AbstractTensor) -> AbstractTensor:

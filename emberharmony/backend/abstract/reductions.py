@@ -94,9 +94,9 @@ class AbstractReductions:
     @Rule
     def top_k(self: Any, name: str, x: AbstractTensor, k: int, sorted: bool = True) -> Any:
         top(x.shape, k)
-        values, places = one_element(self, name, x, 1, sorted)
+        values, indices = one_element(self, name, x, 1, sorted)
         shape = resized_shape(x.shape, x.ndim - 1, operator.index(k))
-        return self.tensor_of(shape, values.dtype), self.tensor_of(shape, places.dtype)
+        return self.tensor_of(shape, values.dtype), self.tensor_of(shape, indices.dtype)
 
     @Rule
     def searchsorted(

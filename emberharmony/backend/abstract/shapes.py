@@ -41,13 +41,13 @@ class AbstractShapes:
         check_copy(copy)
         lengths = [as_length(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
         unknown = [i for i, n in enumerate(lengths) if n == -1]
-        others = math.prod(n for n in lengths if n != -1)
+        known_size = math.prod(n for n in lengths if n != -1)
         if any(n < -1 for n in lengths) or len(unknown) > 1:
             raise ShapeError(
                 f"shape {shape} has a negative length" if len(unknown) < 2 else f"shape {shape} has two -1"
             )
-        if unknown and others and x.size % others == 0:
-            lengths[unknown[0]] = x.size // others
+        if unknown and known_size and x.size % known_size == 0:
+            lengths[unknown[0]] = x.size // known_size
         if -1 in lengths or math.prod(lengths) != x.size:
             raise ShapeError(f"a tensor of shape {x.shape} has {x.size} elements and cannot take shape {shape}")
         return self._with_shape(x, lengths)
@@ -70,10 +70,10 @@ class AbstractShapes:
         return self._with_shape(x, squeezed_shape(x.shape, axes))
 
     def broadcast_to(self, x: AbstractTensor, shape: Any) -> AbstractTensor:
-        wanted = as_shape(shape)
-        if len(x.shape) > len(wanted) or broadcast([x.shape, wanted]) != wanted:
-            raise ShapeError(f"a tensor of shape {x.shape} does not broadcast to shape {wanted}")
-        return self._with_shape(x, wanted)
+        target_shape = as_shape(shape)
+        if len(x.shape) > len(target_shape) or broadcast([x.shape, target_shape]) != target_shape:
+            raise ShapeError(f"a tensor of shape {x.shape} does not broadcast to shape {target_shape}")
+        return self._with_shape(x, target_shape)
 
     def broadcast_arrays(self, *arrays: AbstractTensor) -> tuple[AbstractTensor, ...]:
         shape = broadcast_shapes(*(x.shape for x in arrays))
@@ -84,35 +84,35 @@ class AbstractShapes:
         dtype = dtype_from(self, name, xs, axis)
         if axis is None:
             return self.tensor_of((sum(x.size for x in xs),), dtype)
-        (place,) = nonnegative_axes(axis, xs[0].ndim)
+        (axis_index,) = nonnegative_axes(axis, xs[0].ndim)
         for x in xs:
-            if len(x.shape) != len(xs[0].shape) or resized_shape(x.shape, place, 0) != resized_shape(
-                xs[0].shape, place, 0
+            if len(x.shape) != len(xs[0].shape) or resized_shape(x.shape, axis_index, 0) != resized_shape(
+                xs[0].shape, axis_index, 0
             ):
                 raise ShapeError(f"shapes {xs[0].shape} and {x.shape} differ in other axes than axis {axis}")
-        return self.tensor_of(resized_shape(xs[0].shape, place, sum(x.shape[place] for x in xs)), dtype)
+        return self.tensor_of(resized_shape(xs[0].shape, axis_index, sum(x.shape[axis_index] for x in xs)), dtype)
 
     @Rule
     def stack(self: Any, name: str, x: list[AbstractTensor], axis: int = 0) -> AbstractTensor:
         dtype = dtype_from(self, name, x, axis)
-        if any(part.shape != x[0].shape for part in x):
+        if any(tensor.shape != x[0].shape for tensor in x):
             raise ShapeError(f"expected tensors of one shape, got {sorted({part.shape for part in x})}")
-        (place,) = nonnegative_axes(axis, x[0].ndim + 1)
-        return self.tensor_of((*x[0].shape[:place], len(x), *x[0].shape[place:]), dtype)
+        (axis_index,) = nonnegative_axes(axis, x[0].ndim + 1)
+        return self.tensor_of((*x[0].shape[:axis_index], len(x), *x[0].shape[axis_index:]), dtype)
 
     def split(self, x: AbstractTensor, indices_or_sections: Any, axis: int = 0) -> list[AbstractTensor]:
-        (place,) = nonnegative_axes(axis, x.ndim)
+        (axis_index,) = nonnegative_axes(axis, x.ndim)
         return [
-            self._with_shape(x, resized_shape(x.shape, place, b - a))
-            for a, b in cuts(x.shape[place], indices_or_sections)
+            self._with_shape(x, resized_shape(x.shape, axis_index, b - a))
+            for a, b in cuts(x.shape[axis_index], indices_or_sections)
         ]
 
     def unstack(self, x: AbstractTensor, num: int | None = None, axis: int = 0) -> tuple[AbstractTensor, ...]:
-        (place,) = nonnegative_axes(axis, x.ndim)
-        if num not in (None, x.shape[place]):
-            raise ShapeError(f"axis {axis} has length {x.shape[place]}, not {num}")
-        part = self._with_shape(x, (*x.shape[:place], *x.shape[place + 1 :]))
-        return (part,) * x.shape[place]
+        (axis_index,) = nonnegative_axes(axis, x.ndim)
+        if num not in (None, x.shape[axis_index]):
+            raise ShapeError(f"axis {axis} has length {x.shape[axis_index]}, not {num}")
+        element = self._with_shape(x, (*x.shape[:axis_index], *x.shape[axis_index + 1 :]))
+        return (element,) * x.shape[axis_index]
 
     def tile(self, x: AbstractTensor, repeats: Any) -> AbstractTensor:
         counts = as_shape(repeats)
@@ -122,7 +122,7 @@ class AbstractShapes:
 
     def repeat(self, x: AbstractTensor, repeats: Any, axis: int | None = None) -> AbstractTensor:
         shape = (x.size,) if axis is None else x.shape
-        (place,) = nonnegative_axes(0 if axis is None else axis, len(shape))
+        (axis_index,) = nonnegative_axes(0 if axis is None else axis, len(shape))
         repeats = self.adopt(repeats)
         if isinstance(repeats, AbstractTensor):
             if repeats.known is None:
@@ -131,9 +131,12 @@ class AbstractShapes:
         counts = host_indices(repeats)
         if counts.ndim == 0 or counts.size == 1:
             return self._with_shape(
-                x, resized_shape(shape, place, shape[place] * int(counts_per_slice(counts, 1).sum()))
+                x,
+                resized_shape(shape, axis_index, shape[axis_index] * int(counts_per_slice(counts, 1).sum())),
             )
-        return self._with_shape(x, resized_shape(shape, place, int(counts_per_slice(counts, shape[place]).sum())))
+        return self._with_shape(
+            x, resized_shape(shape, axis_index, int(counts_per_slice(counts, shape[axis_index]).sum()))
+        )
 
     def flip(self, x: AbstractTensor, axis: Any = None) -> AbstractTensor:
         nonnegative_axes(axis, x.ndim)

@@ -72,9 +72,9 @@ class AbstractTensors:
         return x
 
     def view(self, x: AbstractTensor, dtype: Any) -> AbstractTensor:
-        width, wanted = x.itemsize, self.dtypes.neutral[dtype].itemsize
-        check_view(x.shape, width, wanted)
-        shape = x.shape if width == wanted else (*x.shape[:-1], x.shape[-1] * width // wanted)
+        old_itemsize, new_itemsize = x.itemsize, self.dtypes.neutral[dtype].itemsize
+        check_view(x.shape, old_itemsize, new_itemsize)
+        shape = x.shape if old_itemsize == new_itemsize else (*x.shape[:-1], x.shape[-1] * old_itemsize // new_itemsize)
         return self.tensor_of(shape, dtype)
 
     @Rule

@@ -37,24 +37,27 @@ def _transform(library: Library, name: str) -> Function:
     def transform(x: Any, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
         if is_real:
             library.promotion.refuse(x, ("complex",))
-        place, length = axis_and_length(tuple(x.shape), n, axis, norm, is_halved)
+        axis_index, length = axis_and_length(tuple(x.shape), n, axis, norm, is_halved)
         x = library.widen(library.promotion.floats(x))
-        if not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
-            x = library.xp.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), dtype=x.dtype)
+        if not x.shape[axis_index]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
+            x = library.xp.zeros((*x.shape[:axis_index], 1, *x.shape[axis_index + 1 :]), dtype=x.dtype)
         if not all(x.shape):
             return _empty(
-                library, x, (*x.shape[:place], length // 2 + 1 if is_real else length, *x.shape[place + 1 :]), is_halved
+                library,
+                x,
+                (*x.shape[:axis_index], length // 2 + 1 if is_real else length, *x.shape[axis_index + 1 :]),
+                is_halved,
             )
-        return run_transform(x, length, place, norm)
+        return run_transform(x, length, axis_index, norm)
 
     return named_by_keras(transform) if is_real or is_halved else transform
 
 
 def _empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
     """Returns the transform of no numbers, for which some libraries raise."""
-    kind = ("float64", "float32") if real else ("complex128", "complex64")
+    dtype_names = ("float64", "float32") if real else ("complex128", "complex64")
     is_double = library.dtypes.neutral[x.dtype] in ("float64", "complex128")
-    return library.xp.zeros(shape, dtype=library.dtypes[kind[0 if is_double else 1]])
+    return library.xp.zeros(shape, dtype=library.dtypes[dtype_names[0 if is_double else 1]])
 
 
 class Factors(Definitions):
@@ -208,6 +211,6 @@ class Factors(Definitions):
         """Returns the eigenvalues and eigenvectors of any square matrices."""
         values, vectors = self._linalg.eig(x)
         is_double = self._library.dtypes.neutral[x.dtype] in ("float64", "complex128")
-        kind = self._library.dtypes["complex128" if is_double else "complex64"]
-        vectors = self._library.astype(vectors, kind)
-        return self._library.astype(values, kind), self._xp.multiply(vectors, self._phases(vectors))
+        complex_dtype = self._library.dtypes["complex128" if is_double else "complex64"]
+        vectors = self._library.astype(vectors, complex_dtype)
+        return self._library.astype(values, complex_dtype), self._xp.multiply(vectors, self._phases(vectors))

@@ -113,8 +113,8 @@ class _Reductions(Definitions):
         self._promotion.refuse(x, _COMPLEX)
         nonempty(x.shape, axis)
         axis = None if axis is None else single(axis, len(x.shape))
-        place = getattr(self._xp, name)(self._booleans_as_integers(x), axis=axis, keepdims=keepdims)
-        return self._library.astype(place, self._library.dtypes["int64"])
+        index = getattr(self._xp, name)(self._booleans_as_integers(x), axis=axis, keepdims=keepdims)
+        return self._library.astype(index, self._library.dtypes["int64"])
 
     def argmax(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         return self._place_of_extreme("argmax", x, axis, keepdims)

@@ -26,9 +26,9 @@ def _fill_op(library: Library, name: str) -> Callable[..., Any]:
 
     def fill(backend: Any, shape: Any, dtype: Any = None, device: Any = None) -> Any:
         lengths = as_shape(shape)
-        kind = library.dtypes[default_float()] if dtype is None else dtype
-        library.check_memory(lengths, kind)
-        tensor = native(lengths, dtype=kind)
+        native_dtype = library.dtypes[default_float()] if dtype is None else dtype
+        library.check_memory(lengths, native_dtype)
+        tensor = native(lengths, dtype=native_dtype)
         return tensor if device is None else backend.bound.to_device(tensor, device)
 
     return fill

@@ -79,53 +79,53 @@ class _Tensors(Definitions):
         kind = self._library.kind(indices)
         if kind not in ("signed", "unsigned"):
             raise ArgumentTypeError(f"indices are integers, not {self._library.dtypes.neutral[indices.dtype]}")
-        places = self._library.astype(indices, integer)
-        return xp.where(xp.less(places, self._library.number(0, places)), xp.add(places, length), places)
+        positions = self._library.astype(indices, integer)
+        return xp.where(xp.less(positions, self._library.number(0, positions)), xp.add(positions, length), positions)
 
     def take(self, x: Any, indices: Any, axis: int | None = None) -> Any:
         xp = self._xp
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
         (axis,) = nonnegative_axes(axis, len(x.shape))
-        places = self._nonnegative_places(indices, x.shape[axis])
-        inner = tuple(places.shape)
-        count = math.prod(inner)
+        positions = self._nonnegative_places(indices, x.shape[axis])
+        index_shape = tuple(positions.shape)
+        count = math.prod(index_shape)
         inside(x.shape[axis], count)
-        shape = (*x.shape[:axis], *inner, *x.shape[axis + 1 :])
+        shape = (*x.shape[:axis], *index_shape, *x.shape[axis + 1 :])
         if not count:
             return xp.zeros(shape, dtype=x.dtype)
-        return xp.reshape(xp.take(x, xp.reshape(places, (-1,)), axis=axis), shape)
+        return xp.reshape(xp.take(x, xp.reshape(positions, (-1,)), axis=axis), shape)
 
     def take_along_axis(self, x: Any, indices: Any, axis: int | None = -1) -> Any:
         xp = self._xp
         if axis is None:
             x, axis = xp.reshape(x, (-1,)), 0
         (axis,) = nonnegative_axes(axis, len(x.shape))
-        places = self._nonnegative_places(indices, x.shape[axis])
-        if len(places.shape) != len(x.shape):
-            raise ShapeError(f"indices of shape {tuple(places.shape)} need as many axes as shape {tuple(x.shape)}")
-        inside(x.shape[axis], math.prod(places.shape))
-        full_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(places.shape, axis)]))
+        positions = self._nonnegative_places(indices, x.shape[axis])
+        if len(positions.shape) != len(x.shape):
+            raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {tuple(x.shape)}")
+        inside(x.shape[axis], math.prod(positions.shape))
+        full_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(positions.shape, axis)]))
         source = xp.broadcast_to(x, (*full_shape[:axis], x.shape[axis], *full_shape[axis:]))
-        places = xp.broadcast_to(places, (*full_shape[:axis], places.shape[axis], *full_shape[axis:]))
-        if not math.prod(places.shape):
-            return xp.zeros(tuple(places.shape), dtype=x.dtype)
-        return xp.take_along_axis(source, places, axis=axis)
+        positions = xp.broadcast_to(positions, (*full_shape[:axis], positions.shape[axis], *full_shape[axis:]))
+        if not math.prod(positions.shape):
+            return xp.zeros(tuple(positions.shape), dtype=x.dtype)
+        return xp.take_along_axis(source, positions, axis=axis)
 
     def slice_of(self, backend: Any, x: Any, key: Any) -> Any:
         """Returns the slice that a plain key selects; other keys are left to the body."""
         if not is_plain(key, x.shape):
             return backend.composed("get_item")(x, key)
-        parts = key if key.__class__ is tuple else (key,)
+        key_parts = key if key.__class__ is tuple else (key,)
         exact, axis = [], 0
-        for part in parts:
-            if part.__class__ is slice:
-                start, stop, step = part.indices(x.shape[axis])
-                part = slice(start, max(start, stop), step)
-            elif part.__class__ is int:
-                part %= x.shape[axis]
-            axis += part is not None
-            exact.append(part)
+        for key_part in key_parts:
+            if key_part.__class__ is slice:
+                start, stop, step = key_part.indices(x.shape[axis])
+                key_part = slice(start, max(start, stop), step)
+            elif key_part.__class__ is int:
+                key_part %= x.shape[axis]
+            axis += key_part is not None
+            exact.append(key_part)
         return x[(*exact, ...)]
 
 

@@ -154,7 +154,7 @@ def _source(x: da.Array) -> da.Array:
 
 def each_block(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int, dtype: Any) -> da.Array:
     """Returns a function of blocks at the same place in tensors, whose shapes are broadcast."""
-    pairs = [part for x in tensors for part in (x, tuple(range(ndim - x.ndim, ndim)))]
+    pairs = [argument for x in tensors for argument in (x, tuple(range(ndim - x.ndim, ndim)))]
     return da.blockwise(block, tuple(range(ndim)), *pairs, dtype=dtype, meta=_empty(ndim, dtype))
 
 
@@ -200,11 +200,11 @@ def whole_axes(
         )
         pairs = [packed, joined_loops]
     gathered_results = []
-    for place, result in enumerate(results):
-        result_symbols: list[int] = [next(symbols) if loop is None else loop for loop in axes(place, result.ndim)]
+    for index, result in enumerate(results):
+        result_symbols: list[int] = [next(symbols) if loop is None else loop for loop in axes(index, result.ndim)]
         new_axes = {symbol: result.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000}
-        part = da.blockwise(
-            block if is_single else Picked(place),
+        block_result = da.blockwise(
+            block if is_single else Picked(index),
             tuple(result_symbols),
             *pairs,
             new_axes=new_axes,
@@ -212,7 +212,7 @@ def whole_axes(
             meta=_empty(result.ndim, result.dtype),
             concatenate=True,
         )
-        gathered_results.append(part)
+        gathered_results.append(block_result)
     if is_single:
         return gathered_results[0]
     return tuple(gathered_results) if type(result_specs) is tuple else type(result_specs)(*gathered_results)

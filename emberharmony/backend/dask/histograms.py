@@ -62,7 +62,7 @@ class DaskHistogramsOps:
         else:
             ends = (self.bound.min(x), self.bound.max(x))
             make_steps = Block(_bin_edges, (Slot(0), Slot(1), bins, None, x.dtype), {})
-            pairs = [part for end in ends for part in (end, ())]
+            pairs = [argument for end in ends for argument in (end, ())]
             meta = np.empty(0, x.dtype)
             limits = da.blockwise(make_steps, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
         if not x.size:
@@ -88,7 +88,7 @@ class DaskHistogramsOps:
             limits: a tensor that each call takes whole, behind the blocks.
         """
         axes = tuple(i for i, _ in enumerate(tensors[0].shape))
-        pairs: list[Any] = [part for x in tensors for part in (x, axes)]
+        pairs: list[Any] = [argument for x in tensors for argument in (x, axes)]
         pairs += [] if limits is None else [limits, (2000,)]
         slots = [Slot(i) for i, _ in enumerate(pairs[::2])]
         counts = da.blockwise(

@@ -112,9 +112,9 @@ class DaskIndexingOps:
         axis = single(axis, x.ndim)
         if not isinstance(indices, da.Array):
             indices = da.from_array(nonnegative_indices(host_indices(indices), x.shape[axis]), chunks=-1)
-        others: list[int | None] = list(range(x.ndim))
-        others[axis] = None
-        loops: list[Axes] = [others, range(x.ndim)]
+        batch_axes: list[int | None] = list(range(x.ndim))
+        batch_axes[axis] = None
+        loops: list[Axes] = [batch_axes, range(x.ndim)]
         return whole_axes(
             "take_along_axis", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim)
         )
@@ -122,13 +122,13 @@ class DaskIndexingOps:
     @staticmethod
     def get_item(x: da.Array, key: Any) -> da.Array:
         """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
-        parts = list(parts_of(key, with_known_lengths(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
-        joint = [_is_joint(part) for part, _, _ in parts]
-        has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in parts)
+        key_parts = list(parts_of(key, with_known_lengths(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
+        joint = [_is_joint(key_part) for key_part, _, _ in key_parts]
+        has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in key_parts)
         basic: list[Any] = []
         columns: list[tuple[int, Any]] = []
         axis = 0
-        for (part, _, mask), end in zip(parts, [*(start for _, start, _ in parts[1:]), x.ndim], strict=True):
+        for (part, _, mask), end in zip(key_parts, [*(start for _, start, _ in key_parts[1:]), x.ndim], strict=True):
             first_axis = len(basic)
             if isinstance(part, bool):
                 basic.append(None)
@@ -171,10 +171,10 @@ class DaskIndexingOps:
     @staticmethod
     def slice_update(inputs: da.Array, start_indices: Sequence[int], updates: da.Array) -> da.Array:
         start = start_indices.compute() if isinstance(start_indices, da.Array) else start_indices
-        place = block(with_known_lengths(inputs).shape, start, with_known_lengths(updates).shape)
+        block_slices = block(with_known_lengths(inputs).shape, start, with_known_lengths(updates).shape)
         result = DaskTensorOps.copy(inputs)
         if updates.size:
-            result[place] = cast(updates, inputs.dtype)
+            result[block_slices] = cast(updates, inputs.dtype)
         return result
 
     @staticmethod
@@ -205,10 +205,10 @@ class DaskIndexingOps:
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[da.Array, ...]:
         result_specs = shapes_of("unravel_index", indices, shape)
-        places = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
-        axes = [*range(places.ndim)]
+        index_tensor = indices if isinstance(indices, da.Array) else da.from_array(host_indices(indices))
+        axes = [*range(index_tensor.ndim)]
         coordinates: tuple[da.Array, ...] = whole_axes(
-            "unravel_index", (places, shape), {}, [axes], result_specs, lambda place, ndim: axes
+            "unravel_index", (index_tensor, shape), {}, [axes], result_specs, lambda place, ndim: axes
         )
         return coordinates
 

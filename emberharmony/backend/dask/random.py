@@ -23,15 +23,15 @@ def _random(
     number: np.ndarray, distribution: str, key: tuple[int, int], name: str, chunks: tuple[tuple[int, ...], ...]
 ) -> np.ndarray:
     """Returns the random numbers of a block, whose number is the upper half of the counter of its stream."""
-    place = int(number.item())
-    source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, place, 0]))
-    wanted = as_dtype(name)
-    block_position = np.unravel_index(place, number_of(chunks)) if chunks else ()
+    block_number = int(number.item())
+    source = np.random.Generator(np.random.Philox(key=np.asarray(key, np.uint64), counter=[0, 0, block_number, 0]))
+    float_dtype = as_dtype(name)
+    block_position = np.unravel_index(block_number, number_of(chunks)) if chunks else ()
     lengths = tuple(axis_chunks[i] for axis_chunks, i in zip(chunks, block_position, strict=True))
-    values = getattr(source, distribution)(lengths, np.float64 if wanted is float64 else np.float32)
-    if distribution == "random" and wanted.bits == 16:
+    values = getattr(source, distribution)(lengths, np.float64 if float_dtype is float64 else np.float32)
+    if distribution == "random" and float_dtype.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
-        values = np.minimum(values, np.float32(below(1.0, wanted)))
+        values = np.minimum(values, np.float32(below(1.0, float_dtype)))
     return np.asarray(values)
 
 

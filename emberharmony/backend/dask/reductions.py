@@ -29,14 +29,14 @@ def fold_blocks(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = No
         keepdims: whether the axes stay, with length 1.
         dtype: that of the result, if the op takes it.
     """
-    kind, options = x.dtype, {} if dtype is None else {"dtype": dtype}
+    x_dtype, options = x.dtype, {} if dtype is None else {"dtype": dtype}
     axes = nonnegative_axes(axis, with_known_lengths(x).ndim)
     x = _without_empty(x, axes)
     if not axes:
-        return each_block(Block(op, (Slot(0), ()), options, kind), [x], x.ndim, kind)
-    fold = Block(op, (Slot(0),), options, kind)
-    empty = np.empty((0,) * (x.ndim if keepdims else x.ndim - len(axes)), kind)
-    return da.reduction(x, fold, fold, axis=axes, keepdims=keepdims, dtype=kind, meta=empty)
+        return each_block(Block(op, (Slot(0), ()), options, x_dtype), [x], x.ndim, x_dtype)
+    fold = Block(op, (Slot(0),), options, x_dtype)
+    empty = np.empty((0,) * (x.ndim if keepdims else x.ndim - len(axes)), x_dtype)
+    return da.reduction(x, fold, fold, axis=axes, keepdims=keepdims, dtype=x_dtype, meta=empty)
 
 
 class DaskReductionOps:
@@ -104,8 +104,8 @@ def _place_of_extreme(op: str, x: da.Array, axis: int | None, keepdims: bool) ->
         x, axis = with_shape(x, (x.size,)), 0
     axis = single(axis, x.ndim)
     x = _without_empty(x if x.dtype.kind in "iuf" else cast(x, DTYPES["float32"]), (axis,))
-    place = getattr(da, op)(x, axis=axis)
-    return cast(with_shape(place, spec.shape), spec.dtype)
+    index = getattr(da, op)(x, axis=axis)
+    return cast(with_shape(index, spec.shape), spec.dtype)
 
 
 class _Scan(Block):

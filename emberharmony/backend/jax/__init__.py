@@ -92,7 +92,7 @@ class JAXBackend(
     joinable = 2**14
     # JAX raises TypeError and ValueError for most faults, so the message decides. The first rule that matches counts.
     errors = (
-        *((kind, "", errors.TracedTensorError) for kind in (*READS, jax.errors.UnexpectedTracerError)),
+        *((error_class, "", errors.TracedTensorError) for error_class in (*READS, jax.errors.UnexpectedTracerError)),
         (RuntimeError, r"RESOURCE_EXHAUSTED|[Oo]ut of memory", errors.OutOfMemoryError),
         (BufferError, "", errors.ArgumentError),
         (IndexError, "[Tt]oo many indices", errors.AxisError),

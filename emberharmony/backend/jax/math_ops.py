@@ -107,8 +107,8 @@ def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
 @program()
 def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_complex(x1):
-        is_zero, one = x2 == 0, jnp.ones_like(x2)
-        return jnp.where(is_zero, one, _pow(x1, jnp.where(is_zero, one, x2)))
+        is_zero, ones = x2 == 0, jnp.ones_like(x2)
+        return jnp.where(is_zero, ones, _pow(x1, jnp.where(is_zero, ones, x2)))
     if is_float(x1):
         return _pow(widen(x1), widen(x2)).astype(x1.dtype)
     if kind_of(x1) != "signed":

@@ -30,17 +30,17 @@ class JAXRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> Any:
-        wanted = floating(dtype)
-        values = _draw(STREAM.get().random, shape, wanted)
-        if wanted.bits == 16:
+        float_dtype = floating(dtype)
+        values = _draw(STREAM.get().random, shape, float_dtype)
+        if float_dtype.bits == 16:
             # Half precision would round some numbers up to 1, which is excluded.
-            values = values.clip(max=below(1.0, wanted))
-        return of_host(values, DTYPES[wanted], place(None))
+            values = values.clip(max=below(1.0, float_dtype))
+        return of_host(values, DTYPES[float_dtype], place(None))
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> Any:
-        wanted = floating(dtype)
-        return of_host(_draw(STREAM.get().standard_normal, shape, wanted), DTYPES[wanted], place(None))
+        float_dtype = floating(dtype)
+        return of_host(_draw(STREAM.get().standard_normal, shape, float_dtype), DTYPES[float_dtype], place(None))
 
     @staticmethod
     def random_get_state() -> State:

@@ -75,8 +75,8 @@ class JAXTensorOps:
         if x.dtype.itemsize == dtype.itemsize:
             return _bits(x, dtype)
         if x.dtype.itemsize > dtype.itemsize:
-            parts = _bits(x, dtype)
-            return parts.reshape(*x.shape[:-1], x.shape[-1] * (x.dtype.itemsize // dtype.itemsize))
+            bits = _bits(x, dtype)
+            return bits.reshape(*x.shape[:-1], x.shape[-1] * (x.dtype.itemsize // dtype.itemsize))
         ratio = dtype.itemsize // x.dtype.itemsize
         return _bits(x.reshape(*x.shape[:-1], x.shape[-1] // ratio, ratio), dtype)
 
@@ -110,7 +110,7 @@ class JAXTensorOps:
     @staticmethod
     def eval(*trees: Any) -> None:
         leaves = tree_leaves(trees)
-        parts = [part for leaf in leaves if isinstance(leaf, Cell) for part in (leaf.value, leaf.grad)]
+        cell_tensors = [tensor for leaf in leaves if isinstance(leaf, Cell) for tensor in (leaf.value, leaf.grad)]
         jax.block_until_ready(
-            [x for x in leaves + parts if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)]
+            [x for x in leaves + cell_tensors if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)]
         )

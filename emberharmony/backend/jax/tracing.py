@@ -75,8 +75,10 @@ def _register_cells() -> None:
     JAX 0.10.2 asks `__jax_array__` in operators and functions that it does not compile, such as `jnp.concatenate`, and
     refuses it in the others (`jnp.exp`). A node of a tree that is rebuilt as its only leaf is a tensor there.
     """
-    for kind in (Parameter, Buffer):
-        jax.tree_util.register_pytree_node(kind, lambda cell: ((cell.value,), None), lambda _, tensors: tensors[0])
+    for cell_class in (Parameter, Buffer):
+        jax.tree_util.register_pytree_node(
+            cell_class, lambda cell: ((cell.value,), None), lambda _, tensors: tensors[0]
+        )
 
 
 _register_cells()

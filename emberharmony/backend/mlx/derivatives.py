@@ -88,10 +88,13 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Any:
         conjugates = [mx.conj(factor) if _is_complex(factor) else factor for factor in factors(primals, outputs[0])]
-        parts = [cotangents[0] * factor for factor in conjugates]
+        gradients = [cotangents[0] * factor for factor in conjugates]
         if chooses:
-            parts = [mx.where(f == 0, mx.zeros_like(part), part) for f, part in zip(conjugates, parts, strict=True)]
-        return [_summed_to(x, part) for x, part in zip(primals, parts, strict=True)]
+            gradients = [
+                mx.where(f == 0, mx.zeros_like(gradient), gradient)
+                for f, gradient in zip(conjugates, gradients, strict=True)
+            ]
+        return [_summed_to(x, part) for x, part in zip(primals, gradients, strict=True)]
 
     def push_tangents(primals: Arrays, tangents: Tangents) -> Arrays:
         # Skip missing tangents: their partial derivative may be NaN.
@@ -243,8 +246,8 @@ def _with_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRul
         outputs = mapped_function(
             *(to_front(_as_sequence(inputs), _as_sequence(axes)) if batch_axes else _as_sequence(inputs))
         )
-        place = 0 if batch_axes else None
-        return outputs, (place,) * len(outputs) if isinstance(outputs, (tuple, list)) else place
+        batch_axis = 0 if batch_axes else None
+        return outputs, (batch_axis,) * len(outputs) if isinstance(outputs, (tuple, list)) else batch_axis
 
     custom.vjp(vjp)
     custom.jvp(jvp)

@@ -140,8 +140,8 @@ _pow: Any = elementwise(mx.power, _by_base, _by_exponent)
 def _power(x1: mx.array, x2: mx.array) -> mx.array:
     if is_complex(x1):
         # mx.power (MLX 0.32) gives NaN for 0 ** 0 of complex numbers.
-        is_zero, one = x2 == 0, mx.array(1, x2.dtype)
-        return mx.where(is_zero, one, _pow(x1, mx.where(is_zero, one, x2)))
+        is_zero, unit = x2 == 0, mx.array(1, x2.dtype)
+        return mx.where(is_zero, unit, _pow(x1, mx.where(is_zero, unit, x2)))
     if is_float(x1):
         return _pow(x1, x2)
     if not mx.issubdtype(x1.dtype, mx.signedinteger):
@@ -196,8 +196,8 @@ _abs: Any = with_own_derivatives(mx.abs, _abs_tangent, _abs_pulled)
 
 
 def _heaviside(x1: mx.array, x2: mx.array) -> mx.array:
-    one = mx.array(1, x1.dtype)
-    return mx.where(x1 == 0, x2, mx.where(x1 < 0, mx.zeros_like(x1), mx.where(x1 > 0, one, x1)))
+    unit = mx.array(1, x1.dtype)
+    return mx.where(x1 == 0, x2, mx.where(x1 < 0, mx.zeros_like(x1), mx.where(x1 > 0, unit, x1)))
 
 
 def _gcd(x1: mx.array, x2: mx.array) -> mx.array:

@@ -38,22 +38,22 @@ class MLXRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> mx.array:
-        lengths, wanted, stream = as_shape(shape), DTYPES[floating(dtype)], place(None)
-        check_memory(lengths, wanted.size)
-        if wanted != mx.float64:
-            return mx.random.uniform(shape=lengths, dtype=wanted, key=_key(), stream=stream)
+        lengths, native_dtype, stream = as_shape(shape), DTYPES[floating(dtype)], place(None)
+        check_memory(lengths, native_dtype.size)
+        if native_dtype != mx.float64:
+            return mx.random.uniform(shape=lengths, dtype=native_dtype, key=_key(), stream=stream)
         # mx.random.uniform (MLX 0.32) does not support float64. Splitting the key gives 64 random bits per number, of
         # which 53 fill the significand.
         count = math.prod(lengths)
         bits = mx.random.split(_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
         high, low = mx.right_shift(bits[..., 0], 5), mx.right_shift(bits[..., 1], 6)
-        return (high.astype(wanted) * 2.0**26 + low.astype(wanted)) * 2.0**-53
+        return (high.astype(native_dtype) * 2.0**26 + low.astype(native_dtype)) * 2.0**-53
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> mx.array:
-        lengths, wanted = as_shape(shape), DTYPES[floating(dtype)]
-        check_memory(lengths, wanted.size)
-        return mx.random.normal(shape=lengths, dtype=wanted, key=_key(), stream=place(None))
+        lengths, native_dtype = as_shape(shape), DTYPES[floating(dtype)]
+        check_memory(lengths, native_dtype.size)
+        return mx.random.normal(shape=lengths, dtype=native_dtype, key=_key(), stream=place(None))
 
     @staticmethod
     def random_get_state() -> State:

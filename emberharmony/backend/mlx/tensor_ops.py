@@ -35,15 +35,15 @@ def of_numbers(value: Any, dtype: DType | None) -> mx.array | None:
 
     Returns None for what only the complete conversion takes, or refuses.
     """
-    kinds = {value.__class__} if value.__class__ in _READ else kinds_of(value) if value.__class__ is list else None
-    if kinds is None or len(kinds) != 1:
+    classes = {value.__class__} if value.__class__ in _READ else kinds_of(value) if value.__class__ is list else None
+    if classes is None or len(classes) != 1:
         return None
-    (kind,) = kinds
-    wanted = dtype or python_dtype(kind)
-    if wanted.name not in _READ.get(kind, ()):
+    (number_class,) = classes
+    target_dtype = dtype or python_dtype(number_class)
+    if target_dtype.name not in _READ.get(number_class, ()):
         return None
     try:
-        return mx.array(value, DTYPES[wanted])
+        return mx.array(value, DTYPES[target_dtype])
     except (ValueError, RuntimeError) as error:  # it is ragged, holds a tuple, or an integer does not fit
         if passing(error):
             raise
@@ -131,5 +131,5 @@ class MLXTensorOps:
     @staticmethod
     def eval(*trees: Any) -> None:
         leaves = tree_leaves(trees)
-        parts = [part for leaf in leaves if isinstance(leaf, Cell) for part in (leaf.value, leaf.grad)]
-        LATER.evaluate([leaf for leaf in leaves + parts if isinstance(leaf, mx.array)])
+        cell_tensors = [tensor for leaf in leaves if isinstance(leaf, Cell) for tensor in (leaf.value, leaf.grad)]
+        LATER.evaluate([leaf for leaf in leaves + cell_tensors if isinstance(leaf, mx.array)])

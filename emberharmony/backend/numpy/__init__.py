@@ -183,10 +183,10 @@ class NumpyBackend(
 
         if not tracemalloc.is_tracing():
             tracemalloc.start()
-        parts = tracemalloc.get_traced_memory()
+        current_and_peak = tracemalloc.get_traced_memory()
         if restart:
             tracemalloc.reset_peak()
-        return parts
+        return current_and_peak
 
     def map_slices(
         self, fn: Callable[..., Sequence[Any]], tensors: Sequence[Any], axes: Sequence[int], same: bool = False

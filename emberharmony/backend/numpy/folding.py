@@ -84,13 +84,13 @@ def _fold_middle(ufunc: np.ufunc, x: np.ndarray, wide_dtype: np.dtype) -> np.nda
         count = n // _ROWS
         whole_blocks, remainder = x[:, : count * _ROWS], x[:, count * _ROWS :]
         if inner_length < _WIDE_ROW:
-            part = ufunc.reduce(whole_blocks.reshape(outer_length, _ROWS, count * inner_length), 1).reshape(
+            middle_sums = ufunc.reduce(whole_blocks.reshape(outer_length, _ROWS, count * inner_length), 1).reshape(
                 outer_length, count, inner_length
             )
         else:
-            part = ufunc.reduce(whole_blocks.reshape(outer_length, count, _ROWS, inner_length), 2)
+            middle_sums = ufunc.reduce(whole_blocks.reshape(outer_length, count, _ROWS, inner_length), 2)
             remainder = ufunc.reduce(remainder, 1, None, None, True) if remainder.shape[1] else remainder
-        x = np.concatenate([part, remainder], 1, dtype=wide_dtype)
+        x = np.concatenate([middle_sums, remainder], 1, dtype=wide_dtype)
         n = x.shape[1]
     return ufunc.reduce(x, 1)
 
@@ -126,9 +126,9 @@ def _squares_of_short(rows: np.ndarray, result: np.ndarray) -> None:
     count, ones = _BLOCK // length, np.ones(length)
     space = np.empty((min(count, len(rows)), length))
     for start in range(0, len(rows), count):
-        part = rows[start : start + count]
-        block = space[: len(part)]
-        block[...] = part
+        few_rows = rows[start : start + count]
+        block = space[: len(few_rows)]
+        block[...] = few_rows
         sums = result[start : start + count]
         means = block @ ones
         means /= length

@@ -31,22 +31,22 @@ class NumpyRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> np.ndarray:
-        wanted = floating(dtype)
+        float_dtype = floating(dtype)
 
         def draw() -> np.ndarray:
-            values = _draw(STREAM.get().random, shape, wanted)
-            if wanted.bits == 16:
+            values = _draw(STREAM.get().random, shape, float_dtype)
+            if float_dtype.bits == 16:
                 # Half precision would round some numbers up to 1, which is excluded.
-                values = values.clip(max=below(1.0, wanted))
-            return values.astype(DTYPES[wanted], copy=False)
+                values = values.clip(max=below(1.0, float_dtype))
+            return values.astype(DTYPES[float_dtype], copy=False)
 
         return draw_or_trace(draw)
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
-        wanted = floating(dtype)
+        float_dtype = floating(dtype)
         return draw_or_trace(
-            lambda: _draw(STREAM.get().standard_normal, shape, wanted).astype(DTYPES[wanted], copy=False)
+            lambda: _draw(STREAM.get().standard_normal, shape, float_dtype).astype(DTYPES[float_dtype], copy=False)
         )
 
     @staticmethod

@@ -61,16 +61,16 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
     count, mean, deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
     with np.errstate(all="ignore"):
         for start in range(0, flat.size, _PART):
-            part = flat[start : start + _PART]
-            part = np.abs(part) if part.dtype.kind == "c" else part
-            part = part[np.isfinite(part)]
-            if part.size:
+            block = flat[start : start + _PART]
+            block = np.abs(block) if block.dtype.kind == "c" else block
+            block = block[np.isfinite(block)]
+            if block.size:
                 # Source: Chan, Golub, LeVeque (1979), Updating formulae and a pairwise algorithm for variances.
-                part_mean, part_count = float(part.mean()), part.size
+                part_mean, part_count = float(block.mean()), block.size
                 gap, total_count = part_mean - mean, count + part_count
-                deviations += float(np.square(part - part_mean).sum()) + gap * gap * count * part_count / total_count
+                deviations += float(np.square(block - part_mean).sum()) + gap * gap * count * part_count / total_count
                 mean, count = mean + gap * part_count / total_count, total_count
-                low, high = min(low, float(part.min())), max(high, float(part.max()))
+                low, high = min(low, float(block.min())), max(high, float(block.max()))
     if not count:
         return ValueStatistics(None, None, None, None, None, 0, flat.size)
     norm = math.sqrt(deviations + count * mean * mean)

@@ -106,11 +106,11 @@ class Requests:
         Raises:
             UnsupportedOpError: if one does.
         """
-        other = next((r for r in wanted.setting.opened if r.state != wanted.state and r not in own_requests), None)
-        if other is not None:
+        conflict = next((r for r in wanted.setting.opened if r.state != wanted.state and r not in own_requests), None)
+        if conflict is not None:
             raise UnsupportedOpError(
-                f"precision({wanted.state!r}): another thread or task computes in {other.state!r} now, and the library "
-                f"has one setting for both; use one precision at a time, or a process for each"
+                f"precision({wanted.state!r}): another thread or task computes in {conflict.state!r} now, and the "
+                f"library has one setting for both; use one precision at a time, or a process for each"
             )
 
     @staticmethod
@@ -195,8 +195,8 @@ class ProductPrecision:
         if backend._measured is None:
             backend._measured = {}
         device_name = backend.bound.get_default_device(), backend.precision_key()
-        for kind, measure in _MEASURES.items():
-            if (kind, device_name) not in backend._measured:
+        for product_name, measure in _MEASURES.items():
+            if (product_name, device_name) not in backend._measured:
                 error = backend.call_with_own_ops(measure, (backend.bound,), {})
-                backend._measured[kind, device_name] = state_of(error)
-        return {kind: backend._measured[kind, device_name] for kind in KINDS}
+                backend._measured[product_name, device_name] = state_of(error)
+        return {product_name: backend._measured[product_name, device_name] for product_name in KINDS}

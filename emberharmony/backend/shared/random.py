@@ -73,7 +73,7 @@ class Generator:
         bits: Any = self._source.bit_generator
         with bits.lock:  # another thread may be drawing
             state = bits.state
-        blocks = sum(int(part) << 64 * i for i, part in enumerate(state["state"]["counter"]))
+        blocks = sum(int(word) << 64 * i for i, word in enumerate(state["state"]["counter"]))
         words = 4 * (blocks - 1) + state["buffer_pos"]
         path = "".join(f"split {number}, " for number in self._sequence.spawn_key)
         return f"<Generator of seed {self._sequence.entropy}, {path}{words:,} words of bits drawn>"
@@ -132,8 +132,8 @@ class Generator:
         bits = self._source.bit_generator
         with bits.lock:  # another thread may be drawing
             state = bits.state
-        parts = (self._source, self._sequence, copy(self._children))
-        return [assignment(bits, "state", state), *map(assignment, repeat(self), _PARTS, parts)]
+        arguments = (self._source, self._sequence, copy(self._children))
+        return [assignment(bits, "state", state), *map(assignment, repeat(self), _PARTS, arguments)]
 
     @property
     def _rng(self) -> np.random.Generator:

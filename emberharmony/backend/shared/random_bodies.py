@@ -30,15 +30,15 @@ def _draw(name: str, shape: Any, dtype: DType) -> np.ndarray:
 
 def uniform(shape: Any, dtype: Any) -> Any:
     """Returns numbers from 0 to 1, without 1."""
-    wanted = floating(dtype)
-    values = _draw("random", shape, wanted)
-    if wanted.bits == 16:
+    float_dtype = floating(dtype)
+    values = _draw("random", shape, float_dtype)
+    if float_dtype.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
-        values = values.clip(max=below(1.0, wanted))
-    return tensor_from_host(values, wanted)
+        values = values.clip(max=below(1.0, float_dtype))
+    return tensor_from_host(values, float_dtype)
 
 
 def normal(shape: Any, dtype: Any) -> Any:
     """Returns numbers of mean 0 and variance 1."""
-    wanted = floating(dtype)
-    return tensor_from_host(_draw("standard_normal", shape, wanted), wanted)
+    float_dtype = floating(dtype)
+    return tensor_from_host(_draw("standard_normal", shape, float_dtype), float_dtype)

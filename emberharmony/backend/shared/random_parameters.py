@@ -199,10 +199,12 @@ def floating(dtype: Any) -> DType:
     Raises:
         DTypeError: if it is not a floating dtype.
     """
-    wanted = default_float() if dtype is None else as_dtype(dtype)
-    if not wanted.is_floating:
-        raise DTypeError(f"random numbers of this distribution are floating, not {wanted.name}; cast them (ops.cast)")
-    return wanted
+    float_dtype = default_float() if dtype is None else as_dtype(dtype)
+    if not float_dtype.is_floating:
+        raise DTypeError(
+            f"random numbers of this distribution are floating, not {float_dtype.name}; cast them (ops.cast)"
+        )
+    return float_dtype
 
 
 def below(high: float, dtype: DType) -> float:

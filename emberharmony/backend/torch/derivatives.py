@@ -43,22 +43,22 @@ class _Multiplied(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
         """Returns the gradients."""
-        rows, places, updates = ctx.saved_tensors
-        row_slopes, others = (slope.conj() for slope in _product_slopes(rows, places, updates))
-        return cotangent * row_slopes, None, cotangent[places] * others
+        rows, row_indices, updates = ctx.saved_tensors
+        row_slopes, slopes_of_updates = (slope.conj() for slope in _product_slopes(rows, row_indices, updates))
+        return cotangent * row_slopes, None, cotangent[row_indices] * slopes_of_updates
 
     @staticmethod
     def jvp(ctx: Any, by_rows: torch.Tensor | None, _: None, by_updates: torch.Tensor | None) -> torch.Tensor:
         """Returns the tangent of the products."""
-        rows, places, updates = ctx.saved_tensors
-        row_slopes, others = _product_slopes(rows, places, updates)
+        rows, row_indices, updates = ctx.saved_tensors
+        row_slopes, slopes_of_updates = _product_slopes(rows, row_indices, updates)
         tangent = torch.zeros_like(rows) if by_rows is None else by_rows * row_slopes
-        return tangent if by_updates is None else tangent.index_add(0, places, by_updates * others)
+        return tangent if by_updates is None else tangent.index_add(0, row_indices, by_updates * slopes_of_updates)
 
 
 def _scatter_product(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:
-    places = row_places.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
-    return rows.scatter_reduce(0, places, updates, "prod")
+    row_indices = row_places.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
+    return rows.scatter_reduce(0, row_indices, updates, "prod")
 
 
 def _product_slopes(
@@ -72,8 +72,8 @@ def _product_slopes(
     factors = torch.where(is_zero, 1, updates)
     product = multiply_rows(torch.ones_like(rows), places, factors)
     zeros = torch.zeros_like(rows).index_add(0, places, is_zero.to(rows.dtype))
-    others = torch.where(zeros[places] == is_zero, product[places] / factors, 0)
-    return torch.where(zeros > 0, 0, product), rows[places] * others
+    slopes_of_updates = torch.where(zeros[places] == is_zero, product[places] / factors, 0)
+    return torch.where(zeros > 0, 0, product), rows[places] * slopes_of_updates
 
 
 def multiply_rows(rows: torch.Tensor, places: torch.Tensor, updates: torch.Tensor) -> torch.Tensor:

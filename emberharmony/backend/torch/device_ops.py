@@ -20,8 +20,11 @@ def _accelerator() -> str | None:
 
 def available() -> list[str]:
     """Returns the neutral names of the devices of this machine."""
-    kind = _accelerator()
-    return ["cpu", *("gpu" if i == 0 else f"gpu:{i}" for i in range(torch.accelerator.device_count() if kind else 0))]
+    accelerator = _accelerator()
+    return [
+        "cpu",
+        *("gpu" if i == 0 else f"gpu:{i}" for i in range(torch.accelerator.device_count() if accelerator else 0)),
+    ]
 
 
 def native(device: Any) -> torch.device:
@@ -33,13 +36,13 @@ def native(device: Any) -> torch.device:
     if isinstance(device, torch.device) and device.type == "cpu":
         return device
     name, _, index = name_of(device).partition(":")
-    kind = _accelerator()
+    accelerator = _accelerator()
     number = int(index) if index.isdigit() else 0 if not index else -1
     if name == "cpu" and number == 0:
         return torch.device("cpu")
-    if kind is None or name not in ("gpu", kind) or not 0 <= number < torch.accelerator.device_count():
+    if accelerator is None or name not in ("gpu", accelerator) or not 0 <= number < torch.accelerator.device_count():
         raise unknown_device(device, available())
-    return torch.device(kind, number)  # needs an accelerator
+    return torch.device(accelerator, number)  # needs an accelerator
 
 
 def neutral_name(device: torch.device) -> str:

@@ -34,10 +34,10 @@ STREAM = DefaultStream(_Generators)
 def _draw(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     """Returns the result of `torch.rand` or `torch.randn`, drawn on the default device."""
     device = place(None) or torch.get_default_device()
-    wanted = DTYPES[floating(dtype)]
+    native_dtype = DTYPES[floating(dtype)]
     # No lock is needed: PyTorch holds the generator's own lock while it draws from it or clones it.
     generator = stream_to_draw_from(STREAM.get()[device], torch.Generator.clone_state, on_host=False)
-    values: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=wanted, device=device)
+    values: torch.Tensor = draw(as_shape(shape), generator=generator, dtype=native_dtype, device=device)
     return values
 
 

@@ -166,8 +166,8 @@ def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
     inverse = torch.linalg.inv(torch.where(is_singular, steps, x))
     u, s, vh = torch.linalg.svd(torch.where(is_singular, x, steps))
     weights = (torch.linalg.det(u) * torch.linalg.det(vh))[..., None] * _products_of_others(s)
-    others = ((u * weights.conj().unsqueeze(-2)) @ vh).conj()
-    return torch.where(is_singular, others, determinant[..., None, None] * inverse.mT)
+    cofactors = ((u * weights.conj().unsqueeze(-2)) @ vh).conj()
+    return torch.where(is_singular, cofactors, determinant[..., None, None] * inverse.mT)
 
 
 class _Det(torch.autograd.Function):

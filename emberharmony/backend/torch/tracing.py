@@ -175,9 +175,9 @@ def _kernels() -> tuple[Any, Any, Any]:
     """
     name = "TESTING_ONLY_GenericMode"
     key = torch._C._dispatch_key_parse(name)
-    others: Any = torch.library.Library("_", "IMPL", name)
+    implementations: Any = torch.library.Library("_", "IMPL", name)
     numbers = torch.library.Library("aten", "IMPL", name)
-    others.m.fallback_fallthrough()
+    implementations.m.fallback_fallthrough()
     torch._ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS.append(key)  # for operators defined later
     for operator in torch._ops._higher_order_ops.values():
         operator.fallthrough(key)
@@ -209,7 +209,7 @@ def _kernels() -> tuple[Any, Any, Any]:
     numbers.impl("_local_scalar_dense", number)
     numbers.impl("resolve_neg", resolve_neg)
     numbers.impl("is_nonzero", truth)
-    return key, others, numbers
+    return key, implementations, numbers
 
 
 TELLERS[torch.Tensor] = is_traced

@@ -19,11 +19,11 @@ _FEW = 2**16
 
 
 def _filled_with(shape: tuple[int, ...], number: float, dtype: Any, device: Any) -> jax.Array:
-    kind, target_device = DTYPES[default_float()] if dtype is None else dtype, place(device)
-    check_memory(shape, kind.itemsize)
+    native_dtype, target_device = DTYPES[default_float()] if dtype is None else dtype, place(device)
+    check_memory(shape, native_dtype.itemsize)
     if np.prod(shape, dtype=object) <= _FEW:
-        return of_host(np.full(shape, number, kind), None, target_device)
-    return jnp.full(shape, number, kind, device=target_device)
+        return of_host(np.full(shape, number, native_dtype), None, target_device)
+    return jnp.full(shape, number, native_dtype, device=target_device)
 
 
 def _broadcast_value(shape: tuple[int, ...], value: Any, dtype: Any, device: Any) -> jax.Array:
@@ -88,9 +88,9 @@ class JAXCreationOps(HostMade):
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> jax.Array:
         target_device, (rows, columns) = place(device), as_shape((N, N if M is None else M))
-        kind = DTYPES[default_float()] if dtype is None else dtype
-        check_memory((rows, columns), kind.itemsize)
-        return of_host(np.eye(rows, columns, clip_offset(k, rows, columns), kind), None, target_device)
+        native_dtype = DTYPES[default_float()] if dtype is None else dtype
+        check_memory((rows, columns), native_dtype.itemsize)
+        return of_host(np.eye(rows, columns, clip_offset(k, rows, columns), native_dtype), None, target_device)
 
     @staticmethod
     def diag(x: jax.Array, k: int = 0) -> jax.Array:

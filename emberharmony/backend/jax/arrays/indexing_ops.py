@@ -55,36 +55,38 @@ class JAXIndexingOps:
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
-        places = indices_for(indices, x.shape[axis])
-        inside(x.shape[axis], places.size)
+        positions = indices_for(indices, x.shape[axis])
+        inside(x.shape[axis], positions.size)
         if not x.size:
-            return jnp.zeros((*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]), x.dtype)
-        return jnp.take(x, places, axis, mode="clip")
+            return jnp.zeros((*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :]), x.dtype)
+        return jnp.take(x, positions, axis, mode="clip")
 
     @staticmethod
     def take_along_axis(x: jax.Array, indices: Any, axis: int | None = -1) -> jax.Array:
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
-        places = indices_for(indices, x.shape[axis])
-        inside(x.shape[axis], places.size)
-        if not x.size or not places.size:
+        positions = indices_for(indices, x.shape[axis])
+        inside(x.shape[axis], positions.size)
+        if not x.size or not positions.size:
             shape = jnp.broadcast_shapes(
-                (*x.shape[:axis], 1, *x.shape[axis + 1 :]), (*places.shape[:axis], 1, *places.shape[axis + 1 :])
+                (*x.shape[:axis], 1, *x.shape[axis + 1 :]), (*positions.shape[:axis], 1, *positions.shape[axis + 1 :])
             )
-            return jnp.zeros((*shape[:axis], places.shape[axis], *shape[axis + 1 :]), x.dtype)
-        return jnp.take_along_axis(x, places, axis, mode="clip")
+            return jnp.zeros((*shape[:axis], positions.shape[axis], *shape[axis + 1 :]), x.dtype)
+        return jnp.take_along_axis(x, positions, axis, mode="clip")
 
     @staticmethod
     def get_item(x: jax.Array, key: Any) -> jax.Array:
         if is_plain(key, x.shape):
             return x[key] if key.__class__ is tuple or isinstance(x, Tracer) else along_first(x, key)
-        parts = list(parts_of(key, x.shape, mask_axes))
-        native_key = key_of(parts, x.shape)
-        scalars = [isinstance(part, bool) or (mask and not part.ndim) for part, _, mask in parts]
+        key_parts = list(parts_of(key, x.shape, mask_axes))
+        native_key = key_of(key_parts, x.shape)
+        scalars = [isinstance(key_part, bool) or (mask and not key_part.ndim) for key_part, _, mask in key_parts]
         if any(scalars):
             # JAX 0.10 selects wrong elements by a mask without axes beside None, so index a new axis instead.
-            new_axes = [axis for (part, axis, _), scalar in zip(parts, scalars, strict=True) if scalar or part is None]
+            new_axes = [
+                axis for (part, axis, _), scalar in zip(key_parts, scalars, strict=True) if scalar or part is None
+            ]
             x = jnp.expand_dims(x, [axis + i for i, axis in enumerate(new_axes)])
             native_key = tuple(
                 np.zeros(int(part), np.int64) if scalar else slice(None) if part is None else part
@@ -97,7 +99,7 @@ class JAXIndexingOps:
         if x.ndim == 0:
             raise ShapeError("expected a tensor with at least one axis, got a scalar; reshape it to (1,)")
         # The number of indices, hence the shape, is known only when the values are read.
-        return tuple(of_host(part) for part in np.nonzero(on_host(x) != 0))
+        return tuple(of_host(axis_indices) for axis_indices in np.nonzero(on_host(x) != 0))
 
     @staticmethod
     def slice(inputs: jax.Array, start_indices: Sequence[int], shape: Sequence[int]) -> jax.Array:
@@ -109,10 +111,10 @@ class JAXIndexingOps:
 
     @staticmethod
     def scatter_update(inputs: jax.Array, indices: Any, updates: jax.Array, reduction: str | None = None) -> jax.Array:
-        places = rows_at(indices, inputs.shape)
+        positions = rows_at(indices, inputs.shape)
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
-        return ON_ROWS[reduction](inputs, places, cast(updates, inputs.dtype))
+        return ON_ROWS[reduction](inputs, positions, cast(updates, inputs.dtype))
 
     @staticmethod
     def diagonal(x: jax.Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
@@ -146,7 +148,7 @@ class JAXIndexingOps:
     @staticmethod
     def one_hot(x: jax.Array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> jax.Array:
         dense("sparse", sparse)
-        kind = DTYPES[default_float()] if dtype is None else dtype
-        check_memory((*x.shape, class_count(num_classes, x)), kind.itemsize)
+        native_dtype = DTYPES[default_float()] if dtype is None else dtype
+        check_memory((*x.shape, class_count(num_classes, x)), native_dtype.itemsize)
         is_class = jnp.expand_dims(x, -1) == np.arange(num_classes, dtype=np.int64)
-        return jnp.moveaxis(is_class, -1, axis).astype(kind)
+        return jnp.moveaxis(is_class, -1, axis).astype(native_dtype)

@@ -47,8 +47,8 @@ def indices_for(indices: Any, length: int) -> Any:
     """
     indices = read_if_at_hand(indices)
     if isinstance(indices, jax.Array):
-        places = indices.astype(np.int64)
-        return jnp.where(places < 0, places + length, places)
+        positions = indices.astype(np.int64)
+        return jnp.where(positions < 0, positions + length, positions)
     return nonnegative_indices(host_indices(indices), length)
 
 
@@ -85,12 +85,12 @@ def mask_axes(part: Any) -> int | None:
 def key_of(parts: Iterable[tuple[Any, int, bool]], shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Returns the key for a JAX array of a shape, made of the parts that `shared.indexing.parts_of` yields."""
     native_key: list[Any] = []
-    for part, axis, mask in parts:
-        if mask and isinstance(part, jax.Array):
+    for key_part, axis, mask in parts:
+        if mask and isinstance(key_part, jax.Array):
             # The shape of what a mask selects depends on its values.
-            native_key.append(on_host(part))
+            native_key.append(on_host(key_part))
         else:
-            native_key.append(indices_for(part, shape[axis]) if isinstance(part, jax.Array) else part)
+            native_key.append(indices_for(key_part, shape[axis]) if isinstance(key_part, jax.Array) else key_part)
     return tuple(native_key)
 
 
@@ -123,8 +123,8 @@ def _with_last_values(x: jax.Array, row_places: At, updates: jax.Array) -> jax.A
     count = math.prod(lengths)
     if not flat.size or not count:
         return updates
-    places = jnp.arange(flat.size)
-    last = jnp.zeros(count, places.dtype).at[flat].max(places, mode="drop")[jnp.clip(flat, 0, count - 1)]
+    positions = jnp.arange(flat.size)
+    last = jnp.zeros(count, positions.dtype).at[flat].max(positions, mode="drop")[jnp.clip(flat, 0, count - 1)]
     rows = jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(row_places) :]))
     return rows.reshape(flat.size, *x.shape[len(row_places) :])[last].reshape(rows.shape)
 
@@ -142,11 +142,11 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
         return getattr(rows.at[places], name)(new, mode="drop")
 
     def push_tangents(primals: Any, outputs: Any, tangents: Any) -> Any:
-        (rows, updates, *places), (y,) = primals, outputs
-        place = tuple(places)
-        before, after = (rows == y).astype(y.dtype), (updates == y.at[place].get(mode="clip")).astype(y.dtype)
-        count = jnp.maximum(before.at[place].add(after, mode="drop"), 1)
-        return ((before * tangents[0]).at[place].add(after * tangents[1], mode="drop") / count,)
+        (rows, updates, *index_columns), (y,) = primals, outputs
+        index = tuple(index_columns)
+        before, after = (rows == y).astype(y.dtype), (updates == y.at[index].get(mode="clip")).astype(y.dtype)
+        count = jnp.maximum(before.at[index].add(after, mode="drop"), 1)
+        return ((before * tangents[0]).at[index].add(after * tangents[1], mode="drop") / count,)
 
     return jax.jit(_over_all_rows(with_differential(native, push_tangents)))
 
@@ -175,14 +175,14 @@ def _product_slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Ar
     product = _multiply(jnp.ones_like(rows), places, factors)
     zeros = jnp.zeros(rows.shape, np.int64).at[places].add(is_zero.astype(np.int64), mode="drop")
     is_reached = zeros.at[places].get(mode="clip") == is_zero
-    others = jnp.where(is_reached, product.at[places].get(mode="clip") / factors, 0)
-    return jnp.where(zeros > 0, 0, product), rows.at[places].get(mode="clip") * others
+    slopes_of_updates = jnp.where(is_reached, product.at[places].get(mode="clip") / factors, 0)
+    return jnp.where(zeros > 0, 0, product), rows.at[places].get(mode="clip") * slopes_of_updates
 
 
 def _product_tangent(primals: Any, outputs: Any, tangents: Any) -> Any:
-    rows, updates, *places = primals
-    row_slopes, others = _product_slopes(rows, updates, tuple(places))
-    return ((tangents[0] * row_slopes).at[tuple(places)].add(tangents[1] * others, mode="drop"),)
+    rows, updates, *index_columns = primals
+    row_slopes, slopes_of_updates = _product_slopes(rows, updates, tuple(index_columns))
+    return ((tangents[0] * row_slopes).at[tuple(index_columns)].add(tangents[1] * slopes_of_updates, mode="drop"),)
 
 
 _scattered = jax.jit(_over_all_rows(with_differential(_product, _product_tangent)))

@@ -61,8 +61,8 @@ class JAXShapeOps:
 
     @staticmethod
     def moveaxis(x: jax.Array, source: Any, destination: Any) -> jax.Array:
-        sources, places = axes_and_places(source, destination, x.ndim)
-        return jnp.moveaxis(x, sources, places)
+        sources, destinations = axes_and_places(source, destination, x.ndim)
+        return jnp.moveaxis(x, sources, destinations)
 
     @staticmethod
     def expand_dims(x: jax.Array, axis: Any = 0) -> jax.Array:

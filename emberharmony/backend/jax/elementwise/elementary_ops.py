@@ -86,7 +86,7 @@ def _inverse(native: Any, at_infinity: Any) -> Any:
 
     def at_the_ends(real: jax.Array, imag: jax.Array) -> list[jax.Array]:
         infinite = jnp.isinf(real) | jnp.isinf(imag)
-        return [jnp.where(infinite, part, jnp.nan) for part in at_infinity(real, imag)]
+        return [jnp.where(infinite, limit, jnp.nan) for limit in at_infinity(real, imag)]
 
     return _with_ends(native, at_the_ends)
 
@@ -145,9 +145,9 @@ def _sinh_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Arra
 def _arcsinh(x: jax.Array) -> jax.Array:
     if not is_complex(x):
         return jnp.arcsinh(x)
-    left = jnp.signbit(x.real)
-    right = jnp.arcsinh(jnp.where(left, -jnp.conj(x), x))
-    return jnp.where(left, -jnp.conj(right), right)
+    is_negative = jnp.signbit(x.real)
+    right = jnp.arcsinh(jnp.where(is_negative, -jnp.conj(x), x))
+    return jnp.where(is_negative, -jnp.conj(right), right)
 
 
 def _small_arctanh(x: jax.Array) -> jax.Array:
@@ -158,11 +158,11 @@ def _small_arctanh(x: jax.Array) -> jax.Array:
 def _log1p(x: jax.Array) -> jax.Array:
     """Returns `log(1 + x)` of float64, of which JAX 0.10 loses up to a digit and a half."""
     x_plus_1, is_small = 1 + x, jnp.abs(x) < 0.4
-    inner = jnp.where(is_small, x, 0.0)
+    safe_x = jnp.where(is_small, x, 0.0)
     # The last term is what rounding took from `1 + x`.
-    outer = jnp.log(x_plus_1) + (x - (x_plus_1 - 1)) / jnp.where(x_plus_1 == 0, 1, x_plus_1)
-    outer = jnp.where(jnp.isfinite(x_plus_1) & (x_plus_1 > 0), outer, jnp.log1p(x))
-    return jnp.where(is_small, 2 * _small_arctanh(inner / (2 + inner)), outer)
+    far_result = jnp.log(x_plus_1) + (x - (x_plus_1 - 1)) / jnp.where(x_plus_1 == 0, 1, x_plus_1)
+    far_result = jnp.where(jnp.isfinite(x_plus_1) & (x_plus_1 > 0), far_result, jnp.log1p(x))
+    return jnp.where(is_small, 2 * _small_arctanh(safe_x / (2 + safe_x)), far_result)
 
 
 _double_log1p = jax.jit(elementwise(_log1p, lambda x, y: 1 / (1 + x)))
@@ -173,8 +173,8 @@ def _arctanh(x: jax.Array) -> jax.Array:
         return jnp.arctanh(x)
     size = jnp.abs(x)
     inside_size = jnp.where(size < 1, size, 0.5)
-    outer = jnp.where(size < 1, jnp.copysign(_log1p(2 * inside_size / (1 - inside_size)) / 2, x), jnp.arctanh(x))
-    return jnp.where(size < 0.25, _small_arctanh(jnp.where(size < 0.25, x, 0.0)), outer)
+    far_result = jnp.where(size < 1, jnp.copysign(_log1p(2 * inside_size / (1 - inside_size)) / 2, x), jnp.arctanh(x))
+    return jnp.where(size < 0.25, _small_arctanh(jnp.where(size < 0.25, x, 0.0)), far_result)
 
 
 _double_arctanh = elementwise(_arctanh, lambda x, y: 1 / ((1 - x) * (1 + x)))

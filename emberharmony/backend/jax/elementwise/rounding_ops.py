@@ -19,11 +19,11 @@ _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 def _nextafter(x1: jax.Array, x2: jax.Array) -> jax.Array:
     # For floats of one sign, the bits read as integers are in the order of the magnitudes.
-    kind = _BITS[x1.dtype.itemsize]
+    bits_dtype = _BITS[x1.dtype.itemsize]
     is_outward = (x2 > x1) == (x1 > 0)
-    bits = lax.bitcast_convert_type(x1, kind) + jnp.where(is_outward, 1, -1).astype(kind)
+    bits = lax.bitcast_convert_type(x1, bits_dtype) + jnp.where(is_outward, 1, -1).astype(bits_dtype)
     stepped = lax.bitcast_convert_type(bits, x1.dtype)
-    smallest_value = lax.bitcast_convert_type(jnp.ones((), kind), x1.dtype)
+    smallest_value = lax.bitcast_convert_type(jnp.ones((), bits_dtype), x1.dtype)
     result = jnp.where(x1 == 0, jnp.where(x2 > 0, smallest_value, -smallest_value), stepped)
     return jnp.where(x1 == x2, x2, jnp.where(jnp.isnan(x1) | jnp.isnan(x2), jnp.nan, result))
 
@@ -65,7 +65,7 @@ def _ldexp(x: jax.Array, exponent: jax.Array) -> jax.Array:
 @program("nan", "posinf", "neginf")
 def _replace_nonfinite(x: jax.Array, nan: float, posinf: float | None, neginf: float | None) -> jax.Array:
     if is_complex(x):
-        return lax.complex(*(_replace_nonfinite(part, nan, posinf, neginf) for part in (x.real, x.imag)))
+        return lax.complex(*(_replace_nonfinite(component, nan, posinf, neginf) for component in (x.real, x.imag)))
     limits = jnp.finfo(x.dtype)
     positive_replacement, negative_replacement = (
         (limits.max if posinf is None else posinf),

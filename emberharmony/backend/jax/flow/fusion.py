@@ -47,12 +47,12 @@ class _Fused:
         leaves, structure = jax.tree.flatten((args, kwargs))
         kinds = [_TENSOR if isinstance(leaf, jax.Array) else (leaf.__class__, leaf) for leaf in leaves]
         key = id(backend), default_float(), structure, *kinds
-        tensors = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind is _TENSOR]
+        tensors = [leaf for leaf, marker in zip(leaves, kinds, strict=True) if marker is _TENSOR]
         try:
             program = self._made[key]
         except KeyError:
             # Tensors must not be kept here.
-            others = [None if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]
+            others = [None if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
             body = functools.partial(_run_composite, backend.composed(self.name), structure, others, kinds)
             program = jax.jit(body) if len(self._made) < _MOST else None
         except TypeError:  # an argument that is not hashable cannot be part of the key
@@ -76,7 +76,7 @@ def _run_composite(
 ) -> Any:
     """Returns the result of a composite whose tensors take their places among the other arguments."""
     next_tensors = iter(tensors)
-    filled = [next(next_tensors) if kind is _TENSOR else leaf for leaf, kind in zip(leaves, kinds, strict=True)]
+    filled = [next(next_tensors) if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
     args, kwargs = jax.tree.unflatten(structure, filled)
     return body(*args, **kwargs)
 

@@ -53,13 +53,13 @@ class JAXSteps(Steps):
 
     def parts_of(self, vector: jax.Array, likes: Sequence[jax.Array]) -> list[jax.Array]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
-        parts: list[jax.Array] = []
+        tensors_of_shapes: list[jax.Array] = []
         start = 0
         for first in range(0, len(likes), _TOGETHER):
             shapes = tuple([like.shape for like in likes[first : first + _TOGETHER]])
-            parts += _tensors_of_vector(vector, start, shapes)
+            tensors_of_shapes += _tensors_of_vector(vector, start, shapes)
             start += sum(map(math.prod, shapes))
-        return parts
+        return tensors_of_shapes
 
     def run_update(self, update: Update, columns: Sequence[Sequence[jax.Array]]) -> list[Sequence[jax.Array]] | None:
         """Returns what a program computes from lists of tensors; None for traced ones.

@@ -56,30 +56,33 @@ class JAXTransformsOps:
         if _by_tape(primals):
             outputs_and_pull: tuple[list[jax.Array], Any] = Backend.pullback(cast(Backend, self), fn, primals)
             return outputs_and_pull
-        wanted = [i for i, x in enumerate(primals) if kind_of(x) in _INEXACT]
-        places: list[int] = []
+        inexact_positions = [i for i, x in enumerate(primals) if kind_of(x) in _INEXACT]
+        positions: list[int] = []
 
         def split(*leaves: jax.Array) -> tuple[Any, Any]:
             filled = list(primals)
-            for i, leaf in zip(wanted, leaves, strict=True):
+            for i, leaf in zip(inexact_positions, leaves, strict=True):
                 filled[i] = leaf
             outputs = as_native(fn(*filled))
             # JAX calls the gradient functions of users also for outputs whose cotangents are zeros.
-            places[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
-            return tuple(outputs[i] for i in places), tuple(outputs)
+            positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
+            return tuple(outputs[i] for i in positions), tuple(outputs)
 
-        differentiable, pull, outputs = jax.vjp(split, *(primals[i] for i in wanted), has_aux=True)
+        differentiable, pull, outputs = jax.vjp(split, *(primals[i] for i in inexact_positions), has_aux=True)
         outputs = list(outputs)
-        for i, output in zip(places, differentiable, strict=True):
+        for i, output in zip(positions, differentiable, strict=True):
             outputs[i] = output
 
         def pull_some(cotangents: Sequence[jax.Array | None]) -> list[jax.Array]:
-            inexact_cotangents = [cotangents[i] for i in places]
+            inexact_cotangents = [cotangents[i] for i in positions]
             pairs = zip(differentiable, inexact_cotangents, strict=True)
             gradients = iter(
                 pull(tuple(jnp.zeros_like(y) if ct is None else conjugate(_cast_cotangent(ct, y)) for y, ct in pairs))
             )
-            return [conjugate(next(gradients)) if i in wanted else jnp.zeros_like(x) for i, x in enumerate(primals)]
+            return [
+                conjugate(next(gradients)) if i in inexact_positions else jnp.zeros_like(x)
+                for i, x in enumerate(primals)
+            ]
 
         return outputs, pull_some
 

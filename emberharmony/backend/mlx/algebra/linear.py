@@ -127,8 +127,8 @@ def _inverse_of(half: Callable[[Any, Any], Any], upper: bool, unit: bool = False
     """
 
     def full_inverse(xp: Any, x: Any) -> Any:
-        part = half(xp, x)
-        return part + xp.eye(part.shape[-1], dtype=x.dtype) if unit else part
+        inverse = half(xp, x)
+        return inverse + xp.eye(inverse.shape[-1], dtype=x.dtype) if unit else inverse
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         return (-(outputs[0] @ half(mx, tangents[0]) @ outputs[0]),)
@@ -152,11 +152,11 @@ _of_unit_lower = _inverse_of(lambda xp, x: xp.tril(_square_of(x), -1), False, un
 def _lazy_adjugate(x: mx.array) -> mx.array:
     """Returns the adjugates of real matrices by their singular values, which works for singular matrices too."""
     u, s, vh = mx.linalg.svd(x, stream=mx.cpu)
-    one = mx.eye(s.shape[-1], dtype=mx.bool_)
-    others = mx.prod(mx.where(one, mx.ones_like(s)[..., None], s[..., None, :]), -1)
+    diagonal_mask = mx.eye(s.shape[-1], dtype=mx.bool_)
+    products_of_others = mx.prod(mx.where(diagonal_mask, mx.ones_like(s)[..., None], s[..., None, :]), -1)
     factor = mx.linalg.det(u, stream=mx.cpu) * mx.linalg.det(vh, stream=mx.cpu)
     # The determinants of the orthogonal factors are 1 or -1.
-    return mx.round(factor)[..., None, None] * (adjoint(vh) * others[..., None, :]) @ adjoint(u)
+    return mx.round(factor)[..., None, None] * (adjoint(vh) * products_of_others[..., None, :]) @ adjoint(u)
 
 
 def _adjugate_tangent(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -316,14 +316,14 @@ def _lu_tangent(packed: mx.array, tangent: mx.array) -> Arrays:
     """Returns the tangent of the packed factors; `tangent` is that of the matrix, with its rows in pivoted order."""
     k = min(packed.shape[-2:])
     lower, upper = mx.tril(packed[..., :k, :k], -1) + mx.eye(k, dtype=packed.dtype), mx.triu(packed[..., :k, :k])
-    left, right = _of_unit_lower(packed), _of_upper(packed)
-    inner = left @ tangent[..., :k, :k] @ right
-    lower_moved, upper_moved = lower @ mx.tril(inner, -1), mx.triu(inner) @ upper
+    lower_factor, upper_factor = _of_unit_lower(packed), _of_upper(packed)
+    scaled_tangent = lower_factor @ tangent[..., :k, :k] @ upper_factor
+    lower_moved, upper_moved = lower @ mx.tril(scaled_tangent, -1), mx.triu(scaled_tangent) @ upper
     result = lower_moved + upper_moved
     if packed.shape[-1] > k:
-        right_tangent = left @ (tangent[..., k:] - lower_moved @ packed[..., k:])
+        right_tangent = lower_factor @ (tangent[..., k:] - lower_moved @ packed[..., k:])
         result = mx.concatenate([result, right_tangent], -1)
     if packed.shape[-2] > k:
-        lower_tangent = (tangent[..., k:, :] - packed[..., k:, :] @ upper_moved) @ right
+        lower_tangent = (tangent[..., k:, :] - packed[..., k:, :] @ upper_moved) @ upper_factor
         result = mx.concatenate([result, lower_tangent], -2)
     return (result,)

@@ -105,10 +105,10 @@ def _in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
         return None
     length = x1.shape[-1] // n
     grouped = mx.swapaxes(mx.unflatten(x1.astype(mx.float32), -1, (n, length)), -2, -3)
-    parts = grouped @ mx.unflatten(x2.astype(mx.float32), -2, (n, length))
-    if parts.size > 2 * (x1.size + x2.size):
+    block_products = grouped @ mx.unflatten(x2.astype(mx.float32), -2, (n, length))
+    if block_products.size > 2 * (x1.size + x2.size):
         return None
-    return wide_sum(parts, (parts.ndim - 3,), False).astype(x1.dtype)
+    return wide_sum(block_products, (block_products.ndim - 3,), False).astype(x1.dtype)
 
 
 def _exact_product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
@@ -125,10 +125,10 @@ def _exact_product(native: Callable[..., mx.array], tensors: list[mx.array], len
         wide_tensors = [x.astype(mx.int64) for x in tensors]
         limbs = [[((x >> bits * i) & (1 << bits) - 1).astype(mx.float64) for i in range(count)] for x in wide_tensors]
         total = mx.array(0, mx.int64)
-        for places in itertools.product(range(count), repeat=len(tensors)):
-            if sum(places) < count:  # higher parts exceed the width of the dtype
-                part = native(*(limb[i] for limb, i in zip(limbs, places, strict=True)))
-                total = total + (part.astype(mx.int64) << bits * sum(places))
+        for limb_indices in itertools.product(range(count), repeat=len(tensors)):
+            if sum(limb_indices) < count:  # higher parts exceed the width of the dtype
+                limb_product = native(*(limb[i] for limb, i in zip(limbs, limb_indices, strict=True)))
+                total = total + (limb_product.astype(mx.int64) << bits * sum(limb_indices))
         return total.astype(dtype)
 
 

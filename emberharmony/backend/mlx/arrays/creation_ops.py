@@ -32,9 +32,9 @@ def _create(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None,
     Raises:
         OutOfMemoryError: if the result is larger than the memory of the machine.
     """
-    lengths, kind = as_shape(shape), _float(dtype)
-    check_memory(lengths, kind.size)
-    return native(lengths, kind, stream=place(device))
+    lengths, native_dtype = as_shape(shape), _float(dtype)
+    check_memory(lengths, native_dtype.size)
+    return native(lengths, native_dtype, stream=place(device))
 
 
 def _fill(shape: tuple[int, ...], fill_value: Any, dtype: Any, device: Any) -> mx.array:

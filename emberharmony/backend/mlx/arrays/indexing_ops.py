@@ -80,18 +80,18 @@ class MLXIndexingOps:
         if indices.__class__ is int and -length <= indices < length:
             # mx.take (MLX 0.32) reads a negative Python integer as an empty slice, and raises.
             return mx.take(x, indices % length, axis) if x.size else mx.zeros(_shape_without(x.shape, axis), x.dtype)
-        places = indices_for(indices, length)
-        inside(length, places.size)
-        return fitting(mx.take(x, places, axis))
+        positions = indices_for(indices, length)
+        inside(length, positions.size)
+        return fitting(mx.take(x, positions, axis))
 
     @staticmethod
     def take_along_axis(x: mx.array, indices: Any, axis: int | None = -1) -> mx.array:
         if axis is None:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
-        places = indices_for(indices, x.shape[axis])
-        inside(x.shape[axis], places.size)
-        return fitting(mx.take_along_axis(x, places, axis))
+        positions = indices_for(indices, x.shape[axis])
+        inside(x.shape[axis], positions.size)
+        return fitting(mx.take_along_axis(x, positions, axis))
 
     @staticmethod
     def get_item(x: mx.array, key: Any) -> mx.array:
@@ -100,7 +100,7 @@ class MLXIndexingOps:
         native_key: list[Any] = []
         added_axes = 0
         if checking():
-            key = tuple(_seen_part(part) for part in key) if isinstance(key, tuple) else _seen_part(key)
+            key = tuple(_seen_part(key_part) for key_part in key) if isinstance(key, tuple) else _seen_part(key)
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, bool) or (mask and part.ndim == 0):
                 # As in NumPy, True or False adds an axis of length 1 or 0.
@@ -123,7 +123,7 @@ class MLXIndexingOps:
         if x.ndim == 0:
             raise ShapeError("expected a tensor with at least one axis, got a scalar; reshape it to (1,)")
         # The number of indices, hence the shape, is known only when the values are read.
-        return tuple(of_host(part) for part in np.nonzero(np.asarray(x != 0)))
+        return tuple(of_host(axis_indices) for axis_indices in np.nonzero(np.asarray(x != 0)))
 
     @staticmethod
     def slice(inputs: mx.array, start_indices: Sequence[int], shape: Sequence[int]) -> mx.array:
@@ -141,17 +141,17 @@ class MLXIndexingOps:
         if is_unread:
             vectors(indices.shape, inputs.shape)
             lengths = inputs.shape[: indices.shape[-1]]
-            places = linear(indices, lengths)
+            positions = linear(indices, lengths)
         else:
             index_columns = columns(indices, inputs.shape)
             lengths = inputs.shape[: len(index_columns)]
-            places = of_host(
+            positions = of_host(
                 np.asarray(np.ravel_multi_index(index_columns, lengths)) if index_columns[0].size else index_columns[0]
             )
         if reduction_of(reduction, ON_ROWS) in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
         rows = inputs.reshape(math.prod(lengths), *inputs.shape[len(lengths) :])
-        return write_rows(rows, places, cast(updates, inputs.dtype), reduction, is_unread).reshape(inputs.shape)
+        return write_rows(rows, positions, cast(updates, inputs.dtype), reduction, is_unread).reshape(inputs.shape)
 
     @staticmethod
     def diagonal(x: mx.array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> mx.array:
@@ -185,8 +185,8 @@ class MLXIndexingOps:
     @staticmethod
     def one_hot(x: mx.array, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> mx.array:
         dense("sparse", sparse)
-        kind = DTYPES[default_float()] if dtype is None else dtype
-        if x.size * class_count(num_classes, x) * kind.size > SURE:
-            check_memory((*x.shape, num_classes), kind.size)
+        native_dtype = DTYPES[default_float()] if dtype is None else dtype
+        if x.size * class_count(num_classes, x) * native_dtype.size > SURE:
+            check_memory((*x.shape, num_classes), native_dtype.size)
         is_class = mx.expand_dims(x, -1) == mx.arange(num_classes)
-        return mx.moveaxis(is_class, -1, axis).astype(kind)
+        return mx.moveaxis(is_class, -1, axis).astype(native_dtype)

@@ -81,13 +81,13 @@ def _extreme(native: Written) -> Written:
     """
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        rows, places, updates = primals[0], mx.stop_gradient(primals[1]), primals[2]
+        rows, positions, updates = primals[0], mx.stop_gradient(primals[1]), primals[2]
         is_row_result, is_update_result = (
             (rows == outputs[0]).astype(rows.dtype),
-            (updates == outputs[0][places]).astype(rows.dtype),
+            (updates == outputs[0][positions]).astype(rows.dtype),
         )
-        count = mx.maximum(_add_rows(is_row_result, places, is_update_result), 1)
-        return (_add_rows(is_row_result * tangents[0], places, is_update_result * tangents[2]) / count,)
+        count = mx.maximum(_add_rows(is_row_result, positions, is_update_result), 1)
+        return (_add_rows(is_row_result * tangents[0], positions, is_update_result * tangents[2]) / count,)
 
     # The places are an argument, and not closed over, so that vmap can map over them.
     native_with_rule = with_own_derivatives(native, push_tangents)
@@ -116,17 +116,22 @@ def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> m
         factors = mx.where(is_zero, mx.ones_like(updates), updates)
         product = _multiply_rows(mx.ones_like(rows), places, factors)
         zeros = _add_rows(mx.zeros(rows.shape, mx.int32), places, is_zero.astype(mx.int32))
-        others = mx.where(zeros[places] == is_zero, product[places] / factors, mx.zeros_like(updates))
-        return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[places] * others
+        slopes_of_updates = mx.where(zeros[places] == is_zero, product[places] / factors, mx.zeros_like(updates))
+        return mx.where(zeros > 0, mx.zeros_like(rows), product), rows[places] * slopes_of_updates
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        row_slopes, others = slopes(*primals)
-        return (_add_rows(tangents[0] * row_slopes, mx.stop_gradient(primals[1]), tangents[2] * others),)
+        row_slopes, slopes_of_updates = slopes(*primals)
+        return (_add_rows(tangents[0] * row_slopes, mx.stop_gradient(primals[1]), tangents[2] * slopes_of_updates),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        row_slopes, others = (mx.conj(slope) for slope in slopes(*primals))  # MLX's cotangents are those of conjugates
-        places = primals[1]
-        return cotangents[0] * row_slopes, mx.zeros_like(places), cotangents[0][mx.stop_gradient(places)] * others
+        # MLX's cotangents are those of conjugates.
+        row_slopes, slopes_of_updates = (mx.conj(slope) for slope in slopes(*primals))
+        positions = primals[1]
+        return (
+            cotangents[0] * row_slopes,
+            mx.zeros_like(positions),
+            cotangents[0][mx.stop_gradient(positions)] * slopes_of_updates,
+        )
 
     def multiply_natively(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
         return rows.at[places].multiply(updates)
@@ -252,8 +257,8 @@ def _row_padder(row_count: int) -> Function:
 
     def copy_last_row(rows: mx.array) -> mx.array:
         last = rows.shape[0] // row_count - 1
-        places = mx.minimum(mx.arange(last + 2), last)
-        return mx.take(rows.reshape(last + 1, -1), places, 0).reshape(-1, *rows.shape[1:])
+        row_numbers = mx.minimum(mx.arange(last + 2), last)
+        return mx.take(rows.reshape(last + 1, -1), row_numbers, 0).reshape(-1, *rows.shape[1:])
 
     def pad_with_zeros(rows: mx.array) -> mx.array:
         return mx.pad(rows, [(0, row_count), *((0, 0),) * (rows.ndim - 1)])
@@ -263,8 +268,8 @@ def _row_padder(row_count: int) -> Function:
 
 def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.array:
     """Returns updates of which only the last at equal indices has a derivative; MLX would give each of them one."""
-    places = mx.arange(row_places.size).reshape(row_places.shape)
-    last = mx.zeros(count, places.dtype).at[row_places].maximum(places)[row_places] == places
+    positions = mx.arange(row_places.size).reshape(row_places.shape)
+    last = mx.zeros(count, positions.dtype).at[row_places].maximum(positions)[row_places] == positions
     return mx.where(
         last.reshape((*row_places.shape, *(1,) * (updates.ndim - row_places.ndim))), updates, mx.stop_gradient(updates)
     )
@@ -273,8 +278,8 @@ def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.ar
 def led_aside(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones.
-    places = integers(indices).astype(mx.int64).view(mx.uint64)
-    return _in_index_dtype(mx.minimum(places, _unsigned_lengths(indices, length)))
+    unsigned = integers(indices).astype(mx.int64).view(mx.uint64)
+    return _in_index_dtype(mx.minimum(unsigned, _unsigned_lengths(indices, length)))
 
 
 def _in_index_dtype(places: mx.array) -> mx.array:
@@ -287,9 +292,9 @@ def _in_index_dtype(places: mx.array) -> mx.array:
 def past_the_end(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; the others become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
-    places = integers(indices).astype(mx.int64).view(mx.uint64)
+    unsigned = integers(indices).astype(mx.int64).view(mx.uint64)
     end = _unsigned_lengths(indices, length)
-    return _in_index_dtype(mx.minimum(mx.minimum(places, places + end), end))
+    return _in_index_dtype(mx.minimum(mx.minimum(unsigned, unsigned + end), end))
 
 
 def _unsigned_lengths(indices: mx.array, length: int) -> mx.array:
@@ -317,10 +322,10 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
     """
     if len(lengths) == 1:
         return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)
-    places, is_outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
+    flat_indices, is_outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
         column = integers(indices)[..., axis].astype(mx.int64)
         column = mx.where(column < 0, column + length, column)
         is_outside = mx.logical_or(is_outside, (column < 0) | (column >= length))
-        places = places * length + column
-    return mx.where(is_outside, math.prod(lengths), places)
+        flat_indices = flat_indices * length + column
+    return mx.where(is_outside, math.prod(lengths), flat_indices)

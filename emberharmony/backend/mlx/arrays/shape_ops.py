@@ -95,10 +95,10 @@ class MLXShapeOps:
     def moveaxis(x: mx.array, source: Any, destination: Any) -> mx.array:
         if source.__class__ is int and destination.__class__ is int:
             return mx.moveaxis(x, source, destination)
-        sources, places = axes_and_places(source, destination, x.ndim)
+        sources, destinations = axes_and_places(source, destination, x.ndim)
         order = [axis for axis in range(x.ndim) if axis not in sources]
-        for place, axis in sorted(zip(places, sources, strict=True)):
-            order.insert(place, axis)
+        for destination_axis, axis in sorted(zip(destinations, sources, strict=True)):
+            order.insert(destination_axis, axis)
         return mx.transpose(x, order)
 
     @staticmethod
@@ -136,8 +136,8 @@ class MLXShapeOps:
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
         (axis,) = nonnegative_axes(axis, x.ndim)
-        parts = cuts(x.shape[axis], indices_or_sections)
-        return list(mx.split(x, [start for start, _ in parts[1:]], axis))
+        cut_positions = cuts(x.shape[axis], indices_or_sections)
+        return list(mx.split(x, [start for start, _ in cut_positions[1:]], axis))
 
     @staticmethod
     def unstack(x: mx.array, num: int | None = None, axis: int = 0) -> tuple[mx.array, ...]:

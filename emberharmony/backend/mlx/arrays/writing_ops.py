@@ -75,20 +75,24 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     if new_value is None:
         return None
     new_value = new_value if new_value.shape == full_shape else mx.broadcast_to(new_value, full_shape)
-    places = past_the_end(indices, length)
+    positions = past_the_end(indices, length)
     if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
         widths = [(0, 0)] * x.ndim
         widths[axis] = (0, 1)
-        return mx.put_along_axis(mx.pad(x, widths), places, new_value, axis)[(*(slice(None),) * axis, slice(length))]
+        return mx.put_along_axis(mx.pad(x, widths), positions, new_value, axis)[(*(slice(None),) * axis, slice(length))]
     # Written as a vector, `x` needs one more element in all, and not one for each position on the other axes.
-    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    places = places.reshape(outer, -1, inner)
-    start = mx.arange(0, x.size, length * inner, places.dtype).reshape(-1, 1, 1)
-    start = start if inner == 1 else start + mx.arange(inner, dtype=places.dtype)
-    place = mx.where(
-        places < length, (places if inner == 1 else places * inner) + start, mx.array(x.size, places.dtype)
+    outer_length, inner_length = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    positions = positions.reshape(outer_length, -1, inner_length)
+    start = mx.arange(0, x.size, length * inner_length, positions.dtype).reshape(-1, 1, 1)
+    start = start if inner_length == 1 else start + mx.arange(inner_length, dtype=positions.dtype)
+    flat_index = mx.where(
+        positions < length,
+        (positions if inner_length == 1 else positions * inner_length) + start,
+        mx.array(x.size, positions.dtype),
     )
-    return write_rows(x.reshape(-1), place.reshape(-1), new_value.reshape(-1), _REDUCTIONS[mode], True).reshape(shape)
+    return write_rows(x.reshape(-1), flat_index.reshape(-1), new_value.reshape(-1), _REDUCTIONS[mode], True).reshape(
+        shape
+    )
 
 
 def _value_to_write(backend: Any, x: mx.array, value: Any, full_shape: tuple[int, ...], mode: str) -> mx.array | None:

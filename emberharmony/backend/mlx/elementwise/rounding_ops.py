@@ -86,8 +86,8 @@ class MLXRoundingOps(Decimals):
             return self.composed("nan_to_num")(x, nan, posinf, neginf)
         nan, posinf, neginf = replacements(nan, posinf, neginf)
         if is_complex(x):
-            parts = [self.nan_to_num(part, nan, posinf, neginf) for part in (mx.real(x), mx.imag(x))]
-            return paired(mx.stack(parts, -1))
+            components = [self.nan_to_num(component, nan, posinf, neginf) for component in (mx.real(x), mx.imag(x))]
+            return paired(mx.stack(components, -1))
         if not is_float(x):
             return x
         info = mx.finfo(x.dtype)

@@ -16,11 +16,11 @@ def _compile_trace(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[An
     """Returns a function of lists of arrays compiled by MLX, whose ops know that they are traced."""
 
     def traced(arrays: list[Any]) -> list[Any]:
-        outer, COMPILING.traced = COMPILING.traced, True
+        was_traced, COMPILING.traced = COMPILING.traced, True
         try:
             return trace(arrays)
         finally:
-            COMPILING.traced = outer
+            COMPILING.traced = was_traced
 
     compiled: Callable[[list[Any]], list[Any]] = mx.compile(traced)
     return compiled

@@ -79,8 +79,8 @@ class MLXSteps(Steps):
     def parts_of(self, vector: mx.array, likes: Sequence[mx.array]) -> list[mx.array]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         ends = list(accumulate(map(_SIZE, likes)))
-        parts = map(mx.contiguous, mx.split(vector, ends[:-1]))
-        return list(map(mx.reshape, parts, map(_SHAPE, likes)))
+        pieces = map(mx.contiguous, mx.split(vector, ends[:-1]))
+        return list(map(mx.reshape, pieces, map(_SHAPE, likes)))
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
@@ -104,12 +104,12 @@ class MLXSteps(Steps):
     def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
         """Returns the facts about lists of tensors; programs take one dtype."""
         tensors = [*chain.from_iterable(columns)]
-        looks, kinds = list(map(_LOOKS, tensors)), {*map(type, tensors)}
+        looks, classes = list(map(_LOOKS, tensors)), {*map(type, tensors)}
 
         def is_alike(*others: mx.array) -> bool:
-            return {*map(type, others)} == kinds and list(map(_LOOKS, others)) == looks
+            return {*map(type, others)} == classes and list(map(_LOOKS, others)) == looks
 
-        return Likeness(is_alike, kinds == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
+        return Likeness(is_alike, classes == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
 
     def evaluate(self, tensors: list[mx.array]) -> None:
         """Computes tensors, and the loss that the last `ops.backward` has left."""

@@ -22,13 +22,13 @@ def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool 
     def transform(x: mx.array, n: int | None = None, axis: int = -1, norm: str = "backward") -> mx.array:
         if real:
             promotion.refuse(x, ("complex",))
-        place, length = axis_and_length(x.shape, n, axis, norm, halved)
+        axis_index, length = axis_and_length(x.shape, n, axis, norm, halved)
         x = promotion.floats(x)
         x = x.astype(mx.float32) if x.dtype.size == 2 else x
         if not halved or not x.size:
-            return fitting(native(x, length, place, norm))
+            return fitting(native(x, length, axis_index, norm))
         # The forward mode of mx.fft.irfft (MLX 0.32) returns one element too few if the length is odd.
-        result: mx.array = both_modes(lambda x: native(x, length, place, norm))(x)
+        result: mx.array = both_modes(lambda x: native(x, length, axis_index, norm))(x)
         return fitting(result)
 
     return transform

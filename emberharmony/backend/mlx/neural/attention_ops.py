@@ -115,9 +115,9 @@ class MLXAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> mx.array:
-        place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
-        if place is None or x.dtype != mx.float32:
+        rotation = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        if rotation is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
-        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, mx.float32, _as_float32, _table_rows)
+        cosine, sine = rotation_tables(x.shape, offset, rotation, base, scale, mx.float32, _as_float32, _table_rows)
         half_length = x.shape[-1] // 2
         return x * cosine + mx.concatenate([x[..., half_length:], x[..., :half_length]], -1) * sine

@@ -57,10 +57,10 @@ def _is_native(x: mx.array, kernel: mx.array, plan: Windows, groups: int) -> boo
     """Returns whether MLX's kernel convolves such tensors correctly, also under transforms, and faster."""
     if not is_float(x) or x.dtype == mx.float64 or kernel.ndim > 5 or not x.size or not kernel.size:
         return False
-    inner, outer = kernel.shape[-2], kernel.shape[-1] // groups
-    if max(plan.dilation) > 1 or groups > _FEW or (inner == 1 and groups > 1):
+    input_channels, output_channels = kernel.shape[-2], kernel.shape[-1] // groups
+    if max(plan.dilation) > 1 or groups > _FEW or (input_channels == 1 and groups > 1):
         return False
-    return inner * outer < _MANY or not on_cpu()
+    return input_channels * output_channels < _MANY or not on_cpu()
 
 
 def _are_single(x: mx.array, kernel: mx.array) -> bool:
@@ -102,7 +102,11 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
         A tensor of shape (batch, *(spatial / strides), product of strides * channels).
     """
     n = len(strides)
-    split_shape = [part for length, step in zip(x.shape[1:-1], strides, strict=True) for part in (length // step, step)]
+    split_shape = [
+        split_length
+        for length, step in zip(x.shape[1:-1], strides, strict=True)
+        for split_length in (length // step, step)
+    ]
     order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
     block_counts = split_shape[::2]
     return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(order).reshape(x.shape[0], *block_counts, -1)
@@ -142,7 +146,7 @@ def _convolve(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
 def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
     x = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
-    rows = mx.concatenate([x[:, *places] for _, places in plan.offsets()], -1)
+    rows = mx.concatenate([x[:, *input_slices] for _, input_slices in plan.offsets()], -1)
     outputs = kernel.shape[-1]
     product = rows.reshape(-1, kernel.size // outputs) @ kernel.reshape(-1, outputs)
     return product.reshape(len(x), *plan.counts, outputs)
@@ -185,7 +189,7 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
     """
     n, size = len(plan.strides), kernel.shape[:-2]
     kernel = mx.swapaxes(kernel, -1, -2)
-    result = mx.stack([_convolve_unrolled(x, kernel[key], part) for key, part in phases], n + 1)
+    result = mx.stack([_convolve_unrolled(x, kernel[key], phase_plan) for key, phase_plan in phases], n + 1)
     lengths = [length * step for length, step in zip(result.shape[1 : n + 1], plan.strides, strict=True)]
     result = mx.unflatten(result, n + 1, plan.strides)
     result = result.transpose(0, *(axis for i in range(1, n + 1) for axis in (i, n + i)), 2 * n + 1)
@@ -274,10 +278,10 @@ def _fastest_convolution(
         groups: the number of groups of channels.
         plan: the windows.
     """
-    places = math.prod(plan.counts)
-    if not _is_fastest_way(count, size, places, size[-1], groups):
+    kernel_positions = math.prod(plan.counts)
+    if not _is_fastest_way(count, size, kernel_positions, size[-1], groups):
         return None
-    if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, places):
+    if groups == 1 and size[-2] * size[-1] >= _PAIRS and not _is_small(count, size, kernel_positions):
         return functools.partial(_convolve_unrolled, plan=plan)
     return (
         _native_convolution(composed, "conv", groups, plan, plan.strides, plan.padding, None, plan.dilation)
@@ -298,11 +302,11 @@ def _quick_transposed(
 ) -> Function | None:
     """Returns the fastest transposed convolution of such tensors; None if the composite may be faster."""
     groups = check_channels(shape, (*size[:-2], *reversed(size[-2:])))
-    places = math.prod(shape[1:-1])
-    if groups > 1 or not _is_fastest_way(shape[0], size, places, size[-2], 1):
+    output_positions = math.prod(shape[1:-1])
+    if groups > 1 or not _is_fastest_way(shape[0], size, output_positions, size[-2], 1):
         return None
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, spread)
-    if not _is_small(shape[0], size, places):
+    if not _is_small(shape[0], size, output_positions):
         is_suited = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
         phases = _phases(shape[1:-1], size[:-2], plan) if is_suited else []
         return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if is_suited else None
@@ -360,8 +364,10 @@ class MLXConvolutionOps:
         if groups == 1:
             result = _convolve(x, w, plan)
         else:
-            parts = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
-            result = mx.concatenate([_convolve(part, kernel, plan) for part, kernel in parts], -1)
+            groups_of_tensors = zip(mx.split(x, groups, -1), mx.split(w, groups, -1), strict=True)
+            result = mx.concatenate(
+                [_convolve(group_input, kernel, plan) for group_input, kernel in groups_of_tensors], -1
+            )
         result = result + b[0] if b else result
         return fitting(result if last else mx.moveaxis(result, -1, 1))
 

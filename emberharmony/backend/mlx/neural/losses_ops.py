@@ -32,9 +32,9 @@ class MLXLossesOps:
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
         # negative labels are too large.
-        places, last = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
-        losses = _negative_log_softmax(output, mx.expand_dims(mx.minimum(places, last), -1))
-        return mx.where(places <= last, losses, mx.array(0, output.dtype))
+        unsigned_ids, last = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
+        losses = _negative_log_softmax(output, mx.expand_dims(mx.minimum(unsigned_ids, last), -1))
+        return mx.where(unsigned_ids <= last, losses, mx.array(0, output.dtype))
 
     def cross_entropy(
         self,
@@ -59,13 +59,13 @@ class MLXLossesOps:
             return self.composed("cross_entropy")(input, target, weight, reduction, ignore_index, label_smoothing, axis)
         classes = input.shape[-1]
         ids = target if target.dtype == mx.int64 else target.astype(mx.int64)
-        places = ids.view(mx.uint64)
-        is_valid = places < classes
+        unsigned_ids = ids.view(mx.uint64)
+        is_valid = unsigned_ids < classes
         if 0 <= ignore_index < classes:
             is_valid = mx.logical_and(is_valid, ids != ignore_index)
         # Elsewhere the loss is 0: the id selects the last class here, and is masked below.
-        place = mx.expand_dims(mx.minimum(places, classes - 1), -1)
-        losses = mx.where(is_valid, _negative_log_softmax(input, place), mx.array(0, input.dtype))
+        safe_ids = mx.expand_dims(mx.minimum(unsigned_ids, classes - 1), -1)
+        losses = mx.where(is_valid, _negative_log_softmax(input, safe_ids), mx.array(0, input.dtype))
         if reduction != "mean":
             return losses if reduction == "none" else mx.sum(losses)
         # If no position counts, the mean is NaN, and its gradient 0.

@@ -27,8 +27,8 @@ class MLXQuantizationOps:
         check_options(group_size, bits)
         check_divisible(w.shape, group_size)
         if w.dtype not in _KINDS or w.ndim < 2 or not w.size:
-            parts: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(w, bits=bits, group_size=group_size)
-            return parts
+            result: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(w, bits=bits, group_size=group_size)
+            return result
         packed, scales, biases = mx.quantize(mx.stop_gradient(w), group_size, bits)
         return packed, mx.stop_gradient(scales), mx.stop_gradient(biases)
 
@@ -47,13 +47,13 @@ class MLXQuantizationOps:
         check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
         check_product(x.shape, w.shape, transpose, bits)
         operands = promotion.common(x, scales, biases)
-        kind = operands[0].dtype
+        dtype = operands[0].dtype
         # The kernel of MLX 0.32 divides by the number of rows, and `vmap` of it is not implemented.
-        if kind not in _KINDS or not (x.size and w.size) or is_mapped():
+        if dtype not in _KINDS or not (x.size and w.size) or is_mapped():
             composed = self.composed("quantized_matmul")
             product: mx.array = composed(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
             return product
-        if kind != mx.float32 and on_cpu():
+        if dtype != mx.float32 and on_cpu():
             # MLX 0.32 adds in half precision on the CPU: the products of 4096 float16 have an error of 1 %.
             operands = [operand.astype(mx.float32) for operand in operands]
         # The gradient by the scales (MLX 0.32) takes no vector.
@@ -62,7 +62,7 @@ class MLXQuantizationOps:
             rows, w, operands[1], operands[2], transpose=transpose, group_size=group_size, bits=bits
         )
         result = result if x.ndim > 1 else result[0]
-        return result if result.dtype == kind else result.astype(kind)
+        return result if result.dtype == dtype else result.astype(dtype)
 
     def dequantize(
         self, w: mx.array, scales: mx.array, biases: mx.array, *, bits: int = 4, group_size: int = 64

@@ -222,7 +222,7 @@ def _products_tangent(x: mx.array, tangent: mx.array, axis: int) -> tuple[mx.arr
     """
     count, step = x.shape[axis], 1
     while step < count:
-        earlier_products, earlier_tangent = (mx.split(part, [count - step], axis)[0] for part in (x, tangent))
+        earlier_products, earlier_tangent = (mx.split(rows, [count - step], axis)[0] for rows in (x, tangent))
         ones = mx.ones_like(mx.split(x, [step], axis)[0])
         factor = mx.concatenate([ones, earlier_products], axis)
         factor_moved = mx.concatenate([mx.zeros_like(ones), earlier_tangent], axis)
@@ -250,7 +250,7 @@ def _product(axes: tuple[int, ...]) -> Function:
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
         order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
         shape = [primals[0].shape[a] for a in order if a not in axes]
-        x, tangent = (mx.transpose(part, order).reshape(*shape, -1) for part in (primals[0], tangents[0]))
+        x, tangent = (mx.transpose(operand, order).reshape(*shape, -1) for operand in (primals[0], tangents[0]))
         return (_products_tangent(x, tangent, len(shape))[1][..., -1].reshape(outputs[0].shape),)
 
     return with_own_derivatives(lambda x: mx.prod(x, axes, True), push_tangents)

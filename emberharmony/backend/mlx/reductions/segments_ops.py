@@ -46,11 +46,11 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
             return mx.zeros((0, *data.shape[1:]), data.dtype)
         # Half precision is combined in float32, to keep its digits.
         is_half_precision = data.dtype in (mx.float16, mx.bfloat16)
-        kind = mx.float32 if is_half_precision else data.dtype
+        sum_dtype = mx.float32 if is_half_precision else data.dtype
         # An extra row takes the slices of ids out of range.
         shape = (num_segments + is_unread, *data.shape[1:])
-        rows = mx.zeros(shape, kind) if not start else mx.full(shape, of_host(np.asarray(start), kind))
-        result = write_rows(rows, ids, data.astype(kind), reduction, False).astype(data.dtype)
+        rows = mx.zeros(shape, sum_dtype) if not start else mx.full(shape, of_host(np.asarray(start), sum_dtype))
+        result = write_rows(rows, ids, data.astype(sum_dtype), reduction, False).astype(data.dtype)
         return result[:num_segments] if is_unread else result
 
     return reduce_segments

@@ -106,6 +106,6 @@ class MLXSortingOps(WithUnique):
         if not a.size or not b.size:
             return mx.full(a.shape, invert)
         ordered = _sort(b, None)
-        places = mx.minimum(_search(ordered, a, "left"), b.size - 1)
-        is_contained = mx.take(ordered, places) == a
+        positions = mx.minimum(_search(ordered, a, "left"), b.size - 1)
+        is_contained = mx.take(ordered, positions) == a
         return mx.logical_not(is_contained) if invert else is_contained

@@ -43,10 +43,10 @@ def where_without_branches(condition: np.ndarray, a: np.ndarray, b: np.ndarray) 
     if condition.size < _MANY or a.itemsize not in _BITS:
         return np.where(condition, a, b)
     bits, result = _BITS[a.itemsize], np.empty(np.broadcast(condition, a, b).shape, a.dtype)
-    other, result_bits = b.view(bits), result.view(bits)
-    np.bitwise_xor(a.view(bits), other, result_bits)
+    other_bits, result_bits = b.view(bits), result.view(bits)
+    np.bitwise_xor(a.view(bits), other_bits, result_bits)
     np.multiply(result_bits, condition, result_bits)
-    np.bitwise_xor(result_bits, other, result_bits)
+    np.bitwise_xor(result_bits, other_bits, result_bits)
     return result
 
 
@@ -93,17 +93,17 @@ class NumpyIndexingOps:
     @staticmethod
     def take(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
         check_axis(axis, x.ndim)
-        places = host_indices(indices)
+        positions = host_indices(indices)
         if not x.size and axis is not None:
             # NumPy 2.4 does not check the indices if the result is empty.
-            nonnegative_indices(places, x.shape[axis])
+            nonnegative_indices(positions, x.shape[axis])
         if axis is None or x.flags.c_contiguous:
-            return x.take(places, axis)
+            return x.take(positions, axis)
         # `take` would first copy a tensor that is not contiguous as a whole.
         (axis,) = nonnegative_axes(axis, x.ndim)
-        key: Any = (*(slice(None),) * axis, places)
+        key: Any = (*(slice(None),) * axis, positions)
         elements = x[key]
-        return elements if places.ndim else elements.copy()
+        return elements if positions.ndim else elements.copy()
 
     @staticmethod
     @fast(
@@ -143,10 +143,10 @@ class NumpyIndexingOps:
     def scatter_update(
         inputs: np.ndarray, indices: Any, updates: np.ndarray, reduction: str | None = None
     ) -> np.ndarray:
-        result, places, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
-        vectors(places.shape, inputs.shape)
+        result, positions, values = inputs.copy(), host_indices(indices), cast(updates, inputs.dtype)
+        vectors(positions.shape, inputs.shape)
         # NumPy checks the indices when it uses them.
-        columns = tuple([places[..., axis] for axis in range(places.shape[-1])])
+        columns = tuple([positions[..., axis] for axis in range(positions.shape[-1])])
         reduction_name = reduction_of(reduction, UFUNCS)
         if reduction_name is None:
             result[columns] = values

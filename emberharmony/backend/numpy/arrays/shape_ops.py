@@ -82,8 +82,8 @@ class NumpyShapeOps:
     def expand_dims(x: np.ndarray, axis: Any = 0) -> np.ndarray:
         shape = x.shape
         if axis.__class__ is int and -x.ndim - 1 <= axis <= x.ndim:
-            place = axis if axis >= 0 else axis + x.ndim + 1
-            return x.reshape((*shape[:place], 1, *shape[place:]))
+            axis_index = axis if axis >= 0 else axis + x.ndim + 1
+            return x.reshape((*shape[:axis_index], 1, *shape[axis_index:]))
         return x.reshape(expanded_shape(shape, axis))
 
     @staticmethod
@@ -98,10 +98,10 @@ class NumpyShapeOps:
         # numpy.broadcast_to (NumPy 2.4) takes 9 µs; a view of zero strides takes 2.
         if extra >= 0 and x.size and x.flags.c_contiguous:
             strides = [0] * extra
-            for old_length, wanted, stride in zip(x.shape, lengths[extra:], x.strides, strict=True):
-                if old_length == wanted:
+            for old_length, new_length, stride in zip(x.shape, lengths[extra:], x.strides, strict=True):
+                if old_length == new_length:
                     strides.append(stride)
-                elif old_length == 1 and wanted > 1:
+                elif old_length == 1 and new_length > 1:
                     strides.append(0)
                 else:
                     return np.broadcast_to(x, lengths)

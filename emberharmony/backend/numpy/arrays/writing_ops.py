@@ -53,9 +53,9 @@ class NumpyWritingOps:
                 spare_axes = max(new_value.ndim - axes, 0)
                 new_value = new_value.reshape(new_value.shape[spare_axes:]) if spare_axes else new_value
                 if axes > _MOST_AXES:
-                    places = np.arange(x.size).reshape(x.shape)[key]
+                    flat_indices = np.arange(x.size).reshape(x.shape)[key]
                     _UFUNCS[mode].at(
-                        result.reshape(-1), places.ravel(), np.broadcast_to(new_value, places.shape).ravel()
+                        result.reshape(-1), flat_indices.ravel(), np.broadcast_to(new_value, flat_indices.shape).ravel()
                     )
                 else:
                     _UFUNCS[mode].at(result, key, new_value)

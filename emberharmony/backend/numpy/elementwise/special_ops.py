@@ -50,8 +50,8 @@ def _compute(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
             return compute_block(flat).astype(dtype).reshape(shape)
         result = np.empty(count, dtype)
         for start in range(0, count, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            result[part] = compute_block([x[part] for x in flat])
+            span = slice(start, start + _BLOCK)
+            result[span] = compute_block([x[span] for x in flat])
     return result.reshape(shape)
 
 

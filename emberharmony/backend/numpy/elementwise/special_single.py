@@ -102,14 +102,14 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
         return density
     is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
-    places = is_close.nonzero()[0]
-    if places.size:
-        near_value = _series(a[places], x[places], _STEPS)
-        near_value *= density[places]
-        result[places] = 1.0 - near_value if upper else near_value
-    if places.size < x.size:
-        places = (~is_close).nonzero()[0]
-        result[places] = gamma_far(SINGLE, upper, a[places], x[places], density[places])
+    indices = is_close.nonzero()[0]
+    if indices.size:
+        near_value = _series(a[indices], x[indices], _STEPS)
+        near_value *= density[indices]
+        result[indices] = 1.0 - near_value if upper else near_value
+    if indices.size < x.size:
+        indices = (~is_close).nonzero()[0]
+        result[indices] = gamma_far(SINGLE, upper, a[indices], x[indices], density[indices])
     return result
 
 

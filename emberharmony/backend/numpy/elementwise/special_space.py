@@ -11,12 +11,12 @@ from emberharmony.backend.shared.elementwise import special_integrals
 
 def _compute_where(mask: np.ndarray, function: Callable[..., Any], *arguments: Any) -> np.ndarray:
     """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
-    places = mask.nonzero()[0]
-    if places.size == mask.size:
+    indices = mask.nonzero()[0]
+    if indices.size == mask.size:
         return np.asarray(function(*arguments))
     result = np.zeros(mask.shape)
-    if places.size:
-        result[places] = function(*(x[places] for x in arguments))
+    if indices.size:
+        result[indices] = function(*(x[indices] for x in arguments))
     return result
 
 

@@ -151,14 +151,14 @@ class NumpyFunction:
         is_inside_block = is_without_draws() or bool(cells_of_open_blocks())
         if is_inside_block or len(self._made) >= MOST or not all(map(self._is_known, (*leaves, *held_cells))):
             return self._fn(*args, **kwargs)
-        places = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
-        input_tensors = [*(leaves[i] for i in places), *held_cells]
+        array_leaves = [i for i, leaf in enumerate(leaves) if leaf.__class__ is np.ndarray]
+        input_tensors = [*(leaves[i] for i in array_leaves), *held_cells]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
         recorder = NumpyRecorder(self._backend, [x.view() for x in input_tensors], of_ops=self._engines is not None)
         filled = list(leaves)
-        for register, place in enumerate(places):
-            filled[place] = recorder.tensor(register)
-        traced = {cell: recorder.tensor(len(places) + i) for i, cell in enumerate(cells)}
+        for register, leaf_index in enumerate(array_leaves):
+            filled[leaf_index] = recorder.tensor(register)
+        traced = {cell: recorder.tensor(len(array_leaves) + i) for i, cell in enumerate(cells)}
         effects = Effects()
         draws = Recording(recorder.draw, effects)
         args_traced, kwargs_traced = tree_unflatten(structure, filled)
@@ -190,7 +190,7 @@ class NumpyFunction:
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
             replay = replay_of(recorder, len(input_tensors), result.outputs)
-            program = _Program(replay, inner, structure, leaves, places, cells, held_cells, result)
+            program = _Program(replay, inner, structure, leaves, array_leaves, cells, held_cells, result)
             program.draws = any(call.draws for call in recorder.calls)
             program.is_pure = not program.draws and result.effects is None
             self._made[inner] = self._last = program

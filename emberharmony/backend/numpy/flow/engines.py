@@ -87,11 +87,11 @@ class Engines:
             outputs: registers, or arrays that are the same for all inputs.
         """
         size = sum(x.size for x in inputs).bit_length()
-        kind = program.frame, size, tuple((x.ndim, x.dtype) for x in inputs)
+        engine_key = program.frame, size, tuple((x.ndim, x.dtype) for x in inputs)
         plain_runner = program.replay
         # An interruption leaves the trial in its place, for the next call.
         trial = program.replay = EngineTrial(
-            self, kind, (recorder, len(inputs), outputs), plain_runner, partial(setattr, program, "replay")
+            self, engine_key, (recorder, len(inputs), outputs), plain_runner, partial(setattr, program, "replay")
         )
         trial.choose(inputs)
 
@@ -250,8 +250,8 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.
         RefusedError: if they are not.
     """
     first, second = outputs_of(runner, inputs), outputs_of(runner, inputs)
-    for one, other in zip(first, expected, strict=True):
-        _check_close(one, other)
+    for first_result, second_result in zip(first, expected, strict=True):
+        _check_close(first_result, second_result)
     copied = [i for i in range(len(first)) if _is_shared(i, first, second, inputs, expected)]
     frozen = [i for i, array in enumerate(expected) if not array.flags.writeable]
     if not copied and not frozen:

@@ -54,7 +54,7 @@ def _source(program: Program, numbers: Sequence[Any]) -> str:
         UnrecordableError: if a function of the program is none of NumPy's own.
     """
     scalars = [i for i, x in enumerate(numbers) if x.__class__ is Register]
-    names = [f"{kind}{i}" for kind, numbered in (("i", range(program.inputs)), ("s", scalars)) for i in numbered]
+    names = [f"{letter}{i}" for letter, numbered in (("i", range(program.inputs)), ("s", scalars)) for i in numbered]
     names += [f"o{x}" for x in program.outputs]
     start = [f"t = {names[-1]}.dtype.type"]
     start += [f"n{i} = " + (f"s{i}[()]" if i in scalars else f"t({float(x)!r})") for i, x in enumerate(numbers)]

@@ -102,8 +102,8 @@ def _logsumexp(emit: Emit, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarr
 def _linear(
     emit: Emit, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
 ) -> np.ndarray | None:
-    kind = x.dtype
-    is_plain = kind.char in "fd" and weight.dtype == kind and (bias is None or bias.dtype == kind) and x.size > 0
+    dtype = x.dtype
+    is_plain = dtype.char in "fd" and weight.dtype == dtype and (bias is None or bias.dtype == dtype) and x.size > 0
     if not is_plain or x.ndim != 2 or not is_linear(x, weight, bias, transposed):
         return None
     product = emit(np.matmul, (x, emit(_TRANSPOSE, (weight,), {}) if transposed else weight), {})
@@ -149,10 +149,10 @@ def _transform(name: str, dtype_chars: str, halved: bool = False) -> Any:
     ) -> np.ndarray | None:
         if x.dtype.char not in dtype_chars or not x.size:
             return None
-        place, length = axis_and_length(
+        axis_index, length = axis_and_length(
             x.shape, n if fft_length is None else length_of(n, fft_length), axis, norm, halved
         )
-        return emit(getattr(np.fft, name), (x, length, place, norm), {})
+        return emit(getattr(np.fft, name), (x, length, axis_index, norm), {})
 
     return transform
 
@@ -174,8 +174,8 @@ def _squeeze(emit: Emit, x: np.ndarray, axis: Any = None) -> np.ndarray | None:
 
 
 def _get_item(emit: Emit, x: np.ndarray, key: Any) -> np.ndarray | None:
-    parts = key if key.__class__ is tuple else (key,)
-    return emit(operator.getitem, (x, key), {}) if all(part.__class__ in _BASIC for part in parts) else None
+    key_parts = key if key.__class__ is tuple else (key,)
+    return emit(operator.getitem, (x, key), {}) if all(key_part.__class__ in _BASIC for key_part in key_parts) else None
 
 
 def _reshape(emit: Emit, x: np.ndarray, shape: Any, copy: bool | None = None) -> np.ndarray | None:
@@ -297,14 +297,14 @@ class NumpyRecorder(Recorder):
             start: the number of registers before the call.
         """
         has_several_results = isinstance(result, (tuple, list))
-        places = tuple(
+        result_registers = tuple(
             [self._places.get(id(item), Register(-1)) for item in (result if has_several_results else [result])]
         )
-        if places and min(places) >= start:
+        if result_registers and min(result_registers) >= start:
             args, keywords = split_arguments(spec, values)
             operands = tuple(map(self._operand, args))
             options = tuple([(name, self._operand(value)) for name, value in keywords.items()])
-            self.ops.append(ProgramCall(spec.name, operands, places, options, has_several_results))  # type: ignore[union-attr]
+            self.ops.append(ProgramCall(spec.name, operands, result_registers, options, has_several_results))  # type: ignore[union-attr]
 
     def call_native(self, function: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Calls a native function on values and notes it, or the calls that a rule makes in its place."""

@@ -31,8 +31,8 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
         UnrecordableError: if nothing is computed.
     """
     calls = recorder.ops or []
-    left = [x.__class__ is not Register or _is_view(recorder, inputs, calls, x) for x in outputs]
-    computed_outputs = [x for x, is_left in zip(outputs, left, strict=True) if not is_left]
+    is_left_out = [x.__class__ is not Register or _is_view(recorder, inputs, calls, x) for x in outputs]
+    computed_outputs = [x for x, is_left in zip(outputs, is_left_out, strict=True) if not is_left]
     program, _ = recorder.program(inputs, computed_outputs, calls)
     if not any(isinstance(call.function, str) for call in program.calls):
         raise UnrecordableError("it computes nothing")
@@ -40,15 +40,15 @@ def runner_by_ops(backend: Any, recorder: NumpyRecorder, inputs: int, outputs: S
     program, constants = _of_arrays(recorder, program, drawing_calls)
     draws = [call.function for call in drawing_calls]
     run = backend.compile_program(program)
-    if not draws and not constants and not any(left):
+    if not draws and not constants and not any(is_left_out):
         return run
     without_draws = [call for call in recorder.calls if not call.draws]
-    replay = replay_of(recorder, inputs, [x for x, y in zip(outputs, left, strict=True) if y], without_draws)
+    replay = replay_of(recorder, inputs, [x for x, y in zip(outputs, is_left_out, strict=True) if y], without_draws)
 
     def run_all(input_arrays: Sequence[Any]) -> list[Any]:
         arrays = iter(run([*input_arrays, *[draw() for draw in draws], *constants]))
-        others = iter(replay(input_arrays))
-        return [next(others if is_left else arrays) for is_left in left]
+        replayed_outputs = iter(replay(input_arrays))
+        return [next(replayed_outputs if is_left else arrays) for is_left in is_left_out]
 
     return run_all
 
@@ -67,21 +67,21 @@ def _of_arrays(
     calls = [call._replace(**_portable(recorder, call)) for call in program.calls if not call.draws]
     constants = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
     registers = [x for call in calls for x in call.results]
-    places: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
+    register_of: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
     for x in [*(call.results[0] for call in drawing_calls)]:
-        places[x] = Register(len(places))
-    first = len(places)
+        register_of[x] = Register(len(register_of))
+    first = len(register_of)
     constant_registers = {key: Register(first + i) for i, key in enumerate(constants)}
-    places.update({x: Register(first + len(constant_registers) + i) for i, x in enumerate(registers)})
+    register_of.update({x: Register(first + len(constant_registers) + i) for i, x in enumerate(registers)})
     results = [
         call._replace(
-            args=_with_registers(call.args, places, constant_registers),
-            keywords=_with_registers(call.keywords, places, constant_registers),
-            results=tuple(places[x] for x in call.results),
+            args=_with_registers(call.args, register_of, constant_registers),
+            keywords=_with_registers(call.keywords, register_of, constant_registers),
+            results=tuple(register_of[x] for x in call.results),
         )
         for call in calls
     ]
-    outputs = tuple(places[x] for x in program.outputs)
+    outputs = tuple(register_of[x] for x in program.outputs)
     return Program(first + len(constant_registers), tuple(results), outputs), [*constants.values()]
 
 

@@ -82,7 +82,7 @@ def overwriting(
     program = update.program
     # Another thread that makes a step of the same optimizer finds none and makes its own.
     scratch = kept.pop(program, None) or _scratch(program, columns[0])
-    outputs = {x: columns[place] for x, place in (program.places or {}).items()}
+    outputs = {x: columns[column] for x, column in (program.places or {}).items()}
     rows = _blockwise_runs(update, columns, outputs, scratch)
     return [[(deque, rows, 0), (kept.clear,), (kept.__setitem__, program, scratch)]]
 
@@ -104,12 +104,12 @@ class _Scratch(NamedTuple):
 def _scratch(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
     """Returns the memory for results between, which each array or block uses again."""
     shapes = list(map(_SHAPE, _in_blocks(arrays)))
-    kinds = {*shapes}
+    shapes_and_dtypes = {*shapes}
     columns: dict[int, list[np.ndarray]] = {}
-    longest = max(map(math.prod, kinds))
+    longest = max(map(math.prod, shapes_and_dtypes))
     for registers in program.memory:
         memory = np.empty(longest, arrays[0].dtype)
-        shaped = {shape: memory[: math.prod(shape)].reshape(shape) for shape in kinds}
+        shaped = {shape: memory[: math.prod(shape)].reshape(shape) for shape in shapes_and_dtypes}
         column = list(map(shaped.__getitem__, shapes))
         columns.update(zip(registers, repeat(column)))
     return _Scratch(len(shapes) > len(arrays), columns)

@@ -56,12 +56,12 @@ def replay_of(
         calls: the calls; by default all that were noted.
         runner: what makes runs of elementwise calls.
     """
-    program, places = recorder.program(inputs, outputs, calls)
+    program, output_registers = recorder.program(inputs, outputs, calls)
     values = recorder.values
     program = join_runs(program, partial(_blocks_of, values, runner), lambda x: not values[x].ndim, runner)
-    memory = _ArrayMemory(recorder, program, places)
+    memory = _ArrayMemory(recorder, program, output_registers)
     source = _ReplaySource(program, memory_targets(program, memory), memory)
-    return source.function(source.expressions(outputs, places))
+    return source.function(source.expressions(outputs, output_registers))
 
 
 def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Sequence[Any]], bool]:
@@ -208,7 +208,7 @@ class _ReplaySource(NumpySource):
             outputs: the outputs in the record as it was.
             places: the register that has the value of each recorded register.
         """
-        merged = {int(place) for i, place in enumerate(places) if place != i}
+        merged = {int(register) for i, register in enumerate(places) if register != i}
         texts: list[str] = []
         earlier_pairs: list[tuple[Register, Register]] = []
         for value, output in zip(outputs, self.program.outputs, strict=True):
@@ -249,8 +249,8 @@ class _ReplaySource(NumpySource):
         elif len(keywords) < len(call.keywords) and not self.values[call.results[0]].ndim:
             replayed_call = replayed_call._replace(keywords=(*keywords, ("out", ...)))
         (line,) = super().lines(0, replayed_call)
-        left, _, right = line.partition(" = ")
-        lines = [f"{left} = wrap({right})" if wrapped else line]
+        targets, _, expression = line.partition(" = ")
+        lines = [f"{targets} = wrap({expression})" if wrapped else line]
         if not is_known(call):
             shapes = [(self.names[result], self.values[result].shape) for result in call.results]
             lines += [f"if {name}.shape != {shape}: raise Changed" for name, shape in shapes]
@@ -260,9 +260,9 @@ class _ReplaySource(NumpySource):
         """Returns the arguments of a call with an array for a number beside a tensor, which NumPy converts faster."""
         if call.function not in _WEAK or len(call.args) != 2:
             return call.args
-        for number, other in (call.args[::-1], call.args):
-            if number.__class__ in (int, float) and other.__class__ is Register:
-                dtype = self.values[other].dtype
+        for number, other_operand in (call.args[::-1], call.args):
+            if number.__class__ in (int, float) and other_operand.__class__ is Register:
+                dtype = self.values[other_operand].dtype
                 if dtype.char in "efd" and math.isfinite(number) and abs(number) <= np.finfo(dtype).max:
                     array = self._arrays.setdefault((repr(float(number)), dtype), np.asarray(number, dtype))
                     return tuple(array if x is number else x for x in call.args)

@@ -35,12 +35,12 @@ class NumpySteps(Steps):
         """Returns the elements of a vector as arrays of the shapes of others, each with memory of its own."""
         if vector.__class__ is not np.ndarray:
             return super().parts_of(vector, likes)
-        parts, start = [], 0
+        pieces, start = [], 0
         for like in likes:
             end = start + like.size
-            parts.append(vector[start:end].reshape(like.shape).copy())
+            pieces.append(vector[start:end].reshape(like.shape).copy())
             start = end
-        return parts
+        return pieces
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
         """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
@@ -60,13 +60,13 @@ class NumpySteps(Steps):
     def likeness(self, columns: Sequence[Sequence[np.ndarray]]) -> Likeness:
         """Returns the facts about lists of arrays; programs take none that is traced, and one floating dtype."""
         all_arrays = [*chain.from_iterable(columns)]
-        shapes, dtypes, kinds = list(map(_SHAPE, all_arrays)), list(map(_DTYPE, all_arrays)), {*map(type, all_arrays)}
+        shapes, dtypes, classes = list(map(_SHAPE, all_arrays)), list(map(_DTYPE, all_arrays)), {*map(type, all_arrays)}
 
         def is_alike(*arrays: np.ndarray) -> bool:
-            has_same_shapes = {*map(type, arrays)} == kinds and list(map(_SHAPE, arrays)) == shapes
+            has_same_shapes = {*map(type, arrays)} == classes and list(map(_SHAPE, arrays)) == shapes
             return has_same_shapes and list(map(_DTYPE, arrays)) == dtypes
 
-        return Likeness(is_alike, kinds == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
+        return Likeness(is_alike, classes == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
 
     def evaluate(self, tensors: list[np.ndarray]) -> None:
         """Does nothing: all are computed."""

@@ -12,11 +12,11 @@ def _op_of_transform(name: str, *, real: bool = False, halved: bool = False) -> 
     def transform(x: np.ndarray, n: int | None = None, axis: int = -1, norm: str = "backward") -> np.ndarray:
         if real:
             promotion.refuse(x, ("complex",))
-        place, length = axis_and_length(x.shape, n, axis, norm, halved)
+        axis_index, length = axis_and_length(x.shape, n, axis, norm, halved)
         x = promotion.floats(x)
-        if halved and not x.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
-            x = np.zeros((*x.shape[:place], 1, *x.shape[place + 1 :]), x.dtype)
-        return getattr(np.fft, name)(x.astype(np.float32) if x.dtype.itemsize == 2 else x, length, place, norm)
+        if halved and not x.shape[axis_index]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
+            x = np.zeros((*x.shape[:axis_index], 1, *x.shape[axis_index + 1 :]), x.dtype)
+        return getattr(np.fft, name)(x.astype(np.float32) if x.dtype.itemsize == 2 else x, length, axis_index, norm)
 
     return transform
 

@@ -32,12 +32,12 @@ class NumpyAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> np.ndarray:
-        place = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
-        if place is None or x.dtype.char not in "fd":
+        rotation = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        if rotation is None or x.dtype.char not in "fd":
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
-        kind = x.dtype
+        dtype = x.dtype
         cosine, sine = shared_attention.rotation_tables(
-            x.shape, offset, place, base, scale, kind.char, lambda table: table.astype(kind)
+            x.shape, offset, rotation, base, scale, dtype.char, lambda table: table.astype(dtype)
         )
         half_length = x.shape[-1] // 2
         result = np.concatenate((x[..., half_length:], x[..., :half_length]), -1)

@@ -48,26 +48,36 @@ def _multiply_windows(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, .
 
     Each group of outputs depends on one group of channels.
     """
-    *size, inner, outputs = kernel.shape
+    *size, input_channels, outputs = kernel.shape
     cells = math.prod(size)
-    matrices = kernel.reshape(cells, inner, groups, -1).transpose(2, 0, 1, 3).reshape(groups, cells * inner, -1)
+    matrices = (
+        kernel.reshape(cells, input_channels, groups, -1)
+        .transpose(2, 0, 1, 3)
+        .reshape(groups, cells * input_channels, -1)
+    )
     result = np.empty((len(view), *counts, outputs), view.dtype)
     for block in _blocks(view):
-        part, windows_ = result[block], view[block]
+        block_result, windows_ = result[block], view[block]
         if groups == 1:
-            np.matmul(windows_.reshape(-1, cells * inner), matrices[0], part.reshape(-1, outputs))
+            np.matmul(windows_.reshape(-1, cells * input_channels), matrices[0], block_result.reshape(-1, outputs))
             continue
-        rows = windows_.reshape(-1, cells, groups, inner).transpose(2, 0, 1, 3).reshape(groups, -1, cells * inner)
-        part[...] = np.matmul(rows, matrices).transpose(1, 0, 2).reshape(part.shape)
+        rows = (
+            windows_.reshape(-1, cells, groups, input_channels)
+            .transpose(2, 0, 1, 3)
+            .reshape(groups, -1, cells * input_channels)
+        )
+        block_result[...] = np.matmul(rows, matrices).transpose(1, 0, 2).reshape(block_result.shape)
     return result
 
 
 def _depthwise(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
     """Returns the depthwise convolution, in which each output depends on one channel, as the products of windows."""
     n = len(counts)
-    places, cells, channel = [*range(n + 1)], [*range(n + 1, 2 * n + 1)], 2 * n + 1
+    position_axes, kernel_axes, channel = [*range(n + 1)], [*range(n + 1, 2 * n + 1)], 2 * n + 1
     weights = kernel.reshape(*kernel.shape[:-2], -1)
-    return np.einsum(view, [*places, *cells, channel], weights, [*cells, channel], [*places, channel])
+    return np.einsum(
+        view, [*position_axes, *kernel_axes, channel], weights, [*kernel_axes, channel], [*position_axes, channel]
+    )
 
 
 def _sum_of_kernels(
@@ -81,8 +91,8 @@ def _sum_of_kernels(
         for n, k, step, spread in zip(plan.counts, size, strides, dilation, strict=True)
     ]
     result = np.zeros((len(x), *lengths, outputs), x.dtype)
-    for offset, places in plan.offsets():
-        result[:, *places] += x @ kernel[offset].T
+    for offset, input_slices in plan.offsets():
+        result[:, *input_slices] += x @ kernel[offset].T
     return result
 
 
@@ -116,7 +126,7 @@ class NumpyConvolutionOps:
         x, w, *b = promotion.common(
             inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )
-        groups, kind = shared_convolution.check_channels(x.shape, w.shape), x.dtype
+        groups, dtype = shared_convolution.check_channels(x.shape, w.shape), x.dtype
         shared_convolution.check_bias(bias, w.shape[-1])
         if not w.size:
             # Without elements there are no windows to multiply; the composite computes the shape of the result.
@@ -128,7 +138,7 @@ class NumpyConvolutionOps:
             result = _depthwise(windows_of(x.repeat(w.shape[-1] // groups, -1), plan), w, plan.counts)
         else:
             result = _multiply_windows(windows_of(x, plan), w, plan.counts, groups)
-        result = _add_bias(result, b).astype(kind, copy=False)
+        result = _add_bias(result, b).astype(dtype, copy=False)
         return result if last else np.moveaxis(result, -1, 1)
 
     def conv_transpose(
@@ -146,7 +156,7 @@ class NumpyConvolutionOps:
         x, w, *b = promotion.common(
             inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )
-        kind = x.dtype
+        dtype = x.dtype
         if shared_convolution.check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:]))) > 1:
             return self.composed("conv_transpose")(
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
@@ -161,5 +171,5 @@ class NumpyConvolutionOps:
         result = result[:, *cuts]
         if any(min(pair) < 0 for pair in excess):
             result = np.pad(result, [(0, 0), *((max(-a, 0), max(-b, 0)) for a, b in excess), (0, 0)])
-        result = _add_bias(result, b).astype(kind, copy=False)
+        result = _add_bias(result, b).astype(dtype, copy=False)
         return result if last else np.moveaxis(result, -1, 1)

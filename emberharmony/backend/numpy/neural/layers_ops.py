@@ -17,11 +17,11 @@ class NumpyLayersOps:
     def linear(
         self, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, transposed: bool = False
     ) -> np.ndarray:
-        kind = x.dtype
+        dtype = x.dtype
         factor = weight.T if transposed else weight
-        is_plain = kind.char in "fd" and weight.dtype == kind and factor.ndim == 2 and x.size > 0
+        is_plain = dtype.char in "fd" and weight.dtype == dtype and factor.ndim == 2 and x.size > 0
         is_fitting = is_plain and x.shape[-1:] == factor.shape[:1]
-        if not is_fitting or (bias is not None and (bias.dtype != kind or bias.shape != factor.shape[1:])):
+        if not is_fitting or (bias is not None and (bias.dtype != dtype or bias.shape != factor.shape[1:])):
             return self.composed("linear")(x, weight, bias, transposed)
         # NumPy 2.4 multiplies a stack of matrices by a transposed one without BLAS, in 20 times the time.
         product = (x if x.ndim == 2 else x.reshape(-1, x.shape[-1])) @ factor

@@ -25,8 +25,8 @@ def cross_entropy_with_slope(
     axis: int,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Returns a mean of cross-entropies and its derivative by the logits; see `Backend.with_slope`."""
-    kinds = reduction.__class__, ignore_index.__class__, label_smoothing.__class__, axis.__class__
-    if kinds != (str, int, float, int) or weight is not None or reduction != "mean" or label_smoothing:
+    option_classes = reduction.__class__, ignore_index.__class__, label_smoothing.__class__, axis.__class__
+    if option_classes != (str, int, float, int) or weight is not None or reduction != "mean" or label_smoothing:
         return None
     if not (input.__class__ is target.__class__ is np.ndarray and input.size):
         return None

@@ -18,9 +18,9 @@ else:
 
 def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
     """Returns whether all tensors are float32, or all float64, and `x` has elements."""
-    kind = x.dtype
+    dtype = x.dtype
     return (
-        kind.char in "fd" and x.size > 0 and is_number(epsilon) and all(w is None or w.dtype == kind for w in weights)
+        dtype.char in "fd" and x.size > 0 and is_number(epsilon) and all(w is None or w.dtype == dtype for w in weights)
     )
 
 
@@ -81,12 +81,12 @@ class NumpyNormalizationOps:
         scale: np.ndarray | None = None,
         epsilon: Any = 1e-3,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        place = shared_normalization.check_channels(x.shape, axis, scale, offset)
+        channel_axis = shared_normalization.check_channels(x.shape, axis, scale, offset)
         if x.ndim < 2 or not _is_plain(x, epsilon, offset, scale):
             outputs: tuple[np.ndarray, np.ndarray, np.ndarray]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
-        result, center, variance = _centre(x, [a for a in range(x.ndim) if a != place])
+        result, center, variance = _centre(x, [a for a in range(x.ndim) if a != channel_axis])
         factor = variance + epsilon
         np.reciprocal(np.sqrt(factor, factor), factor)
         if scale is not None:

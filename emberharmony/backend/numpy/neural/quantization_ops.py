@@ -36,15 +36,15 @@ class NumpyQuantizationOps:
         check_options(group_size, bits)
         check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
         check_product(x.shape, w.shape, transpose, bits)
-        kind = promotion.native_result(x, scales, biases)
-        if DTYPES.neutral[kind].name not in NARROW or not (x.size and w.size):
+        result_dtype = promotion.native_result(x, scales, biases)
+        if DTYPES.neutral[result_dtype].name not in NARROW or not (x.size and w.size):
             composite = self.composed("quantized_matmul")
             return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
         vectors, scales, biases = (array.astype(np.float32, copy=False) for array in (x, scales, biases))
         multiply = _product if transpose else _transposed_product
         weight_bytes = np.ascontiguousarray(w).view(np.uint8)
         result = multiply(vectors.reshape(-1, x.shape[-1]), weight_bytes, scales, biases, bits)
-        return result.reshape(*x.shape[:-1], result.shape[-1]).astype(kind, copy=False)
+        return result.reshape(*x.shape[:-1], result.shape[-1]).astype(result_dtype, copy=False)
 
 
 def _product(x: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
@@ -52,8 +52,8 @@ def _product(x: Array, small: Array, scales: Array, biases: Array, bits: int) ->
     planes, groups = 8 // bits, scales.shape[1]
     factors = np.ascontiguousarray(x.reshape(len(x), -1, planes).transpose(2, 1, 0))
     result = x.reshape(len(x), groups, -1).sum(-1) @ biases.T
-    for part, values in _blocks(small, scales, bits):
-        result[:, part] += np.matmul(values, factors).sum(0).T
+    for rows, values in _blocks(small, scales, bits):
+        result[:, rows] += np.matmul(values, factors).sum(0).T
     return result
 
 
@@ -61,8 +61,8 @@ def _transposed_product(y: Array, small: Array, scales: Array, biases: Array, bi
     """Returns `y @ matrix`, for y (vectors, rows)."""
     planes, groups = 8 // bits, scales.shape[1]
     sums = np.zeros((planes, len(y), small.shape[1]), np.float32)
-    for part, values in _blocks(small, scales, bits):
-        sums += np.matmul(y[:, part], values)
+    for rows, values in _blocks(small, scales, bits):
+        sums += np.matmul(y[:, rows], values)
     result = np.ascontiguousarray(sums.transpose(1, 2, 0)).reshape(len(y), groups, -1)
     result += (y @ biases)[..., None]
     return result.reshape(len(y), -1)
@@ -77,11 +77,11 @@ def _blocks(small: Array, scales: Array, bits: int) -> Any:
     planes, (rows, width) = 8 // bits, small.shape
     values = np.empty((planes, min(_ROWS, rows), width), np.float32)
     for start in range(0, rows, _ROWS):
-        part = slice(start, start + _ROWS)
-        block, value_block = small[part], values[:, : rows - start]
+        row_slice = slice(start, start + _ROWS)
+        block, value_block = small[row_slice], values[:, : rows - start]
         if planes == 1:
             value_block[0] = block
         else:
             value_block[0], value_block[1] = block & np.uint8(15), block >> np.uint8(4)
-        value_block *= scales[part].repeat(width // scales.shape[1], 1)
-        yield part, value_block
+        value_block *= scales[row_slice].repeat(width // scales.shape[1], 1)
+        yield row_slice, value_block

@@ -58,10 +58,10 @@ _FEW_FLOATS = (
 def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
     if dtype is None and x.dtype.char in "fdFD":
         return fold(_ADD, x, axis, keepdims)
-    x, wanted = _summable(x, dtype)
-    if wanted.kind in "biu":
-        return np.add.reduce(x, _axes(axis), wanted, None, keepdims)
-    return fold(np.add, widen_half(x), axis, keepdims).astype(wanted, copy=False)
+    x, sum_dtype = _summable(x, dtype)
+    if sum_dtype.kind in "biu":
+        return np.add.reduce(x, _axes(axis), sum_dtype, None, keepdims)
+    return fold(np.add, widen_half(x), axis, keepdims).astype(sum_dtype, copy=False)
 
 
 def _mean(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:
@@ -123,8 +123,8 @@ def _array_and_axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
 def _cumulative(ufunc: np.ufunc) -> Any:
     def cumulative(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
         x, axis = _array_and_axis(x, axis)
-        x, wanted = _summable(x, dtype)
-        return ufunc.accumulate(x, axis, _double(wanted)).astype(wanted, copy=False)
+        x, sum_dtype = _summable(x, dtype)
+        return ufunc.accumulate(x, axis, _double(sum_dtype)).astype(sum_dtype, copy=False)
 
     return cumulative
 
@@ -180,14 +180,14 @@ class NumpyReductionOps:
 
     @staticmethod
     def prod(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
-        x, wanted = _summable(x, dtype)
-        axes, wide_dtype = _axes(axis), _double(wanted)
+        x, product_dtype = _summable(x, dtype)
+        axes, wide_dtype = _axes(axis), _double(product_dtype)
         if wide_dtype is _COMPLEX128 and x.size:
             # NumPy would begin with 1, and the product of 1 and an infinite number has a part that is NaN.
             product = np.multiply.reduce(x, axes, wide_dtype, None, keepdims, initial=None)
         else:
             product = np.multiply.reduce(x, axes, wide_dtype, None, keepdims)
-        return product.astype(wanted, copy=False)
+        return product.astype(product_dtype, copy=False)
 
     @staticmethod
     def any(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray:

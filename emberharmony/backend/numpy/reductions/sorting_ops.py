@@ -59,11 +59,11 @@ class NumpySortingOps(WithUnique):
             return x
         sortable = _sortable(x)
         # Only zeros of different sign are equal and distinguishable, so only they need the slower stable sort.
-        kind: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(sortable) else "quicksort"
+        algorithm: Literal["stable", "quicksort"] = "stable" if stable and _has_negative_zero(sortable) else "quicksort"
         ordered = (
-            _reverse_order(np.sort(_reverse_order(sortable), axis, kind))
+            _reverse_order(np.sort(_reverse_order(sortable), axis, algorithm))
             if descending
-            else np.sort(sortable, axis, kind)
+            else np.sort(sortable, axis, algorithm)
         )
         return ordered.astype(x.dtype, copy=False)
 
@@ -81,8 +81,8 @@ class NumpySortingOps(WithUnique):
             raise ShapeError(f"a sorted sequence is a vector, this one has shape {sorted_sequence.shape}")
         a, b = (_sortable(x) for x in promotion.common(sorted_sequence, values))
         promotion.refuse(a, _COMPLEX)
-        places = None if sorter is None else sorter_of(sorter, a.size)
-        return np.searchsorted(a, b, side_of(side), places)  # type: ignore[call-overload]
+        sorter_order = None if sorter is None else sorter_of(sorter, a.size)
+        return np.searchsorted(a, b, side_of(side), sorter_order)  # type: ignore[call-overload]
 
     @staticmethod
     def _unique(x: np.ndarray) -> np.ndarray:

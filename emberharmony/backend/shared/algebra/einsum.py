@@ -12,17 +12,17 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 def _index_letters(subscripts: str, ndims: list[int]) -> tuple[list[str], str]:
     """Returns the index letters of each operand and of the result; letters stand for the axes of an ellipsis too."""
-    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    operand_subscripts, arrow, result_subscripts = subscripts.replace(" ", "").partition("->")
     free_letters = [letter for letter in _LETTERS if letter not in subscripts]
     terms, most_letters = [], 0
-    for term, ndim in zip(left.split(","), ndims, strict=True):
+    for term, ndim in zip(operand_subscripts.split(","), ndims, strict=True):
         hidden = ndim - len(term.replace("...", "")) if "..." in term else 0
         most_letters = max(most_letters, hidden)
         terms.append(term.replace("...", "".join(free_letters[:hidden][::-1])))
     ellipsis = "".join(free_letters[:most_letters][::-1])
     if arrow:
-        return terms, right.replace("...", ellipsis)
-    letters = "".join(left.replace("...", "").split(","))
+        return terms, result_subscripts.replace("...", ellipsis)
+    letters = "".join(operand_subscripts.replace("...", "").split(","))
     return terms, ellipsis + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
 
 
@@ -72,7 +72,7 @@ def _product(ops: Any, a: _Factor, b: _Factor, needed_letters: set[str], lengths
         _sum_unneeded(ops, b, needed_letters | set(a.letters)),
     )
     shared_letters = [letter for letter in a.letters if letter in b.letters]
-    batch, inner = (
+    batch, summed_letters = (
         [x for x in shared_letters if x in needed_letters],
         [x for x in shared_letters if x not in needed_letters],
     )
@@ -89,8 +89,8 @@ def _product(ops: Any, a: _Factor, b: _Factor, needed_letters: set[str], lengths
         return ops.reshape(ops.transpose(factor.tensor, order), shape)
 
     letters = "".join((*batch, *rows, *last))
-    left, right = matrices(a, rows, inner), matrices(b, inner, last)
-    product = ops.matmul(left, right) if inner else ops.multiply(left, right)
+    left, right = matrices(a, rows, summed_letters), matrices(b, summed_letters, last)
+    product = ops.matmul(left, right) if summed_letters else ops.multiply(left, right)
     return _Factor(ops.reshape(product, tuple(lengths[letter] for letter in letters)), letters)
 
 

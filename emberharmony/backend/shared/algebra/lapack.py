@@ -107,9 +107,9 @@ def adjugate(x: np.ndarray) -> np.ndarray:
     finite = np.isfinite(square(x)).all((-2, -1), keepdims=True)
     u, s, vh = np.linalg.svd(np.where(finite, x, 0))
     # For each singular value, multiply the others: nothing is divided by a singular value, so one may be 0.
-    others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
+    products_of_others = np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)
     factor = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
-    result = factor * (_adjoint(vh) * others[..., None, :].astype(x.dtype)) @ _adjoint(u)
+    result = factor * (_adjoint(vh) * products_of_others[..., None, :].astype(x.dtype)) @ _adjoint(u)
     return np.where(finite, result, np.nan).astype(x.dtype, copy=False)
 
 
@@ -202,9 +202,9 @@ def eig(x: np.ndarray) -> EigResult:
     """Returns eigenvalues and eigenvectors, always complex."""
     # Do not cast real matrices to complex first: LAPACK's real kernel returns exact conjugate pairs of eigenvalues.
     values, vectors = np.linalg.eig(_require_finite(square(x)))
-    kind = np.result_type(x.dtype, np.complex64)
-    vectors = vectors.astype(kind, copy=False)
-    return EigResult(values.astype(kind, copy=False), vectors * _phases(vectors))
+    complex_dtype = np.result_type(x.dtype, np.complex64)
+    vectors = vectors.astype(complex_dtype, copy=False)
+    return EigResult(values.astype(complex_dtype, copy=False), vectors * _phases(vectors))
 
 
 def eigvals(x: np.ndarray) -> np.ndarray:
@@ -222,9 +222,9 @@ def lu_factor(x: np.ndarray) -> LUResult:
     pivots = np.zeros((*lu.shape[:-2], k), np.int64)
     for j in range(k):
         pivots[..., j] = j + np.abs(lu[..., j:, j]).argmax(-1)
-        place = pivots[..., j, None, None]
-        row = np.take_along_axis(lu, place, -2)
-        np.put_along_axis(lu, place, lu[..., j : j + 1, :].copy(), -2)
+        pivot_index = pivots[..., j, None, None]
+        row = np.take_along_axis(lu, pivot_index, -2)
+        np.put_along_axis(lu, pivot_index, lu[..., j : j + 1, :].copy(), -2)
         lu[..., j : j + 1, :] = row
         pivot = row[..., j : j + 1]
         # If the pivot is 0, the column below it is 0 too, so it may be divided by 1.
@@ -242,8 +242,8 @@ def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
     """
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for j in range(pivots.shape[-1]):
-        place = pivots[..., j : j + 1]
-        swapped_order = np.take_along_axis(order, place, -1)
-        np.put_along_axis(order, place, order[..., j : j + 1].copy(), -1)
+        pivot = pivots[..., j : j + 1]
+        swapped_order = np.take_along_axis(order, pivot, -1)
+        np.put_along_axis(order, pivot, order[..., j : j + 1].copy(), -1)
         order[..., j : j + 1] = swapped_order
     return order

@@ -33,7 +33,7 @@ def _host_array(x: Any, dtype: DType) -> np.ndarray:
 def _as_tensors(result: Any, dtype: DType) -> Any:
     """Returns a host result as tensors; results of single precision take the precision of the operands."""
     if isinstance(result, tuple):
-        return type(result)(*(_as_tensors(part, dtype) for part in result))
+        return type(result)(*(_as_tensors(component, dtype) for component in result))
     array = np.asarray(result)
     narrowed = array.dtype == np.float32 and dtype.is_floating
     return tensor_from_host(array, dtype if narrowed else as_dtype(array.dtype.name))
@@ -52,9 +52,12 @@ def transform_on_host(
         halved: whether the input is the non-negative half of the spectrum of a real signal.
     """
     (x,) = common(x, inexact=True, refused=refused)
-    place, length = axis_and_length(tuple(x.shape), n, axis, norm, halved)
+    axis_index, length = axis_and_length(tuple(x.shape), n, axis, norm, halved)
     host_array = _host_array(x, op_globals.active().backend.dtype_of(x))
-    if halved and not host_array.shape[place]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
-        host_array = np.zeros((*host_array.shape[:place], 1, *host_array.shape[place + 1 :]), host_array.dtype)
-    spectrum = getattr(np.fft, name)(host_array, length, place, norm)
+    # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum.
+    if halved and not host_array.shape[axis_index]:
+        host_array = np.zeros(
+            (*host_array.shape[:axis_index], 1, *host_array.shape[axis_index + 1 :]), host_array.dtype
+        )
+    spectrum = getattr(np.fft, name)(host_array, length, axis_index, norm)
     return tensor_from_host(spectrum, as_dtype(spectrum.dtype.name))

@@ -18,8 +18,8 @@ def coefficients(degree: int) -> list[float]:
 
 def squarings(norms: Any, limit: float) -> np.ndarray:
     """Returns, for each norm, the least s of at least 0 for which `norm / 2**s` does not exceed a limit, as int64."""
-    parts, exponents = np.frexp(np.asarray(norms, np.float64) / limit)
-    return np.maximum(exponents - (parts == 0.5), 0).astype(np.int64)
+    mantissas, exponents = np.frexp(np.asarray(norms, np.float64) / limit)
+    return np.maximum(exponents - (mantissas == 0.5), 0).astype(np.int64)
 
 
 def halving_factors(counts: np.ndarray) -> np.ndarray:

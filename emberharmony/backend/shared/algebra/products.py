@@ -17,12 +17,12 @@ def check_factors(first: Sequence[int], second: Sequence[int]) -> None:
     shapes = f"shapes {tuple(first)} and {tuple(second)}"
     if not first or not second:
         raise ShapeError(f"{shapes} have no matrix product, which needs an axis of each; use ops.multiply")
-    place = "last but one" if len(second) > 1 else "only"
+    axis_text = "last but one" if len(second) > 1 else "only"
     if first[-1] != second[-min(len(second), 2)]:
         hint = "; ops.matrix_transpose(x2) would fit" if len(second) > 1 and first[-1] == second[-1] else ""
         raise ShapeError(
-            f"{shapes} have no matrix product: the last axis of the first has length {first[-1]}, the {place} axis of "
-            f"the second {second[-min(len(second), 2)]}{hint}"
+            f"{shapes} have no matrix product: the last axis of the first has length {first[-1]}, the {axis_text} axis "
+            f"of the second {second[-min(len(second), 2)]}{hint}"
         )
     try:
         broadcast([first[:-2], second[:-2]])
@@ -43,14 +43,14 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             leaves out the axes of an ellipsis.
     """
     compact = subscripts.replace(" ", "")
-    left, arrow, right = compact.partition("->")
-    terms = left.split(",")
+    operand_subscripts, arrow, result_subscripts = compact.partition("->")
+    terms = operand_subscripts.split(",")
     if len(terms) != len(shapes):
         raise ArgumentError(f"{subscripts!r} names {len(terms)} operands, {len(shapes)} were given")
-    letters = left.replace(",", "").replace("...", "")
+    letters = operand_subscripts.replace(",", "").replace("...", "")
     if not (letters.isalpha() or not letters) or not letters.isascii():
         raise ArgumentError(f"{subscripts!r} has characters that are not index letters (a to z, A to Z)")
-    output = right.replace("...", "")
+    output = result_subscripts.replace("...", "")
     if arrow and (len(set(output)) != len(output) or not set(output) <= set(letters)):
         raise ArgumentError(f"the output of {subscripts!r} has an index that repeats or that no operand has")
     lengths: dict[str, int] = {}
@@ -59,7 +59,7 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
         if len(term_letters) > len(shape) or (len(term_letters) < len(shape) and "..." not in term):
             raise ShapeError(f"{term!r} does not name the axes of a tensor of shape {tuple(shape)}")
         if "..." in term:
-            if arrow and "..." not in right and len(shape) > len(term_letters):
+            if arrow and "..." not in result_subscripts and len(shape) > len(term_letters):
                 # PyTorch would sum over these axes.
                 raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
             head = term.index("...")

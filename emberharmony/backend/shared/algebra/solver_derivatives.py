@@ -77,8 +77,8 @@ class Differentials:
     def cholesky(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangent of the lower factor."""
         (factor,) = outputs
-        inner = self._within(factor, self.hermitian(tangents[0]))
-        return (factor @ (self._xp.tril(inner, -1) + self.as_matrix(self.diagonal(inner) / 2)),)
+        scaled_tangent = self._within(factor, self.hermitian(tangents[0]))
+        return (factor @ (self._xp.tril(scaled_tangent, -1) + self.as_matrix(self.diagonal(scaled_tangent) / 2)),)
 
     def qr(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of Q and R.
@@ -95,13 +95,13 @@ class Differentials:
             )
         square = r[..., :k]
         scaled = self._over(tangents[0][..., :k], r)
-        inner = self.adjoint(q) @ scaled
-        lower = self._xp.tril(inner, -1)
+        scaled_tangent = self.adjoint(q) @ scaled
+        lower = self._xp.tril(scaled_tangent, -1)
         rotation = lower - self.adjoint(lower)
-        if self._is_complex(inner):
+        if self._is_complex(scaled_tangent):
             # The diagonal of R must stay real.
-            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(inner)))
-        r_tangent = self._xp.triu(inner - rotation)
+            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(scaled_tangent)))
+        r_tangent = self._xp.triu(scaled_tangent - rotation)
         extra_columns = (
             self.adjoint(q) @ tangents[0][..., k:] - rotation @ r[..., k:] if r.shape[-1] > k else r[..., k:]
         )
@@ -113,22 +113,22 @@ class Differentials:
         k = s.shape[-1]
         u, v, tangent = u_full[..., :k], self.adjoint(vh_full[..., :k, :]), tangents[0]
         scale, gaps = s[..., None, :].astype(u.dtype), self._gaps(s * s).astype(u.dtype)
-        inner = self.adjoint(u) @ tangent @ v
-        left, right = inner * scale, self.adjoint(inner) * scale
-        rotation = gaps * (left + self.adjoint(left))
+        scaled_tangent = self.adjoint(u) @ tangent @ v
+        left_factor, right_factor = scaled_tangent * scale, self.adjoint(scaled_tangent) * scale
+        rotation = gaps * (left_factor + self.adjoint(left_factor))
         if self._is_complex(u):
-            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(inner)) / s)
-        u_moved, v_moved = u @ rotation, v @ (gaps * (right + self.adjoint(right)))
+            rotation = rotation + self.as_matrix(self.imaginary(self.diagonal(scaled_tangent)) / s)
+        u_moved, v_moved = u @ rotation, v @ (gaps * (right_factor + self.adjoint(right_factor)))
         if u.shape[-2] > k:
-            u_moved = u_moved + (tangent @ v - u @ inner) / scale
+            u_moved = u_moved + (tangent @ v - u @ scaled_tangent) / scale
         if v.shape[-2] > k:
-            v_moved = v_moved + (self.adjoint(tangent) @ u - v @ self.adjoint(inner)) / scale
+            v_moved = v_moved + (self.adjoint(tangent) @ u - v @ self.adjoint(scaled_tangent)) / scale
         if self._is_complex(u):
             angle = self._turned_back(u, u_moved)
             u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
         # Columns beyond the singular values are arbitrary, and are treated as constant.
         vh_tangent = self._pad_columns(v_moved, self.adjoint(vh_full))
-        return self._pad_columns(u_moved, u_full), self.real(self.diagonal(inner)), self.adjoint(vh_tangent)
+        return self._pad_columns(u_moved, u_full), self.real(self.diagonal(scaled_tangent)), self.adjoint(vh_tangent)
 
     def singular_values(self, factors: Tensors, tangent: Any) -> Any:
         """Returns the tangent of the singular values; `factors` are those of the decomposition."""
@@ -138,19 +138,19 @@ class Differentials:
     def eigh(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of Hermitian matrices."""
         values, vectors = outputs
-        inner = self.adjoint(vectors) @ self.hermitian(tangents[0]) @ vectors
-        vectors_tangent = vectors @ (self._gaps(values).astype(inner.dtype) * inner)
+        scaled_tangent = self.adjoint(vectors) @ self.hermitian(tangents[0]) @ vectors
+        vectors_tangent = vectors @ (self._gaps(values).astype(scaled_tangent.dtype) * scaled_tangent)
         if self._is_complex(vectors):
             vectors_tangent = vectors_tangent + self._turned_back(vectors, vectors_tangent) * vectors
-        return self.real(self.diagonal(inner)), vectors_tangent
+        return self.real(self.diagonal(scaled_tangent)), vectors_tangent
 
     def eig(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
         """Returns the tangents of the eigenvalues and eigenvectors of general matrices."""
         values, vectors = outputs
-        inner = self._similar(vectors, tangents[0].astype(vectors.dtype))
-        vectors_tangent = vectors @ (self._gaps(values) * inner)
+        scaled_tangent = self._similar(vectors, tangents[0].astype(vectors.dtype))
+        vectors_tangent = vectors @ (self._gaps(values) * scaled_tangent)
         own_components = self._xp.real(self._xp.sum(self._xp.conj(vectors) * vectors_tangent, -2, keepdims=True))
-        return self.diagonal(inner), vectors_tangent + (
+        return self.diagonal(scaled_tangent), vectors_tangent + (
             self._turned_back(vectors, vectors_tangent) - own_components
         ) * vectors
 

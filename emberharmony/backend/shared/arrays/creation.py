@@ -115,8 +115,8 @@ def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | No
     side = length + abs(int(k))
     check_memory((side, side), width)
     matrix = np.full((side, side), length)
-    places = np.arange(length)
-    matrix[places + max(-k, 0), places + max(k, 0)] = places
+    flat_indices = np.arange(length)
+    matrix[flat_indices + max(-k, 0), flat_indices + max(k, 0)] = flat_indices
     return matrix
 
 
@@ -162,23 +162,25 @@ class HostMade:
         result_dtype = _made_of(low, high, step)
         if result_dtype is not int64:
             constant("start, stop or step", [low, high, step])
-        wanted = self.dtypes[result_dtype] if dtype is None else dtype
+        result_native = self.dtypes[result_dtype] if dtype is None else dtype
         if result_dtype is int64 or all(number.__class__ in _REAL and number % 1 == 0 for number in (low, high, step)):
-            places, neutral_dtype = range(int(low), int(high), int(step)), self.dtypes.neutral[wanted]
-            if result_dtype is int64 and places:
+            integers, neutral_dtype = range(int(low), int(high), int(step)), self.dtypes.neutral[result_native]
+            if result_dtype is int64 and integers:
                 # A cast to a narrower integer dtype would wrap around silently.
-                for end in (places[0], places[-1]):
+                for end in (integers[0], integers[-1]):
                     check_fits(end, neutral_dtype)
-            largest_magnitude = max(map(abs, (places.start, places.stop, places.step, places.stop - places.start)))
-            if places and largest_magnitude <= _EXACT.get(neutral_dtype, -1):
-                return self._range(places, wanted, device)
+            largest_magnitude = max(
+                map(abs, (integers.start, integers.stop, integers.step, integers.stop - integers.start))
+            )
+            if integers and largest_magnitude <= _EXACT.get(neutral_dtype, -1):
+                return self._range(integers, result_native, device)
         check_ends(low, high, step)
-        array = _integers(places) if result_dtype is int64 and places else np.arange(low, high, step)
+        array = _integers(integers) if result_dtype is int64 and integers else np.arange(low, high, step)
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
             # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.
             array = array.astype(np.int64 if result_dtype is int64 else np.float64)
-        return self._place_array(array, wanted, device)
+        return self._place_array(array, result_native, device)
 
     def _range(self, places: range, dtype: Any, device: Any) -> Any:
         """Returns the integers of a range, which is not empty, as a tensor of a native dtype that holds them exactly.
@@ -223,8 +225,8 @@ class HostMade:
         first, last = self.convert(start), self.convert(stop)
         span = self.subtract(last, first)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
-        part, last_part = self._shares_of_ends(span, num, endpoint)
-        samples = self.add(self.multiply(last_part, first), self.multiply(part, last))
+        shares, last_part = self._shares_of_ends(span, num, endpoint)
+        samples = self.add(self.multiply(last_part, first), self.multiply(shares, last))
         samples = samples if device is None else self.to_device(samples, device)
         samples = self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         intervals = num - 1 if endpoint else num
@@ -273,9 +275,9 @@ class HostMade:
             first, last = self.convert(start), self.convert(stop)
             sign = self.sign(first)
             first, last = self.divide(first, sign), self.divide(last, sign)
-            part, last_part = self._shares_of_ends(self.multiply(first, last), num, endpoint)
+            shares, last_part = self._shares_of_ends(self.multiply(first, last), num, endpoint)
             # The product of these powers is exactly `start` and `stop` at the ends.
-            samples = self.multiply(sign, self.multiply(self.power(first, last_part), self.power(last, part)))
+            samples = self.multiply(sign, self.multiply(self.power(first, last_part), self.power(last, shares)))
             samples = samples if device is None else self.to_device(samples, device)
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         nonnegative_axes(axis, 1)
@@ -330,10 +332,10 @@ class HostMade:
         """
         count = _points(x)
         rising_half = rising(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
-        wanted = self.dtypes[default_float()] if dtype is None else dtype
-        if self.dtypes.neutral[wanted] is float32:
+        native_dtype = self.dtypes[default_float()] if dtype is None else dtype
+        if self.dtypes.neutral[native_dtype] is float32:
             rising_half = rising_half.astype(np.float32)
-        return self._place_array(np.concatenate([rising_half, rising_half[: count // 2][::-1]]), wanted, device)
+        return self._place_array(np.concatenate([rising_half, rising_half[: count // 2][::-1]]), native_dtype, device)
 
     def _floor_if_integer(self, array: np.ndarray, dtype: Any) -> np.ndarray:
         """Returns samples, rounded down if the dtype is an integer one, as NumPy does."""

@@ -38,15 +38,15 @@ _BASIC = (int, slice, type(None), type(Ellipsis))
 def is_plain(key: Any, shape: Any) -> bool:
     """Returns whether a key consists only of forward slices, None, and integers within bounds."""
     axes, ndim = 0, len(shape)
-    for part in key if key.__class__ is tuple else (key,):
-        if part.__class__ is slice:
-            if not (_is_near(part.start) and _is_near(part.stop) and _is_near(part.step)):
+    for key_part in key if key.__class__ is tuple else (key,):
+        if key_part.__class__ is slice:
+            if not (_is_near(key_part.start) and _is_near(key_part.stop) and _is_near(key_part.step)):
                 return False
-            if part.step is not None and (part.step <= 0 or (axes < ndim and shape[axes] >= _LONG)):
+            if key_part.step is not None and (key_part.step <= 0 or (axes < ndim and shape[axes] >= _LONG)):
                 return False
-        elif part is None:
+        elif key_part is None:
             continue
-        elif part.__class__ is not int or axes >= ndim or not -shape[axes] <= part < shape[axes]:
+        elif key_part.__class__ is not int or axes >= ndim or not -shape[axes] <= key_part < shape[axes]:
             return False
         axes += 1
     return axes <= ndim
@@ -90,16 +90,16 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
         IndexOutOfBoundsError: if an index is out of bounds.
         ShapeError: if the shape of a mask does not fit the axes that it reads.
     """
-    parts = [_host(part, mask_axes) for part in (key if isinstance(key, tuple) else (key,))]
-    if sum(part is Ellipsis for part in parts) > 1:
+    key_parts = [_host(key_part, mask_axes) for key_part in (key if isinstance(key, tuple) else (key,))]
+    if sum(part is Ellipsis for part in key_parts) > 1:
         raise ArgumentError("a key has at most one ellipsis")
-    axes_of = [None if isinstance(part, _BASIC) else mask_axes(part) for part in parts]
-    masks = [_is_mask(part, axes) for part, axes in zip(parts, axes_of, strict=True)]
-    widths = [_axes_read(part, mask) for part, mask in zip(parts, masks, strict=True)]
+    axes_of = [None if isinstance(part, _BASIC) else mask_axes(part) for part in key_parts]
+    masks = [_is_mask(part, axes) for part, axes in zip(key_parts, axes_of, strict=True)]
+    widths = [_axes_read(part, mask) for part, mask in zip(key_parts, masks, strict=True)]
     if sum(widths) > len(shape):
         raise AxisError(f"{sum(widths)} indices for a tensor of {len(shape)} axes")
     axis = 0
-    for part, axes, mask, width in zip(parts, axes_of, masks, widths, strict=True):
+    for part, axes, mask, width in zip(key_parts, axes_of, masks, widths, strict=True):
         if mask:
             read_lengths = tuple(shape[axis : axis + width])
             if tuple(part.shape) != read_lengths:
@@ -159,8 +159,8 @@ def nonnegative_indices(indices: np.ndarray, length: int) -> np.ndarray:
         return indices
     is_outside = (indices < -length) | (indices >= length)
     if is_outside.any():
-        place = np.unravel_index(int(np.argmax(is_outside)), is_outside.shape)
-        location = f", at {tuple(map(int, place))} of indices of shape {indices.shape}" if indices.ndim else ""
+        first_outside = np.unravel_index(int(np.argmax(is_outside)), is_outside.shape)
+        location = f", at {tuple(map(int, first_outside))} of indices of shape {indices.shape}" if indices.ndim else ""
         raise IndexOutOfBoundsError(
             f"index {int(indices[is_outside].flat[0])} is out of bounds for an axis of length {length}{location}; "
             f"{INDEX_RANGE}"
@@ -218,9 +218,10 @@ def class_count(num_classes: int, ids: Any) -> int:
         num_classes = as_index(num_classes)
     except TypeError as error:
         raise ArgumentTypeError(f"num_classes is an integer, not {num_classes!r:.60}") from error
-    kind = str(ids.dtype).rpartition(".")[2]
-    if kind.startswith(("float", "bfloat", "complex")) and 0 not in tuple(ids.shape):  # an empty list has a float dtype
-        raise ArgumentTypeError(f"class ids are integers, not {kind}: ops.cast(x, 'int64')")
+    dtype_name = str(ids.dtype).rpartition(".")[2]
+    is_empty = 0 in tuple(ids.shape)  # an empty list has a float dtype
+    if dtype_name.startswith(("float", "bfloat", "complex")) and not is_empty:
+        raise ArgumentTypeError(f"class ids are integers, not {dtype_name}: ops.cast(x, 'int64')")
     if num_classes < 0:
         raise ArgumentError(f"the number of classes is at least 0, not {num_classes}")
     if num_classes > ADDRESSABLE:
@@ -293,8 +294,8 @@ def selected_places(key: tuple[Any, ...], shape: Sequence[int]) -> np.ndarray:
     Raises:
         EmberError: if the key does not fit the shape.
     """
-    parts = tuple(part for part, _, _ in parts_of(key, shape, lambda part: None))
-    return np.asarray(places_of(shape)[parts])
+    host_key = tuple(key_part for key_part, _, _ in parts_of(key, shape, lambda part: None))
+    return np.asarray(places_of(shape)[host_key])
 
 
 def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
@@ -304,11 +305,11 @@ def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
         IndexOutOfBoundsError: if an index is out of bounds.
         ShapeError: if the indices have another number of axes.
     """
-    places = nonnegative_indices(host_indices(indices), shape[axis])
-    inside(shape[axis], places.size)
-    if places.ndim != len(shape):
-        raise ShapeError(f"indices of shape {places.shape} need as many axes as shape {tuple(shape)}")
-    return np.take_along_axis(places_of(shape), places, axis)
+    positions = nonnegative_indices(host_indices(indices), shape[axis])
+    inside(shape[axis], positions.size)
+    if positions.ndim != len(shape):
+        raise ShapeError(f"indices of shape {positions.shape} need as many axes as shape {tuple(shape)}")
+    return np.take_along_axis(places_of(shape), positions, axis)
 
 
 def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
@@ -317,9 +318,9 @@ def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) 
     Raises:
         EmberError: as `block` does.
     """
-    places = places_of(shape)
-    places[block(tuple(shape), start, tuple(lengths))] = places.size + places_of(lengths)
-    return places
+    all_places = places_of(shape)
+    all_places[block(tuple(shape), start, tuple(lengths))] = all_places.size + places_of(lengths)
+    return all_places
 
 
 def on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
@@ -375,17 +376,17 @@ class Scattered:
 
     def steps(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields, for steps that double, the earlier update of each in this order, and whether its place is equal."""
-        places, step, count = self.places[self.order], 1, len(self.order)
-        while step < count and (places[step:] == places[:-step]).any():
-            is_repeated = np.concatenate([np.zeros(step, bool), places[step:] == places[:-step]])
+        ordered_places, step, count = self.places[self.order], 1, len(self.order)
+        while step < count and (ordered_places[step:] == ordered_places[:-step]).any():
+            is_repeated = np.concatenate([np.zeros(step, bool), ordered_places[step:] == ordered_places[:-step]])
             yield np.maximum(np.arange(count) - step, 0), is_repeated
             step *= 2
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the last updates of all places in that order, and these places."""
-        places = self.places[self.order]
-        last = np.flatnonzero(np.concatenate([places[1:] != places[:-1], np.ones(1, bool)]))
-        return last, places[last]
+        ordered_places = self.places[self.order]
+        last = np.flatnonzero(np.concatenate([ordered_places[1:] != ordered_places[:-1], np.ones(1, bool)]))
+        return last, ordered_places[last]
 
 
 def unravel(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:

@@ -63,13 +63,13 @@ def _plan(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rea
     sizes = _sizes(source, shape, lengths, pattern)
     names = [name for group in source for name in group]
     target = _expand_ellipses(target, hidden)
-    wanted = [name for group in target for name in group]
-    if len(set(names)) != len(names) or sorted(names) != sorted(wanted):
+    target_names = [name for group in target for name in group]
+    if len(set(names)) != len(names) or sorted(names) != sorted(target_names):
         raise ArgumentError(f"both sides of pattern {pattern!r} must name the same axes, each once")
     if set(lengths) - set(names):
         raise ArgumentError(f"pattern {pattern!r} has no axis {', '.join(sorted(set(lengths) - set(names)))}")
     joined_shape = tuple([math.prod([sizes[name] for name in group]) for group in target])
-    return Rearrangement(tuple([sizes[n] for n in names]), tuple([names.index(n) for n in wanted]), joined_shape)
+    return Rearrangement(tuple([sizes[n] for n in names]), tuple([names.index(n) for n in target_names]), joined_shape)
 
 
 def _groups(side: str, pattern: str) -> list[list[str]]:
@@ -82,11 +82,11 @@ def _groups(side: str, pattern: str) -> list[list[str]]:
         raise ArgumentError(f"pattern {pattern!r} is malformed at {side.strip()!r}")
     groups = []
     for item in re.findall(_ITEM, side):
-        inner = item.strip("()")
-        if re.fullmatch(_NAMES, inner) is None:
+        names_text = item.strip("()")
+        if re.fullmatch(_NAMES, names_text) is None:
             raise ArgumentError(f"pattern {pattern!r} is malformed at {item!r}")
-        names = [name for name in inner.split() if name != "1"]
-        groups.append([*names, _JOINED] if item != inner and _ELLIPSIS in names else names)
+        names = [name for name in names_text.split() if name != "1"]
+        groups.append([*names, _JOINED] if item != names_text and _ELLIPSIS in names else names)
     if sum(group.count(_ELLIPSIS) for group in groups) > 1:
         raise ArgumentError(f"pattern {pattern!r} has more than one ellipsis on a side")
     return groups

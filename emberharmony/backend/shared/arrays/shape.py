@@ -38,10 +38,10 @@ PAD_MODES = ("constant", "reflect", "symmetric", "edge", "wrap")
 
 def _way_to_shape(shape: Any) -> str:
     """Returns how something becomes a shape, or an empty string."""
-    parts = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if any(part is None for part in parts):
+    lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if any(length is None for length in lengths):
         return "; write the number of rows in the place of None"
-    if any(isinstance(part, (float, str)) for part in parts):
+    if any(isinstance(part, (float, str)) for part in lengths):
         return "; int(n) makes an integer, and n // 2 divides to one; is it in the place of another argument?"
     return "; the shape comes first"
 
@@ -195,16 +195,16 @@ def pad_indices(length: int, before: int, after: int, mode: str) -> np.ndarray:
     Raises:
         ShapeError: if the axis is empty.
     """
-    places = np.arange(-before, length + after)
-    if length == 0 and places.size:
+    positions = np.arange(-before, length + after)
+    if length == 0 and positions.size:
         raise ShapeError(f"an empty axis cannot be padded in mode {mode!r}")
     if mode == "edge":
-        return np.clip(places, 0, max(length - 1, 0))
+        return np.clip(positions, 0, max(length - 1, 0))
     if mode == "wrap":
-        return places % length
+        return positions % length
     period = 2 * length if mode == "symmetric" else max(2 * length - 2, 1)
-    places = places % period
-    return np.where(places < length, places, period - places - (1 if mode == "symmetric" else 0))
+    positions = positions % period
+    return np.where(positions < length, positions, period - positions - (1 if mode == "symmetric" else 0))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -351,8 +351,8 @@ def expanded_shape(shape: Sequence[int], axis: Any) -> list[int]:
     """
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     lengths = list(shape)
-    for place in sorted(nonnegative_axes(axes, len(shape) + len(axes))):
-        lengths.insert(place, 1)
+    for new_axis in sorted(nonnegative_axes(axes, len(shape) + len(axes))):
+        lengths.insert(new_axis, 1)
     return lengths
 
 
@@ -374,12 +374,12 @@ def axes_and_places(source: Any, destination: Any, ndim: int) -> tuple[tuple[int
     Raises:
         AxisError: if an axis is out of range or repeated, or if the numbers differ.
     """
-    sources, places = nonnegative_axes(source, ndim), nonnegative_axes(destination, ndim)
-    if len(sources) != len(places):
+    sources, destinations = nonnegative_axes(source, ndim), nonnegative_axes(destination, ndim)
+    if len(sources) != len(destinations):
         raise AxisError(
-            f"source and destination must have the same number of axes, got {len(sources)} and {len(places)}"
+            f"source and destination must have the same number of axes, got {len(sources)} and {len(destinations)}"
         )
-    return sources, places
+    return sources, destinations
 
 
 def unstack_axis(num: int | None, axis: int, shape: Sequence[int]) -> int:

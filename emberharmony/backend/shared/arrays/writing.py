@@ -61,24 +61,26 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     arrays: list[tuple[int | None, Any]] = []
     start, lengths, is_block = [0] * len(shape), list(shape), True
     first, has_followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
-    for (part, axis, mask), end in zip(parts, ends, strict=True):
-        indices = _indices(part, mask, nonzero)
+    for (key_part, axis, mask), end in zip(parts, ends, strict=True):
+        indices = _indices(key_part, mask, nonzero)
         if indices is not None:
             first, is_split = (first, is_split or has_followed) if arrays else (len(kept_axes), False)
-            is_block = is_block and part.__class__ is int
+            is_block = is_block and key_part.__class__ is int
             if is_block:
-                start[axis], lengths[axis] = part, 1
-            arrays += [(axis + i, index) for i, index in enumerate(indices)] or [(None, np.zeros(int(bool(part)), int))]
+                start[axis], lengths[axis] = key_part, 1
+            arrays += [(axis + i, index) for i, index in enumerate(indices)] or [
+                (None, np.zeros(int(bool(key_part)), int))
+            ]
             axis += len(indices)
         else:
             has_followed = bool(arrays)
-            if part is None:
+            if key_part is None:
                 kept_axes.append((1, None, None))
-            elif part is not Ellipsis:
-                places = range(shape[axis])[part]
-                is_block = is_block and places.step == 1
-                start[axis], lengths[axis] = min(places.start, shape[axis]), len(places)
-                kept_axes.append((len(places), axis, None if places == range(shape[axis]) else places))
+            elif key_part is not Ellipsis:
+                positions = range(shape[axis])[key_part]
+                is_block = is_block and positions.step == 1
+                start[axis], lengths[axis] = min(positions.start, shape[axis]), len(positions)
+                kept_axes.append((len(positions), axis, None if positions == range(shape[axis]) else positions))
                 axis += 1
         kept_axes += [(shape[a], a, None) for a in range(axis, end)]
     return _laid_out(kept_axes, arrays, 0 if is_split else first, (start, lengths) if is_block else None)
@@ -110,26 +112,26 @@ def _laid_out(
     rank = len(joint)
     shape = (*(n for n, _, _ in kept_parts[:first]), *joint, *(n for n, _, _ in kept_parts[first:]))
     slices_by_axis = {
-        i if i < first else i + rank: (length, axis, places)
-        for i, (length, axis, places) in enumerate(kept_parts)
-        if axis is None or places is not None
+        i if i < first else i + rank: (length, axis, positions)
+        for i, (length, axis, positions) in enumerate(kept_parts)
+        if axis is None or positions is not None
     }
     leading_axes = sorted({*slices_by_axis, *range(first, first + rank)})
     axes: list[int] = []
     columns: list[Any] = []
     spans: list[tuple[int, ...]] = []
-    for place, (length, axis, places) in slices_by_axis.items():
+    for result_axis, (length, axis, places) in slices_by_axis.items():
         if axis is not None and places is not None:
             axes.append(axis)
             columns.append(np.arange(places.start, places.stop, places.step))
-            spans.append(tuple(length if i == place else 1 for i in leading_axes))
-    axes_before = sum(place < first for place in leading_axes)
+            spans.append(tuple(length if i == result_axis else 1 for i in leading_axes))
+    axes_before = sum(leading_axis < first for leading_axis in leading_axes)
     for axis, index in arrays:
         if axis is not None:
             axes.append(axis)
             columns.append(index)
-            inner = (*(1,) * (rank - len(index.shape)), *index.shape)
-            spans.append((*(1,) * axes_before, *inner, *(1,) * (len(leading_axes) - axes_before - rank)))
+            index_shape = (*(1,) * (rank - len(index.shape)), *index.shape)
+            spans.append((*(1,) * axes_before, *index_shape, *(1,) * (len(leading_axes) - axes_before - rank)))
     return Selection(shape, block, leading_axes, axes, columns, spans)
 
 
@@ -199,13 +201,13 @@ def convert_like(backend: Any, value: Any, x: Any) -> Any:
     Raises:
         EmberError: as `check_held` and `Backend.convert` do.
     """
-    kind = backend.dtype_of(x)
+    dtype = backend.dtype_of(x)
     if type(value) in _NUMBERS:
-        check_held(python_dtype(type(value)), kind, True)
-        return backend.convert(value, kind)
+        check_held(python_dtype(type(value)), dtype, True)
+        return backend.convert(value, dtype)
     tensor, weak = backend.convert(value), is_weak(value)
-    check_held(backend.dtype_of(tensor), kind, weak)
-    return backend.convert(value, kind) if weak else backend.bound.cast(tensor, kind)
+    check_held(backend.dtype_of(tensor), dtype, weak)
+    return backend.convert(value, dtype) if weak else backend.bound.cast(tensor, dtype)
 
 
 def _fits_kind(value: Any, kind: str) -> bool:
@@ -263,13 +265,13 @@ def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) ->
     Raises:
         ShapeError: if the indices do not have as many axes as the tensor, or do not broadcast against it.
     """
-    places = indices if is_tensor else host_indices(indices)
-    full_shape = (*shape[:axis], *places.shape[axis : axis + 1], *shape[axis + 1 :])
-    if len(places.shape) != len(shape) or not suits(places.shape, full_shape):
+    positions = indices if is_tensor else host_indices(indices)
+    full_shape = (*shape[:axis], *positions.shape[axis : axis + 1], *shape[axis + 1 :])
+    if len(positions.shape) != len(shape) or not suits(positions.shape, full_shape):
         raise ShapeError(
-            f"indices of shape {tuple(places.shape)} do not broadcast against a tensor of shape {tuple(shape)} on the "
-            f"axes other than {axis}; reshape them to as many axes"
+            f"indices of shape {tuple(positions.shape)} do not broadcast against a tensor of shape {tuple(shape)} on "
+            f"the axes other than {axis}; reshape them to as many axes"
         )
     spans = ((-1 if i == a else 1 for i in range(len(shape))) for a in range(len(shape)))
     grid = [np.arange(n).reshape(tuple(span)) for n, span in zip(shape, spans, strict=True)]
-    return (*grid[:axis], places, *grid[axis + 1 :])
+    return (*grid[:axis], positions, *grid[axis + 1 :])

@@ -118,8 +118,8 @@ def scaled_tail(xp: Any, y: Any) -> Any:
     middle = ratio(at_most(xp, y, _LARGE), _C_TOP, _C, _D)
     far_value = at_least(xp, y, _LARGE)
     inverse = 1.0 / (far_value * far_value)
-    outer = (1.0 / math.sqrt(math.pi) - inverse * ratio(inverse, _P_TOP, _P, _Q)) / far_value
-    return xp.where(y <= _LARGE, middle, outer)
+    far_result = (1.0 / math.sqrt(math.pi) - inverse * ratio(inverse, _P_TOP, _P, _Q)) / far_value
+    return xp.where(y <= _LARGE, middle, far_result)
 
 
 def _erfc_tail(xp: Any, y: Any, exp: Callable[[Any], Any]) -> Any:
@@ -135,8 +135,8 @@ def erf(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     # the gradient.
     y = xp.abs(x)
     outside_value = 1.0 - _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
-    inner = central(xp.where(y <= SMALL, x, 0.0))
-    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, -outside_value, outside_value)))
+    near_result = central(xp.where(y <= SMALL, x, 0.0))
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, xp.where(x < 0, -outside_value, outside_value)))
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
@@ -158,8 +158,8 @@ def erfc(xp: Any, x: Any, exp: Callable[[Any], Any] | None = None) -> Any:
     """Returns the complementary error function of a float64 tensor."""
     y = xp.abs(x)
     tail = _erfc_tail(xp, at_least(xp, y, SMALL), exp or xp.exp)
-    inner = 1.0 - central(xp.where(y <= SMALL, x, 0.0))
-    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, xp.where(x < 0, 2.0 - tail, tail)))
+    near_result = 1.0 - central(xp.where(y <= SMALL, x, 0.0))
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, xp.where(x < 0, 2.0 - tail, tail)))
 
 
 def erfinv(xp: Any, x: Any) -> Any:
@@ -192,8 +192,8 @@ def i0(xp: Any, x: Any) -> Any:
     y = xp.abs(x)
     near_value = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, I0_NEAR)
     far_value = at_least(xp, y, 8.0)
-    outer = chebyshev(32.0 / far_value - 2.0, I0_FAR) / xp.sqrt(far_value)
-    return xp.where(y < math.inf, xp.exp(y) * xp.where(y <= 8.0, near_value, outer), y)
+    far_result = chebyshev(32.0 / far_value - 2.0, I0_FAR) / xp.sqrt(far_value)
+    return xp.where(y < math.inf, xp.exp(y) * xp.where(y <= 8.0, near_value, far_result), y)
 
 
 def i0_slope(xp: Any, x: Any, y: Any) -> Any:

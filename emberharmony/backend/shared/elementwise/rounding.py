@@ -70,19 +70,19 @@ class Decimals:
         raise NotImplementedError
 
     def round(self, x: Any, decimals: int = 0) -> Any:
-        kind = self.kind_of(x)
-        if kind == "float" and decimals.__class__ is int and decimals == 0:
+        dtype_kind = self.kind_of(x)
+        if dtype_kind == "float" and decimals.__class__ is int and decimals == 0:
             return self._nearest(x)
         try:
             decimals = as_index(decimals)
         except TypeError as error:
             raise ArgumentTypeError(f"decimals is an integer, not {decimals!r:.60}") from error
-        if kind == "bool":
+        if dtype_kind == "bool":
             return x
-        if kind == "complex":
-            parts = [self.round(self.real(x), decimals), self.round(self.imag(x), decimals)]
-            return self.view_as_complex(self.stack(parts, -1))
-        if kind != "float":
+        if dtype_kind == "complex":
+            components = [self.round(self.real(x), decimals), self.round(self.imag(x), decimals)]
+            return self.view_as_complex(self.stack(components, -1))
+        if dtype_kind != "float":
             return x if decimals >= 0 else self._rounded_integers(x, -decimals)
         if self._width(x) > 2:
             return self._rounded_floats(x, decimals)
@@ -138,9 +138,9 @@ class ByOps(Decimals):
 
     def _nearest(self, x: Any) -> Any:
         below = self.floor(x)
-        part = self.subtract(x, below)
+        fraction = self.subtract(x, below)
         is_odd = self.not_equal(self.multiply(self.floor(self.divide(below, 2.0)), 2.0), below)
-        rounds_up = self.logical_or(self.greater(part, 0.5), self.logical_and(self.equal(part, 0.5), is_odd))
+        rounds_up = self.logical_or(self.greater(fraction, 0.5), self.logical_and(self.equal(fraction, 0.5), is_odd))
         return self.copysign(self.where(rounds_up, self.add(below, 1.0), below), x)
 
     def _round_scaled(self, x: Any, decimals: int, bound: float) -> Any:

@@ -164,8 +164,8 @@ def log_gamma_next(a: Any) -> Any:
 def log_gamma(xp: Any, x: Any) -> Any:
     """Returns `gammaln(x)` for x > 0."""
     is_near = x < _ASYMPTOTIC
-    inner = xp.pick(is_near, partial(_log_gamma_near, xp), harmless_outside(xp, is_near, x, 1.0))
-    return xp.where(is_near, inner, xp.pick(~is_near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
+    near_result = xp.pick(is_near, partial(_log_gamma_near, xp), harmless_outside(xp, is_near, x, 1.0))
+    return xp.where(is_near, near_result, xp.pick(~is_near, partial(log_gamma_far, xp), at_least(xp, x, _ASYMPTOTIC)))
 
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
@@ -199,8 +199,8 @@ def digamma(xp: Any, x: Any) -> Any:
     is_right = x > 0.0
     y = xp.where(is_right, x, 1.0 - x)
     is_near = y < _ASYMPTOTIC
-    inner = xp.pick(is_near, partial(_digamma_near, xp), harmless_outside(xp, is_near, y, 1.0))
-    positive = xp.where(is_near, inner, xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
+    near_result = xp.pick(is_near, partial(_digamma_near, xp), harmless_outside(xp, is_near, y, 1.0))
+    positive = xp.where(is_near, near_result, xp.pick(~is_near, partial(digamma_far, xp), at_least(xp, y, _ASYMPTOTIC)))
     result = xp.where(is_right, positive, xp.pick(x < 0.0, partial(_digamma_left, xp), x, positive))
     # 1 / x tells the two zeros apart.
     return xp.where(xp.isnan(x), x, xp.where(x == 0.0, -1.0 / x, xp.where(x == math.inf, x, result)))
@@ -235,8 +235,8 @@ def _hurwitz(xp: Any, s: Any, q: Any, rest: Any = 0.0, scale: Any = 1.0) -> Any:
     total = 0.0 * q
     for k in range(_DIRECT + 1):
         argument = q + float(k)
-        part = argument - q
-        error = (q - (argument - part)) + (k - part) + rest
+        rounded_k = argument - q
+        error = (q - (argument - rounded_k)) + (k - rounded_k) + rest
         slope = error / argument
         power = xp.power(argument / scale, -s) * (1.0 - s * slope)
         if k < _DIRECT:
@@ -270,9 +270,9 @@ def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
     r = from_nearest(xp, q)
     sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
     nearest = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
-    others = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)
-    others = others + sign * _hurwitz(xp, s, 1.0 - r, (1.0 - (1.0 - r)) - r, scale)
-    return xp.where(r == 0.0, math.inf, nearest + (others - sign * positive_zeta))
+    tail_sum = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)
+    tail_sum = tail_sum + sign * _hurwitz(xp, s, 1.0 - r, (1.0 - (1.0 - r)) - r, scale)
+    return xp.where(r == 0.0, math.inf, nearest + (tail_sum - sign * positive_zeta))
 
 
 def zeta(xp: Any, s: Any, q: Any) -> Any:
@@ -322,8 +322,8 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
 def _scaled_bessel(xp: Any, y: Any, near_function: Any, far_function: Any) -> tuple[Any, Any]:
     """Returns a Chebyshev series in `y` up to 8, and one in `1 / y`, over the square root, beyond."""
     y_from_8 = at_least(xp, y, 8.0)
-    inner = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near_function)
-    return inner, chebyshev(32.0 / y_from_8 - 2.0, far_function) / xp.sqrt(y_from_8)
+    near_result = chebyshev(at_most(xp, y, 8.0) / 2.0 - 2.0, near_function)
+    return near_result, chebyshev(32.0 / y_from_8 - 2.0, far_function) / xp.sqrt(y_from_8)
 
 
 def i0e(xp: Any, x: Any) -> Any:
@@ -414,12 +414,12 @@ def _beta_left(xp: Any, logarithm: bool, low: Any, high: Any) -> Any:
     # The function grows like a power of the infinite argument, with the sign of the gamma function of the other.
     is_infinite_ratio = (high == math.inf) & (low < 0.0) & (low > -math.inf) & ~infinite
     if logarithm:
-        others = xp.where(infinite | is_infinite_ratio, math.inf, xp.where(end, -math.inf, math.nan))
+        limits = xp.where(infinite | is_infinite_ratio, math.inf, xp.where(end, -math.inf, math.nan))
     else:
         result = _sign_of_gamma(xp, a) * _sign_of_gamma(xp, b) * _sign_of_gamma(xp, a + b) * xp.exp(result)
-        others = xp.where(infinite, math.inf, xp.where(end, 0.0, math.nan))
-        others = xp.where(is_infinite_ratio, math.inf * _sign_of_gamma(xp, low), others)
-    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, result, others))
+        limits = xp.where(infinite, math.inf, xp.where(end, 0.0, math.nan))
+        limits = xp.where(is_infinite_ratio, math.inf * _sign_of_gamma(xp, low), limits)
+    return xp.where(xp.isnan(low) | xp.isnan(high), math.nan, xp.where(is_regular, result, limits))
 
 
 def beta(xp: Any, a: Any, b: Any) -> Any:

@@ -87,8 +87,8 @@ def j0(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     is_regular = size < math.inf
     y = harmless_outside(xp, is_regular, size, 1.0)
-    inner = _bessel_below_8(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
-    result = xp.where(y <= 8.0, inner, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
+    near_result = _bessel_below_8(at_most(xp, y, 8.0), _J0_NEAR, _ROOTS_0)
+    result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J0_P, _J0_Q, False))
     return xp.where(xp.isnan(x), x, xp.where(is_regular, result, 0.0))
 
 
@@ -97,7 +97,7 @@ def j1(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     is_regular = size < math.inf
     y = harmless_outside(xp, is_regular, size, 1.0)
-    inner = _bessel_below_8(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
-    result = xp.where(y <= 8.0, inner, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
+    near_result = _bessel_below_8(at_most(xp, y, 8.0), _J1_NEAR, _ROOTS_1) * y
+    result = xp.where(y <= 8.0, near_result, _bessel_beyond_8(xp, at_least(xp, y, 8.0), _J1_P, _J1_Q, True))
     result = xp.where(x < 0.0, -result, result)
     return xp.where(xp.isnan(x), x, xp.where(is_regular, result, 0.0))

@@ -86,8 +86,8 @@ def smooth_namespace(
 def function(name: str) -> Callable[..., Any]:
     """Returns the shared function of an op, called with a namespace and tensors."""
     if name in INNER:
-        base, places = INNER[name]
-        return functools.reduce(partial_of, places, function(base))
+        base, argument_positions = INNER[name]
+        return functools.reduce(partial_of, argument_positions, function(base))
     modules = (
         special,
         special_integrals,

@@ -49,9 +49,9 @@ def _erfcx(s: Any, x: Any, y: Any) -> Any:
 
 def _log_ndtr(s: Any, x: Any, y: Any) -> Any:
     is_negative = x < 0.0
-    left = math.sqrt(2.0 / math.pi) / s.erfcx(s.where(is_negative, x, 0.0) * -math.sqrt(0.5))
+    negative_result = math.sqrt(2.0 / math.pi) / s.erfcx(s.where(is_negative, x, 0.0) * -math.sqrt(0.5))
     high = s.where(is_negative, 0.0, x)
-    return s.where(is_negative, left, s.exp(high * high * -0.5 - s.where(is_negative, 0.0, y)) / _ROOT_2PI)
+    return s.where(is_negative, negative_result, s.exp(high * high * -0.5 - s.where(is_negative, 0.0, y)) / _ROOT_2PI)
 
 
 def _i1(s: Any, x: Any, y: Any) -> Any:

@@ -143,11 +143,11 @@ def _exp1_far(xp: Any, x: Any) -> Any:
 def exp1(xp: Any, x: Any) -> Any:
     """Returns the exponential integral E1; NaN for negative numbers, and infinite at 0."""
     is_near, is_far = (x > 0.0) & (x < 1.0), x >= 1.0
-    inner = xp.pick(is_near, partial(_exp1_near, xp), harmless_outside(xp, is_near, x, 0.5))
+    near_result = xp.pick(is_near, partial(_exp1_near, xp), harmless_outside(xp, is_near, x, 0.5))
     # Beyond, the result is 0, also that of infinity.
     large = at_most(xp, harmless_outside(xp, is_far, x, 1.0), 800.0)
-    outer = xp.exp(-large) * xp.pick(is_far, partial(_exp1_far, xp), large) / large
-    return xp.where(is_near, inner, xp.where(is_far, outer, xp.where(x == 0.0, math.inf, math.nan)))
+    far_result = xp.exp(-large) * xp.pick(is_far, partial(_exp1_far, xp), large) / large
+    return xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x == 0.0, math.inf, math.nan)))
 
 
 def _expi_near(xp: Any, x: Any) -> Any:
@@ -173,13 +173,13 @@ def _expi_far(xp: Any, x: Any) -> Any:
 def expi(xp: Any, x: Any) -> Any:
     """Returns the exponential integral Ei; -inf at 0."""
     is_near, is_far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
-    inner = xp.pick(is_near, partial(_expi_near, xp), harmless_outside(xp, is_near, x, 1.0))
+    near_result = xp.pick(is_near, partial(_expi_near, xp), harmless_outside(xp, is_near, x, 1.0))
     large = at_most(xp, harmless_outside(xp, is_far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not.
     root = xp.exp(0.5 * large)
-    outer = root * (xp.pick(is_far, partial(_expi_far, xp), large) / large) * root
-    left = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
-    result = xp.where(is_near, inner, xp.where(is_far, outer, xp.where(x < 0.0, left, x)))
+    far_result = root * (xp.pick(is_far, partial(_expi_far, xp), large) / large) * root
+    negative_result = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
+    result = xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x < 0.0, negative_result, x)))
     return xp.where(x == 0.0, -math.inf, result)
 
 
@@ -208,9 +208,9 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     first = logarithm * (1.0 - xp.log1p(logarithm) / (2.0 + logarithm))
     lower = harmless_outside(xp, is_regular & ~is_main_branch, x, -0.1)
     size = xp.log(-lower)
-    inner = xp.log(-size)
+    log_size = xp.log(-size)
     first_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
-    second = xp.where(lower < -0.1, first_guess, size - inner + inner / size)
+    second = xp.where(lower < -0.1, first_guess, size - log_size + log_size / size)
     refined = _refine(xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second))
     result = xp.where(is_near, series, refined)
     ends = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)

@@ -55,9 +55,9 @@ def _gauss(nodes: tuple[float, ...], weights: tuple[float, ...]) -> Rule:
 
 def _half_line(step: float, first: int, last: int) -> Rule:
     """Returns the nodes `exp(t - exp(-t))` for t at equal distances, and the derivatives by t, times the distance."""
-    places = [step * k for k in range(first, last)]
-    nodes = tuple(math.exp(t - math.exp(-t)) for t in places)
-    return nodes, tuple(step * (1.0 + math.exp(-t)) * node for t, node in zip(places, nodes, strict=True))
+    t_values = [step * k for k in range(first, last)]
+    nodes = tuple(math.exp(t - math.exp(-t)) for t in t_values)
+    return nodes, tuple(step * (1.0 + math.exp(-t)) * node for t, node in zip(t_values, nodes, strict=True))
 
 
 class Digits(NamedTuple):
@@ -207,10 +207,12 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     end = xp.where(is_right, xp.log1p(end), -end)
     is_moderate = xp.where(is_right, x, a) < xp.digits.moderate
     integral = _choose_by_mask(xp, is_moderate, _gamma_directly, _gamma_carefully, a, x, end)
-    part = density * xp.abs(integral)
+    tail_part = density * xp.abs(integral)
     if upper is True or upper is False:
-        return xp.where(is_right, part, 1.0 - part) if upper else xp.where(is_right, 1.0 - part, part)
-    return xp.where((is_right & upper) | (~is_right & ~upper), part, 1.0 - part)
+        return (
+            xp.where(is_right, tail_part, 1.0 - tail_part) if upper else xp.where(is_right, 1.0 - tail_part, tail_part)
+        )
+    return xp.where((is_right & upper) | (~is_right & ~upper), tail_part, 1.0 - tail_part)
 
 
 def gamma_tail(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
@@ -246,8 +248,8 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     density, is_close = gamma_density(xp, a1, x1), (x1 <= 1.0) | ((x1 < a1) & (a1 < 6.0))
     near_value = xp.pick(is_close, partial(_gamma_near, xp, upper), a1, xp.where(is_close, x1, 0.5), density)
     far_value = xp.pick(~is_close, partial(gamma_far, xp, upper), a1, xp.where(is_close, 2.0, x1), density)
-    zero, one = (1.0, 0.0) if upper else (0.0, 1.0)
-    ends = xp.where((x == math.inf) | (a == 0.0), one, zero)
+    value_at_zero, value_at_infinity = (1.0, 0.0) if upper else (0.0, 1.0)
+    ends = xp.where((x == math.inf) | (a == 0.0), value_at_infinity, value_at_zero)
     unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
     ends = xp.where(unknown | xp.isnan(a) | xp.isnan(x), math.nan, ends)
     return xp.where(is_regular, xp.where(is_close, near_value, far_value), ends)
@@ -321,8 +323,8 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
 
 def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
     """Returns the regularized incomplete beta function for p, q > 0 and z between 0 and 1; see `beta_sides`."""
-    left, part = beta_sides(xp, p, q, z, 1.0 - z, density)
-    return xp.where(left, part, 1.0 - part)
+    is_left, side_integral = beta_sides(xp, p, q, z, 1.0 - z, density)
+    return xp.where(is_left, side_integral, 1.0 - side_integral)
 
 
 def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -> tuple[Any, Any]:

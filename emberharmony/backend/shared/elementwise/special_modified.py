@@ -182,9 +182,9 @@ def _positive_kv(xp: Any, v: Any, x: Any) -> Any:
     is_near, middle = ~is_large & (x < 2.0), ~is_large & (x >= 2.0)
     far_value = xp.pick(is_large, partial(_kv_far, xp), xp.where(is_large, v, _LARGE), x)
     order = xp.where(is_large, 0.0, v)
-    inner = xp.pick(is_near, partial(_kv_near, xp), order, harmless_outside(xp, is_near, x, 1.0))
+    near_result = xp.pick(is_near, partial(_kv_near, xp), order, harmless_outside(xp, is_near, x, 1.0))
     outer_value = xp.pick(middle, partial(_kv_middle, xp), order, harmless_outside(xp, middle, x, 2.0))
-    return xp.where(is_large, far_value, xp.where(is_near, inner, outer_value))
+    return xp.where(is_large, far_value, xp.where(is_near, near_result, outer_value))
 
 
 def kv(xp: Any, v: Any, x: Any) -> Any:
@@ -213,8 +213,8 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     r = from_nearest(xp, xp.where(reflected, n, 0.5))
     nearest = xp.where(reflected, n, 0.5) - r
     sine = r * sine_over(r) * xp.where(nearest == 2.0 * xp.floor(nearest / 2.0), 2.0, -2.0)
-    other = xp.pick(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)
-    result = xp.where(reflected, result + sine * other, result)
+    reflected_value = xp.pick(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)
+    result = xp.where(reflected, result + sine * reflected_value, result)
     is_odd = is_integer & (v != 2.0 * xp.floor(v / 2.0))
     result = xp.where((x < 0.0) & is_odd, -result, xp.where((x < 0.0) & ~is_integer, math.nan, result))
     at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | is_integer, 0.0, math.inf))

@@ -52,9 +52,9 @@ def erfcx(xp: Any, x: Any) -> Any:
     size = at_most(xp, y, 27.0)
     head = xp.floor(size * 16.0) / 16.0
     power = xp.exp(head * head) * xp.exp((size - head) * (size + head))
-    inner = power * (1.0 - central(harmless_outside(xp, y <= SMALL, x, 0.0)))
-    outer = xp.where(x < 0.0, 2.0 * power - tail, tail)
-    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, inner, outer))
+    near_result = power * (1.0 - central(harmless_outside(xp, y <= SMALL, x, 0.0)))
+    far_result = xp.where(x < 0.0, 2.0 * power - tail, tail)
+    return xp.where(xp.isnan(x), x, xp.where(y <= SMALL, near_result, far_result))
 
 
 def _normal_tail(xp: Any, y: Any) -> Any:
@@ -69,18 +69,18 @@ def ndtr(xp: Any, x: Any) -> Any:
     """Returns the distribution function of the standard normal distribution."""
     is_near = xp.abs(x) * _ROOT_HALF <= SMALL
     tail = _normal_tail(xp, harmless_outside(xp, ~is_near, xp.abs(x), 1.0))
-    inner = 0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF)
-    return xp.where(xp.isnan(x), x, xp.where(is_near, inner, xp.where(x < 0.0, tail, 1.0 - tail)))
+    near_result = 0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF)
+    return xp.where(xp.isnan(x), x, xp.where(is_near, near_result, xp.where(x < 0.0, tail, 1.0 - tail)))
 
 
 def log_ndtr(xp: Any, x: Any) -> Any:
     """Returns the logarithm of `ndtr`."""
     is_near = xp.abs(x) * _ROOT_HALF <= SMALL
     below = harmless_outside(xp, ~is_near & (x < 0.0), -x, 1.0)
-    left = xp.log(0.5 * scaled_tail(xp, below * _ROOT_HALF)) - 0.5 * below * below
+    tail_result = xp.log(0.5 * scaled_tail(xp, below * _ROOT_HALF)) - 0.5 * below * below
     right = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
-    inner = xp.log(0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
-    result = xp.where(is_near, inner, xp.where(x < 0.0, left, right))
+    near_result = xp.log(0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
+    result = xp.where(is_near, near_result, xp.where(x < 0.0, tail_result, right))
     return xp.where(xp.isnan(x), x, xp.where(x == -math.inf, x, result))
 
 
@@ -91,14 +91,14 @@ def ndtri(xp: Any, p: Any) -> Any:
     is_inside = (p > 0.0) & (p < 1.0)
     middle = harmless_outside(xp, is_near, q, 0.0)
     r = 0.180625 - middle * middle
-    inner = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
+    middle_result = middle * polynomial(r, _QUANTILE_NEAR_TOP) / polynomial(r, _QUANTILE_NEAR_BELOW)
     r = xp.sqrt(-xp.log(harmless_outside(xp, is_inside & ~is_near, xp.where(q < 0.0, p, 1.0 - p), 0.05)))
     far_argument, end = at_most(xp, r, 5.0) - 1.6, at_least(xp, r, 5.0) - 5.0
-    outer = xp.where(
+    tail_result = xp.where(
         r <= 5.0,
         polynomial(far_argument, _QUANTILE_FAR_TOP) / polynomial(far_argument, _QUANTILE_FAR_BELOW),
         polynomial(end, _QUANTILE_END_TOP) / polynomial(end, _QUANTILE_END_BELOW),
     )
-    result = xp.where(is_near, inner, xp.where(q < 0.0, -outer, outer))
+    result = xp.where(is_near, middle_result, xp.where(q < 0.0, -tail_result, tail_result))
     ends = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
     return xp.where(is_inside, result, ends)

@@ -69,8 +69,12 @@ def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
     x, y = xp.where(is_far, lower_ratio, upper_ratio), xp.where(is_far, upper_ratio, lower_ratio)
     logarithm = xp.where(is_far, -2.0 * xp.log(large), 0.0) - xp.log1p(square)
     density = xp.exp(half_n * logarithm) / positive_beta(xp, half_n, 0.5 + 0.0 * half_n)
-    left, part = beta_sides(xp, half_n, 0.5 + 0.0 * half_n, x, y, density * xp.sqrt(y))
-    return 0.5 * xp.where(left, part, 1.0 - part), 0.5 * xp.where(left, 1.0 - part, part), density
+    is_left, side_integral = beta_sides(xp, half_n, 0.5 + 0.0 * half_n, x, y, density * xp.sqrt(y))
+    return (
+        0.5 * xp.where(is_left, side_integral, 1.0 - side_integral),
+        0.5 * xp.where(is_left, 1.0 - side_integral, side_integral),
+        density,
+    )
 
 
 def stdtr(xp: Any, df: Any, t: Any) -> Any:
@@ -87,10 +91,10 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     """Returns the quantile of Student's distribution."""
     is_regular = (df > 0.0) & (df < math.inf) & (p > 0.0) & (p < 1.0)
     n, p_inside = harmless_outside(xp, is_regular, df, 1.0), harmless_outside(xp, is_regular, p, 0.25)
-    wanted = xp.where(p_inside < 0.5, p_inside, 1.0 - p_inside)
+    target_probability = xp.where(p_inside < 0.5, p_inside, 1.0 - p_inside)
     middle = xp.where(p_inside < 0.5, 0.5 - p_inside, p_inside - 0.5)
-    is_central, is_upper = wanted > 0.25, wanted > 1.0
-    scale = (8.0 * n + 3.0) / (8.0 * n + 1.0) * ndtri(xp, wanted)
+    is_central, is_upper = target_probability > 0.25, target_probability > 1.0
+    scale = (8.0 * n + 3.0) / (8.0 * n + 1.0) * ndtri(xp, target_probability)
     power = scale * scale / (2.0 * n)
     v = power + xp.log1p(xp.sqrt(-xp.expm1(-2.0 * power)))
 
@@ -98,12 +102,12 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
         v = at_most(xp, v, 709.0)
         growth = xp.exp(v)
         size = 0.5 * (growth - 1.0 / growth)
-        tail, part, density = _student(xp, n, size)
+        tail, upper_half, density = _student(xp, n, size)
         bend = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
-        outer = _halley_step(xp, is_upper, tail, wanted, density, bend)
-        error = (middle - part) / xp.where(is_central, density, 1.0)
-        inner = error / at_least(xp, 1.0 + error * bend * 0.5, 0.3)
-        return at_least(xp, v + xp.where(is_central, inner, outer), 0.0)
+        far_step = _halley_step(xp, is_upper, tail, target_probability, density, bend)
+        error = (middle - upper_half) / xp.where(is_central, density, 1.0)
+        near_step = error / at_least(xp, 1.0 + error * bend * 0.5, 0.3)
+        return at_least(xp, v + xp.where(is_central, near_step, far_step), 0.0)
 
     v = _repeat_steps(xp, step, v)
     is_overflow = v > 709.0
@@ -112,7 +116,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     tail, part, density = _student(xp, n, size)
     # A last step, relative to the result, of which `v` has lost digits.
     density = density * (-xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
-    change = xp.where(is_central, middle - part, tail - wanted) / xp.where(density > 0.0, density, 1.0)
+    change = xp.where(is_central, middle - part, tail - target_probability) / xp.where(density > 0.0, density, 1.0)
     result = xp.where(is_overflow, math.inf, size * (1.0 + change) * xp.sqrt(n))
     result = xp.where(middle == 0.0, 0.0, result)
     result = xp.where(p_inside < 0.5, -result, result)
@@ -127,21 +131,21 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     n, p = harmless_outside(xp, is_regular, a, 1.0), harmless_outside(xp, is_regular, y, 0.25)
     q = 1.0 - p
     is_low = p <= 0.5
-    wanted = xp.where(is_low, p, q)
+    target_probability = xp.where(is_low, p, q)
     # From the first term of the power series, from the first of the asymptotic one, or for large `a`.
     log_of_small = (xp.log(p) + log_gamma(xp, n + 1.0)) / n
     depth = at_least(xp, -xp.log(q) - log_gamma(xp, n), 1.0)
-    outer = xp.log(depth + (n - 1.0) * xp.log(depth))
+    far_start = xp.log(depth + (n - 1.0) * xp.log(depth))
     base = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
     large = (n > 0.5) & (base > 0.2)
-    first_guess = xp.where(is_low | (outer < log_of_small) | xp.isnan(outer), log_of_small, outer)
+    first_guess = xp.where(is_low | (far_start < log_of_small) | xp.isnan(far_start), log_of_small, far_start)
     u = xp.where(large, xp.log(n) + 3.0 * xp.log(xp.where(large, base, 1.0)), first_guess)
     u = xp.where(large & (u < log_of_small), log_of_small, u)
 
     def step(u: Any) -> Any:
         x = xp.exp(at_least(xp, at_most(xp, u, 700.0), -700.0))
         density = gamma_density(xp, n, x)
-        return u + _halley_step(xp, is_low, gamma_tail(xp, ~is_low, n, x, density), wanted, density, n - x)
+        return u + _halley_step(xp, is_low, gamma_tail(xp, ~is_low, n, x, density), target_probability, density, n - x)
 
     u = _repeat_steps(xp, step, u)
     # Below, the first term of the series is the function.
@@ -149,7 +153,9 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     x = xp.exp(at_least(xp, u, -700.0))
     density = gamma_density(xp, n, x)
     tail = gamma_tail(xp, ~is_low, n, x, density)
-    change = xp.where(is_low, wanted - tail, tail - wanted) / xp.where(density > 0.0, density, 1.0)
+    change = xp.where(is_low, target_probability - tail, tail - target_probability) / xp.where(
+        density > 0.0, density, 1.0
+    )
     result = xp.where(is_far, xp.exp(at_most(xp, log_of_small, 0.0)), x * (1.0 + change))
     in_domain = a >= 0.0
     ends = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
@@ -166,8 +172,13 @@ def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
     exponent = xp.where(u < 0.0, a * (near_value + u) + b * near_value, a * near_value + b * (near_value - u))
     direct_density = xp.exp(exponent) / positive_beta(xp, a, b)
     density = xp.where(large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), direct_density)
-    left, part = beta_sides(xp, a, b, x, y, density)
-    return x, xp.where(left, part, 1.0 - part), xp.where(left, 1.0 - part, part), density
+    is_left, side_integral = beta_sides(xp, a, b, x, y, density)
+    return (
+        x,
+        xp.where(is_left, side_integral, 1.0 - side_integral),
+        xp.where(is_left, 1.0 - side_integral, side_integral),
+        density,
+    )
 
 
 def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
@@ -190,19 +201,19 @@ def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
     log_a, log_b = xp.log(m / (m + n)), xp.log(n / (m + n))
     at_zero, at_one = xp.exp(m * log_a) / m, xp.exp(n * log_b) / n
     mass = at_zero + at_one
-    left = at_most(xp, xp.log(m * mass * p) / m, -1e-9)
+    log_start = at_most(xp, xp.log(m * mass * p) / m, -1e-9)
     right = at_most(xp, xp.log(n * mass * q) / n, -1e-9)
-    ends = xp.where(p * mass < at_zero, left - xp.log(-xp.expm1(left)), xp.log(-xp.expm1(right)) - right)
+    ends = xp.where(p * mass < at_zero, log_start - xp.log(-xp.expm1(log_start)), xp.log(-xp.expm1(right)) - right)
     u = xp.where(large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), ends)
     # Each of the first terms is a bound if the other parameter is at least 1.
     mass = positive_betaln(xp, m, n)
-    left = at_most(xp, (xp.log(p * m) + mass) / m, -1e-9)
+    log_start = at_most(xp, (xp.log(p * m) + mass) / m, -1e-9)
     right = at_most(xp, (xp.log(q * n) + mass) / n, -1e-9)
-    bound = left - xp.log(-xp.expm1(left))
+    bound = log_start - xp.log(-xp.expm1(log_start))
     u = xp.where(large & (u < bound), bound, u)
     bound = xp.log(-xp.expm1(right)) - right
     u = xp.where(large & (u > bound), bound, u)
-    return u, left
+    return u, log_start
 
 
 def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
@@ -215,21 +226,25 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
     )
     q = 1.0 - p
     is_low = p <= 0.5
-    wanted = xp.where(is_low, p, q)
-    u, left = _beta_start(xp, m, n, p, q)
+    target_probability = xp.where(is_low, p, q)
+    u, log_start = _beta_start(xp, m, n, p, q)
 
     def step(u: Any) -> Any:
         u = at_most(xp, at_least(xp, u, -700.0), 700.0)
         x, below, above, density = _beta_parts(xp, m, n, u)
-        return u + _halley_step(xp, is_low, xp.where(is_low, below, above), wanted, density, m - (m + n) * x)
+        return u + _halley_step(
+            xp, is_low, xp.where(is_low, below, above), target_probability, density, m - (m + n) * x
+        )
 
     u = _repeat_steps(xp, step, u)
     is_far = is_low & (u < -690.0)
     u = at_most(xp, at_least(xp, u, -700.0), 700.0)
     x, below, above, density = _beta_parts(xp, m, n, u)
-    change = xp.where(is_low, wanted - below, above - wanted) / xp.where(density > 0.0, density, 1.0)
+    change = xp.where(is_low, target_probability - below, above - target_probability) / xp.where(
+        density > 0.0, density, 1.0
+    )
     # Close to 0, the first term of the series is the function.
-    result = xp.where(is_far, xp.exp(left), x * (1.0 + change * (1.0 - x)))
+    result = xp.where(is_far, xp.exp(log_start), x * (1.0 + change * (1.0 - x)))
     in_domain = (a > 0.0) & (b > 0.0) & ((a < math.inf) | (b < math.inf)) & (y >= 0.0) & (y <= 1.0)
     zero, one = (y == 0.0) | ((b == math.inf) & (y < 1.0)), (y == 1.0) | (a == math.inf)
     return xp.where(is_regular, result, xp.where(in_domain & zero, 0.0, xp.where(in_domain & one, 1.0, math.nan)))

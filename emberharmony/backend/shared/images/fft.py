@@ -34,15 +34,15 @@ def axis_and_length(shape: Sequence[int], n: int | None, axis: int, norm: str, h
         AxisError: if the axis is out of range.
         OutOfMemoryError: if no memory holds the result.
     """
-    (place,) = nonnegative_axes(axis, len(shape))
-    length = as_index(n) if n is not None else 2 * (shape[place] - 1) if halved else shape[place]
+    (axis_index,) = nonnegative_axes(axis, len(shape))
+    length = as_index(n) if n is not None else 2 * (shape[axis_index] - 1) if halved else shape[axis_index]
     if length < 1:
         raise ArgumentError(f"expected a transform of length 1 or more, got {length}")
     if norm not in ("backward", "ortho", "forward"):
         raise ArgumentError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
     # The smallest complex number takes 8 bytes.
-    check_memory((*shape[:place], length, *shape[place + 1 :]), 8)
-    return place, length
+    check_memory((*shape[:axis_index], length, *shape[axis_index + 1 :]), 8)
+    return axis_index, length
 
 
 def named_by_keras(transform: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,14 +81,16 @@ def axes_and_lengths(
     """
     if axes is None:
         axes = range(len(shape)) if s is None else range(-len(s), 0)
-    places = nonnegative_axes(list(axes), len(shape))
-    lengths = [None] * len(places) if s is None else list(s)
-    if not places or len(lengths) != len(places):
-        raise ArgumentError(f"expected one length per axis, and at least one axis, got s={s} along axes {places}")
-    last = len(places) - 1
+    positive_axes = nonnegative_axes(list(axes), len(shape))
+    lengths = [None] * len(positive_axes) if s is None else list(s)
+    if not positive_axes or len(lengths) != len(positive_axes):
+        raise ArgumentError(
+            f"expected one length per axis, and at least one axis, got s={s} along axes {positive_axes}"
+        )
+    last = len(positive_axes) - 1
     return [
         axis_and_length(shape, n, a, norm, halved and i == last)
-        for i, (a, n) in enumerate(zip(places, lengths, strict=True))
+        for i, (a, n) in enumerate(zip(positive_axes, lengths, strict=True))
     ]
 
 

@@ -160,13 +160,15 @@ def resampling(length: int, target: int, step: float, translation: float, method
     count = math.ceil(2 * kernel_radius)
     # A kernel wider than the axis uses all of its pixels.
     first = np.floor(centre - kernel_radius) + 1 if count <= length else np.zeros(target)
-    places = first + np.arange(min(count, length))[:, None]
-    weights = np.where((places >= 0) & (places < length), kernel(np.abs(centre - places) / spread), 0.0)
+    source_positions = first + np.arange(min(count, length))[:, None]
+    weights = np.where(
+        (source_positions >= 0) & (source_positions < length), kernel(np.abs(centre - source_positions) / spread), 0.0
+    )
     # Near the ends of the axis a part of the kernel is missing, so scale the other weights to a sum of 1.
     total = weights.sum(0)
     is_visible = (np.abs(total) > NEGLIGIBLE) & (centre >= -0.5) & (centre <= length - 0.5)
     weights = np.where(is_visible, weights / np.where(is_visible, total, 1.0), 0.0)
-    return Taps(places.clip(0, length - 1).astype(np.int64), weights)
+    return Taps(source_positions.clip(0, length - 1).astype(np.int64), weights)
 
 
 def per_axis(value: Any, n: int, name: str, positive: bool = True) -> list[float]:
@@ -227,9 +229,9 @@ def homography(start_points: Any, end_points: Any) -> Array:
     zero, one = np.zeros_like(x), np.ones_like(x)
     upper_rows = np.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
     below = np.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
-    wanted = np.concatenate([u, v], -1)
+    target_corners = np.concatenate([u, v], -1)
     try:
-        return np.linalg.solve(np.concatenate([upper_rows, below], -2), wanted[..., None])[..., 0]
+        return np.linalg.solve(np.concatenate([upper_rows, below], -2), target_corners[..., None])[..., 0]
     except np.linalg.LinAlgError as error:
         raise LinAlgError("three of four points lie on a line, so no perspective transform maps the points") from error
 

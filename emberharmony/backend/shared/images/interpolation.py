@@ -51,8 +51,8 @@ def geometry(
         raise ArgumentError("recompute_scale_factor needs scale_factor, not size")
     n = len(shape) - 2
     if n != AXES.get(mode, n) or not 1 <= n <= 3:
-        wanted = AXES.get(mode, "one to three")
-        raise ShapeError(f"mode {mode!r} takes a batch, channels and {wanted} spatial axes, got {tuple(shape)}")
+        axes_text = AXES.get(mode, "one to three")
+        raise ShapeError(f"mode {mode!r} takes a batch, channels and {axes_text} spatial axes, got {tuple(shape)}")
     axes = tuple(range(1, n + 1) if last else range(2, n + 2))
     lengths = [shape[axis] for axis in axes]
     if 0 in lengths:
@@ -63,10 +63,12 @@ def geometry(
     constant(name, values, "the shape of the result depends on it")
     if len(values) != n:
         raise ShapeError(f"{name}={size_or_scale} does not fit {n} spatial axes")
-    kinds = (int, float) if size is None else (int,)
-    if not all(isinstance(value, kinds) and not isinstance(value, bool) and 0 < value < math.inf for value in values):
-        wanted = "a positive number" if size is None else "a positive integer"
-        raise ArgumentError(f"{name} is {wanted}, or one for each axis, not {size_or_scale!r:.60}")
+    number_classes = (int, float) if size is None else (int,)
+    if not all(
+        isinstance(value, number_classes) and not isinstance(value, bool) and 0 < value < math.inf for value in values
+    ):
+        axes_text = "a positive number" if size is None else "a positive integer"
+        raise ArgumentError(f"{name} is {axes_text}, or one for each axis, not {size_or_scale!r:.60}")
     if size is not None:
         check_memory(values, 1)  # before the host lists the places of the elements
         return Geometry(axes, lengths, list(values), [n / m for n, m in zip(lengths, values, strict=True)])
@@ -82,7 +84,7 @@ def geometry(
 def nearest_places(count: int, wanted: int, step: float, centre: float) -> list[int]:
     """Returns the indices of the nearest elements along an axis, at the positions that PyTorch computes in float32."""
     step = _round_to_float32(step)
-    return [min(math.floor(_round_to_float32((place + centre) * step)), count - 1) for place in range(wanted)]
+    return [min(math.floor(_round_to_float32((index + centre) * step)), count - 1) for index in range(wanted)]
 
 
 def _round_to_float32(value: float) -> float:
@@ -95,7 +97,7 @@ def cubic_taps(count: int, wanted: int, step: float, corners: bool) -> list[tupl
     """Returns, for each of four neighbours, its index and its weight for each element of the result along an axis."""
     if corners:
         step = (count - 1) / (wanted - 1) if wanted > 1 else 0.0
-    positions = [place * step if corners else (place + 0.5) * step - 0.5 for place in range(wanted)]
+    positions = [index * step if corners else (index + 0.5) * step - 0.5 for index in range(wanted)]
     starts = [math.floor(position) for position in positions]
     rests = [position - start for position, start in zip(positions, starts, strict=True)]
     return [

@@ -48,11 +48,11 @@ def check_attention(query: Any, key: Any, value: Any, bias: Any, mask: Any) -> N
         raise ShapeError(f"expected a number of query heads that is a multiple of the {k[2]} key heads, got {q[2]}")
     for name, tensor in (("bias", bias), ("mask", mask)):
         if tensor is not None:
-            wanted = (q[0], q[2], q[1], k[1])
-            if not _broadcasts(tensor.shape, wanted):
+            expected_shape = (q[0], q[2], q[1], k[1])
+            if not _broadcasts(tensor.shape, expected_shape):
                 raise ShapeError(
                     f"{name} of shape {tuple(tensor.shape)} does not broadcast to (batch, heads, queries, keys), "
-                    f"{wanted}"
+                    f"{expected_shape}"
                 )
 
 
@@ -145,8 +145,8 @@ def rotation_tables(
         tables = _BLOCKS.get(block)
         if tables is None:
             cosine, sine = rotations(size, start, width // 2, base, scale)
-            parts = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
-            tables = tuple(make_tensor(table.reshape((size, *(1,) * (axes - 2), width))) for table in parts)
+            cosine_and_sine = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
+            tables = tuple(make_tensor(table.reshape((size, *(1,) * (axes - 2), width))) for table in cosine_and_sine)
             _keep_result(_BLOCKS, block, tables)
         positions = slice(offset - start, offset - start + length)
         sliced = part(tables[0], positions), part(tables[1], positions)
@@ -176,10 +176,10 @@ def whole_rotation(
     It serves rotations of all features in halves, from a position that is an integer.
     """
     rank = len(shape)
-    place = axis % rank if axis.__class__ is int and -rank <= axis < rank else rank
+    axis_or_rank = axis % rank if axis.__class__ is int and -rank <= axis < rank else rank
     is_plain = not traditional and is_number(base) and base > 0 and is_number(scale)
-    is_plain = is_plain and frequencies is None and offset.__class__ is int and place < rank - 1
-    return place if is_plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape else None
+    is_plain = is_plain and frequencies is None and offset.__class__ is int and axis_or_rank < rank - 1
+    return axis_or_rank if is_plain and dims in (None, shape[-1]) and shape[-1] % 2 == 0 and 0 not in shape else None
 
 
 def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:

@@ -171,13 +171,13 @@ class Windows(Record):
     def along(self, axis: int) -> Iterator[slice]:
         """Yields, for each position in a window along one spatial axis, the slice that reads it in all windows."""
         step, spread = self.strides[axis], self.dilation[axis]
-        for place in range(self.size[axis]):
-            yield slice(place * spread, place * spread + (self.counts[axis] - 1) * step + 1, step)
+        for position in range(self.size[axis]):
+            yield slice(position * spread, position * spread + (self.counts[axis] - 1) * step + 1, step)
 
     def offsets(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Yields each position in a window, and the slices of the padded axes that read it in all windows."""
         for offset in itertools.product(*(enumerate(self.along(axis)) for axis in range(len(self.size)))):
-            yield tuple(place for place, _ in offset), tuple(part for _, part in offset)
+            yield tuple(position for position, _ in offset), tuple(input_slice for _, input_slice in offset)
 
 
 def windows(
@@ -252,8 +252,8 @@ class Pool(Record):
 
     def beyond(self) -> list[tuple[int, int]]:
         """Returns, for each axis of a tensor (batch, *spatial, channels), the elements beyond the padding asked for."""
-        outer = zip(self.plan.padding, self.given, strict=True)
-        return [(0, 0), *((0, after - asked_padding) for (_, after), (_, asked_padding) in outer), (0, 0)]
+        padding_pairs = zip(self.plan.padding, self.given, strict=True)
+        return [(0, 0), *((0, after - asked_padding) for (_, after), (_, asked_padding) in padding_pairs), (0, 0)]
 
 
 @functools.lru_cache(maxsize=256)
@@ -263,10 +263,10 @@ def shape_of_windows(shape: tuple[int, ...], size: int) -> tuple[tuple[int, ...]
     Raises:
         NotImplementedError: if elements are left over.
     """
-    inner = shape[1:-1]
-    if not inner or size < 1 or any(n % size for n in inner):
+    spatial_shape = shape[1:-1]
+    if not spatial_shape or size < 1 or any(n % size for n in spatial_shape):
         raise NotImplementedError
-    split_shape = [part for n in inner for part in (n // size, size)]
+    split_shape = [length for n in spatial_shape for length in (n // size, size)]
     return (shape[0], *split_shape, shape[-1]), tuple(range(2, len(split_shape) + 1, 2))
 
 

@@ -70,17 +70,17 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
     """
     if not kind.is_integer:
         raise ArgumentTypeError(f"class ids must be integers, got {kind.name}: ops.cast(target, 'int64')")
-    wanted = of_input[:class_axis] + of_input[class_axis + 1 :]
-    if shape == wanted:
+    expected_shape = of_input[:class_axis] + of_input[class_axis + 1 :]
+    if shape == expected_shape:
         return
     hint = ""
     if shape == of_input and len(of_input) > 1:
         hint = (
             f"; rows of one 1 become ids by ops.argmax(target, {class_axis if class_axis < len(of_input) - 1 else -1})"
         )
-    elif shape[-1:] == (1,) and shape[:-1] == wanted:
+    elif shape[-1:] == (1,) and shape[:-1] == expected_shape:
         hint = "; remove the last axis by ops.squeeze(target, -1)"
-    raise ShapeError(f"target has shape {shape}, expected {wanted}: an id for each position of input{hint}")
+    raise ShapeError(f"target has shape {shape}, expected {expected_shape}: an id for each position of input{hint}")
 
 
 def counting_on_host(ids: np.ndarray, classes: int, ignored: int | None) -> np.ndarray | None:

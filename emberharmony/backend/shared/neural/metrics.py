@@ -110,9 +110,9 @@ def confusion(predicted: Array, target: Array, classes: int) -> Array:
 def ranks(scores: Array, target: Array, axis: int) -> Array:
     """Returns how many classes come before the target by their scores; of equal ones the first comes first."""
     scores = _scores_last(scores, target, axis)
-    places = ids("target", target, scores.shape[-1])[..., None]
-    target_score = np.take_along_axis(scores, places, -1)
-    is_earlier = np.arange(scores.shape[-1]) < places
+    target_indices = ids("target", target, scores.shape[-1])[..., None]
+    target_score = np.take_along_axis(scores, target_indices, -1)
+    is_earlier = np.arange(scores.shape[-1]) < target_indices
     ranks_higher = (scores > target_score) | ((scores == target_score) & is_earlier)
     return np.where(np.isnan(target_score[..., 0]), scores.shape[-1], ranks_higher.sum(-1))
 
@@ -121,9 +121,9 @@ def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tu
     """Returns the sum of the logarithms of the probabilities of class ids, and how many count."""
     logits = _scores_last(logits, target, axis)
     is_kept = target != ignored
-    places = ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]
+    target_indices = ids("target", np.where(is_kept, target, 0), logits.shape[-1])[..., None]
     shifted = logits - logits.max(-1, keepdims=True, initial=-np.inf)
-    target_score = np.take_along_axis(shifted, places, -1)[..., 0] - np.log(np.exp(shifted).sum(-1))
+    target_score = np.take_along_axis(shifted, target_indices, -1)[..., 0] - np.log(np.exp(shifted).sum(-1))
     return float(target_score[is_kept].sum()), int(is_kept.sum())
 
 
@@ -132,13 +132,13 @@ def area(scores: Array, target: Array) -> float:
 
     A pair of equal scores counts as half. It is NaN if one of the classes is missing.
     """
-    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
+    _, rank, count = np.unique(scores, return_inverse=True, return_counts=True)
     middle = np.cumsum(count) - (count - 1) / 2.0
     positive = target.astype(bool)
-    positives, others = int(positive.sum()), int((~positive).sum())
-    if not positives or not others or np.isnan(scores).any():
+    positives, negatives = int(positive.sum()), int((~positive).sum())
+    if not positives or not negatives or np.isnan(scores).any():
         return float("nan")
-    return float((middle[place][positive].sum() - positives * (positives + 1) / 2.0) / positives / others)
+    return float((middle[rank][positive].sum() - positives * (positives + 1) / 2.0) / positives / negatives)
 
 
 def ratio(top: Array, bottom: Array, otherwise: float) -> Array:

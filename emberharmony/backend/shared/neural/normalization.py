@@ -17,15 +17,17 @@ def check_groups(shape: Sequence[int], groups: Any, axis: int, scale: Any, offse
         ArgumentError: if `groups` is not a positive integer, or if the channels are on the axis of the samples.
         ShapeError: if the groups, the scale or the offset do not fit the channels.
     """
-    (place,) = nonnegative_axes(axis, len(shape))
-    if place == 0:
+    (axis_index,) = nonnegative_axes(axis, len(shape))
+    if axis_index == 0:
         raise ArgumentError(f"axis is that of the channels, not {axis}, which is that of the samples")
     if not isinstance(groups, int) or groups < 1:
         raise ArgumentError(f"groups is an integer of at least 1, not {groups!r:.60}")
-    if shape[place] % groups:
-        raise ShapeError(f"expected a number of channels that is a multiple of {groups} groups, got {shape[place]}")
-    _check_weights(shape[place], scale, offset)
-    return place
+    if shape[axis_index] % groups:
+        raise ShapeError(
+            f"expected a number of channels that is a multiple of {groups} groups, got {shape[axis_index]}"
+        )
+    _check_weights(shape[axis_index], scale, offset)
+    return axis_index
 
 
 def check_channels(shape: Sequence[int], axis: int, scale: Any, offset: Any) -> int:
@@ -34,9 +36,9 @@ def check_channels(shape: Sequence[int], axis: int, scale: Any, offset: Any) -> 
     Raises:
         ShapeError: if they are not vectors with one number for each channel.
     """
-    (place,) = nonnegative_axes(axis, len(shape))
-    _check_weights(shape[place], scale, offset)
-    return place
+    (axis_index,) = nonnegative_axes(axis, len(shape))
+    _check_weights(shape[axis_index], scale, offset)
+    return axis_index
 
 
 def _check_weights(channels: int, scale: Any, offset: Any) -> None:

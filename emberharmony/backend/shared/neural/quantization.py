@@ -50,11 +50,11 @@ def check_packed(kind: str, w: Any, scales: Any, biases: Any, group_size: int, b
     if kind != "uint32":
         raise DTypeError(f"expected values packed in uint32 by ops.quantize, got {kind}")
     groups = w[-1] * (32 // bits) / group_size if len(w) else 0
-    wanted = (*w[:-1], int(groups))
-    if not len(w) or groups != int(groups) or tuple(scales) != wanted or tuple(biases) != wanted:
+    expected_shape = (*w[:-1], int(groups))
+    if not len(w) or groups != int(groups) or tuple(scales) != expected_shape or tuple(biases) != expected_shape:
         raise ShapeError(
             f"packed values of shape {tuple(w)} with group_size={group_size} and bits={bits} have scales and biases of "
-            f"shape {wanted if len(w) else '(..., groups)'}, got {tuple(scales)} and {tuple(biases)}; pass the "
+            f"shape {expected_shape if len(w) else '(..., groups)'}, got {tuple(scales)} and {tuple(biases)}; pass the "
             f"group_size and the bits with which they were quantised"
         )
 

@@ -45,8 +45,8 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
             beam = _advance(beam, row - np.logaddexp.reduce(row), beam_width, blank)
         count = len(beam.labels[:top_paths])
         scores[item, :count] = np.logaddexp(beam.closed, beam.open)[:count]
-        for place, labels in enumerate(beam.labels[:count]):
-            paths[place, item, : len(labels)] = labels
+        for beam_row, labels in enumerate(beam.labels[:count]):
+            paths[beam_row, item, : len(labels)] = labels
     return paths, scores
 
 
@@ -67,9 +67,9 @@ def _advance(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     longer[np.arange(count), last] = beam.closed + row[last]
     longer[:, blank] = -np.inf
     closed_scores, open_scores = total + row[blank], np.where(last == blank, -np.inf, beam.open + row[last])
-    places = {labels: place for place, labels in enumerate(beam.labels)}
+    index_of = {labels: index for index, labels in enumerate(beam.labels)}
     for place, labels in enumerate(beam.labels):
-        shorter = places.get(labels[:-1]) if labels else None
+        shorter = index_of.get(labels[:-1]) if labels else None
         if shorter is not None:
             open_scores[place] = np.logaddexp(open_scores[place], longer[shorter, labels[-1]])
             longer[shorter, labels[-1]] = -np.inf
@@ -92,8 +92,8 @@ def _largest(values: Array, count: int) -> Array:
     """
     if count < len(values):
         # Not `values >= …`, which would be False for NaN.
-        places = np.flatnonzero(~(values < np.partition(values, -count)[-count]))
+        largest_indices = np.flatnonzero(~(values < np.partition(values, -count)[-count]))
     else:
-        places = np.arange(len(values))
-    places = places[values[places] != -np.inf]
-    return places[np.argsort(-values[places], kind="stable")][:count]
+        largest_indices = np.arange(len(values))
+    largest_indices = largest_indices[values[largest_indices] != -np.inf]
+    return largest_indices[np.argsort(-values[largest_indices], kind="stable")][:count]

@@ -33,12 +33,12 @@ def _norm(x: torch.Tensor, axes: tuple[int, ...], keepdims: bool, ord: float) ->
     if not x.numel() and ord < 0:
         # 0 to a negative power is infinite.
         return torch.linalg.vector_norm(x, 1, axes, keepdims).add(torch.inf)
-    kind = x.real.dtype
+    dtype = x.real.dtype
     # Metal has no float64.
     wide_dtype = None if x.device.type == "mps" else torch.complex128 if x.is_complex() else torch.float64
     if wide_dtype is not None and ord not in (1, 2):
         x = x.to(wide_dtype)  # else PyTorch computes the derivative in the dtype of `x`, where powers overflow
-    return torch.linalg.vector_norm(x, ord, axes, keepdims, dtype=wide_dtype).to(kind)
+    return torch.linalg.vector_norm(x, ord, axes, keepdims, dtype=wide_dtype).to(dtype)
 
 
 class TorchNormsOps:

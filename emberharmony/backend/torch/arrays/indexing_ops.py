@@ -132,18 +132,25 @@ class TorchIndexingOps:
             return x[key]
         native_key: list[Any] = []
         joint = False
-        for part, axis, mask in parts_of(key, x.shape, mask_axes):
-            if isinstance(part, slice) and part.step is not None and part.step < 0:
+        for key_part, axis, mask in parts_of(key, x.shape, mask_axes):
+            if isinstance(key_part, slice) and key_part.step is not None and key_part.step < 0:
                 # PyTorch 2.13 rejects slices with a negative step, so reverse the axis and read it forwards.
-                places, last = range(x.shape[axis])[part], x.shape[axis] - 1
+                positions, last = range(x.shape[axis])[key_part], x.shape[axis] - 1
                 x = flip(x, (axis,))
-                part = slice(last - places.start, last - places.stop, -places.step) if places else slice(0, 0)
-            elif isinstance(part, np.ndarray):
-                part = torch.from_numpy(np.array(part)).to(x.device)
-            elif isinstance(part, torch.Tensor) and not mask:
-                part = integers(part, x.device)
-            joint = joint or mask or part.__class__ is bool or (isinstance(part, torch.Tensor) and part.ndim > 0)
-            native_key.append(part)
+                key_part = (
+                    slice(last - positions.start, last - positions.stop, -positions.step) if positions else slice(0, 0)
+                )
+            elif isinstance(key_part, np.ndarray):
+                key_part = torch.from_numpy(np.array(key_part)).to(x.device)
+            elif isinstance(key_part, torch.Tensor) and not mask:
+                key_part = integers(key_part, x.device)
+            joint = (
+                joint
+                or mask
+                or key_part.__class__ is bool
+                or (isinstance(key_part, torch.Tensor) and key_part.ndim > 0)
+            )
+            native_key.append(key_part)
         if joint:
             # NumPy treats an integer next to index arrays as an index array: it decides where the resulting axes go.
             native_key = [_in_company(part, x.device) for part in native_key]
@@ -170,9 +177,9 @@ class TorchIndexingOps:
     def scatter_update(
         inputs: torch.Tensor, indices: Any, updates: torch.Tensor, reduction: str | None = None
     ) -> torch.Tensor:
-        places = integers(indices, inputs.device)
-        vectors(places.shape, inputs.shape)
-        columns = places.unbind(-1)
+        positions = integers(indices, inputs.device)
+        vectors(positions.shape, inputs.shape)
+        columns = positions.unbind(-1)
         values = cast(updates, inputs.dtype)
         if reduction in ("max", "min"):
             promotion.refuse(inputs, ("complex",))
@@ -184,11 +191,11 @@ class TorchIndexingOps:
                 return inputs.view(signed).index_put(columns, values, accumulate=reduction == "add").view(inputs.dtype)
             # At equal indices PyTorch gives every value a gradient, and under vmap may write any of them.
             if reduction is None and (values.requires_grad or torch._C._functorch.is_batchedtensor(values)):
-                values = values.expand((*places.shape[:-1], *inputs.shape[len(columns) :]))
+                values = values.expand((*positions.shape[:-1], *inputs.shape[len(columns) :]))
                 values = last_of_equal(columns, inputs.shape[: len(columns)], values)
             return inputs.index_put(columns, values, accumulate=reduction == "add")
         # `scatter_reduce` and `index_add` index a single axis, so join the indexed axes into one.
-        linear = torch.zeros(places.shape[:-1], dtype=torch.int64, device=inputs.device)
+        linear = torch.zeros(positions.shape[:-1], dtype=torch.int64, device=inputs.device)
         for column, length in zip(columns, inputs.shape, strict=False):
             if bool(((column < -length) | (column >= length)).any()):
                 raise IndexOutOfBoundsError(f"an index is out of bounds for an axis of length {length}; {INDEX_RANGE}")

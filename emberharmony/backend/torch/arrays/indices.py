@@ -83,14 +83,14 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     if indices.__class__ is int and -x.shape[axis] <= indices < x.shape[axis]:
         return torch.select_copy(x, axis, indices)
     if isinstance(indices, torch.Tensor):
-        places = integers(indices, x.device)
-        inside(x.shape[axis], places.numel())
+        positions = integers(indices, x.device)
+        inside(x.shape[axis], positions.numel())
         if not x.is_cpu or (torch.compiler.is_compiling() and x.dtype not in SIGNED):
             # On an accelerator index_select ends the process at a negative index, and compiled code reads two indices.
-            return x[(slice(None),) * axis + (places,)]
+            return x[(slice(None),) * axis + (positions,)]
     else:
-        places = indices_like(indices, x.shape[axis], x)
-    flat = places if places.ndim == 1 else places.reshape(-1)
+        positions = indices_like(indices, x.shape[axis], x)
+    flat = positions if positions.ndim == 1 else positions.reshape(-1)
     try:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
         slices = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
@@ -103,7 +103,7 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
         except IndexError:
             nonnegative_indices(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
             raise
-    return slices if flat is places else slices.reshape((*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
+    return slices if flat is positions else slices.reshape((*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :]))
 
 
 def mask_axes(part: Any) -> int | None:
@@ -128,12 +128,12 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
     for column, length in zip(columns, lengths, strict=False):
         # Clamp an index out of bounds here; the write that follows raises for it.
         row_numbers = row_numbers * length + _from_zero(column, length).clamp(0, max(length - 1, 0))
-    shape, places = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
+    shape, numbers = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
     flat, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
     last = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)
-    last = last.scatter_reduce(0, flat, places, "amax").gather(0, flat)
+    last = last.scatter_reduce(0, flat, numbers, "amax").gather(0, flat)
     last_values = values.reshape(-1, *row_shape).index_select(0, last)
-    is_last = (last == places).reshape(-1, *(1 for _ in row_shape))
+    is_last = (last == numbers).reshape(-1, *(1 for _ in row_shape))
     return torch.where(is_last, last_values, last_values.detach()).reshape(*shape, *row_shape)
 
 
@@ -152,8 +152,8 @@ def combine_rows(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Te
             return rows.index_add(0, row_places, updates)
         if reduction == "mul":
             return multiply_rows(rows, row_places, updates)
-        places = row_places.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
-        return rows.scatter_reduce(0, places, updates, REDUCE[reduction])
+        row_indices = row_places.reshape(-1, *(1,) * (rows.ndim - 1)).expand(updates.shape)
+        return rows.scatter_reduce(0, row_indices, updates, REDUCE[reduction])
 
     # Half precision is combined in float32, to keep its digits, and booleans as numbers.
     wide_dtype = NARROW.get(rows.dtype, rows.dtype)

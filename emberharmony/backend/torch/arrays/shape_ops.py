@@ -84,8 +84,8 @@ class TorchShapeOps:
     def moveaxis(x: torch.Tensor, source: Any, destination: Any) -> torch.Tensor:
         if x.ndim and source.__class__ is int and destination.__class__ is int:
             return _moveaxis(x, source, destination)
-        sources, places = axes_and_places(source, destination, x.ndim)
-        return torch.moveaxis(x, sources, places)
+        sources, destinations = axes_and_places(source, destination, x.ndim)
+        return torch.moveaxis(x, sources, destinations)
 
     @staticmethod
     def expand_dims(x: torch.Tensor, axis: Any = 0) -> torch.Tensor:
@@ -133,10 +133,10 @@ class TorchShapeOps:
     def split(x: torch.Tensor, indices_or_sections: Any, axis: int = 0) -> list[torch.Tensor]:
         (axis,) = nonnegative_axes(axis, x.ndim)
         length = x.shape[axis]
-        parts = indices_or_sections
-        if parts.__class__ is int and 0 < parts <= length and length % parts == 0:
-            return list(torch.tensor_split(x, parts, axis))
-        return [torch.narrow(x, axis, a, b - a) for a, b in cuts(length, parts)]
+        sections = indices_or_sections
+        if sections.__class__ is int and 0 < sections <= length and length % sections == 0:
+            return list(torch.tensor_split(x, sections, axis))
+        return [torch.narrow(x, axis, a, b - a) for a, b in cuts(length, sections)]
 
     @staticmethod
     @fast(lambda x, num, axis: torch.unbind(x, axis), "{1} is None and {2}.__class__ is int")
@@ -190,10 +190,10 @@ class TorchShapeOps:
             value = promotion.filling(constant_values, x.dtype).item()
             if isinstance(value, complex):
                 # `functional.pad` takes no complex value (PyTorch 2.13).
-                parts = (
+                pieces = (
                     torch.nn.functional.pad(p, flat, value=v) for p, v in ((x.real, value.real), (x.imag, value.imag))
                 )
-                return torch.complex(*parts)
+                return torch.complex(*pieces)
             return torch.nn.functional.pad(x, flat, value=value)
         for axis, (before, after) in enumerate(pairs):
             if before or after:

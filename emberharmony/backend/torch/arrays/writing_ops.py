@@ -92,9 +92,15 @@ def _is_whole(part: Any) -> bool:
 
 def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) -> torch.Tensor | None:
     """Returns `x` written by index tensors and whole axes, or by a mask; None if the composite must write it."""
-    parts = key if key.__class__ is tuple else (key,)
-    columns = [part for part in parts if isinstance(part, torch.Tensor)]
-    if not columns or mode not in MODES or x.dtype in SIGNED or len(parts) > x.ndim or not _is_direct((x, *columns)):
+    key_parts = key if key.__class__ is tuple else (key,)
+    columns = [key_part for key_part in key_parts if isinstance(key_part, torch.Tensor)]
+    if (
+        not columns
+        or mode not in MODES
+        or x.dtype in SIGNED
+        or len(key_parts) > x.ndim
+        or not _is_direct((x, *columns))
+    ):
         return None
     has_masks = any(column.dtype is torch.bool for column in columns)
     if not has_masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
@@ -105,13 +111,15 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
     try:
         if has_masks:
             return _write_by_mask(x, key, new_value) if mode == "set" and key is columns[0] else None
-        if len(columns) < len(parts) and not all(isinstance(part, torch.Tensor) or _is_whole(part) for part in parts):
+        if len(columns) < len(key_parts) and not all(
+            isinstance(part, torch.Tensor) or _is_whole(part) for part in key_parts
+        ):
             return None
         if mode == "set":
             result = x.clone()
             result[key] = new_value
             return result
-        return _combine(x, parts, columns, new_value, mode)
+        return _combine(x, key_parts, columns, new_value, mode)
     except (IndexError, RuntimeError) as error:
         if passing(error):
             raise
@@ -139,9 +147,11 @@ def _combine(
         return x.index_put(tuple(columns), new, True) if is_complete and mode == "add" else None
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
-    places = columns[0]
-    updates = new.expand(len(places), *x.shape[1:])
-    return x.index_add(0, places, updates) if mode == "add" else combine_rows(x, places, updates, _REDUCTIONS[mode])
+    positions = columns[0]
+    updates = new.expand(len(positions), *x.shape[1:])
+    return (
+        x.index_add(0, positions, updates) if mode == "add" else combine_rows(x, positions, updates, _REDUCTIONS[mode])
+    )
 
 
 def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis: int, mode: str) -> torch.Tensor | None:

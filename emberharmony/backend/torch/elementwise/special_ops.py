@@ -41,11 +41,11 @@ _BLOCK = 2**14
 
 def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
     """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
-    places = mask.nonzero().reshape(-1)
-    if len(places) == len(mask):
+    indices = mask.nonzero().reshape(-1)
+    if len(indices) == len(mask):
         return function(*arguments)
     result = torch.zeros_like(arguments[0])
-    return result.index_copy_(0, places, function(*(x[places] for x in arguments))) if len(places) else result
+    return result.index_copy_(0, indices, function(*(x[indices] for x in arguments))) if len(indices) else result
 
 
 def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
@@ -176,8 +176,10 @@ class _SpecialInBothModes(_Special):
         """Returns the tangent."""
         tensors, y = _saved_tensors(ctx)
         pairs = zip(DERIVATIVES[ctx.name], tangents, strict=False)
-        parts = [tangent * _slope(derivative, tensors, y) for derivative, tangent in pairs if tangent is not None]
-        return sum(parts, torch.zeros_like(y))
+        tangent_terms = [
+            tangent * _slope(derivative, tensors, y) for derivative, tangent in pairs if tangent is not None
+        ]
+        return sum(tangent_terms, torch.zeros_like(y))
 
 
 def _saved_tensors(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:

@@ -124,14 +124,14 @@ def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwarg
 
 def _traceable(bound: Any) -> str:
     """Lets torch.compile trace ops while an override is alive, and returns their kind."""
-    kind = f"{bound.backend.prefix}{bound.variant}"
-    if kind not in vars(_Entries):
+    variant_name = f"{bound.backend.prefix}{bound.variant}"
+    if variant_name not in vars(_Entries):
         import_what_ops_reach()
         for name in list(OPS):
             getattr(bound, name)  # because torch.compile cannot trace the first call of an op
-        setattr(_Entries, kind, (bound,))
+        setattr(_Entries, variant_name, (bound,))
         op_globals.publish(override=_override)
-    return kind
+    return variant_name
 
 
 def call_whole(bound: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -190,9 +190,9 @@ def _model_of(fn: FunctionType) -> Any:
             value = variable.cell_contents
         except ValueError:  # it has not been assigned yet
             continue
-        kind = type(value)
-        is_itself = kind.__hash__ is object.__hash__  # type: ignore[comparison-overlap]
-        if callable(value) and is_itself and kind.__weakrefoffset__ and kind is not FunctionType:
+        cls = type(value)
+        is_itself = cls.__hash__ is object.__hash__  # type: ignore[comparison-overlap]
+        if callable(value) and is_itself and cls.__weakrefoffset__ and cls is not FunctionType:
             return value
     return fn.__code__
 

@@ -75,15 +75,15 @@ def overwrites(program: Program) -> bool:
 def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
     program, numbers = _for_tensors(update, columns[0][0])
-    places, scratch = program.places or {}, program.scratch
+    output_slots, scratch = program.places or {}, program.scratch
     longest = max(x.numel() for x in columns[0])
     memory = [columns[0][0].new_empty(longest) for _ in program.memory]
     calls: list[tuple[Any, ...]] = []
     for tensors in zip(*columns, strict=True):
         registers = list(tensors)
         for i, call in enumerate(program.calls, program.inputs):
-            if i in places:
-                target = registers[places[i]]
+            if i in output_slots:
+                target = registers[output_slots[i]]
             else:
                 target = memory[scratch[i]][: tensors[0].numel()].view(tensors[0].shape)
             calls.append((functools.partial(_partial(call, registers, numbers), out=target),))
@@ -100,9 +100,9 @@ def _for_tensors(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]
     number, natives = number_in(like.dtype, like.is_cpu), list(numbers)
     # The functions of the ops that stand for several take numbers alone.
     fused = {call.args[-1] for call in program.calls if call.function in _FUSED}
-    for place in program.numbers:  # others only serve to compute these
-        if place not in fused and numbers[place].__class__ is not bool:
-            natives[place] = number(numbers[place])
+    for number_register in program.numbers:  # others only serve to compute these
+        if number_register not in fused and numbers[number_register].__class__ is not bool:
+            natives[number_register] = number(numbers[number_register])
     return program, natives
 
 

@@ -116,8 +116,8 @@ class TorchSteps(Steps):
     def parts_of(self, vector: torch.Tensor, likes: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Returns the elements of a vector as tensors of the shapes of others, each with memory of its own."""
         tensors = [torch.empty_like(like) for like in likes]
-        parts = _unflatten_dense_tensors(vector, tensors)  # type: ignore[no-untyped-call]
-        torch._foreach_copy_(tensors, list(parts))
+        pieces = _unflatten_dense_tensors(vector, tensors)  # type: ignore[no-untyped-call]
+        torch._foreach_copy_(tensors, list(pieces))
         return tensors
 
     def has_kernel(self, update: Update, like: torch.Tensor) -> bool:

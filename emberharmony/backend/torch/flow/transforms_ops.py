@@ -82,23 +82,23 @@ class TorchTransformsOps:
 
     @make_traceable
     def pullback(self, fn: TensorFunction, primals: Tensors) -> tuple[list[torch.Tensor], Any]:
-        places: list[int] = []
+        positions: list[int] = []
 
         def split(*leaves: torch.Tensor) -> tuple[Any, Any]:
             outputs = _call_watched(fn, leaves)
             # torch.func.vjp requires at least one output, and rejects integer outputs.
-            places[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
-            return tuple(outputs[i] for i in places) or (torch.zeros(()),), tuple(outputs)
+            positions[:] = [i for i, y in enumerate(outputs) if _is_inexact(y)]
+            return tuple(outputs[i] for i in positions) or (torch.zeros(()),), tuple(outputs)
 
         differentiable, pull, outputs = torch.func.vjp(split, *primals, has_aux=True)  # type: ignore[misc]
 
         def pull_some(cotangents: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
-            inexact_cotangents = [cotangents[i] for i in places] or [None]
+            inexact_cotangents = [cotangents[i] for i in positions] or [None]
             pairs = zip(differentiable, inexact_cotangents, strict=True)
             return list(pull(tuple(torch.zeros_like(y) if ct is None else ct for y, ct in pairs)))
 
         values = list(outputs)
-        for i, output in zip(places, differentiable, strict=False):
+        for i, output in zip(positions, differentiable, strict=False):
             values[i] = output
         return values, pull_some
 

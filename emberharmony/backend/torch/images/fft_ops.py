@@ -18,8 +18,8 @@ def _single_or_wider(x: torch.Tensor) -> torch.Tensor:
 
 def _empty(native: Native, x: torch.Tensor, length: int, axis: int) -> torch.Tensor:
     """Returns the transform of an empty tensor: zeros of the right shape and dtype. MKL raises for it."""
-    one = native(x.new_zeros(length), length)
-    return one.new_zeros((*x.shape[:axis], one.shape[0], *x.shape[axis + 1 :]))
+    single_transform = native(x.new_zeros(length), length)
+    return single_transform.new_zeros((*x.shape[:axis], single_transform.shape[0], *x.shape[axis + 1 :]))
 
 
 def _op_of_transform(native: Native, *, real: bool = False, halved: bool = False) -> Native:
@@ -34,9 +34,9 @@ def _op_of_transform(native: Native, *, real: bool = False, halved: bool = False
     def transform(x: torch.Tensor, n: int | None = None, axis: int = -1, norm: str = "backward") -> torch.Tensor:
         if real:
             promotion.refuse(x, ("complex",))
-        place, length = axis_and_length(x.shape, n, axis, norm, halved)
+        axis_index, length = axis_and_length(x.shape, n, axis, norm, halved)
         x = _single_or_wider(x)
-        return native(x, length, place, norm) if x.numel() else _empty(native, x, length, place)
+        return native(x, length, axis_index, norm) if x.numel() else _empty(native, x, length, axis_index)
 
     return transform
 

@@ -39,8 +39,8 @@ class TorchInterpolationOps:
         if mode == "area" or unmapped or is_copied or not x.is_floating_point() or not x.numel():
             options = (size, scale_factor, mode, align_corners, recompute_scale_factor, data_format)
             return self.composed("interpolate")(x, *options)
-        kind, rows = x.dtype, x.movedim(-1, 1) if last else x
-        if mode in AXES and kind.itemsize == 2:
+        dtype, rows = x.dtype, x.movedim(-1, 1) if last else x
+        if mode in AXES and dtype.itemsize == 2:
             rows = rows.float()
         if recompute_scale_factor or size is not None:
             result = functional.interpolate(rows, plan.size, None, mode, align_corners)
@@ -48,5 +48,5 @@ class TorchInterpolationOps:
             scale_factors = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(plan.axes)
             factors = [float(factor) for factor in scale_factors]
             result = functional.interpolate(rows, None, factors, mode, align_corners)
-        result = result if rows.dtype is kind else result.to(kind)
+        result = result if rows.dtype is dtype else result.to(dtype)
         return result.movedim(1, -1) if last else result

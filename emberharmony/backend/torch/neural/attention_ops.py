@@ -21,13 +21,13 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
     composite runs where a derivative may be needed. It also runs in half precision, where no number is low enough for
     the additive mask, and inside of `vmap`, which calls the kernel for one element after the other.
     """
-    kind = query.dtype
-    if not (kind is torch.float32 or kind is torch.float64):
+    dtype = query.dtype
+    if not (dtype is torch.float32 or dtype is torch.float64):
         return False
     is_mapped, is_recorded = in_functional_transform(), torch.is_grad_enabled()
     for x in (query, key, value, bias):
         if x is not None:
-            if x.dtype is not kind or (is_recorded and x.requires_grad) or not x.numel():
+            if x.dtype is not dtype or (is_recorded and x.requires_grad) or not x.numel():
                 return False
             if is_mapped and torch._C._functorch.is_batchedtensor(x):
                 return False
@@ -147,9 +147,11 @@ class TorchAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> torch.Tensor:
-        place = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
-        if place is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):
+        rotation = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        if rotation is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
-        kind = x.dtype, x.device
-        cosine, sine = rotation_tables(x.shape, offset, place, base, scale, kind, lambda table: _table(table, *kind))
+        dtype_and_device = x.dtype, x.device
+        cosine, sine = rotation_tables(
+            x.shape, offset, rotation, base, scale, dtype_and_device, lambda table: _table(table, *dtype_and_device)
+        )
         return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, -1), sine)

@@ -102,11 +102,11 @@ def _conv_of_tuples(
         return None
     if not len(strides) == len(padding) == len(dilation) == n:
         return None  # PyTorch would take one number for all axes
-    inner = kernel.shape[-2]
-    groups = x.shape[1] // inner
+    input_channels = kernel.shape[-2]
+    groups = x.shape[1] // input_channels
     try:
         # Greater numbers could overflow in PyTorch.
-        if groups * inner != x.shape[1] or max(*strides, *padding, *dilation) >= 2**31:
+        if groups * input_channels != x.shape[1] or max(*strides, *padding, *dilation) >= 2**31:
             return None
         weight = kernel.permute(n + 1, n, *range(n)).contiguous()
         return _with_plain_layout(_CONV[n - 1](_with_plain_layout(x), weight, bias, strides, padding, dilation, groups))
@@ -294,7 +294,7 @@ class TorchConvolutionOps:
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         if not _is_native(x, w):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
-        n, last, kind = w.ndim - 2, channels_last(data_format), x.dtype
+        n, last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
         shape = x.shape if last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
         groups = check_channels(shape, w.shape)
         check_bias(bias, w.shape[-1])
@@ -305,7 +305,7 @@ class TorchConvolutionOps:
         if any(before != after for before, after in plan.padding):
             x, paddings = functional.pad(x, flat(plan.padding)), [0] * n
         result = _with_plain_layout(_CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)).to(
-            kind
+            dtype
         )
         return result.movedim(1, -1) if last else result
 
@@ -341,7 +341,7 @@ class TorchConvolutionOps:
             return self.composed("conv_transpose")(
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
             )
-        n, last, kind = w.ndim - 2, channels_last(data_format), x.dtype
+        n, last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
         shape = x.shape if last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
         groups = check_channels(shape, (*w.shape[:-2], w.shape[-1], w.shape[-2]))
         check_bias(bias, w.shape[-2])
@@ -355,7 +355,7 @@ class TorchConvolutionOps:
         )
         if any(map(any, remaining_padding)):
             result = functional.pad(result, flat(remaining_padding))
-        result = (result + _widen(b[0]).reshape(-1, *[1] * n) if b else result).to(kind)
+        result = (result + _widen(b[0]).reshape(-1, *[1] * n) if b else result).to(dtype)
         return result.movedim(1, -1) if last else result
 
     def fold(

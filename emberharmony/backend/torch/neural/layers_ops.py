@@ -20,8 +20,8 @@ class TorchLayersOps:
     def linear(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, transposed: bool = False
     ) -> torch.Tensor:
-        kind = x.dtype
-        is_plain = kind.is_floating_point and weight.dtype is kind and (bias is None or bias.dtype is kind)
+        dtype = x.dtype
+        is_plain = dtype.is_floating_point and weight.dtype is dtype and (bias is None or bias.dtype is dtype)
         if not (is_plain and is_linear(x, weight, bias, transposed)):
             return self.composed("linear")(x, weight, bias, transposed)
         return functional.linear(x, weight if transposed else weight.mT, bias)

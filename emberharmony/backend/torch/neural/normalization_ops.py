@@ -117,9 +117,9 @@ class TorchNormalizationOps:
     def rms_normalization(
         self, x: torch.Tensor, scale: torch.Tensor | None = None, axis: Any = -1, epsilon: Any = None
     ) -> torch.Tensor:
-        kind = x.dtype
-        is_plain = axis.__class__ is int and (kind is torch.float32 or kind is torch.float64)
-        is_plain = is_plain and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is kind)
+        dtype = x.dtype
+        is_plain = axis.__class__ is int and (dtype is torch.float32 or dtype is torch.float64)
+        is_plain = is_plain and (epsilon is None or is_number(epsilon)) and (scale is None or scale.dtype is dtype)
         if not is_plain or not -x.ndim <= axis < x.ndim:
             result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
             return result
@@ -135,10 +135,10 @@ class TorchNormalizationOps:
         scale: torch.Tensor | None = None,
         epsilon: Any = 1e-3,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        place = check_channels(x.shape, axis, scale, offset)
-        kind, channels = x.dtype, x.shape[place]
-        wide_dtype = torch.float32 if kind.itemsize == 2 else kind
-        is_plain = kind.is_floating_point and all(t is None or t.dtype in (kind, wide_dtype) for t in (scale, offset))
+        channel_axis = check_channels(x.shape, axis, scale, offset)
+        dtype, channels = x.dtype, x.shape[channel_axis]
+        wide_dtype = torch.float32 if dtype.itemsize == 2 else dtype
+        is_plain = dtype.is_floating_point and all(t is None or t.dtype in (dtype, wide_dtype) for t in (scale, offset))
         count = x.numel() // (channels or 1)
         if not is_plain or count < 2 or not is_number(epsilon) or epsilon <= 0:  # the kernel refuses 0
             outputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -146,8 +146,8 @@ class TorchNormalizationOps:
             return outputs
         present_tensors = [t for t in (x, scale, offset) if t is not None]
         if x.numel() >= _MANY and x.is_cpu and is_unwatched(*present_tensors):
-            return _constant(x, place, offset, scale, epsilon)
-        rows = _channels_second(x if kind is wide_dtype else x.to(wide_dtype), place)
+            return _constant(x, channel_axis, offset, scale, epsilon)
+        rows = _channels_second(x if dtype is wide_dtype else x.to(wide_dtype), channel_axis)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the
         # mean of one sample changes neither the result nor a gradient, and leaves a mean of at most sqrt(samples)
         # deviations.
@@ -157,9 +157,9 @@ class TorchNormalizationOps:
         weight, bias = (None if t is None else t.to(wide_dtype) for t in (scale, offset))
         result = functional.batch_norm(rows - pilot_row, center, variance, weight, bias, True, 1.0, epsilon)
         result = result[0].mT if x.ndim == 2 and result.ndim == 3 else result
-        result = result if place == 1 else result.movedim(1, place)
+        result = result if channel_axis == 1 else result.movedim(1, channel_axis)
         return (
-            result if kind is wide_dtype else result.to(kind),
+            result if dtype is wide_dtype else result.to(dtype),
             center + pilot_row.reshape(channels),
             variance * ((count - 1) / count),
         )
@@ -173,14 +173,14 @@ class TorchNormalizationOps:
         axis: int = -1,
         epsilon: Any = 1e-3,
     ) -> torch.Tensor:
-        place = check_groups(x.shape, groups, axis, scale, offset)
+        channel_axis = check_groups(x.shape, groups, axis, scale, offset)
         is_plain = all(t is None or t.dtype is x.dtype for t in (scale, offset)) and is_number(epsilon)
         # The second derivative of the kernel (PyTorch 2.13) fails for an offset without a scale.
         is_plain = is_plain and (scale is not None or offset is None)
         if is_plain and x.is_floating_point() and x.numel() and not is_nested(x):
             # It also fails for tensors that are not contiguous. functional.group_norm refuses groups of one element.
-            rows = x.movedim(place, 1).contiguous()
+            rows = x.movedim(channel_axis, 1).contiguous()
             normalized = torch.group_norm(rows, groups, scale, offset, epsilon, torch.backends.cudnn.enabled)
-            return normalized.movedim(1, place)
+            return normalized.movedim(1, channel_axis)
         result: torch.Tensor = self.composed("group_normalization")(x, groups, scale, offset, axis, epsilon)
         return result

@@ -225,9 +225,9 @@ class TorchPoolingOps:
         if not _is_native(x):
             options = (ceil_mode, count_include_pad, divisor_override)
             return self.composed("average_pool")(inputs, pool_size, strides, padding, data_format, *options)
-        windows, kind = pool_windows(_lengths(x, data_format), pool_size, strides, padding, 1, ceil_mode), x.dtype
+        windows, dtype = pool_windows(_lengths(x, data_format), pool_size, strides, padding, 1, ceil_mode), x.dtype
         divisor_value = None if divisor_override is None else divisor(divisor_override)
         x_float32 = x.float() if x.itemsize == 2 else x
         return _run_channels_first(
             lambda x: _averages(x, windows, count_include_pad, divisor_value), x_float32, data_format
-        ).to(kind)
+        ).to(dtype)

@@ -148,15 +148,15 @@ def _product(
     biases: torch.Tensor,
 ) -> torch.Tensor:
     """Returns the product by words or by columns, without a record for gradients of its parts."""
-    kind = promotion.native_result(x, scales, biases)
-    if kind not in _NARROW or not (x.is_cpu and x.numel() and w.numel()):
+    result_dtype = promotion.native_result(x, scales, biases)
+    if result_dtype not in _NARROW or not (x.is_cpu and x.numel() and w.numel()):
         return _composite(ops, transpose, group_size, bits, x, w, scales, biases)
     x, scales, biases = x.float(), scales.float(), biases.float()
     if w.dtype == torch.uint8:
         multiply = quantized_columns.product if transpose else quantized_columns.transposed_product
-        return multiply(x, w, scales, biases, group_size, bits).to(kind)
+        return multiply(x, w, scales, biases, group_size, bits).to(result_dtype)
     result = _product_by_rows(x.reshape(-1, x.shape[-1]), w, scales, biases, transpose, bits)
-    return result.to(kind).reshape(*x.shape[:-1], -1)
+    return result.to(result_dtype).reshape(*x.shape[:-1], -1)
 
 
 def _product_by_rows(
@@ -169,14 +169,20 @@ def _product_by_rows(
     factors = [x[:, i::planes].T.contiguous() for i in range(planes)] if transpose else [x] * planes
     results = [torch.zeros((rows, vectors) if transpose else (vectors, width)) for _ in range(planes)]
     for start in range(0, rows, _ROWS):
-        part = slice(start, start + _ROWS)
+        row_slice = slice(start, start + _ROWS)
         for i, (factor, result) in enumerate(zip(factors, results, strict=True)):
-            numbers = weight_bytes[part] if planes == 1 else weight_bytes[part] >> 4 if i else weight_bytes[part] & 15
-            values = numbers.float().view(-1, groups, width // groups).mul_(scales[part, :, None]).flatten(1)
+            numbers = (
+                weight_bytes[row_slice]
+                if planes == 1
+                else weight_bytes[row_slice] >> 4
+                if i
+                else weight_bytes[row_slice] & 15
+            )
+            values = numbers.float().view(-1, groups, width // groups).mul_(scales[row_slice, :, None]).flatten(1)
             if transpose:
-                result[part].addmm_(values, factor)
+                result[row_slice].addmm_(values, factor)
             else:
-                result.addmm_(factor[:, part], values)
+                result.addmm_(factor[:, row_slice], values)
     if transpose:
         return torch.addmm(sum(results).T, x.view(vectors, groups, -1).sum(-1), biases.T)  # type: ignore[union-attr]
     stacked_results = torch.stack(results, -1).view(vectors, groups, -1)
@@ -210,11 +216,11 @@ class _Product(torch.autograd.Function):
             by_x = gradient.to(x.dtype)
         if any(ctx.needs_input_grad[_OPTIONS + 2 :]):
             wide_dtype = torch.promote_types(torch.promote_types(x.dtype, cotangent.dtype), torch.float32)
-            left, right = (
+            row_factor, column_factor = (
                 rows.to(wide_dtype).reshape(-1, rows.shape[-1])
                 for rows in ((cotangent, x) if transpose else (x, cotangent))
             )
-            products_by_group = (left.mT @ right).reshape(*scales.shape, group_size)
+            products_by_group = (row_factor.mT @ column_factor).reshape(*scales.shape, group_size)
             by_biases = products_by_group.sum(-1).to(biases.dtype)
             words = quantized_columns.words_of(w, len(scales), bits) if w.dtype == torch.uint8 else w
             numbers = quantized_columns.integers(words, bits).reshape(products_by_group.shape)

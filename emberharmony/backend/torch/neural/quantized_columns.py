@@ -32,8 +32,8 @@ def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
         if columns.shape[1] % 2:
             columns = torch.nn.functional.pad(columns, (0, 1))
         columns = columns[:, ::2] | columns[:, 1::2] << 4
-    kind, numbers = _TAILS[bits]
-    tail = torch.tensor(numbers, dtype=kind).view(torch.uint8)
+    format_dtype, numbers = _TAILS[bits]
+    tail = torch.tensor(numbers, dtype=format_dtype).view(torch.uint8)
     return torch.cat((columns, tail.expand(columns.shape[0], -1)), 1)
 
 
@@ -71,20 +71,22 @@ def product(
     if x.numel() == len(table):
         return _product_by_vector(x, table, scales, biases, group_size, bits)
     scales, biases = scales.mT.contiguous(), biases.mT
-    parts = x.contiguous().view(-1, groups, group_size)  # the kernel reads the weights without regard to strides
-    added, vectors = parts.sum(-1), len(parts)
+    grouped_x = x.contiguous().view(-1, groups, group_size)  # the kernel reads the weights without regard to strides
+    added, vectors = grouped_x.sum(-1), len(grouped_x)
     if vectors <= _FEW:
-        places, starts = _bags(vectors * groups, group_size, len(table))
-        sums = _kernel(bits)(table, places, starts, per_sample_weights=parts.view(-1)).view(vectors, groups, -1)
+        bag_indices, starts = _bags(vectors * groups, group_size, len(table))
+        sums = _kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
+            vectors, groups, -1
+        )
         if sums.shape[-1] != rows:
             sums = sums[..., :rows]
         return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], rows)
     result = added @ biases
-    for i, part in enumerate(_groups(table, rows, group_size, bits)):
+    for i, group_weights in enumerate(_groups(table, rows, group_size, bits)):
         if vectors <= _SUMS:
-            result.addcmul_(parts[:, i] @ part, scales[i])
+            result.addcmul_(grouped_x[:, i] @ group_weights, scales[i])
         else:
-            result.addmm_(parts[:, i], part.mul_(scales[i]))
+            result.addmm_(grouped_x[:, i], group_weights.mul_(scales[i]))
     return result.view(*x.shape[:-1], rows)
 
 
@@ -93,9 +95,9 @@ def _product_by_vector(
 ) -> torch.Tensor:
     """Returns `x @ matrix.T` for one vector, in fewer calls."""
     rows, groups = scales.shape
-    places, starts = _bags(groups, group_size, len(table))
+    bag_indices, starts = _bags(groups, group_size, len(table))
     vector = x.contiguous().view(-1)
-    sums = _kernel(bits)(table, places, starts, per_sample_weights=vector)
+    sums = _kernel(bits)(table, bag_indices, starts, per_sample_weights=vector)
     if sums.shape[1] != rows:
         sums = sums[:, :rows]
     result = sums.mul_(scales.mT).sum(0).addmv_(biases, vector.view(groups, group_size).sum(1))
@@ -110,8 +112,8 @@ def transposed_product(
     groups, rows = scales.shape
     vectors = y.reshape(-1, rows)
     result = torch.empty(len(vectors), groups, group_size)
-    for i, part in enumerate(_groups(table, rows, group_size, bits)):
-        result[:, i] = (vectors * scales[i]) @ part.T
+    for i, group_weights in enumerate(_groups(table, rows, group_size, bits)):
+        result[:, i] = (vectors * scales[i]) @ group_weights.T
     return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
 
 
@@ -123,8 +125,8 @@ def integers(w: torch.Tensor, bits: int) -> torch.Tensor:
 
 def _bytes(table: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns the integers of all columns, (columns, rows), with one more row if their number is odd."""
-    kind, numbers = _TAILS[bits]
-    low_bytes = table[:, : table.shape[1] - kind.itemsize * len(numbers)]
+    format_dtype, numbers = _TAILS[bits]
+    low_bytes = table[:, : table.shape[1] - format_dtype.itemsize * len(numbers)]
     return low_bytes if bits == 8 else integers(low_bytes, bits).reshape(len(low_bytes), -1)
 
 
@@ -138,10 +140,10 @@ def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:
 
 def _groups(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
     """Yields the integers of each group of columns as float32 numbers, (group_size, rows)."""
-    places, _ = _bags(1, group_size, group_size)
+    bag_indices, _ = _bags(1, group_size, group_size)
     for start in range(0, len(table), group_size):
-        part = _kernel(bits)(table[start : start + group_size], places, places)
-        yield part[:, :rows]
+        group_weights = _kernel(bits)(table[start : start + group_size], bag_indices, bag_indices)
+        yield group_weights[:, :rows]
 
 
 @functools.cache
@@ -154,5 +156,5 @@ def _kernel(bits: int) -> Any:
 @functools.lru_cache(64)
 def _bags(count: int, size: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the places in a table of so many rows, and the starts, of bags of a size that follow one another."""
-    places = torch.arange(count * size, dtype=torch.int32)
-    return torch.remainder(places, rows), places[::size].clone()
+    bag_indices = torch.arange(count * size, dtype=torch.int32)
+    return torch.remainder(bag_indices, rows), bag_indices[::size].clone()

@@ -59,11 +59,11 @@ def _run_layer(
     # On a CPU a layer that needs no gradients is faster if it is not in training.
     train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, tensors))
     x = tensors[0]
-    kind = wide_dtype = x.dtype
-    if kind not in _WIDE or {*map(_DTYPE, tensors)} != {kind}:
+    result_dtype = wide_dtype = x.dtype
+    if result_dtype not in _WIDE or {*map(_DTYPE, tensors)} != {result_dtype}:
         x, *tensors = promotion.common(*tensors, inexact=True)
-        kind = x.dtype
-        wide_dtype = torch.float32 if kind.itemsize == 2 and x.is_cpu else kind
+        result_dtype = x.dtype
+        wide_dtype = torch.float32 if result_dtype.itemsize == 2 and x.is_cpu else result_dtype
         x, other_tensors = x.to(wide_dtype), iter(tensors)
         weights = [None if w is None else next(other_tensors).to(wide_dtype) for w in weights]
         states = [None if state is None else next(other_tensors).to(wide_dtype) for state in states]
@@ -80,7 +80,7 @@ def _run_layer(
         outputs, *last = layer_results
         outputs = outputs.flip(0 if time_major else 1) if reverse else outputs
         layer_results = (outputs, *(last if layer_axis else [state.squeeze(0) for state in last]))
-    return layer_results if wide_dtype is kind else tuple([t.to(kind) for t in layer_results])
+    return layer_results if wide_dtype is result_dtype else tuple([t.to(result_dtype) for t in layer_results])
 
 
 class TorchRecurrentOps:

@@ -40,9 +40,9 @@ class TorchHistogramsOps:
         steps = torch.from_numpy(edges(low, high, bins, range)).to(x)
         values = x.reshape(-1)
         values = values[(values >= steps[0]) & (values <= steps[-1])]
-        places = (torch.searchsorted(steps, values, right=True) - 1).clamp_max(bins - 1)
+        bin_numbers = (torch.searchsorted(steps, values, right=True) - 1).clamp_max(bins - 1)
         if range is None and x.numel():
             unit_edges = torch.linspace(0.0, 1.0, bins + 1, dtype=x.dtype, device=x.device)
             range_edges = floats.min() * (1.0 - unit_edges) + floats.max() * unit_edges
             steps = steps + (range_edges - range_edges.detach())  # adds 0, which carries the derivative of the edges
-        return torch.bincount(places, minlength=bins), steps
+        return torch.bincount(bin_numbers, minlength=bins), steps

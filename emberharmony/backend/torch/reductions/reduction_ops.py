@@ -47,11 +47,13 @@ def _kernel(wanted: torch.dtype) -> torch.dtype:
 
 @fast(lambda x, axis, keepdims, dtype: torch.sum(x, axis, keepdims), f"{_PLAIN} and {{3}} is None")
 def _sum(x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> torch.Tensor:
-    x, wanted = _summable(x, dtype)
+    x, sum_dtype = _summable(x, dtype)
     axes = nonnegative_axes(axis, x.ndim)
     if not axes:
-        return x.to(wanted)
-    return torch.sum(x.to(_kernel(wanted)) if x.dtype in _WIDE else x, axes, keepdims, dtype=_kernel(wanted)).to(wanted)
+        return x.to(sum_dtype)
+    return torch.sum(x.to(_kernel(sum_dtype)) if x.dtype in _WIDE else x, axes, keepdims, dtype=_kernel(sum_dtype)).to(
+        sum_dtype
+    )
 
 
 def _extreme(native: Any, pair: Any) -> Any:
@@ -96,8 +98,8 @@ def _arg(native: Any) -> Any:
 def _cumulative(native: Any) -> Any:
     def cumulative(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
         x, axis = tensor_and_axis(x, axis)
-        x, wanted = _summable(x, dtype)
-        return native(x.to(_kernel(wanted)), axis).to(wanted)
+        x, sum_dtype = _summable(x, dtype)
+        return native(x.to(_kernel(sum_dtype)), axis).to(sum_dtype)
 
     return cumulative
 
@@ -161,8 +163,8 @@ def _plain_std(x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> t
     alternating = torch.arange(x.shape[longest], device=x.device).view(
         [-1 if a == longest else 1 for a in range(x.ndim)]
     )
-    others = torch.where(is_constant_kept, alternating.to(x.dtype), x)
-    return torch.where(is_constant, 0.0, torch.std(others, axis, correction=correction, keepdim=keepdims)).to(
+    varying_x = torch.where(is_constant_kept, alternating.to(x.dtype), x)
+    return torch.where(is_constant, 0.0, torch.std(varying_x, axis, correction=correction, keepdim=keepdims)).to(
         deviation.dtype
     )
 
@@ -209,10 +211,10 @@ class TorchReductionOps:
     def prod(
         x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
-        x, wanted = _summable(x, dtype)
-        result = x.to(_kernel(wanted))
+        x, product_dtype = _summable(x, dtype)
+        result = x.to(_kernel(product_dtype))
         # A wider dtype loses no digits, and intermediate products do not overflow.
-        if wanted in (*_HALVES, torch.float32):
+        if product_dtype in (*_HALVES, torch.float32):
             result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)
         # torch.prod takes one axis at a time; starting with the last keeps the numbers of the others valid.
         for a in sorted(nonnegative_axes(axis, x.ndim), reverse=True):
@@ -221,7 +223,7 @@ class TorchReductionOps:
                 result = result if keepdims else result.squeeze(a)
             else:
                 result = torch.prod(result, a, keepdims)
-        return result.to(wanted)
+        return result.to(product_dtype)
 
     @staticmethod
     @fast(torch.mean, _PLAIN)

@@ -76,8 +76,8 @@ class TorchSortingOps(WithUnique):
         # NaN is false. So search among the numbers only.
         nan = torch.isnan(a)
         numbers = a.numel() - torch.sum(nan)
-        places = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
-        return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), places)
+        positions = torch.searchsorted(torch.where(nan, torch.inf, a), b, side=side_of(side)).minimum(numbers)
+        return torch.where(torch.isnan(b), numbers if side == "left" else a.numel(), positions)
 
     @staticmethod
     def _unique(x: torch.Tensor) -> torch.Tensor:
