@@ -134,10 +134,10 @@ def compare(
 
 
 def _module_pair(text: str) -> tuple[str, str]:
-    one, equals_sign, other = text.partition("=")
+    first_module, equals_sign, second_module = text.partition("=")
     if not equals_sign:
         raise click.UsageError(f"--match takes NAME=NAME, not {text!r}")
-    return one, other
+    return first_module, second_module
 
 
 def _program(text: str) -> Callable[..., Any]:
@@ -146,18 +146,18 @@ def _program(text: str) -> Callable[..., Any]:
     Raises:
         click.UsageError: if there is no such file or name.
     """
-    place, _, name = text.rpartition(":")
+    path, _, name = text.rpartition(":")
     is_called = name.endswith("()")
     name = name.removesuffix("()")
-    if not place.endswith(".py") or not name:
+    if not path.endswith(".py") or not name:
         raise click.UsageError(f"expected FILE.py:FUNCTION, not {text!r}")
-    if not os.path.isfile(place):
-        raise click.UsageError(f"there is no file {place}")
-    with importing_from(os.path.dirname(os.path.abspath(place))):
-        names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
+    if not os.path.isfile(path):
+        raise click.UsageError(f"there is no file {path}")
+    with importing_from(os.path.dirname(os.path.abspath(path))):
+        names = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
     if name not in names:
-        raise click.UsageError(f"{place} has no {name}{suggest(name, names)}")
+        raise click.UsageError(f"{path} has no {name}{suggest(name, names)}")
     program: Callable[..., Any] = names[name]() if is_called else names[name]
     if not callable(program):
-        raise click.UsageError(f"{name} in {place} is a {type(program).__name__}, not a function or a model")
+        raise click.UsageError(f"{name} in {path} is a {type(program).__name__}, not a function or a model")
     return program

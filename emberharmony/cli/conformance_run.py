@@ -93,8 +93,8 @@ def show(report: Report) -> None:
     """Prints the failures, a program that shows the first failure of each op, the unsupported ops, and the totals."""
     for entry in report["ops"]:
         for failure in entry["failures"]:
-            place = f"{entry['backend']} {entry['op']}, {failure['check']}, {failure['dtype']}, {failure['label']}"
-            click.echo(f"FAIL {place}: {failure['failure']}")
+            location = f"{entry['backend']} {entry['op']}, {failure['check']}, {failure['dtype']}, {failure['label']}"
+            click.echo(f"FAIL {location}: {failure['failure']}")
         if entry["failures"]:
             click.echo(f"\n{entry['failures'][0]['snippet']}")
     for entry in report["ops"]:

@@ -88,9 +88,9 @@ def _show(tallies: Sequence[Any]) -> None:
         shown_items: set[tuple[str, str]] = set()
         for finding in tally.findings:
             note = "" if finding.alone in (True, None) else " (not when it is called alone)"
-            place = f"{finding.backend} {finding.op}, call {finding.number}"
+            location = f"{finding.backend} {finding.op}, call {finding.number}"
             text = finding.detail.partition("\n")[0]
-            click.echo(f"FAIL {place}: {text}{note}")
+            click.echo(f"FAIL {location}: {text}{note}")
             if (finding.op, finding.kind) not in shown_items:
                 shown_items.add((finding.op, finding.kind))
                 click.echo(f"\n{finding.snippet}")

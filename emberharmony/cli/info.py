@@ -35,7 +35,7 @@ def info(as_json: bool) -> None:
         devices = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
         click.echo(f"  {name} {entry['version']}{devices}")
         for device, precision in entry.get("precision", {}).items():
-            precision_text = ", ".join(f"{kind} in {state}" for kind, state in precision.items())
+            precision_text = ", ".join(f"{product_name} in {state}" for product_name, state in precision.items())
             click.echo(f"    float32 on {device}: {precision_text}")
     for name in facts["missing"]:
         click.echo(f"  {name} is not installed: {install_line(name)}")

@@ -39,21 +39,21 @@ def made_by(text: str, what: str, is_made: Callable[[Any], bool]) -> Any:
     Raises:
         click.UsageError: if there is nothing of the name, or the call takes arguments.
     """
-    place, colon, name = text.rpartition(":")
-    if not colon or not place or not name:
+    module_text, colon, name = text.rpartition(":")
+    if not colon or not module_text or not name:
         raise click.UsageError(f"{what} takes FILE.py:NAME or MODULE:NAME, not {text!r}")
-    if place.endswith(".py"):
-        if not os.path.isfile(place):
-            raise click.UsageError(f"{what}: there is no file {place}")
-        with importing_from(os.path.dirname(os.path.abspath(place))):
-            names = runpy.run_path(place, run_name=os.path.basename(place).removesuffix(".py"))
-            return _object_named(names, name, place, what, is_made)
+    if module_text.endswith(".py"):
+        if not os.path.isfile(module_text):
+            raise click.UsageError(f"{what}: there is no file {module_text}")
+        with importing_from(os.path.dirname(os.path.abspath(module_text))):
+            names = runpy.run_path(module_text, run_name=os.path.basename(module_text).removesuffix(".py"))
+            return _object_named(names, name, module_text, what, is_made)
     with importing_from(os.getcwd()):
         try:
-            names = vars(importlib.import_module(place))
+            names = vars(importlib.import_module(module_text))
         except ModuleNotFoundError as error:
             raise click.UsageError(f"{what}: {error}; a file is given as FILE.py:NAME") from error
-        return _object_named(names, name, place, what, is_made)
+        return _object_named(names, name, module_text, what, is_made)
 
 
 def _object_named(names: dict[str, Any], name: str, place: str, what: str, is_made: Callable[[Any], bool]) -> Any:

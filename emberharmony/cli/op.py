@@ -114,8 +114,8 @@ def _rule(spec: OpSpec) -> str:
     if spec.name in rules.RULES:
         rule = rules.RULES[spec.name]
         functions = rule if isinstance(rule, tuple) else (rule,)
-        places = sorted({_source_place(function) for function in functions if function is not None})
-        return _titled_text("gradient rule of the tape", ", ".join(places))
+        source_places = sorted({_source_place(function) for function in functions if function is not None})
+        return _titled_text("gradient rule of the tape", ", ".join(source_places))
     if spec.facts.gradient == "zero":
         return _titled_text("gradient rule of the tape", "the result is constant: its gradient is zero")
     if spec.name in rules.REFUSED:

@@ -113,8 +113,8 @@ def missing_axis(shapes: Sequence[tuple[int, ...]], axis: Any) -> str:
     if not isinstance(axis, int) or not -most_axes <= axis < most_axes:
         return ""
     axis %= most_axes
-    place = next((i for i, shape in enumerate(shapes) if len(shape) == most_axes - 1), None)
+    operand_index = next((i for i, shape in enumerate(shapes) if len(shape) == most_axes - 1), None)
     longest_shape = next(shape for shape in shapes if len(shape) == most_axes)
-    if place is None or shapes[place] != longest_shape[:axis] + longest_shape[axis + 1 :]:
+    if operand_index is None or shapes[operand_index] != longest_shape[:axis] + longest_shape[axis + 1 :]:
         return ""
-    return f"; ops.expand_dims(xs[{place}], {axis}) has the axis that is missing"
+    return f"; ops.expand_dims(xs[{operand_index}], {axis}) has the axis that is missing"

@@ -96,7 +96,7 @@ def is_traced(x: Any) -> bool:
     """Returns whether a tensor, of any backend, is being differentiated."""
     if isinstance(x, TensorProxy):
         return x.wants_derivative
-    return any(isinstance(x, kind) and tells(x) for kind, tells in TELLERS.items())
+    return any(isinstance(x, traced_class) and tells(x) for traced_class, tells in TELLERS.items())
 
 
 def require_untraced(x: Any) -> None:

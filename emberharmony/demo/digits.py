@@ -56,10 +56,10 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 60, advance: Callab
         for name in backends:
             ops.set_backend(BackendName(name))
         legs, state = _train(backends, seed, steps, advance)
-        reference, wanted = _train(["numpy"], seed, steps * len(backends), advance)
+        reference, expected_state = _train(["numpy"], seed, steps * len(backends), advance)
     finally:
         ops.set_backend(old_backend)
-    difference = max(float(np.abs(a - b).max()) for a, b in zip(state[:2], wanted[:2], strict=True))
+    difference = max(float(np.abs(a - b).max()) for a, b in zip(state[:2], expected_state[:2], strict=True))
     return Result(len(digits().train_labels), legs, reference[0]._replace(backend="numpy alone"), difference)
 
 
@@ -88,4 +88,4 @@ def _train(
         )
         span = f"{leg * steps + 1} to {(leg + 1) * steps}"
         legs.append(Leg(name, span, losses[-1], float(accuracy), seconds, losses))
-    return legs, [np.array(ops.to_numpy(part)) for part in state]
+    return legs, [np.array(ops.to_numpy(tensor)) for tensor in state]

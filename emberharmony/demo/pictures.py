@@ -36,10 +36,10 @@ def check_picture(file: str) -> None:
     path = Path(file)
     if not path.absolute().parent.is_dir():
         raise ArgumentError(f"the folder of {file} does not exist")
-    kinds = sorted(FigureCanvasBase.get_supported_filetypes())
-    if path.suffix.lstrip(".").lower() not in kinds:
+    file_types = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix.lstrip(".").lower() not in file_types:
         raise ArgumentError(
-            f"matplotlib cannot write the kind of picture of {file}: end the name with one of .{', .'.join(kinds)}"
+            f"matplotlib cannot write the kind of picture of {file}: end the name with one of .{', .'.join(file_types)}"
         )
 
 

@@ -18,8 +18,8 @@ def example(name: str) -> ModuleType:
     if module_name in sys.modules:
         return sys.modules[module_name]
     package = Path(__file__).resolve().parents[1]
-    places = [folder / "examples" / f"{name}.py" for folder in (package, package.parent)]
-    path = next(place for place in places if place.exists())
+    candidates = [folder / "examples" / f"{name}.py" for folder in (package, package.parent)]
+    path = next(candidate for candidate in candidates if candidate.exists())
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -358,11 +358,11 @@ def replace_cells(bound: Any, values: Any) -> Any:
     """Returns a list or tuple with the tensors of the cells in it, at any depth, for the backend of `bound`."""
     if isinstance(values, Cell):
         return values.on(bound)
-    kind = values.__class__
-    if kind is not list and kind is not tuple:
+    cls = values.__class__
+    if cls is not list and cls is not tuple:
         return values
     replaced_values = [replace_cells(bound, value) for value in values]
-    return replaced_values if kind is list else tuple(replaced_values)
+    return replaced_values if cls is list else tuple(replaced_values)
 
 
 def _held_of(value: Any) -> Held:

@@ -71,7 +71,7 @@ class Movable:
 
     def _attributes(self) -> dict[str, Any]:
         """Returns the attributes other than the tensor and its gradient, with those of subclasses."""
-        slots = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ()) if name[0] != "_"]
+        slots = [name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ()) if name[0] != "_"]
         return {name: getattr(self, name) for name in slots if hasattr(self, name)} | getattr(self, "__dict__", {})
 
     def _restore(self, attributes: dict[str, Any]) -> None:
@@ -111,9 +111,9 @@ class Movable:
             if device_of_source != source.get_default_device():
                 journey.devices[source.backend.prefix] = device_of_source
         except EmberError as error:
-            kind = type(error)
+            error_class = type(error)
             source_text = "the host" if source is None else f"backend {source.backend.name!r}"
-            raise kind(
+            raise error_class(
                 f"{self!r} stays on {source_text} and cannot follow to {home.backend.name!r}: {error}"
             ) from error
         moves_left = moves_allowed()

@@ -180,10 +180,10 @@ def native(value: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
     """Returns arguments with the tensors of the cells among them, at any depth of lists, tuples and dicts."""
     if isinstance(value, TensorMethods):
         return view(value.value)
-    kind = value.__class__
-    if kind is tuple or kind is list:
-        return kind([native(item, view) for item in value])
-    return {name: native(item, view) for name, item in value.items()} if kind is dict else value
+    cls = value.__class__
+    if cls is tuple or cls is list:
+        return cls([native(item, view) for item in value])
+    return {name: native(item, view) for name, item in value.items()} if cls is dict else value
 
 
 def _cells(*value: Any) -> "Iterable[TensorMethods]":

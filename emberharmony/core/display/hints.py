@@ -110,22 +110,22 @@ def _is_ours(value: Any) -> bool:
 
 
 def _hint_for_attribute(error: AttributeError) -> str:
-    name, owner, kinds = error.name, error.obj, [kind.__name__ for kind in type(error.obj).__mro__]
+    name, owner, class_names = error.name, error.obj, [cls.__name__ for cls in type(error.obj).__mro__]
     if name is None and (match := _ATTRIBUTE.fullmatch(str(error))):  # Python does not name it in an assignment
-        name, owner, kinds = match[2], None, [match[1]]
+        name, owner, class_names = match[2], None, [match[1]]
     if not isinstance(name, str):
         return ""
-    for kind in kinds:
+    for kind in class_names:
         if kind in members.ATTRIBUTES and name in members.ATTRIBUTES[kind]:
             return members.ATTRIBUTES[kind][name]
-    if _is_tensor(owner) or {*kinds} & {*(kind.__name__ for kind in _tensor_types()), "Parameter", "Buffer"}:
+    if _is_tensor(owner) or {*class_names} & {*(kind.__name__ for kind in _tensor_types()), "Parameter", "Buffer"}:
         if name == "backward":
             return members.ATTRIBUTES["Module"]["backward"]
         candidates = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
         if name in candidates or name.removesuffix("_") in candidates:
             return spellings.method_hint(name, "")
-        if owner is None and kinds[0] in ("Parameter", "Buffer"):
-            owner = getattr(sys.modules[_NAME], kinds[0])
+        if owner is None and class_names[0] in ("Parameter", "Buffer"):
+            owner = getattr(sys.modules[_NAME], class_names[0])
         closest = suggest(name, dir(owner), _NEAR).removeprefix("; ") if owner is not None else ""
         return (
             closest
@@ -157,22 +157,25 @@ def suggest_attribute(name: str, owner: Any) -> str:
 
 def _members(owner: Any) -> str:
     """Returns what an object of this library or a subclass has: its own attributes, or else its methods."""
-    kind = owner if isinstance(owner, type) else type(owner)
-    ours = [base for base in kind.__mro__ if _is_ours(base)]
-    if not ours or kind.__name__ in members.UNLISTED:
+    owner_class = owner if isinstance(owner, type) else type(owner)
+    ours = [base for base in owner_class.__mro__ if _is_ours(base)]
+    if not ours or owner_class.__name__ in members.UNLISTED:
         return ""
     own = (
         [attribute for attribute in getattr(owner, "__dict__", {}) if not attribute.startswith("_")]
-        if owner is not kind
+        if owner is not owner_class
         else []
     )
-    if kind is not ours[0]:  # a class of the user
-        made = "assign them in __init__" if "__init__" in vars(kind) else "make them in a method named __init__"
-        return f"{kind.__name__} has {', '.join(own)}" if own else f"{kind.__name__} has no parts: {made}, as self.name"
-    public = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
-    return (
-        f"{kind.__name__} has {', '.join([*own, *[attribute for attribute in public if attribute not in own]][:_MOST])}"
-    )
+    if owner_class is not ours[0]:  # a class of the user
+        made = "assign them in __init__" if "__init__" in vars(owner_class) else "make them in a method named __init__"
+        return (
+            f"{owner_class.__name__} has {', '.join(own)}"
+            if own
+            else f"{owner_class.__name__} has no parts: {made}, as self.name"
+        )
+    public = [attribute for attribute in dir(owner_class) if not attribute.startswith("_")]
+    listed = [*own, *[attribute for attribute in public if attribute not in own]][:_MOST]
+    return f"{owner_class.__name__} has {', '.join(listed)}"
 
 
 def _tensor_types() -> tuple[type, ...]:
@@ -228,8 +231,8 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
 def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: str) -> str:
     """Returns the way out where a subclass of the user of one of our classes was called with other arguments."""
     values = [*frame.f_locals.values(), *frame.f_globals.values()]
-    kinds = [kind for value in values for kind in ([value] if isinstance(value, type) else type(value).__mro__)]
-    kind = next((kind for kind in kinds if kind.__name__ == owner and any(map(_is_ours, kind.__mro__))), None)
+    classes = [cls for value in values for cls in ([value] if isinstance(value, type) else type(value).__mro__)]
+    kind = next((kind for kind in classes if kind.__name__ == owner and any(map(_is_ours, kind.__mro__))), None)
     method = getattr(kind, function, None)
     if not inspect.isfunction(method):
         return ""

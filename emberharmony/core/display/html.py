@@ -17,11 +17,11 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
         notes: stands below the table, each line as a paragraph.
     """
     sides = [_LEFT if i < left else _RIGHT for i in range(len(header))]
-    parts = ["<div>", *(f"<p>{escape(line)}</p>" for line in title.splitlines())]
+    elements = ["<div>", *(f"<p>{escape(line)}</p>" for line in title.splitlines())]
     if rows:
         lines = (_line("td", row, sides) for row in rows)
-        parts.append(f"<table><thead>{_line('th', header, sides)}</thead><tbody>{''.join(lines)}</tbody></table>")
-    return "".join([*parts, *(f"<p>{escape(line)}</p>" for line in notes.splitlines()), "</div>"])
+        elements.append(f"<table><thead>{_line('th', header, sides)}</thead><tbody>{''.join(lines)}</tbody></table>")
+    return "".join([*elements, *(f"<p>{escape(line)}</p>" for line in notes.splitlines()), "</div>"])
 
 
 def _line(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:

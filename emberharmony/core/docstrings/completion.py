@@ -35,8 +35,8 @@ def complete_docstring(owner: Any) -> str:
         tail = "\n" if block[1].endswith("\n\n") else ""
         return f"{text[: block.start()]}Args:\n{lines}{tail}{text[block.end() :]}".rstrip()
     next_section = _AFTER.search(text)
-    place = len(text) if next_section is None else next_section.start()
-    return f"{text[:place].rstrip()}\n\nArgs:\n{lines}\n{text[place:]}".rstrip()
+    end = len(text) if next_section is None else next_section.start()
+    return f"{text[:end].rstrip()}\n\nArgs:\n{lines}\n{text[end:]}".rstrip()
 
 
 def descriptions(owner: Any) -> dict[str, str]:
@@ -63,8 +63,8 @@ def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
     operand_kinds = TAKES.get(spec.facts.takes)
     if operand_kinds is None or not spec.facts.elementwise or not parameter.is_tensor:
         return None
-    others = " and ".join(f"`{p.name}`" for p in spec.parameters if p.is_tensor and p is not parameter)
-    return f"{BESIDE.format(others=others) if others else ALONE} {operand_kinds}{GIVES[spec.facts.gives]}."
+    other_names = " and ".join(f"`{p.name}`" for p in spec.parameters if p.is_tensor and p is not parameter)
+    return f"{BESIDE.format(others=other_names) if other_names else ALONE} {operand_kinds}{GIVES[spec.facts.gives]}."
 
 
 def _referred_description(owner: Any, parameter: str, text: str) -> str:
@@ -73,8 +73,8 @@ def _referred_description(owner: Any, parameter: str, text: str) -> str:
     if reference is None or isinstance(owner, OpSpec):
         return text
     first, *owner_path = reference[1].split(".")
-    kind = owner[0] if isinstance(owner, tuple) else owner
-    target = vars(sys.modules[kind.__module__]).get(first)
+    owner_class = owner[0] if isinstance(owner, tuple) else owner
+    target = vars(sys.modules[owner_class.__module__]).get(first)
     for name in owner_path:
         target = getattr(target, name, None)
     return descriptions(target).get(parameter, text) if callable(target) else text
@@ -90,12 +90,12 @@ def keys(spec: OpSpec, parameter: OpParameter) -> Iterator[str]:
     """Yields the keys of `SHARED` that fit a parameter, the most particular one first."""
     typed_name = f"{parameter.name}: {parameter.annotation}"
     full_text = typed_name if parameter.default is EMPTY else f"{typed_name} = {parameter.default!r}"
-    for part in (f"{spec.category}.", ""):
+    for prefix in (f"{spec.category}.", ""):
         if any(p.name == "keepdims" for p in spec.parameters):
-            yield f"{part}{full_text}, keepdims"
-        yield f"{part}{full_text}"
-        yield f"{part}{typed_name}"
-        yield f"{part}{parameter.name}"
+            yield f"{prefix}{full_text}, keepdims"
+        yield f"{prefix}{full_text}"
+        yield f"{prefix}{typed_name}"
+        yield f"{prefix}{parameter.name}"
 
 
 def parameters(owner: Any) -> tuple[OpParameter, ...]:
@@ -141,10 +141,10 @@ def _texts(owner: Any) -> Iterator[str]:
     """Yields the docstrings that may describe the parameters, the nearest first."""
     yield raw_docstring(owner)
     if isinstance(owner, tuple):
-        kind, name = owner
-        yield from (_plain_text(vars(base)[name].__doc__) for base in kind.__mro__[1:] if name in vars(base))
-        if isinstance(vars(kind)[name], classmethod):  # another constructor
-            yield from _texts(kind)
+        owner_class, name = owner
+        yield from (_plain_text(vars(base)[name].__doc__) for base in owner_class.__mro__[1:] if name in vars(base))
+        if isinstance(vars(owner_class)[name], classmethod):  # another constructor
+            yield from _texts(owner_class)
     elif isinstance(owner, type):
         yield _plain_text(vars(owner).get("__init__", owner).__doc__)
         function = getattr(owner, "function", None)  # a loss has the options of a function

@@ -84,15 +84,15 @@ def elsewhere_alone(name: str, space: str, names: list[str]) -> str:
         return f"scikit-learn has it, for arrays: sklearn.metrics.{name}(labels, ops.to_numpy(outputs))"
     if not space.startswith("ops"):
         return ""
-    part = space.removeprefix("ops").lstrip(".")
+    submodule = space.removeprefix("ops").lstrip(".")
     for library, text in (
         ("numpy", "ops.convert_to_tensor({}(ops.to_numpy(x))), without a gradient"),
         ("torch", "{}(x) takes tensors of the backend 'torch', and dir(ops) lists what runs on each"),
     ):
-        for place in dict.fromkeys((f"{library}.{part}".rstrip("."), f"{library}.nn.functional")):
-            if _is_function(getattr(sys.modules.get(place), name, None)):
+        for module_name in dict.fromkeys((f"{library}.{submodule}".rstrip("."), f"{library}.nn.functional")):
+            if _is_function(getattr(sys.modules.get(module_name), name, None)):
                 owner, closest = ("NumPy" if library == "numpy" else "PyTorch"), suggest(name, names, _VERY_NEAR)
-                return f"only {owner} has it: {text.format(f'{place}.{name}')}{closest}"
+                return f"only {owner} has it: {text.format(f'{module_name}.{name}')}{closest}"
     return ""
 
 

@@ -95,9 +95,9 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
     alternative = elsewhere.NAMES.get(space, {}).get(name)
     is_of_ops = space in NAMESPACES
     qualified_names = [
-        f"{other}.{name}".removeprefix(".")
-        for other in (NAMESPACES if is_of_ops else PUBLIC)
-        if other != space and name in public_names(other)
+        f"{namespace}.{name}".removeprefix(".")
+        for namespace in (NAMESPACES if is_of_ops else PUBLIC)
+        if namespace != space and name in public_names(namespace)
     ]
     if alternative:
         hint = f"; {alternative}"
@@ -107,8 +107,12 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
         return counterpart(name)
     elif name in NAMES and is_of_ops:
         hint = f"; use ops.{NAMES[name]}"
-    elif is_of_ops and (others := [f"{other}.{name}" for other in PUBLIC if other and name in public_names(other)]):
-        return f"; did you mean {' or '.join(others[:2])}?"
+    elif is_of_ops and (
+        names_elsewhere := [
+            f"{namespace}.{name}" for namespace in PUBLIC if namespace and name in public_names(namespace)
+        ]
+    ):
+        return f"; did you mean {' or '.join(names_elsewhere[:2])}?"
     elif followed := relatives.by_rule(name, space, public_names(space), NAMES):
         hint = f"; {followed}"
     elif is_of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):

@@ -37,8 +37,8 @@ def _promoted_pair(a: DType, b: DType) -> DType:
     low, high = sorted((a, b), key=lambda d: (_RANK[d.kind], d.bits))
     if _RANK[low.kind] < _RANK[high.kind]:
         if low.kind == "float":
-            part = _COMPLEX_OF[low]
-            return part if part.bits > high.bits else high
+            real_dtype = _COMPLEX_OF[low]
+            return real_dtype if real_dtype.bits > high.bits else high
         return high
     if low.kind == high.kind:
         # Neither float16 nor bfloat16 contains the numbers of the other.
@@ -105,9 +105,9 @@ def result_type(*operands: object) -> DType:
     """
     if not operands:
         raise ArgumentError("result_type needs at least one operand")
-    kinds = [_number_kind(x) for x in operands]
-    weak = [kind for kind in kinds if kind is not None]
-    strong = [_strong_dtype(x) for x, kind in zip(operands, kinds, strict=True) if kind is None]
+    number_classes = [_number_kind(x) for x in operands]
+    weak = [number_class for number_class in number_classes if number_class is not None]
+    strong = [_strong_dtype(x) for x, kind in zip(operands, number_classes, strict=True) if kind is None]
     dtype = promote(*strong) if strong else python_dtype(weak[0])
     for kind in weak:
         dtype = promote_weak(dtype, kind)
@@ -118,7 +118,7 @@ def _number_kind(x: object) -> type | None:
     """Returns the Python type of a number; None for other objects, and for scalars of NumPy, which have a dtype."""
     if hasattr(x, "dtype"):
         return None
-    return next((kind for kind in (bool, int, float, complex) if isinstance(x, kind)), None)
+    return next((number_class for number_class in (bool, int, float, complex) if isinstance(x, number_class)), None)
 
 
 def _strong_dtype(x: object) -> DType:

@@ -176,7 +176,7 @@ def source_arguments(spec: OpSpec, backend: Any) -> Variant:
 
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
     """Returns the name that each placeholder of a compiled op stands for, such as `numpy_sin` for `native`."""
-    names = {f"native_{part}": f"{backend.prefix}_{part}" for part in GLOBALS}
+    names = {f"native_{global_name}": f"{backend.prefix}_{global_name}" for global_name in GLOBALS}
     names |= {"native": f"{backend.prefix}_{spec.name}", "native_again": f"{backend.prefix}__{spec.name}"}
     names |= {"native_whole": f"{backend.prefix}_whole_{spec.name}"}
     return names | {"native_op": spec.name}
@@ -184,14 +184,14 @@ def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
 
 def signature(shape: Shape) -> str:
     """Returns the parameters as `def` takes them: `p0, p1, *, p2`."""
-    parts: list[str] = []
+    declarations: list[str] = []
     star = False
     for i, (_, _, keyword_only, variadic) in enumerate(shape):
         if keyword_only and not star:
-            parts.append("*")
+            declarations.append("*")
         star = star or keyword_only or variadic
-        parts.append(f"*p{i}" if variadic else f"p{i}")
-    return ", ".join(parts)
+        declarations.append(f"*p{i}" if variadic else f"p{i}")
+    return ", ".join(declarations)
 
 
 def handed_on(shape: Shape) -> str:
@@ -209,8 +209,8 @@ def _arguments_with_tensors(shape: Shape, tensors: Sequence[int]) -> str:
     """
     names = {f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensors}
     expressions = []
-    for part in handed_on(shape).split(", "):
-        keyword, _, name = part.rpartition("=")
+    for argument_text in handed_on(shape).split(", "):
+        keyword, _, name = argument_text.rpartition("=")
         expressions.append(f"{keyword}={names.get(name, name)}" if keyword else names.get(name, name))
     return ", ".join(expressions)
 

@@ -98,13 +98,13 @@ def _function_without_clash(tree: ast.Module, spec: OpSpec) -> FunctionType:
                 return inner_(error)
             return residual
     """
-    inner = _execute_definition(_with_parameters(tree, spec, is_inner=False), spec, spec.name)
+    inner_function = _execute_definition(_with_parameters(tree, spec, is_inner=False), spec, spec.name)
     shape = plain_shape(spec)
     inner_name = "inner" + "_" * max(map(len, parameter_names(spec)))  # longer than every parameter
     definition = f"def {spec.name}({signature(shape)}):\n  return {inner_name}({handed_on(shape)})"
     source = f"def bind({inner_name}):\n {definition}\n return {spec.name}"
-    outer = _with_parameters(ast.parse(source), spec, calls=False)
-    function: FunctionType = _execute_definition(outer, spec, "bind")(inner)
+    outer_tree = _with_parameters(ast.parse(source), spec, calls=False)
+    function: FunctionType = _execute_definition(outer_tree, spec, "bind")(inner_function)
     return function
 
 
@@ -114,11 +114,12 @@ def _execute_definition(tree: ast.Module, spec: OpSpec, name: str) -> FunctionTy
     decorator = code.co_firstlineno
     for node in ast.walk(tree):
         if "lineno" in node._attributes:
-            place: Any = node
+            target: Any = node
             # `inspect.getsource` wants the function at its decorator, tracebacks its calls on the line of `def`.
-            place.lineno = decorator if isinstance(node, ast.FunctionDef) else decorator + 1
-            place.end_lineno = decorator + 1
-            place.col_offset = place.end_col_offset = -1  # no columns: those of the source are not those of the file
+            target.lineno = decorator if isinstance(node, ast.FunctionDef) else decorator + 1
+            target.end_lineno = decorator + 1
+            # The columns are left out: those of the source are not those of the file.
+            target.col_offset = target.end_col_offset = -1
     definitions: dict[str, FunctionType] = {}
     exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, definitions)
     return definitions[name]

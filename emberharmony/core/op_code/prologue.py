@@ -51,11 +51,11 @@ def common(*operands: Any, inexact: bool = False, refused: Sequence[str] = ()) -
     if native is None or not all(hasattr(x, "dtype") and x.dtype == native for x in operands):
         operands = _promote_operands(bound, operands, inexact)
         native = operands[0].dtype
-    kind = bound.backend.kinds[native]
-    if kind in refused:
+    dtype_kind = bound.backend.kinds[native]
+    if dtype_kind in refused:
         name = bound.backend.dtypes.neutral[native].name
         raise DTypeError(f"the op is not defined for dtype {name}; cast the tensor first (ops.cast)")
-    return _promote_operands(bound, operands, True) if inexact and kind not in _INEXACT else operands
+    return _promote_operands(bound, operands, True) if inexact and dtype_kind not in _INEXACT else operands
 
 
 def _promote_operands(bound: Any, operands: Sequence[Any], inexact: bool) -> tuple[Any, ...]:

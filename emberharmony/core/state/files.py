@@ -89,9 +89,9 @@ class Replacement:
         if self.stream is not None:
             with suppress(OSError):
                 self.stream.close()
-        for left in (self.temporary, self.saved):
+        for leftover in (self.temporary, self.saved):
             with suppress(FileNotFoundError):
-                os.unlink(left)
+                os.unlink(leftover)
 
 
 def _end(replacement: Replacement, watch: list[Any], kind: object = None, *raised: object) -> None:

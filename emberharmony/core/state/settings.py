@@ -114,9 +114,9 @@ def write(key: str, value: str | None, then: Iterable[Step] = ()) -> str:
 
 
 def _cannot_change(file: str, key: str, value: str | None, reason: str) -> SettingsError:
-    wanted = f"remove {key} from it" if value is None else f'write {key} = "{value}" into it'
+    change_text = f"remove {key} from it" if value is None else f'write {key} = "{value}" into it'
     return SettingsError(
-        f"{file} cannot be changed: {reason}; {wanted} by hand, or name another file in EMBERHARMONY_CONFIG"
+        f"{file} cannot be changed: {reason}; {change_text} by hand, or name another file in EMBERHARMONY_CONFIG"
     )
 
 

@@ -45,10 +45,10 @@ def edit_key(text: str, key: str, value: str | None) -> str:
         CannotEditError: if the document defines the key as a table.
         RecursionError: if the document is nested too deeply.
     """
-    wanted = _document_values(text)
-    wanted.pop(key, None)
+    expected_values = _document_values(text)
+    expected_values.pop(key, None)
     if value is not None:
-        wanted[key] = value
+        expected_values[key] = value
     statement = next((text_statement for text_statement in _statements(text) if _names(text_statement.key, key)), None)
     if statement is None:
         newline = "\r\n" if "\r\n" in text else "\n"
@@ -59,7 +59,7 @@ def edit_key(text: str, key: str, value: str | None) -> str:
         changed = text[: statement.value] + _quote(value) + text[statement.value_end :]
     # `_statements` only splits the text into tokens, so check the result with the parser of the standard library.
     try:
-        is_valid = _document_values(changed) == wanted
+        is_valid = _document_values(changed) == expected_values
     except tomllib.TOMLDecodeError:
         is_valid = False
     if not is_valid:
@@ -88,18 +88,18 @@ def _statements(text: str) -> list[_Statement]:
     start = depth = 0
     equals_index = value = value_end = -1
     for token in _TOKEN.finditer(text):
-        kind = token.lastgroup
-        if kind == "newline" and not depth:
+        token_kind = token.lastgroup
+        if token_kind == "newline" and not depth:
             if equals_index >= 0:
                 statements.append(_Statement(text[start:equals_index], start, value, value_end, token.end()))
             start, equals_index, value = token.end(), -1, -1
-        elif kind == "equals" and equals_index < 0:
+        elif token_kind == "equals" and equals_index < 0:
             equals_index = token.start()
         elif equals_index < 0:
-            if kind == "open":
+            if token_kind == "open":
                 return statements
-        elif kind not in ("space", "comment", "newline"):
-            depth += (kind == "open") - (kind == "close")
+        elif token_kind not in ("space", "comment", "newline"):
+            depth += (token_kind == "open") - (token_kind == "close")
             value = token.start() if value < 0 else value
             value_end = token.end()
     if equals_index >= 0:

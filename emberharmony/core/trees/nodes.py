@@ -225,13 +225,15 @@ def _annotation_of(cls: type, field: Any) -> Any:
 
 def _names_options(annotation: Any) -> bool:
     """Returns whether an annotation names only types of options."""
-    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    origin, type_arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        return _names_options(inner[0])
+        return _names_options(type_arguments[0])
     if origin in (Union, UnionType):
-        return all(map(_names_options, inner))
+        return all(map(_names_options, type_arguments))
     if origin is tuple:
-        return bool(inner) and all(part is Ellipsis or _names_options(part) for part in inner)
+        return bool(type_arguments) and all(
+            type_argument is Ellipsis or _names_options(type_argument) for type_argument in type_arguments
+        )
     if origin is not None:
         return origin in (Literal, Callable, type)
     if annotation in (Callable, typing.Callable, callable, None):

@@ -46,15 +46,15 @@ def held_in(root: Any) -> Iterator[Held]:
     unread: list[Iterator[tuple[Any, Any]]] = [iter(((None, root),))]
     while unread:
         for key, value in unread[-1]:
-            inner = _entries(value)
-            if inner is None:
+            children = _entries(value)
+            if children is None:
                 yield Held(TreePath((*keys, key)[1:]), holders[-1], value)
             elif id(value) not in entered_objects:
                 if not isinstance(value, tuple):
                     entered_objects[id(value)] = value
                 keys.append(key)
                 holders.append(value)
-                unread.append(iter(inner))
+                unread.append(iter(children))
                 break
         else:
             unread.pop()
@@ -73,20 +73,20 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
         advice = ways[value.__class__]
         if advice == "skipped":
             continue
-        place = id(value)
+        value_id = id(value)
         if advice == "found":
-            instances[place] = value
-        elif place in entered_objects:
+            instances[value_id] = value
+        elif value_id in entered_objects:
             continue
         elif advice == "attributes":
-            entered_objects[place] = value
+            entered_objects[value_id] = value
             unread += [*value.__dict__.values()][::-1]
         elif advice == "list":
-            entered_objects[place] = value
+            entered_objects[value_id] = value
             unread += value[::-1]
         else:
             if not isinstance(value, tuple):
-                entered_objects[place] = value
+                entered_objects[value_id] = value
             unread += [child for _, child in _entries(value) or ()][::-1]
     return list(instances.values())
 
@@ -100,10 +100,10 @@ def _entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
         return enumerate(value)
     if ENTERED[cls]:
         return _attributes(value)
-    kind = KINDS[cls]
-    if kind == "leaf":
+    node_kind = KINDS[cls]
+    if node_kind == "leaf":
         return None
-    if kind == "none":
+    if node_kind == "none":
         return ()
     if issubclass(cls, dict):
         return [*[(key, value[key]) for key in sorted_keys(value)], *_attributes(value)]

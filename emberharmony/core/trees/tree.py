@@ -77,8 +77,8 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
         names, children, static = fields_of(tree)
         return (cls, names, static), children
     if kind == "registered":
-        child_names, inner, part = taken_apart(tree)
-        return (cls, child_names, part), inner
+        child_names, child_nodes, rebuild = taken_apart(tree)
+        return (cls, child_names, rebuild), child_nodes
     return cls, tree
 
 
@@ -107,39 +107,39 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]
 
 
 def _flatten(tree: Any, leaves: list[Any]) -> TreeDef:
-    kind = KINDS[tree.__class__]
-    if kind == "leaf":
+    node_kind = KINDS[tree.__class__]
+    if node_kind == "leaf":
         leaves.append(tree)
         return LEAF
-    return NONE if kind == "none" else _flatten_node(kind, tree, leaves)
+    return NONE if node_kind == "none" else _flatten_node(node_kind, tree, leaves)
 
 
 def _flatten_node(kind: str, tree: Any, leaves: list[Any]) -> TreeDef:
     node, children = _children(kind, tree)
     leaf_count_before = len(leaves)
-    inner: list[TreeDef] = []
+    child_defs: list[TreeDef] = []
     # A call of `_flatten` for each child would take a third more time.
     for child in children:
         child_kind = KINDS[child.__class__]
         if child_kind == "leaf":
             leaves.append(child)
-            inner.append(LEAF)
+            child_defs.append(LEAF)
         else:
-            inner.append(NONE if child_kind == "none" else _flatten_node(child_kind, child, leaves))
-    return _made((kind, node, tuple(inner), len(leaves) - leaf_count_before))
+            child_defs.append(NONE if child_kind == "none" else _flatten_node(child_kind, child, leaves))
+    return _made((kind, node, tuple(child_defs), len(leaves) - leaf_count_before))
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool]) -> TreeDef:
-    kind = KINDS[tree.__class__]
-    if kind == "leaf" or is_leaf(tree):
+    node_kind = KINDS[tree.__class__]
+    if node_kind == "leaf" or is_leaf(tree):
         leaves.append(tree)
         return LEAF
-    if kind == "none":
+    if node_kind == "none":
         return NONE
-    node, children = _children(kind, tree)
+    node, children = _children(node_kind, tree)
     leaf_count_before = len(leaves)
-    inner = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
-    return _made((kind, node, inner, len(leaves) - leaf_count_before))
+    child_defs = tuple([_flatten_until(child, leaves, is_leaf) for child in children])
+    return _made((node_kind, node, child_defs, len(leaves) - leaf_count_before))
 
 
 def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
@@ -159,20 +159,20 @@ def tree_unflatten(treedef: TreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def _unflatten(treedef: TreeDef, leaves: Iterator[Any]) -> Any:
-    kind, node, inner, _ = treedef
-    if not inner and kind in ("leaf", "none"):
-        return next(leaves) if kind == "leaf" else None
-    children = [next(leaves) if child is LEAF else _unflatten(child, leaves) for child in inner]
-    if kind == "dict":
+    node_kind, node, child_defs, _ = treedef
+    if not child_defs and node_kind in ("leaf", "none"):
+        return next(leaves) if node_kind == "leaf" else None
+    children = [next(leaves) if child is LEAF else _unflatten(child, leaves) for child in child_defs]
+    if node_kind == "dict":
         return _rebuilt_dict(children, *node)
-    if kind == "list":
+    if node_kind == "list":
         return children
-    if kind == "tuple":
+    if node_kind == "tuple":
         return node(children)
-    if kind == "namedtuple":
+    if node_kind == "namedtuple":
         return node(*children)
     cls, names, static = node
-    if kind == "registered":
+    if node_kind == "registered":
         return put_together(cls, names, children, static[1])
     return cls(**dict(zip(names, children, strict=True)), **{name: value for name, _, value in static})
 
@@ -237,17 +237,17 @@ def flattened_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[l
 
 
 def _show(treedef: TreeDef) -> str:
-    kind, node, children, _ = treedef
-    if kind in ("leaf", "none"):
-        return "*" if kind == "leaf" else "None"
-    inner = [_show(child) for child in children]
-    if kind in ("list", "tuple", "namedtuple"):
-        return f"{node.__name__}({', '.join(inner)})"
+    node_kind, node, children, _ = treedef
+    if node_kind in ("leaf", "none"):
+        return "*" if node_kind == "leaf" else "None"
+    child_texts = [_show(child) for child in children]
+    if node_kind in ("list", "tuple", "namedtuple"):
+        return f"{node.__name__}({', '.join(child_texts)})"
     cls, names, *details = node
     if names is not None:
-        inner = [f"{name}: {child}" for name, child in zip(names, inner, strict=True)]
-    if kind == "dataclass":
-        inner += [f"{name}={brief(value)}" for name, _, value in details[0]]
-    elif kind == "registered":
-        inner.append(f"static={brief(details[0][1])}")
-    return f"{cls.__name__}({', '.join(inner)})"
+        child_texts = [f"{name}: {child}" for name, child in zip(names, child_texts, strict=True)]
+    if node_kind == "dataclass":
+        child_texts += [f"{name}={brief(value)}" for name, _, value in details[0]]
+    elif node_kind == "registered":
+        child_texts.append(f"static={brief(details[0][1])}")
+    return f"{cls.__name__}({', '.join(child_texts)})"
