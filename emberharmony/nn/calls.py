@@ -26,17 +26,19 @@ class Calls:
 
     def start(self) -> None:
         """Wraps the calls of all modules, those of classes that are made later too."""
-        for kind in _subclasses(Holder):
-            self.wrap(kind)
+        for holder_class in _subclasses(Holder):
+            self.wrap(holder_class)
         MADE.append(self.wrap)
 
     def stop(self) -> None:
         """Takes the wrappers away."""
         if self.wrap in MADE:
             MADE.remove(self.wrap)
-        for kind, original in self._wrapped.items():
-            if vars(kind).get("__call__") is not original and hasattr(vars(kind).get("__call__"), "of_watching"):
-                setattr(kind, "__call__", original)  # noqa: B010  (mypy refuses the assignment)
+        for holder_class, original in self._wrapped.items():
+            if vars(holder_class).get("__call__") is not original and hasattr(
+                vars(holder_class).get("__call__"), "of_watching"
+            ):
+                setattr(holder_class, "__call__", original)  # noqa: B010  (mypy refuses the assignment)
         self._wrapped.clear()
         self._names.clear()
 

@@ -95,9 +95,9 @@ class Sequential(_Listed):
         super().__init__(modules)
 
     def _as_member(self, member: Any) -> Any:
-        if other := foreign(member):
+        if foreign_layer := foreign(member):
             raise ArgumentTypeError(
-                f"{type(self).__name__} got {other}, which would not be trained or saved: use the layer of "
+                f"{type(self).__name__} got {foreign_layer}, which would not be trained or saved: use the layer of "
                 f"emberharmony.nn, emberharmony.from_torch(module, example_inputs), or for a constant function "
                 f"nn.Lambda(lambda x: layer(x))"
             )

@@ -146,19 +146,19 @@ def split(module: Module, *kinds: type[Cell]) -> tuple[Any, ...]:
         >>> nn.merge(structure, ops.tree_map(ops.zeros_like, params), buffers)([1.0, 2.0]).tolist()
         [0.0]
     """
-    wanted = kinds or (Parameter, Buffer)
-    for kind in wanted:
-        if not isinstance(kind, type) or not issubclass(kind, Cell):
-            raise ArgumentTypeError(f"split() takes classes of cells, such as Parameter, not {brief(kind)}")
-    states: list[dict[str, Tensor]] = [{} for _ in wanted]
-    places: dict[str, Cell] = {}
+    cell_classes = kinds or (Parameter, Buffer)
+    for cell_class in cell_classes:
+        if not isinstance(cell_class, type) or not issubclass(cell_class, Cell):
+            raise ArgumentTypeError(f"split() takes classes of cells, such as Parameter, not {brief(cell_class)}")
+    states: list[dict[str, Tensor]] = [{} for _ in cell_classes]
+    cells_by_path: dict[str, Cell] = {}
     for name, cell in walk.named_cells(module):
-        place = next((i for i, kind in enumerate(wanted) if isinstance(cell, kind)), None)
-        if place is not None:
-            states[place][name] = cell.value
-            places[name] = cell
+        kind_index = next((i for i, cell_class in enumerate(cell_classes) if isinstance(cell, cell_class)), None)
+        if kind_index is not None:
+            states[kind_index][name] = cell.value
+            cells_by_path[name] = cell
     leaves, treedef = tree_flatten(module)
-    return Structure(treedef, leaves, places, [list(state) for state in states]), *states
+    return Structure(treedef, leaves, cells_by_path, [list(state) for state in states]), *states
 
 
 def merge(structure: Structure, *states: Mapping[str, Tensor]) -> Any:

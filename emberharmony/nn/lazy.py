@@ -75,23 +75,25 @@ def build(module: M, *examples: Any) -> M:
           (2): Linear(4, 2)
         )
     """
-    unbuilt = {name: part for name, part in module.named_modules() if hasattr(part, "_build")}
-    kinds = [(part, part.__class__, dict(vars(part))) for part in unbuilt.values()]
+    unbuilt = {name: layer for name, layer in module.named_modules() if hasattr(layer, "_build")}
+    snapshots = [(layer, layer.__class__, dict(vars(layer))) for layer in unbuilt.values()]
     shapes: dict[Module, tuple[int, ...]] = {}
     try:
-        for part, kind, _ in kinds:
-            part.__class__ = _class_that_builds(kind, shapes)
+        for unbuilt_layer, layer_class, _ in snapshots:
+            unbuilt_layer.__class__ = _class_that_builds(layer_class, shapes)
         ops.eval_shape(module, *examples)
     finally:
-        for part, kind, attributes in kinds:
-            part.__class__ = kind
-            vars(part).clear()
-            vars(part).update(attributes)
-    left = [name for name, part in unbuilt.items() if part not in shapes]
-    for part, shape in shapes.items():
-        part.build(shape)
-    if left:
-        raise ArgumentError(f"build() did not call {', '.join(left)} of {type(module).__name__}; build them one by one")
+        for unbuilt_layer, layer_class, attributes in snapshots:
+            unbuilt_layer.__class__ = layer_class
+            vars(unbuilt_layer).clear()
+            vars(unbuilt_layer).update(attributes)
+    unreached_names = [name for name, layer in unbuilt.items() if layer not in shapes]
+    for unbuilt_layer, shape in shapes.items():
+        unbuilt_layer.build(shape)
+    if unreached_names:
+        raise ArgumentError(
+            f"build() did not call {', '.join(unreached_names)} of {type(module).__name__}; build them one by one"
+        )
     return module
 
 

@@ -32,15 +32,16 @@ def location() -> str:
         frame = frame.f_back  # type: ignore[assignment]
     if not modules:
         return ""
-    inner, outer = modules[0], modules[-1]
+    inner_module, outer_module = modules[0], modules[-1]
     try:
-        name = next((name for name, module in named_modules(outer) if module is inner), "")
+        name = next((name for name, module in named_modules(outer_module) if module is inner_module), "")
     except EmberError:  # a model that contains itself has no names
         name = ""
-    kind, outer_kind = type(inner).__name__, type(outer).__name__
+    class_name, outer_class_name = type(inner_module).__name__, type(outer_module).__name__
     if name:
-        return f"{name} of {outer_kind}, {_article(kind)} {kind}"
-    return kind if inner is outer else f"{kind} of {outer_kind}"  # a layer that is being made has no name yet
+        return f"{name} of {outer_class_name}, {_article(class_name)} {class_name}"
+    # A layer that is being made has no name yet.
+    return class_name if inner_module is outer_module else f"{class_name} of {outer_class_name}"
 
 
 def _article(kind: str) -> str:

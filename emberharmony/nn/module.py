@@ -87,11 +87,11 @@ class Module(walk.Holder):
 
         A module that stands in two places is yielded once.
         """
-        yield from ((name, part) for name, part in walk.named_modules(self) if isinstance(part, Module))
+        yield from ((name, child) for name, child in walk.named_modules(self) if isinstance(child, Module))
 
     def children(self) -> list["Module"]:
         """Returns the modules that are directly in this one, each once."""
-        return [part for part in walk.children(self) if isinstance(part, Module)]
+        return [child for child in walk.children(self) if isinstance(child, Module)]
 
     def named_parameters(self, trainable: bool | None = None) -> Iterator[tuple[str, Parameter]]:
         """Yields the name of each parameter, and the parameter; one that stands in two places is yielded once.
@@ -149,10 +149,10 @@ class Module(walk.Holder):
         """
         if not isinstance(module, Module):
             raise ArgumentTypeError(f"replace() takes a module, not {brief(module)}")
-        places = walk.places(self)
-        if name not in places:
-            raise ArgumentError(f"{type(self).__name__} has no module {name!r}{suggest(name, list(places))}")
-        places[name].put(module)
+        places_by_name = walk.places(self)
+        if name not in places_by_name:
+            raise ArgumentError(f"{type(self).__name__} has no module {name!r}{suggest(name, list(places_by_name))}")
+        places_by_name[name].put(module)
         return self
 
     def state_dict(self, *, host: bool = False, persistent_only: bool = True, layout: str = "torch") -> dict[str, Any]:
@@ -353,7 +353,7 @@ class Module(walk.Holder):
         head, options = type(self).__name__, ", ".join(_options(self))
         if not inner:
             return f"{head}({options})"
-        lines = [line for part in ([options] if options else []) + inner for line in part.splitlines()]
+        lines = [line for block in ([options] if options else []) + inner for line in block.splitlines()]
         return "\n  ".join([f"{head}(", *lines]) + "\n)"
 
 

@@ -23,8 +23,8 @@ class Static(list[tuple[str, Any]]):
         if not isinstance(other, Static) or len(self) != len(other):
             return False
         return all(
-            name == other_name and _is_same(value, others)
-            for (name, value), (other_name, others) in zip(self, other, strict=True)
+            name == other_name and _is_same(value, other_value)
+            for (name, value), (other_name, other_value) in zip(self, other, strict=True)
         )
 
     def __ne__(self, other: object) -> bool:

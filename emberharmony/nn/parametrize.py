@@ -53,7 +53,7 @@ class ParametrizationList(Module):
 
     def members(self) -> Iterator[tuple[str, Any]]:
         yield from ((name, member) for name, member in vars(self).items() if name != "_chain")
-        yield from ((str(place), member) for place, member in enumerate(self._chain))
+        yield from ((str(position), member) for position, member in enumerate(self._chain))
 
     def put_member(self, key: str, member: Any) -> None:
         self._chain[int(key)] = member
@@ -265,8 +265,8 @@ class SpectralNorm(Module):
         if rank > 1:
             source, matrix = rngs.generator(rng), self._matrix(weight)
             self._u, self._v = (
-                Buffer(self._unit_vector(ops.random.normal((part,), dtype=weight.dtype, generator=source)))
-                for part in matrix.shape
+                Buffer(self._unit_vector(ops.random.normal((length,), dtype=weight.dtype, generator=source)))
+                for length in matrix.shape
             )
             self._iterate(matrix, 15)
 
@@ -279,11 +279,11 @@ class SpectralNorm(Module):
 
     def _iterate(self, matrix: Tensor, times: int) -> None:
         matrix = ops.stop_gradient(matrix)
-        left, right = self._u.value, self._v.value
+        left_vector, right_vector = self._u.value, self._v.value
         for _ in range(times):
-            left = self._unit_vector(ops.matmul(matrix, right))
-            right = self._unit_vector(ops.matmul(left, matrix))
-        self._u.value, self._v.value = left, right
+            left_vector = self._unit_vector(ops.matmul(matrix, right_vector))
+            right_vector = self._unit_vector(ops.matmul(left_vector, matrix))
+        self._u.value, self._v.value = left_vector, right_vector
 
     def __call__(self, weight: Tensor) -> Tensor:
         if len(weight.shape) == 1:

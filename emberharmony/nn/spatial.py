@@ -91,7 +91,7 @@ def before_and_after(name: str, value: Any, axes: int) -> tuple[int, ...]:
 
 def by_axis(around: Sequence[int]) -> list[tuple[int, int]]:
     """Returns the pair (before, after) of each axis from numbers in PyTorch's order: two for each, last axis first."""
-    return [(around[place], around[place + 1]) for place in range(len(around) - 2, -1, -2)]
+    return [(around[i], around[i + 1]) for i in range(len(around) - 2, -1, -2)]
 
 
 def tensor(x: TensorLike) -> Tensor:

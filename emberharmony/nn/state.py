@@ -96,9 +96,9 @@ def loading(
             try:
                 tensor = _own_tensor(renamed[name])
                 _require_like(tensor, before)
-                wanted = ops.dtype(before)
-                if keep_dtype and ops.dtype(tensor) != wanted:
-                    tensor = ops.cast(tensor, wanted)
+                dtype = ops.dtype(before)
+                if keep_dtype and ops.dtype(tensor) != dtype:
+                    tensor = ops.cast(tensor, dtype)
                     cast_names.append(name)
                 if cell in new_tensors and not _is_equal(new_tensors[cell], tensor):
                     raise StateDictError("is the same parameter as another name, whose value differs")
@@ -280,9 +280,9 @@ def _require_like(tensor: Any, before: Any) -> None:
     """
     if tuple(tensor.shape) != tuple(before.shape):
         raise StateDictError(f"has shape {tuple(tensor.shape)}, expected {tuple(before.shape)}")
-    new_dtype, wanted = ops.dtype(tensor), ops.dtype(before)
-    if new_dtype.kind != wanted.kind and not (new_dtype.is_integer and wanted.is_integer):
-        raise StateDictError(f"has dtype {new_dtype.name}, which cannot become {wanted.name}")
+    new_dtype, old_dtype = ops.dtype(tensor), ops.dtype(before)
+    if new_dtype.kind != old_dtype.kind and not (new_dtype.is_integer and old_dtype.is_integer):
+        raise StateDictError(f"has dtype {new_dtype.name}, which cannot become {old_dtype.name}")
 
 
 def _is_equal(one: Any, other: Any) -> bool:

@@ -33,7 +33,7 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> S
     """Returns the table; see `Module.summary`."""
     body, total = _summary_rows(module, specs, depth), _total(module)
     if not specs:
-        body = [(name, kind, *numbers) for name, kind, _, *numbers in body]
+        body = [(name, class_name, *numbers) for name, class_name, _, *numbers in body]
     rows: list[tuple[str, ...]] = [_HEAD if specs else (*_HEAD[:2], *_HEAD[3:]), *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -50,10 +50,14 @@ def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> S
 
 def as_html(module: walk.Holder) -> str:
     """Returns the table as HTML for notebooks: with the options of the layers, and without outputs."""
-    parts = dict(walk.named_modules(module))
+    modules_by_name = dict(walk.named_modules(module))
     rows = [
-        (name, kind if any(True for _ in walk.inner(parts[name])) else repr(parts[name]), *numbers)
-        for name, kind, _, *numbers in _summary_rows(module, (), None)
+        (
+            name,
+            class_name if any(True for _ in walk.inner(modules_by_name[name])) else repr(modules_by_name[name]),
+            *numbers,
+        )
+        for name, class_name, _, *numbers in _summary_rows(module, (), None)
     ]
     return table(type(module).__name__, ("name", "module", "parameters", "bytes"), rows, left=2, notes=_total(module))
 
@@ -62,15 +66,16 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
     outputs = _outputs(module, specs) if specs else {}
     rows: list[tuple[str, ...]] = []
     names: list[str] = []
-    for name, part in walk.named_modules(module):
-        level = 0 if depth is None else sum(name.startswith(f"{outer}.") for outer in names)  # a list is no level
+    for name, submodule in walk.named_modules(module):
+        # A list is no level.
+        level = 0 if depth is None else sum(name.startswith(f"{outer_name}.") for outer_name in names)
         names.append(name)
         if depth is None or level < depth or not name:
-            cells = walk.cells(part)
+            cells = walk.cells(submodule)
             rows.append(
                 (
                     name,
-                    type(part).__name__,
+                    type(submodule).__name__,
                     outputs.get(name, ""),
                     f"{_elements([cell for cell in cells if isinstance(cell, Parameter)]):,}",
                     f"{sum(_elements([cell]) * ops.dtype(cell.value).itemsize for cell in cells):,}",
@@ -102,8 +107,8 @@ def _outputs(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str]:
     shapes: dict[str, str] = {}
     leaves, treedef = tree_flatten(module)
     observed = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters
-    for name, part in list(walk.named_modules(observed)):
-        part.__class__ = _observing(part.__class__, name, shapes)
+    for name, submodule in list(walk.named_modules(observed)):
+        submodule.__class__ = _observing(submodule.__class__, name, shapes)
     ops.eval_shape(lambda *inputs: observed(*inputs), *specs)
     return shapes
 

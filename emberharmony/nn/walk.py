@@ -110,9 +110,9 @@ class _Contents:
                 f"or emberharmony.from_torch(module, example_inputs)"
             )
         elif isinstance(value, dict):
-            for inner, item in value.items():
+            for item_key, item in value.items():
                 if item.__class__ not in _PLAIN:
-                    self._add(f"{name}.{inner}", item, value, inner)
+                    self._add(f"{name}.{item_key}", item, value, item_key)
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
                 if item.__class__ not in _PLAIN:
@@ -133,23 +133,23 @@ def _modules_with_places(root: Holder) -> Iterator[_Met]:
     Raises:
         ArgumentError: if a module holds itself, directly or through its parts.
     """
-    outer: dict[int, str] = {}
+    outer_names: dict[int, str] = {}
 
     def walk_module(name: str, place: Place) -> Iterator[_Met]:
         module = place.module
-        if id(module) in outer:
-            outer_name = outer[id(module)] or type(root).__name__
+        if id(module) in outer_names:
+            outer_name = outer_names[id(module)] or type(root).__name__
             raise ArgumentError(
                 f"{type(root).__name__} contains itself: {name} is {outer_name} again; keep references to outer "
                 "modules out "
                 f"of the attributes"
             )
-        outer[id(module)] = name
+        outer_names[id(module)] = name
         contents = _Contents(module)
         yield _Met(name, place, contents)
-        for inner, inner_place in contents.places:
-            yield from walk_module(f"{name}.{inner}" if name else inner, inner_place)
-        del outer[id(module)]
+        for child_name, inner_place in contents.places:
+            yield from walk_module(f"{name}.{child_name}" if name else child_name, inner_place)
+        del outer_names[id(module)]
 
     return walk_module("", Place(None, None, root))
 
@@ -157,21 +157,21 @@ def _modules_with_places(root: Holder) -> Iterator[_Met]:
 def named_modules(root: Holder) -> Iterator[tuple[str, Holder]]:
     """Yields the name of each module and the module, each once."""
     seen_ids: set[int] = set()
-    for name, place, _ in _modules_with_places(root):
-        if id(place.module) not in seen_ids:
-            seen_ids.add(id(place.module))
-            yield name, place.module
+    for name, module_place, _ in _modules_with_places(root):
+        if id(module_place.module) not in seen_ids:
+            seen_ids.add(id(module_place.module))
+            yield name, module_place.module
 
 
 def places(root: Holder) -> dict[str, Place]:
     """Returns the place of each module in a model by its name."""
-    return {name: place for name, place, _ in _modules_with_places(root) if name}
+    return {name: module_place for name, module_place, _ in _modules_with_places(root) if name}
 
 
 def inner(root: Holder) -> list[tuple[str, Holder]]:
     """Returns the modules directly in another one, with their names there."""
     top = next(_modules_with_places(root))
-    return [(name, place.module) for name, place in top.contents.places]
+    return [(name, module_place.module) for name, module_place in top.contents.places]
 
 
 def own_cells(root: Holder) -> list[tuple[str, Cell]]:

@@ -279,15 +279,15 @@ class MultiheadAttention(Module):
         batch, queries, keys = sizes
         shape, heads = tuple(mask.shape), self.num_heads
         if name == "key_padding_mask":
-            wanted = ((batch, keys), *(((keys,),) if batch == 1 else ()))
+            mask_shapes = ((batch, keys), *(((keys,),) if batch == 1 else ()))
             four: tuple[int, ...] = (batch, 1, 1, keys)
         else:
-            wanted = ((queries, keys), (batch * heads, queries, keys))
+            mask_shapes = ((queries, keys), (batch * heads, queries, keys))
             four = (batch, heads, queries, keys) if len(shape) == 3 else (1, 1, queries, keys)
             if len(shape) == 4 and all(n in (1, m) for n, m in zip(shape, (batch, heads, queries, keys), strict=True)):
                 return mask
-        if shape not in wanted:
-            raise fault(ShapeError(f"expected {name} of shape {' or '.join(map(str, wanted))}, got {shape}"))
+        if shape not in mask_shapes:
+            raise fault(ShapeError(f"expected {name} of shape {' or '.join(map(str, mask_shapes))}, got {shape}"))
         return ops.reshape(mask, four)
 
     def _attend(

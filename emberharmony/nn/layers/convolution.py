@@ -105,8 +105,8 @@ class Convolution(spatial.Spatial):
             self.weight.on(None)  # raises
         if len(x.shape) == self._ndim - 1 and x.shape[self._channel_axis - 1] == self.in_channels:
             return ops.squeeze(self(ops.expand_dims(x, 0), *args), 0)
-        places = ["channels", f"{self.axes} spatial"]
-        order = "(batch, " + ", ".join(places if self.data_format == "channels_first" else places[::-1]) + ")"
+        axis_names = ["channels", f"{self.axes} spatial"]
+        order = "(batch, " + ", ".join(axis_names if self.data_format == "channels_first" else axis_names[::-1]) + ")"
         shape, last = tuple(x.shape), self.data_format != "channels_first"
         hint = ""
         if len(shape) == self._ndim and shape[1 if last else -1] == self.in_channels:

@@ -113,10 +113,10 @@ class ConvLSTM2d(Module):
         if hx is None:
             first = zeros(tuple(shape), self.conv_hh.weight)
             return first, first
-        wanted, states = tuple(shape[1:] if is_single else shape), []
+        state_shape, states = tuple(shape[1:] if is_single else shape), []
         for name, initial in zip(("the state", "the cell state"), pair_of_states(hx), strict=True):
             state = spatial.tensor(initial)
-            if tuple(state.shape) != wanted:
-                raise fault(ShapeError(f"expected {name} of shape {wanted}, got {tuple(state.shape)}"))
+            if tuple(state.shape) != state_shape:
+                raise fault(ShapeError(f"expected {name} of shape {state_shape}, got {tuple(state.shape)}"))
             states.append(ops.expand_dims(state, 0) if is_single else state)
         return states[0], states[1]

@@ -97,9 +97,13 @@ class _ChannelDropout(_Noise, spatial.Spatial):
                 ShapeError(f"expected {self.axes + 2} axes, or {self.axes + 1} without the batch, got shape {shape}")
             )
         batch = shape[:1] if rank == self.axes + 2 or not self.single else ()
-        places = (1,) * (rank - len(batch) - 1)
+        trailing_ones = (1,) * (rank - len(batch) - 1)
         channels = shape[len(batch)] if self.data_format == "channels_first" else shape[-1]
-        mask = (*batch, channels, *places) if self.data_format == "channels_first" else (*batch, *places, channels)
+        mask = (
+            (*batch, channels, *trailing_ones)
+            if self.data_format == "channels_first"
+            else (*batch, *trailing_ones, channels)
+        )
         return ops.random.dropout(x, self.p, mask, generator=self.rng)
 
 
@@ -220,9 +224,9 @@ class FeatureAlphaDropout(_Dropout):
         shape = tuple(x.shape)
         if len(shape) < 2:
             raise fault(ShapeError(f"expected a batch with channels, got shape {shape}"))
-        places = (1,) * (len(shape) - 2)
+        trailing_ones = (1,) * (len(shape) - 2)
         first = self.data_format == "channels_first"
-        mask = (*shape[:2], *places) if first else (shape[0], *places, shape[-1])
+        mask = (*shape[:2], *trailing_ones) if first else (shape[0], *trailing_ones, shape[-1])
         return _alpha_dropped(x, self.p, mask, self.rng)
 
 
@@ -286,8 +290,8 @@ class GaussianNoise(_Noise):
 
 def _normal(x: Tensor, mean: float, stddev: float, rng: "rngs.Generator") -> Tensor:
     """Returns normal numbers of the shape and the floating dtype of a tensor."""
-    kind: Any = x.dtype if ops.dtype(x).is_floating else None
-    return ops.to_device(ops.random.normal(x.shape, mean, stddev, kind, generator=rng), ops.get_device(x))
+    noise_dtype: Any = x.dtype if ops.dtype(x).is_floating else None
+    return ops.to_device(ops.random.normal(x.shape, mean, stddev, noise_dtype, generator=rng), ops.get_device(x))
 
 
 class DropPath(_Noise):

@@ -256,6 +256,6 @@ class EmbeddingBag(_Table):
                 ShapeError(f"expected indices (n,) and offsets (bags,), got shapes {shape} and {tuple(starts.shape)}")
             )
         bags = starts.shape[0] - self.include_last_offset
-        places = ops.arange(shape[0], dtype=starts.dtype)
-        ids = ops.subtract(ops.searchsorted(ops.get_item(starts, slice(0, bags)), places, side="right"), 1)
+        id_positions = ops.arange(shape[0], dtype=starts.dtype)
+        ids = ops.subtract(ops.searchsorted(ops.get_item(starts, slice(0, bags)), id_positions, side="right"), 1)
         return (lambda x: ops.segment_sum(x, ids, bags)), (lambda x: ops.segment_max(x, ids, bags)), bags

@@ -148,8 +148,8 @@ def add_lora(
         >>> [name for name, _ in net.named_parameters(trainable=True)]
         ['0.lora_a.weight', '0.lora_b.weight']
     """
-    parts = ((name, linear_of(part)) for name, part in module.named_modules() if name)
-    linears = {name: linear for name, linear in parts if linear is not None}
+    named_linears = ((name, linear_of(layer)) for name, layer in module.named_modules() if name)
+    linears = {name: linear for name, linear in named_linears if linear is not None}
     chosen_names = [name for name in linears if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
     if not chosen_names:
         raise ArgumentError(

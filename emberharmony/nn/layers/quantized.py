@@ -297,7 +297,7 @@ def dequantize(model: Module) -> dict[str, Module]:
           (0): Linear(64, 10)
         ))
     """
-    layers = [part for _, part in model.named_modules() if isinstance(part, (QuantizedLinear, QuantizedEmbedding))]
+    layers = [layer for _, layer in model.named_modules() if isinstance(layer, (QuantizedLinear, QuantizedEmbedding))]
     if not layers:
         raise ArgumentError(f"dequantize(): {type(model).__name__} has no quantised layer")
     return _replace_layers(model, {id(part): part.dequantized() for part in layers}, "dequantize")
@@ -367,8 +367,13 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
         if (type(part) in (Linear, Embedding) or hasattr(type(part), "to_linear")) and id(part) not in corrections
     }
     if "" in layers_by_name:
-        kind, function = type(model).__name__, f"Quantized{type(model).__name__}.from_{type(model).__name__.lower()}"
-        raise ArgumentError(f"expected a model, got a {kind}, which cannot be replaced in itself; call nn.{function}")
+        class_name, function = (
+            type(model).__name__,
+            f"Quantized{type(model).__name__}.from_{type(model).__name__.lower()}",
+        )
+        raise ArgumentError(
+            f"expected a model, got a {class_name}, which cannot be replaced in itself; call nn.{function}"
+        )
     chosen_layers = [(name, part) for name, part in layers_by_name.items() if where is None or where(name, part)]
     if not chosen_layers:
         raise ArgumentError(
@@ -380,10 +385,14 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
 
 def _replace_layers(model: Module, new_layers: dict[int, Module], function: str) -> dict[str, Module]:
     """Puts layers into all places of others, given by identity, and returns them by name."""
-    places = {name: place for name, place in walk.places(model).items() if id(place.module) in new_layers}
-    for name, place in places.items():
+    places_by_name = {
+        name: place_of_layer
+        for name, place_of_layer in walk.places(model).items()
+        if id(place_of_layer.module) in new_layers
+    }
+    for name, place in places_by_name.items():
         if isinstance(place.holder, tuple):
             raise ArgumentTypeError(f"{function}(): {name} is in a tuple, where it cannot be replaced: use a list")
-    for place in places.values():
+    for place in places_by_name.values():
         place.put(new_layers[id(place.module)])
-    return {name: new_layers[id(place.module)] for name, place in places.items()}
+    return {name: new_layers[id(place.module)] for name, place in places_by_name.items()}

@@ -99,7 +99,7 @@ class _Recurrent(Module):
         states = (
             last_states[0]
             if len(last_states) == 1
-            else [ops.concatenate(parts) for parts in zip(*last_states, strict=True)]
+            else [ops.concatenate(states) for states in zip(*last_states, strict=True)]
         )
         return (ops.squeeze(x, 1), [ops.squeeze(state, 1) for state in states]) if is_single else (x, states)
 
@@ -112,20 +112,20 @@ class _Recurrent(Module):
         count, widths = len(self._names), (self._proj_size or self.hidden_size, self.hidden_size)
         if given_states is None:
             return [(None, None)] * count
-        parts = []
+        states = []
         for name, width, state in zip(("the state", "the cell state"), widths, given_states, strict=False):
             state = ops.convert_to_tensor(state)
-            wanted = (count, width) if is_single else (count, batch, width)
-            if tuple(state.shape) != wanted:
+            state_shape = (count, width) if is_single else (count, batch, width)
+            if tuple(state.shape) != state_shape:
                 raise fault(
                     ShapeError(
-                        f"expected {name} of shape {wanted}, where {count} is layers * directions, got "
+                        f"expected {name} of shape {state_shape}, where {count} is layers * directions, got "
                         f"{tuple(state.shape)}"
                     )
                 )
             state = ops.expand_dims(state, 1) if is_single else state
-            parts.append(ops.split(state, count) if count > 1 else [state])
-        return list(zip(*parts, strict=True))
+            states.append(ops.split(state, count) if count > 1 else [state])
+        return list(zip(*states, strict=True))
 
 
 class RNN(_Recurrent):

@@ -46,14 +46,14 @@ class _Cell(Module):
         Raises:
             ShapeError: if it does not fit.
         """
-        wanted = (*x.shape[:-1], self.hidden_size)
+        state_shape = (*x.shape[:-1], self.hidden_size)
         if state is None:
-            return zeros(wanted, self.weight_hh)
+            return zeros(state_shape, self.weight_hh)
         state = ops.convert_to_tensor(state)
-        if tuple(state.shape) != wanted:
+        if tuple(state.shape) != state_shape:
             raise fault(
                 ShapeError(
-                    f"expected {name} of shape {wanted} for an input of shape {tuple(x.shape)}, got "
+                    f"expected {name} of shape {state_shape} for an input of shape {tuple(x.shape)}, got "
                     f"{tuple(state.shape)}"
                 )
             )

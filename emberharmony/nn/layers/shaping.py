@@ -328,8 +328,8 @@ def _complete_lengths(count: int, parts: tuple[int, ...], shape: tuple[int, ...]
         ShapeError: if their product is not the number of elements.
     """
     known_size = 1
-    for part in parts:
-        known_size *= 1 if part == -1 else part
+    for axis_length in parts:
+        known_size *= 1 if axis_length == -1 else axis_length
     if -1 in parts and known_size and count % known_size == 0:
         return tuple(count // known_size if part == -1 else part for part in parts)
     if -1 in parts or known_size != count:

@@ -474,8 +474,8 @@ def _copy_of(layer: Module) -> Module:
 
     With copies of the generators all layers would drop the same elements.
     """
-    parts = [part for _, part in layer.named_modules()]
+    layers = [sublayer for _, sublayer in layer.named_modules()]
     shared_generators = [
-        value for part in parts for value in vars(part).values() if isinstance(value, ops.random.Generator)
+        value for part in layers for value in vars(part).values() if isinstance(value, ops.random.Generator)
     ]
     return copy.deepcopy(layer, {id(generator): generator for generator in shared_generators})

@@ -107,8 +107,12 @@ class _ConvTranspose(Convolution):
 
     def _output_padding(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Returns the output padding that gives an output of a size."""
-        wanted = tuple(output_size)
-        wanted = wanted[-self.axes :] if self.data_format == "channels_first" and len(wanted) > self.axes else wanted
+        output_lengths = tuple(output_size)
+        output_lengths = (
+            output_lengths[-self.axes :]
+            if self.data_format == "channels_first" and len(output_lengths) > self.axes
+            else output_lengths
+        )
         first = 2 if self.data_format == "channels_first" else 1
         options = zip(
             x.shape[first : first + self.axes], self.kernel_size, self.stride, self.padding, self.dilation, strict=True
@@ -116,9 +120,9 @@ class _ConvTranspose(Convolution):
         least_lengths = [
             (n - 1) * step - 2 * axis_padding + spread * (k - 1) + 1 for n, k, step, axis_padding, spread in options
         ]
-        extra = tuple(want - least_length for want, least_length in zip(wanted, least_lengths, strict=False))
+        extra = tuple(want - least_length for want, least_length in zip(output_lengths, least_lengths, strict=False))
         limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]
-        if len(wanted) != self.axes or not all(0 <= e < limit for e, limit in zip(extra, limits, strict=True)):
+        if len(output_lengths) != self.axes or not all(0 <= e < limit for e, limit in zip(extra, limits, strict=True)):
             greatest_lengths = [
                 least_length + limit - 1 for least_length, limit in zip(least_lengths, limits, strict=True)
             ]

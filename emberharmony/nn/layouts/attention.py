@@ -20,17 +20,17 @@ def _projections(layer: Any) -> Iterator[tuple[str, str, Part]]:
 
 def of_mlx(layer: Any) -> Row:
     """Returns the row for `mlx.nn.MultiHeadAttention`."""
-    return Row(tuple(Weight(f"{role}_proj.{kind}", (part,)) for role, kind, part in _projections(layer)))
+    return Row(tuple(Weight(f"{role}_proj.{tensor_name}", (rows,)) for role, tensor_name, rows in _projections(layer)))
 
 
 def of_keras(layer: Any) -> Row:
     """Returns the row for `keras.layers.MultiHeadAttention`, whose projections have an axis of heads."""
     weights = []
-    for role, kind, part in _projections(layer):
+    for role, tensor_name, rows in _projections(layer):
         heads = "num_heads" if role == "query" else "num_kv_heads"
-        if kind == "weight":
-            weights.append(Weight(f"{role}_dense.kernel", (part,), f"({heads} head_dim) i -> i {heads} head_dim"))
+        if tensor_name == "weight":
+            weights.append(Weight(f"{role}_dense.kernel", (rows,), f"({heads} head_dim) i -> i {heads} head_dim"))
         else:
-            weights.append(Weight(f"{role}_dense.bias", (part,), f"({heads} head_dim) -> {heads} head_dim"))
+            weights.append(Weight(f"{role}_dense.bias", (rows,), f"({heads} head_dim) -> {heads} head_dim"))
     out = weight_of("output_dense.kernel", "out_proj.weight", "o (num_heads head_dim) -> num_heads head_dim o")
     return Row((*weights, out, weight_of("output_dense.bias", "out_proj.bias")))

@@ -35,11 +35,11 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
     converted_tensors: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
     tensors = {}
     for name, placed_weight in plan.placed.items():
-        parts, steps = placed_weight.weight.parts, placed_weight.steps()
+        sources, steps = placed_weight.weight.parts, placed_weight.steps()
         if all(source in values for source in placed_weight.weight.sources()):
-            key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in parts])
+            key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in sources])
             if key not in converted_tensors:
-                converted_tensors[key] = _rearrange(_join([_rows_of_part(values, part) for part in parts]), steps)
+                converted_tensors[key] = _rearrange(_join([_rows_of_part(values, source) for source in sources]), steps)
             tensors[name] = converted_tensors[key]
     return tensors
 
@@ -52,11 +52,11 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
         values: those that are given, by name.
     """
     blocks: dict[str, dict[int, Any]] = {}
-    wanted: dict[str, set[int]] = {}
+    rows_by_source: dict[str, set[int]] = {}
     faults: dict[str, Any] = {}
     converted_tensors: dict[Any, Any] = {}
     for name, placed_weight in plan.placed.items():
-        _note_blocks(wanted, placed_weight.weight.parts)
+        _note_blocks(rows_by_source, placed_weight.weight.parts)
         if name not in values:
             continue
         tensor = values[name]
@@ -78,7 +78,7 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
     by_source = {
         source: _join([parts[start] for start in sorted(parts)])
         for source, parts in blocks.items()
-        if parts.keys() == wanted[source]
+        if parts.keys() == rows_by_source[source]
     }
     by_source.update({name: ops.zeros((), "int64") for name in plan.left_out})
     missing = [name for name in plan.placed if name not in values]

@@ -47,11 +47,11 @@ def read(
             if not read_cells.issuperset(cells_by_name[source] for source in sources)
         ]
         faults += converting.hints(missing, reading.unexpected, planned)
-    others = other_shapes(module, shapes, layout) if reading.faults else {}
+    shapes_by_layout = other_shapes(module, shapes, layout) if reading.faults else {}
     for name, tensor in reading.faults.items():
         position, shape = planned.placed[name], tuple(tensor.shape)
         fault = f"has shape {shape}, expected {position.shape} in the layout {layout!r} for {position.layer}"
-        faults.append(f"wrong: {name}: {fault}{_layout_hint(others, name, shape)}")
+        faults.append(f"wrong: {name}: {fault}{_layout_hint(shapes_by_layout, name, shape)}")
     return reading.values, reading.unexpected, faults
 
 
@@ -66,21 +66,21 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
         argument: that which says so.
     """
     value_shapes = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
-    others = other_shapes(module, shapes, layout)
-    for other, shapes_of_other in others.items():
+    shapes_by_layout = other_shapes(module, shapes, layout)
+    for other_layout, shapes_of_other in shapes_by_layout.items():
         if shapes_of_other == value_shapes:
-            return f"\nall names and shapes are those of the layout {other!r}: pass {argument}={other!r}"
+            return f"\nall names and shapes are those of the layout {other_layout!r}: pass {argument}={other_layout!r}"
     if layout != "torch":
         return ""  # the faults have it
     misfits = {
         name: layout_hint
         for name in shapes
         if value_shapes.get(name, shapes[name]) != shapes[name]
-        if (layout_hint := _layout_hint(others, name, value_shapes[name]))
+        if (layout_hint := _layout_hint(shapes_by_layout, name, value_shapes[name]))
     }
     return "".join(f"\n  {name}{layout_hint}" for name, layout_hint in misfits.items())
 
 
 def _layout_hint(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:
-    fitting_layouts = [other for other, other_shapes in others.items() if other_shapes.get(name) == shape]
+    fitting_layouts = [other_layout for other_layout, other_shapes in others.items() if other_shapes.get(name) == shape]
     return f": it fits the layout {' and '.join(map(repr, fitting_layouts))}" if fitting_layouts else ""

@@ -85,10 +85,10 @@ def other_shapes(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -
     A layout that the model cannot have is left out.
     """
     shapes_by_layout = {}
-    for other in LAYOUTS:
-        if other != layout:
+    for other_layout in LAYOUTS:
+        if other_layout != layout:
             with suppress(EmberError):
-                shapes_by_layout[other] = plan(model, shapes, other).shapes()
+                shapes_by_layout[other_layout] = plan(model, shapes, other_layout).shapes()
     return shapes_by_layout
 
 
@@ -126,9 +126,11 @@ def _weights(
                 left_out.append(full_name)
             else:
                 yield Weight(native_prefix + name, (Part(full_name),)), title
-    for name, inner in walk.inner(layer):
-        place = f"{native_prefix}{row.child(name)}."
-        yield from _weights(inner, layout, shapes, left_out, taken_names | own_sources, f"{own_prefix}{name}.", place)
+    for name, sublayer in walk.inner(layer):
+        prefix = f"{native_prefix}{row.child(name)}."
+        yield from _weights(
+            sublayer, layout, shapes, left_out, taken_names | own_sources, f"{own_prefix}{name}.", prefix
+        )
 
 
 def _place_weight(weight: Weight, layer: str, shapes: Mapping[str, Shape]) -> Placed:

@@ -20,12 +20,12 @@ def _prefixes(layer: Any) -> Iterator[tuple[str, str]]:
         yield "", ""
         return
     for number in range(layer.num_layers):
-        place = f"layers.{number}." if layer.num_layers > 1 else ""
+        layer_prefix = f"layers.{number}." if layer.num_layers > 1 else ""
         if layer.bidirectional:
-            yield f"{place}forward_layer.", f"_l{number}"
-            yield f"{place}backward_layer.", f"_l{number}_reverse"
+            yield f"{layer_prefix}forward_layer.", f"_l{number}"
+            yield f"{layer_prefix}backward_layer.", f"_l{number}_reverse"
         else:
-            yield place, f"_l{number}"
+            yield layer_prefix, f"_l{number}"
 
 
 def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], prefix: str = "") -> Row:
@@ -37,8 +37,8 @@ def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], pr
         inside: the attribute of the layer in which the other library has the tensors; cells have none.
     """
     row_weights: list[Weight] = []
-    for place, end in _prefixes(layer):
-        row_weights += weights(place + (prefix if end else ""), end)
+    for layer_prefix, end in _prefixes(layer):
+        row_weights += weights(layer_prefix + (prefix if end else ""), end)
     return Row(tuple(row_weights))
 
 

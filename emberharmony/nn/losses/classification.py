@@ -121,14 +121,14 @@ def nll(
     Source: `torch.nn.functional.nll_loss`.
     """
     require_reduction("nll", reduction)
-    (x,), kind = operands("nll", input)
+    (x,), result_dtype = operands("nll", input)
     class_axis_number = class_axis("nll", x, axis)
     weights = None if weight is None else class_weight("nll", weight, x.shape[class_axis_number], x)
-    place, is_kept = class_ids("nll", target, tuple(x.shape), class_axis_number, ignore_index)
+    valid_ids, is_kept = class_ids("nll", target, tuple(x.shape), class_axis_number, ignore_index)
     losses, counted_weights = _weighted_losses(
-        _negative_log_of_class(x, place, class_axis_number), place, is_kept, weights
+        _negative_log_of_class(x, valid_ids, class_axis_number), valid_ids, is_kept, weights
     )
-    return _reduce_weighted("nll", losses, counted_weights, reduction, kind)
+    return _reduce_weighted("nll", losses, counted_weights, reduction, result_dtype)
 
 
 def binary_cross_entropy(
@@ -157,7 +157,7 @@ def binary_cross_entropy(
     Source: `torch.nn.functional.binary_cross_entropy`.
     """
     name = "binary_cross_entropy"
-    (p, t), kind = matching(name, input=input, target=target)
+    (p, t), result_dtype = matching(name, input=input, target=target)
     require_probabilities(name, "input", p)
     require_probabilities(name, "target", t)
     is_inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
@@ -170,7 +170,7 @@ def binary_cross_entropy(
     loss = ops.where(is_inside, likelihood_inside, ops.add(_likelihood(t, *logs), line))
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, p))
-    return reduce_losses(name, loss, reduction, kind)
+    return reduce_losses(name, loss, reduction, result_dtype)
 
 
 def binary_cross_entropy_with_logits(
@@ -203,7 +203,7 @@ def binary_cross_entropy_with_logits(
     Source: `torch.nn.functional.binary_cross_entropy_with_logits`.
     """
     name = "binary_cross_entropy_with_logits"
-    (x, t), kind = matching(name, input=input, target=target)
+    (x, t), result_dtype = matching(name, input=input, target=target)
     require_probabilities(name, "target", t)
     # -abs(x) is 2 * below - x, and softplus(-x) is tail - below. Small losses keep their digits if the tail comes last.
     below = ops.clip(x, None, 0.0)
@@ -214,7 +214,7 @@ def binary_cross_entropy_with_logits(
     loss = ops.add(ops.subtract(ops.multiply(_one_minus(t), x), below), tail)
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, x))
-    return reduce_losses(name, loss, reduction, kind)
+    return reduce_losses(name, loss, reduction, result_dtype)
 
 
 def focal(
@@ -249,7 +249,7 @@ def focal(
     """
     require("focal", "gamma", gamma, gamma >= 0, "a number >= 0")
     require("focal", "alpha", alpha, alpha is None or 0 <= alpha <= 1, "a number from 0 to 1, or None")
-    (x, t), kind = matching("focal", input=input, target=target)
+    (x, t), result_dtype = matching("focal", input=input, target=target)
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if gamma:
         wrong_probability = _mix(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
@@ -257,7 +257,7 @@ def focal(
         loss = ops.multiply(loss, ops.power(ops.clip(wrong_probability, 1e-30, None), gamma))
     if alpha is not None:
         loss = ops.multiply(loss, ops.add(ops.multiply(t, 2.0 * alpha - 1.0), 1.0 - alpha))
-    return reduce_losses("focal", loss, reduction, kind)
+    return reduce_losses("focal", loss, reduction, result_dtype)
 
 
 def dice(
@@ -290,12 +290,12 @@ def dice(
     Source: Milletari et al., "V-Net", 2016, with the sums of Dice in the denominator.
     """
     require("dice", "smooth", smooth, smooth >= 0, "a number >= 0")
-    (p, t), kind = matching("dice", input=input, target=target)
+    (p, t), result_dtype = matching("dice", input=input, target=target)
     summed_axes = tuple(range(1, len(p.shape))) if axis is None else axis
     intersection = ops.sum(ops.multiply(p, t), summed_axes)
     either = ops.add(ops.sum(p, summed_axes), ops.sum(t, summed_axes))
     dice_share = ops.divide(ops.add(ops.multiply(intersection, 2.0), smooth), ops.add(either, smooth))
-    return reduce_losses("dice", _one_minus(dice_share), reduction, kind)
+    return reduce_losses("dice", _one_minus(dice_share), reduction, result_dtype)
 
 
 def kl_div(
@@ -321,7 +321,7 @@ def kl_div(
     Source: `torch.nn.functional.kl_div`.
     """
     require_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
-    (x, t), kind = matching("kl_div", input=input, target=target)
+    (x, t), result_dtype = matching("kl_div", input=input, target=target)
     if log_target:
         loss = ops.multiply(ops.exp(t), ops.subtract(t, x))
     else:
@@ -329,8 +329,8 @@ def kl_div(
     if reduction == "batchmean":
         if not x.shape:
             raise fault(ShapeError("kl_div(): reduction='batchmean' needs an axis of examples, but input has no axes"))
-        return in_kind(ops.divide(ops.sum(loss), x.shape[0]), kind)
-    return reduce_losses("kl_div", loss, reduction, kind)  # type: ignore[arg-type]
+        return in_kind(ops.divide(ops.sum(loss), x.shape[0]), result_dtype)
+    return reduce_losses("kl_div", loss, reduction, result_dtype)  # type: ignore[arg-type]
 
 
 def _likelihood(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
@@ -363,7 +363,7 @@ def _cross_entropy_of_shares(
     name = "cross_entropy"
     require(name, "label_smoothing", smoothing, 0.0 <= smoothing <= 1.0, "a number from 0 to 1")
     require_reduction(name, reduction)
-    (x,), kind = operands(name, input)
+    (x,), result_dtype = operands(name, input)
     class_axis_number = class_axis(name, x, axis)
     if len(ops.shape(target)) == len(x.shape) + 1 and not is_floating(input):
         raise fault(ArgumentTypeError("cross_entropy() got class ids first: the order is cross_entropy(logits, ids)"))
@@ -379,9 +379,9 @@ def _cross_entropy_of_shares(
         terms = ops.multiply(terms, _weights_along(weights, logs, class_axis_number))
     loss = ops.negative(ops.sum(terms, class_axis_number))
     if reduction == "none":
-        return in_kind(loss, kind)
+        return in_kind(loss, result_dtype)
     total = ops.sum(loss)
-    return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, kind)
+    return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, result_dtype)
 
 
 def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tensor:

@@ -33,10 +33,10 @@ def hinge_embedding(
 
     Source: `torch.nn.functional.hinge_embedding_loss`.
     """
-    (x, t), kind = matching("hinge_embedding", input=input, target=target)
+    (x, t), result_dtype = matching("hinge_embedding", input=input, target=target)
     loss_of_unlike = ops.where(ops.equal(t, 1.0), 0.0, shortfall(x, margin))
     similar_losses = ops.where(ops.equal(t, -1.0), 0.0, x)
-    return reduce_losses("hinge_embedding", ops.add(loss_of_unlike, similar_losses), reduction, kind)
+    return reduce_losses("hinge_embedding", ops.add(loss_of_unlike, similar_losses), reduction, result_dtype)
 
 
 def cosine_embedding(
@@ -68,7 +68,7 @@ def cosine_embedding(
     """
     name = "cosine_embedding"
     require(name, "margin", margin, -1 <= margin <= 1, "a number from -1 to 1")
-    (x, y), kind = matching(name, input1=input1, input2=input2)
+    (x, y), result_dtype = matching(name, input1=input1, input2=input2)
     (t,), _ = operands(name, target)
     if len(x.shape) not in (1, 2) or tuple(t.shape) != tuple(x.shape[:-1]):
         raise fault(
@@ -81,7 +81,7 @@ def cosine_embedding(
     cosine = ops.divide(ops.sum(ops.multiply(x, y), -1), ops.multiply(*norms))
     dissimilar_losses = ops.where(ops.equal(t, 1.0), ops.add(ops.negative(cosine), 1.0), 0.0)
     loss_of_unlike = ops.where(ops.equal(t, -1.0), shortfall(ops.negative(cosine), -margin), 0.0)
-    return reduce_losses(name, ops.add(dissimilar_losses, loss_of_unlike), reduction, kind)
+    return reduce_losses(name, ops.add(dissimilar_losses, loss_of_unlike), reduction, result_dtype)
 
 
 def triplet_margin(
@@ -175,10 +175,12 @@ def _triplet(
     reduction: Reduction,
 ) -> Tensor:
     require(name, "margin", margin, margin > 0, "a number > 0")
-    (a, p, n), kind = matching(name, anchor=anchor, positive=positive, negative=negative)
+    (a, p, n), result_dtype = matching(name, anchor=anchor, positive=positive, negative=negative)
     if not a.shape:
         raise fault(ShapeError(f"{name}(): anchor has no axes, expected vectors (..., features)"))
     positive_distance, negative_distance = distance(a, p), distance(a, n)
     if swap:
         negative_distance = ops.minimum(negative_distance, distance(p, n))
-    return reduce_losses(name, shortfall(ops.subtract(negative_distance, positive_distance), margin), reduction, kind)
+    return reduce_losses(
+        name, shortfall(ops.subtract(negative_distance, positive_distance), margin), reduction, result_dtype
+    )

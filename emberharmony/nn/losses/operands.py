@@ -61,17 +61,19 @@ def operands(name: str, *values: TensorLike) -> tuple[list[Tensor], DType]:
     """
     # A tensor that is being differentiated would hand each call of an op to its tape.
     tensors: list[Any] = [value if isinstance(value, TensorProxy) else ops.convert_to_tensor(value) for value in values]
-    kinds = [selection.current().dtype_of(x) for x in tensors]
-    kind = kinds[0] if kinds.count(kinds[0]) == len(kinds) else ops.result_type(*tensors)
-    if kind.is_floating and kind.bits > 16 and all(dtype is kind for dtype in kinds):
-        return tensors, kind
-    kind = as_inexact(kind)
-    if kind.is_complex:
-        raise fault(DTypeError(f"{name}(): expected real tensors, got {kind.name}; pass ops.real(x) and ops.imag(x)"))
-    wide_dtype = ops.float32 if kind.bits == 16 else kind
+    dtypes = [selection.current().dtype_of(x) for x in tensors]
+    result_dtype = dtypes[0] if dtypes.count(dtypes[0]) == len(dtypes) else ops.result_type(*tensors)
+    if result_dtype.is_floating and result_dtype.bits > 16 and all(dtype is result_dtype for dtype in dtypes):
+        return tensors, result_dtype
+    result_dtype = as_inexact(result_dtype)
+    if result_dtype.is_complex:
+        raise fault(
+            DTypeError(f"{name}(): expected real tensors, got {result_dtype.name}; pass ops.real(x) and ops.imag(x)")
+        )
+    wide_dtype = ops.float32 if result_dtype.bits == 16 else result_dtype
     return [
-        x if own_dtype == wide_dtype else ops.cast(x, wide_dtype) for x, own_dtype in zip(tensors, kinds, strict=True)
-    ], kind
+        x if own_dtype == wide_dtype else ops.cast(x, wide_dtype) for x, own_dtype in zip(tensors, dtypes, strict=True)
+    ], result_dtype
 
 
 def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
@@ -80,13 +82,13 @@ def matching(name: str, **values: TensorLike) -> tuple[list[Tensor], DType]:
     Raises:
         ShapeError: if the shapes differ.
     """
-    tensors, kind = operands(name, *values.values())
+    tensors, result_dtype = operands(name, *values.values())
     (first, *others), shape = values, tuple(tensors[0].shape)
     for other, x in zip(others, tensors[1:], strict=True):
         if tuple(x.shape) != shape:
             hint = _way_to_match(other, tuple(x.shape), shape)
             raise fault(ShapeError(f"{name}(): {other} has shape {tuple(x.shape)}, {first} {shape}{hint}"))
-    return tensors, kind
+    return tensors, result_dtype
 
 
 def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
@@ -186,19 +188,20 @@ def class_ids(
     """
     host_ids = None if _is_typed(target) else _host_ids(name, target)
     ids = ops.convert_to_tensor(target if host_ids is None else host_ids)
-    kind = ops.dtype(ids)
+    dtype = ops.dtype(ids)
     require_ids_of(name, ids, of_input, class_axis)
     classes = of_input[class_axis]
-    ids = ids if kind is ops.int64 else ops.cast(ids, "int64")
+    ids = ids if dtype is ops.int64 else ops.cast(ids, "int64")
     if host_ids is None:
         host_ids = selection.current().at_hand(ids)
     if host_ids is not None and _counting(name, host_ids, classes, ignored) is None:
         return ids, None
     is_kept = None if ignored is None else ops.not_equal(ids, ignored)
-    place = ids if is_kept is None else ops.where(is_kept, ids, 0)
+    valid_ids = ids if is_kept is None else ops.where(is_kept, ids, 0)
     if host_ids is None:
-        place = ops.where(ops.less(place, 0), classes, place)  # a negative index would count from the last class
-    return place, is_kept
+        # A negative index would count from the last class.
+        valid_ids = ops.where(ops.less(valid_ids, 0), classes, valid_ids)
+    return valid_ids, is_kept
 
 
 def _host_ids(name: str, target: Any) -> Any:
@@ -210,8 +213,8 @@ def _host_ids(name: str, target: Any) -> Any:
     try:
         return host_indices(target)
     except ArgumentTypeError as error:
-        kind = plain_array(target).dtype
-        text = f"{name}(): class ids must be integers, got {kind}: ops.cast(target, 'int64')"
+        dtype = plain_array(target).dtype
+        text = f"{name}(): class ids must be integers, got {dtype}: ops.cast(target, 'int64')"
         raise fault(ArgumentTypeError(text)) from error
 
 

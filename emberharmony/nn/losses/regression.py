@@ -26,8 +26,8 @@ def mse(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean")
 
     Source: `torch.nn.functional.mse_loss`.
     """
-    (x, y), kind = matching("mse", input=input, target=target)
-    return reduce_losses("mse", ops.square(ops.subtract(x, y)), reduction, kind)
+    (x, y), result_dtype = matching("mse", input=input, target=target)
+    return reduce_losses("mse", ops.square(ops.subtract(x, y)), reduction, result_dtype)
 
 
 def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -44,8 +44,8 @@ def l1(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") 
 
     Source: `torch.nn.functional.l1_loss`.
     """
-    (x, y), kind = matching("l1", input=input, target=target)
-    return reduce_losses("l1", ops.absolute(ops.subtract(x, y)), reduction, kind)
+    (x, y), result_dtype = matching("l1", input=input, target=target)
+    return reduce_losses("l1", ops.absolute(ops.subtract(x, y)), reduction, result_dtype)
 
 
 def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
@@ -67,9 +67,9 @@ def huber(input: TensorLike, target: TensorLike, *, delta: float = 1.0, reductio
 
     Source: `torch.nn.functional.huber_loss`.
     """
-    (x, y), kind = matching("huber", input=input, target=target)
+    (x, y), result_dtype = matching("huber", input=input, target=target)
     require("huber", "delta", delta, delta > 0, "a number > 0")
-    return reduce_losses("huber", _huber(x, y, delta), reduction, kind)
+    return reduce_losses("huber", _huber(x, y, delta), reduction, result_dtype)
 
 
 def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduction: Reduction = "mean") -> Tensor:
@@ -93,10 +93,10 @@ def smooth_l1(input: TensorLike, target: TensorLike, *, beta: float = 1.0, reduc
 
     Source: `torch.nn.functional.smooth_l1_loss`.
     """
-    (x, y), kind = matching("smooth_l1", input=input, target=target)
+    (x, y), result_dtype = matching("smooth_l1", input=input, target=target)
     require("smooth_l1", "beta", beta, beta >= 0, "a number >= 0")
     loss = ops.divide(_huber(x, y, beta), beta) if beta else ops.absolute(ops.subtract(x, y))
-    return reduce_losses("smooth_l1", loss, reduction, kind)
+    return reduce_losses("smooth_l1", loss, reduction, result_dtype)
 
 
 def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "mean") -> Tensor:
@@ -116,12 +116,12 @@ def log_cosh(input: TensorLike, target: TensorLike, *, reduction: Reduction = "m
         >>> round(nn.losses.log_cosh([1.0], [0.0]).tolist(), 4)
         0.4338
     """
-    (x, y), kind = matching("log_cosh", input=input, target=target)
+    (x, y), result_dtype = matching("log_cosh", input=input, target=target)
     size = ops.absolute(ops.subtract(x, y))
     # log(cosh(x)) = log(1 + 2 sinh(x / 2)**2); the other form loses the digits of a small result.
     near_value = ops.log1p(ops.multiply(ops.square(ops.sinh(ops.multiply(ops.clip(size, None, 1.0), 0.5))), 2.0))
     far_value = ops.subtract(ops.add(size, ops.log1p(ops.exp(ops.multiply(size, -2.0)))), math.log(2.0))
-    return reduce_losses("log_cosh", ops.where(ops.less(size, 1.0), near_value, far_value), reduction, kind)
+    return reduce_losses("log_cosh", ops.where(ops.less(size, 1.0), near_value, far_value), reduction, result_dtype)
 
 
 def gaussian_nll(
@@ -159,7 +159,7 @@ def gaussian_nll(
     if isinstance(var, (int, float)):
         require("gaussian_nll", "var", var, var >= 0, "a number >= 0")
     (x, y), _ = matching("gaussian_nll", input=input, target=target)
-    (x, y, variance), kind = operands("gaussian_nll", input, target, var)
+    (x, y, variance), result_dtype = operands("gaussian_nll", input, target, var)
     shape, own_shape = tuple(x.shape), tuple(variance.shape)
     if own_shape == shape[:-1] and own_shape != shape and shape:
         variance = ops.expand_dims(variance, -1)
@@ -179,7 +179,7 @@ def gaussian_nll(
     loss = ops.multiply(ops.add(ops.log(variance), scaled), 0.5)
     if full:
         loss = ops.add(loss, 0.5 * math.log(2.0 * math.pi))
-    return reduce_losses("gaussian_nll", loss, reduction, kind)
+    return reduce_losses("gaussian_nll", loss, reduction, result_dtype)
 
 
 def poisson_nll(
@@ -211,7 +211,7 @@ def poisson_nll(
 
     Source: `torch.nn.functional.poisson_nll_loss`.
     """
-    (x, y), kind = matching("poisson_nll", input=input, target=target)
+    (x, y), result_dtype = matching("poisson_nll", input=input, target=target)
     if log_input:
         loss = ops.subtract(ops.exp(x), ops.multiply(y, x))
     else:
@@ -223,7 +223,7 @@ def poisson_nll(
         roots = ops.multiply(ops.add(logs, math.log(2.0 * math.pi)), 0.5)
         stirling = ops.add(ops.subtract(ops.multiply(safe_y, logs), safe_y), roots)
         loss = ops.add(loss, ops.where(is_above_1, stirling, 0.0))
-    return reduce_losses("poisson_nll", loss, reduction, kind)
+    return reduce_losses("poisson_nll", loss, reduction, result_dtype)
 
 
 def _huber(x: Tensor, y: Tensor, delta: float) -> Tensor:

@@ -51,7 +51,7 @@ def ctc(
     Source: `torch.nn.functional.ctc_loss`; Graves et al., "Connectionist temporal classification", 2006.
     """
     require_reduction("ctc", reduction)
-    (x,), kind = operands("ctc", log_probs)
+    (x,), result_dtype = operands("ctc", log_probs)
     if len(x.shape) not in (2, 3):
         raise fault(
             ShapeError(
@@ -69,8 +69,8 @@ def ctc(
         target_counts = ops.cast(ops.maximum(ops.convert_to_tensor(lengths), 1), ops.dtype(losses))
         losses = ops.divide(losses, target_counts)
     if is_unbatched:
-        return in_kind(ops.squeeze(losses, 0), kind)
-    return reduce_losses("ctc", losses, reduction, kind)
+        return in_kind(ops.squeeze(losses, 0), result_dtype)
+    return reduce_losses("ctc", losses, reduction, result_dtype)
 
 
 def _lengths(given_lengths: Any, batch: int) -> Any:
@@ -99,7 +99,7 @@ def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
     if len(tensor.shape) == 2:
         if tensor.shape[0] != batch:
             raise fault(ShapeError(f"ctc(): targets has shape {tuple(tensor.shape)}, expected ({batch}, labels)"))
-        places, widest = None, tensor.shape[1]
+        positions, widest = None, tensor.shape[1]
     else:
         numbers = [int(length) for length in ops.to_numpy(counts)]
         if len(tensor.shape) != 1 or sum(numbers) > tensor.shape[0]:
@@ -111,8 +111,8 @@ def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
             )
         widest = max(numbers, default=0)
         starts = ops.expand_dims(ops.subtract(ops.cumsum(counts), counts), -1)
-        places = ops.add(starts, ops.arange(widest))
+        positions = ops.add(starts, ops.arange(widest))
     is_inside = ops.less(ops.arange(widest), ops.expand_dims(counts, -1))
-    labels = tensor if places is None else ops.take(tensor, ops.where(is_inside, places, 0), 0)
+    labels = tensor if positions is None else ops.take(tensor, ops.where(is_inside, positions, 0), 0)
     labels = ops.where(is_inside, labels, 0)
     return ops.where(ops.less(labels, 0), classes, labels)  # a negative index would count from the last class

@@ -138,8 +138,8 @@ def on_host(name: str, value: TensorLike) -> HostArray:
     """
     if ops.is_tensor(value) or isinstance(value, Cell):
         tensor = ops.stop_gradient(value)
-        kind = ops.dtype(tensor)
-        value = ops.to_numpy(ops.cast(tensor, "float32") if kind.is_floating and kind.bits == 16 else tensor)
+        dtype = ops.dtype(tensor)
+        value = ops.to_numpy(ops.cast(tensor, "float32") if dtype.is_floating and dtype.bits == 16 else tensor)
     return host.numbers(name, value)
 
 

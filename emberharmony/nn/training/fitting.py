@@ -108,7 +108,7 @@ def fit(
         saves = Saves(checkpoint, checkpoint_every, module, optimizer, position, random)
     run = _Run(module, loss_fn, optimizer, clip, saves, validation, validate_every, callbacks)
     run.total = steps if steps is not None else _epochs_length(batches, epochs or 1)
-    modes = [(part, part.training) for _, part in module.named_modules()]
+    modes = [(submodule, submodule.training) for _, submodule in module.named_modules()]
     try:
         module.train()
         optimizer.zero_grad()

@@ -34,8 +34,8 @@ class _AdaptivePool(spatial.Spatial):
 
     def _size(self, x: Tensor) -> list[int]:
         first = 2 if self.data_format == "channels_first" else 1
-        places = enumerate(self.output_size, first)
-        return [x.shape[axis] if wanted is None else wanted for axis, wanted in places]
+        axes_and_sizes = enumerate(self.output_size, first)
+        return [x.shape[axis] if output_size is None else output_size for axis, output_size in axes_and_sizes]
 
 
 class _AdaptiveAvgPool(_AdaptivePool):
