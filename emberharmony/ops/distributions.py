@@ -78,8 +78,8 @@ def random_multivariate_normal(
         >>> ops.shape(ops.random_multivariate_normal([0.0, 5.0], [[1.0, 0.5], [0.5, 2.0]], (3,), seed=0))
         (3, 2)
     """
-    wanted = checks.floating(dtype)
-    centre, matrix = cast(mean, wanted), cast(cov, wanted)
+    float_dtype = checks.floating(dtype)
+    centre, matrix = cast(mean, float_dtype), cast(cov, float_dtype)
     if not centre.shape or tuple(matrix.shape[-2:]) != (centre.shape[-1],) * 2:
         raise ShapeError(
             f"expected a mean of shape (..., n) and a covariance of shape (..., n, n), got {tuple(mean.shape)} and "
@@ -88,7 +88,7 @@ def random_multivariate_normal(
     batch = broadcast_shapes(tuple(centre.shape[:-1]), tuple(matrix.shape[:-2]))
     draw_shape = batch if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
     checks.check_fits_shape("the mean and the covariance", batch, draw_shape)
-    noise = random_normal((*draw_shape, centre.shape[-1]), 0.0, 1.0, wanted, seed, generator)
+    noise = random_normal((*draw_shape, centre.shape[-1]), 0.0, 1.0, float_dtype, seed, generator)
     noise = expand_dims(to_device(noise, get_device(matrix)), -1)
     return add(squeeze(matmul(cholesky(matrix), noise), -1), centre)
 
@@ -270,9 +270,9 @@ def random_gumbel(
             "gumbel", shape, dtype, seed, generator, loc=(shift, checks.Domain()), scale=(factor, checks.FROM_ZERO)
         )
     # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
-    wanted = checks.floating(dtype)
-    uniform = add(standard_uniform(shape, float64 if wanted is float64 else float32), 2.0**-60)
-    logarithms = cast(log(negative(log(uniform))), wanted)
+    float_dtype = checks.floating(dtype)
+    uniform = add(standard_uniform(shape, float64 if float_dtype is float64 else float32), 2.0**-60)
+    logarithms = cast(log(negative(log(uniform))), float_dtype)
     if shift is None or factor is None:
         return scale_and_shift(negative(logarithms), loc=loc, scale=scale)
     return add(multiply(logarithms, -factor), shift)
@@ -324,11 +324,11 @@ def random_truncated_normal(
     See also: `random_normal`, with far ones.
     """
     loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
-    wanted = checks.floating(dtype)
-    values = source_of(seed, generator).truncated_normal(shape, wanted)
+    float_dtype = checks.floating(dtype)
+    values = source_of(seed, generator).truncated_normal(shape, float_dtype)
     if loc is None or scale is None:
-        return scale_and_shift(convert_to_tensor(values, wanted), mean=mean, stddev=stddev)
-    return convert_to_tensor(values * scale + loc, wanted)
+        return scale_and_shift(convert_to_tensor(values, float_dtype), mean=mean, stddev=stddev)
+    return convert_to_tensor(values * scale + loc, float_dtype)
 
 
 @op
@@ -378,10 +378,10 @@ def _draw(
         known: parameters that are read and checked already.
         parameters: other parameters by name, each with its domain.
     """
-    wanted = checks.floating(dtype)
+    float_dtype = checks.floating(dtype)
     host_parameters = [_read(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
     values = source_of(seed, generator).draw(law, shape, *known, *host_parameters)
-    return convert_to_tensor(values.astype("float64" if wanted is float64 else "float32"), wanted)
+    return convert_to_tensor(values.astype("float64" if float_dtype is float64 else "float32"), float_dtype)
 
 
 def _read(law: str, name: str, value: Any, shape: Shape, domain: checks.Domain) -> Any:

@@ -108,7 +108,7 @@ def isdtype(dtype: DType, kind: object) -> bool:
         True
     """
     if isinstance(kind, tuple):
-        return any(isdtype(dtype, one) for one in kind)
+        return any(isdtype(dtype, single_kind) for single_kind in kind)
     tested = as_dtype(dtype)
     if isinstance(kind, str) and not isinstance(kind, DType) and kind not in ALL:
         if kind not in KINDS:
@@ -177,22 +177,22 @@ def option(name: str, value: Any, x: Tensor) -> Any:
 
 def inexact(x: Tensor) -> Tensor:
     """Returns integers in the default float, because their sums and products would wrap; other dtypes are unchanged."""
-    kind = dtype(x)
-    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
+    x_dtype = dtype(x)
+    return x if x_dtype.is_floating or x_dtype.is_complex else cast(x, as_inexact(x_dtype))
 
 
 def widen(x: Tensor) -> Tensor:
     """Returns half precision as float32, because its squares overflow, and integers in the default float."""
-    kind = dtype(x)
-    if kind.is_floating:
-        return cast(x, "float32") if kind.bits == 16 else x
-    return x if kind.is_complex else cast(x, as_inexact(kind))
+    x_dtype = dtype(x)
+    if x_dtype.is_floating:
+        return cast(x, "float32") if x_dtype.bits == 16 else x
+    return x if x_dtype.is_complex else cast(x, as_inexact(x_dtype))
 
 
 def narrow_like(result: Tensor, x: Tensor) -> Tensor:
     """Returns a result cast to the dtype of `x` if that is half precision; otherwise unchanged."""
-    kind = dtype(x)
-    return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
+    x_dtype = dtype(x)
+    return cast(result, x_dtype) if x_dtype.is_floating and x_dtype.bits == 16 else result
 
 
 def refuse_complex(x: Tensor) -> None:

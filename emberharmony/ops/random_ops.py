@@ -149,16 +149,16 @@ def random_normal(
     """
     checks.require_order("normal(shape, mean, stddev)", shape, mean)
     loc, scale = checks.number("mean", mean), checks.number("stddev", stddev, checks.FROM_ZERO)
-    wanted, source = checks.floating(dtype), generator_of(seed, generator)
+    float_dtype, source = checks.floating(dtype), generator_of(seed, generator)
     if loc is None or scale is None:
         values = (
             standard_normal(shape, dtype)
             if source is None
-            else _draw_tensor(source, wanted, lambda source: source.normal(shape, wanted))
+            else _draw_tensor(source, float_dtype, lambda source: source.normal(shape, float_dtype))
         )
         return scale_and_shift(values, mean=mean, stddev=stddev)
     if source is not None:
-        return _draw_tensor(source, wanted, lambda source: source.normal(shape, wanted, loc, scale))
+        return _draw_tensor(source, float_dtype, lambda source: source.normal(shape, float_dtype, loc, scale))
     values = standard_normal(shape, dtype)
     return values if loc == 0.0 and scale == 1.0 else add(multiply(values, scale), loc)
 
@@ -193,34 +193,34 @@ def random_uniform(
     """
     checks.require_order("uniform(shape, minval, maxval)", shape, minval)
     low, high = checks.number("minval", minval), checks.number("maxval", maxval)
-    wanted, source = checks.floating(dtype), generator_of(seed, generator)
+    float_dtype, source = checks.floating(dtype), generator_of(seed, generator)
     if low is None or high is None:
         values = (
             standard_uniform(shape, dtype)
             if source is None
-            else _draw_tensor(source, wanted, lambda source: source.uniform(shape, wanted))
+            else _draw_tensor(source, float_dtype, lambda source: source.uniform(shape, float_dtype))
         )
         return _map_to_range(values, minval, maxval)
     if low == 0.0 and high == 1.0:
         if source is None:
             return standard_uniform(shape, dtype)
-        if wanted.bits > 16:  # rounding to half precision can give 1
-            return _draw_tensor(source, wanted, lambda source: source.uniform(shape, wanted))
-    checks.check_bounds(low, high, wanted)
+        if float_dtype.bits > 16:  # rounding to half precision can give 1
+            return _draw_tensor(source, float_dtype, lambda source: source.uniform(shape, float_dtype))
+    checks.check_bounds(low, high, float_dtype)
     # Rounding can give `maxval` itself, so limit the result to the next number below it.
-    limit = max(low, checks.below(high, wanted))
+    limit = max(low, checks.below(high, float_dtype))
     if source is not None:
 
         def draw_within(source: Generator) -> Any:
-            part = source.uniform(shape, wanted)
+            uniform_draw = source.uniform(shape, float_dtype)
             # The width of a range may overflow the dtype; half of the width never does.
-            half_range = part * (high / 2 - low / 2)
-            is_wide = high - low > FloatInfo.of(float64 if wanted is float64 else float32).max
-            return (half_range + low + half_range if is_wide else part * (high - low) + low).clip(max=limit)
+            half_range = uniform_draw * (high / 2 - low / 2)
+            is_wide = high - low > FloatInfo.of(float64 if float_dtype is float64 else float32).max
+            return (half_range + low + half_range if is_wide else uniform_draw * (high - low) + low).clip(max=limit)
 
-        return _draw_tensor(source, wanted, draw_within)
+        return _draw_tensor(source, float_dtype, draw_within)
     values = standard_uniform(shape, dtype)
-    if high - low > FloatInfo.of(wanted).max:
+    if high - low > FloatInfo.of(float_dtype).max:
         step = multiply(values, high / 2 - low / 2)
         return minimum(add(add(step, low), step), limit)
     return minimum(add(multiply(values, high - low), low), limit)
@@ -254,13 +254,15 @@ def random_randint(
         [7, 7]
     """
     checks.require_order("randint(shape, minval, maxval)", shape, minval)
-    wanted = int64 if dtype is None else as_dtype(dtype)
+    integer_dtype = int64 if dtype is None else as_dtype(dtype)
     low, high = (
         checks.integral(name, value if isinstance(value, int) else to_numpy(value), shape)
         for name, value in (("minval", minval), ("maxval", maxval))
     )
-    checks.check_between(low, high, wanted)
-    return _draw_tensor(source_of(seed, generator), wanted, lambda source: source.integers(shape, low, high, wanted))
+    checks.check_between(low, high, integer_dtype)
+    return _draw_tensor(
+        source_of(seed, generator), integer_dtype, lambda source: source.integers(shape, low, high, integer_dtype)
+    )
 
 
 @op
@@ -336,8 +338,8 @@ def random_choice(
         if p is None
         else checks.on_host("p", to_numpy(constant("p", p, "the draws are discrete")), n, checks.CHANCE)
     )
-    places = source_of(seed, generator).choice(n, shape, replace, weights)
-    return convert_to_tensor(places) if pool is None else take(pool, places, 0)
+    chosen_indices = source_of(seed, generator).choice(n, shape, replace, weights)
+    return convert_to_tensor(chosen_indices) if pool is None else take(pool, chosen_indices, 0)
 
 
 @op(finite="gradient")

@@ -439,8 +439,8 @@ def matrix_power(x: TensorLike, n: int) -> Tensor:
 
 def to_compute_dtype(x: Tensor) -> Tensor:
     """Returns a tensor in the dtype it is computed in: integers in the default float, half precision in float32."""
-    kind = as_inexact(dtype(x))
-    return cast(x, "float32" if kind.bits == 16 else kind)
+    float_dtype = as_inexact(dtype(x))
+    return cast(x, "float32" if float_dtype.bits == 16 else float_dtype)
 
 
 def _given_option(name: str, value: object, rtol: object) -> Any:
@@ -467,10 +467,12 @@ def _pseudo_inverse(x: Tensor, share: Any) -> tuple[Tensor, Any]:
     def gradient(x: Tensor, share: Any, upstream: Tensor) -> tuple[Tensor, None]:
         y = pinv(x, share)
         transposed, cotangent = _adjoint(y), _adjoint(upstream)
-        inner = matmul(cotangent, y)
-        right_product = matmul(inner, transposed)
-        result = subtract(subtract(right_product, matmul(matmul(x, y), right_product)), _adjoint(matmul(y, inner)))
-        return add(result, matmul(matmul(transposed, y), subtract(cotangent, matmul(inner, x)))), None
+        phase_product = matmul(cotangent, y)
+        right_product = matmul(phase_product, transposed)
+        result = subtract(
+            subtract(right_product, matmul(matmul(x, y), right_product)), _adjoint(matmul(y, phase_product))
+        )
+        return add(result, matmul(matmul(transposed, y), subtract(cotangent, matmul(phase_product, x)))), None
 
     return matmul(multiply(_adjoint(vh), expand_dims(inverse, -2)), _adjoint(u)), gradient
 

@@ -148,8 +148,8 @@ def view(x: TensorLike, dtype: DTypeLike) -> Tensor:
         >>> ops.view(ops.cast([1.0], "float32"), "int32").tolist()
         [1065353216]
     """
-    wanted = as_dtype(dtype)
-    return shared_bodies.tensor_from_host(shared_tensor.view_bits(to_numpy(x), wanted), wanted)
+    target_dtype = as_dtype(dtype)
+    return shared_bodies.tensor_from_host(shared_tensor.view_bits(to_numpy(x), target_dtype), target_dtype)
 
 
 @op(elementwise=True, finite="yes")

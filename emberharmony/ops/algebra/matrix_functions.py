@@ -144,8 +144,8 @@ def lu(x: TensorLike) -> PLUResult:
     """
     packed, pivots = lu_factor(x)
     rows, k = packed.shape[-2], pivots.shape[-1]
-    kind, device = dtype_of(packed), get_device(packed)
+    dtype, device = dtype_of(packed), get_device(packed)
     order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), rows), device=device)
     permutation = equal(expand_dims(arange(rows, device=device), -1), expand_dims(order, -2))
-    lower = add(tril(packed[..., :, :k], -1), eye(rows, k, dtype=kind, device=device))
-    return PLUResult(cast(permutation, kind), lower, triu(packed[..., :k, :]))
+    lower = add(tril(packed[..., :, :k], -1), eye(rows, k, dtype=dtype, device=device))
+    return PLUResult(cast(permutation, dtype), lower, triu(packed[..., :k, :]))

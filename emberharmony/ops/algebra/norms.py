@@ -55,8 +55,8 @@ def vector_norm(x: TensorLike, axis: Axis = None, keepdims: bool = False, ord: f
     """
     sizes = absolute(to_compute_dtype(x))
     result = _vector_norm(sizes, axis, keepdims, shared_norms.order_of(constant("ord", ord)))
-    kind = dtype(x)
-    return cast(result, kind) if kind.is_floating and kind.bits == 16 else result
+    x_dtype = dtype(x)
+    return cast(result, x_dtype) if x_dtype.is_floating and x_dtype.bits == 16 else result
 
 
 @op(reads="checks")

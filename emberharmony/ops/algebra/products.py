@@ -118,9 +118,9 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     kept1 = [a for a in range(n1) if a not in first]
     kept2 = [a for a in range(n2) if a not in second]
     rows, columns = [x1.shape[a] for a in kept1], [x2.shape[a] for a in kept2]
-    left = reshape(transpose(x1, [*kept1, *first]), (prod(rows), prod(lengths)))
-    right = reshape(transpose(x2, [*second, *kept2]), (prod(lengths), prod(columns)))
-    return reshape(matmul(left, right), [*rows, *columns])
+    left_matrix = reshape(transpose(x1, [*kept1, *first]), (prod(rows), prod(lengths)))
+    right_matrix = reshape(transpose(x2, [*second, *kept2]), (prod(lengths), prod(columns)))
+    return reshape(matmul(left_matrix, right_matrix), [*rows, *columns])
 
 
 @op(autocast="half")
@@ -162,10 +162,10 @@ def vecdot(x1: TensorLike, x2: TensorLike, axis: int = -1) -> Tensor:
         [3, 7]
     """
     shared_solver.check_paired(x1, x2, axis)
-    kind = promote(dtype(x1), dtype(x2))
-    wide_dtype = "float32" if kind.is_floating and kind.bits == 16 else kind
+    result_dtype = promote(dtype(x1), dtype(x2))
+    wide_dtype = "float32" if result_dtype.is_floating and result_dtype.bits == 16 else result_dtype
     x1, x2 = (moveaxis(cast(x, wide_dtype), axis, -1) for x in (x1, x2))
-    return cast(sum(multiply(conj(x1), x2), -1, dtype=wide_dtype), kind)
+    return cast(sum(multiply(conj(x1), x2), -1, dtype=wide_dtype), result_dtype)
 
 
 @op(autocast="half")
@@ -347,14 +347,14 @@ def cross(
     if axis not in (-1, None):
         axisa = axisb = axisc = axis
     operands_and_axes = (x1, axisa), (x2, axisb)
-    lengths = [x.shape[nonnegative_axes(place, len(x.shape))[0]] for x, place in operands_and_axes]
+    lengths = [x.shape[nonnegative_axes(axis, len(x.shape))[0]] for x, axis in operands_and_axes]
     if lengths != [3, 3]:
         raise ShapeError(f"expected length 3 along axes {axisa} and {axisb}, got {lengths[0]} and {lengths[1]}")
     a0, a1, a2 = unstack(x1, axis=axisa)
     b0, b1, b2 = unstack(x2, axis=axisb)
-    parts = [
+    slices = [
         subtract(multiply(a1, b2), multiply(a2, b1)),
         subtract(multiply(a2, b0), multiply(a0, b2)),
         subtract(multiply(a0, b1), multiply(a1, b0)),
     ]
-    return stack(parts, axisc)
+    return stack(slices, axisc)

@@ -37,18 +37,18 @@ class _Made(shared.HostMade):
         return op_globals.active().backend.dtypes
 
     def _place_array(self, array: Any, dtype: Any, device: Any) -> Tensor:
-        wanted = self.dtypes.neutral[dtype]
-        if array.dtype.kind == "c" and wanted.kind not in ("complex", "bool"):
+        host_dtype = self.dtypes.neutral[dtype]
+        if array.dtype.kind == "c" and host_dtype.kind not in ("complex", "bool"):
             array = array.real
-        if wanted is bfloat16:
+        if host_dtype is bfloat16:
             return cast(convert_to_tensor(array.astype("float32"), device=device), dtype)
         # All dtypes exist on the host.
-        return convert_to_tensor(array.astype(wanted.name, copy=False), device=device)
+        return convert_to_tensor(array.astype(host_dtype.name, copy=False), device=device)
 
     def eye(self, N: int, M: int | None, k: int, dtype: Any, device: Any) -> Tensor:
         """Returns a matrix with ones on a diagonal."""
-        wanted = self.dtypes[default_float() if dtype is None else dtype]
-        return self._place_array(shared.ones_on_diagonal(N, M, k), wanted, device)
+        native_dtype = self.dtypes[default_float() if dtype is None else dtype]
+        return self._place_array(shared.ones_on_diagonal(N, M, k), native_dtype, device)
 
 
 MADE = _Made()
@@ -77,8 +77,8 @@ def _filling(value: Any, dtype: Any) -> Tensor:
         raise DTypeError(f"the complex number {value} does not fit {neutral_dtype.name}")
     if type(value) is int:
         check_fits(value, neutral_dtype)
-    kinds: dict[str, Any] = {"bool": bool, "float": float, "complex": complex}
-    return convert_to_tensor(kinds.get(neutral_dtype.kind, int)(value), dtype)
+    number_classes: dict[str, Any] = {"bool": bool, "float": float, "complex": complex}
+    return convert_to_tensor(number_classes.get(neutral_dtype.kind, int)(value), dtype)
 
 
 def triangle(x: Tensor, k: int, lower: bool) -> Tensor:
@@ -89,8 +89,8 @@ def triangle(x: Tensor, k: int, lower: bool) -> Tensor:
 
 def diag(x: Tensor, k: int) -> Tensor:
     """Returns the diagonal of a matrix, or a matrix with a vector on its diagonal."""
-    places = shared.diagonal_places(x.shape, k, dtype_of(x).itemsize)
-    if places is None:
+    diagonal_positions = shared.diagonal_places(x.shape, k, dtype_of(x).itemsize)
+    if diagonal_positions is None:
         return diagonal(x, k)
     zero = convert_to_tensor([0], dtype_of(x), device=get_device(x))
-    return take(concatenate([x, zero]), places)
+    return take(concatenate([x, zero]), diagonal_positions)

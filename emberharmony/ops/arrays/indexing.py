@@ -130,8 +130,8 @@ def get_item(x: TensorLike, key: object) -> Tensor:
         >>> ops.get_item([1, 2, 3], slice(None, None, -1)).tolist()
         [3, 2, 1]
     """
-    parts = key if isinstance(key, tuple) else (key,)
-    return _elements_at(x, shared_indexing.selected_places(tuple(map(on_host, parts)), tuple(x.shape)))
+    key_parts = key if isinstance(key, tuple) else (key,)
+    return _elements_at(x, shared_indexing.selected_places(tuple(map(on_host, key_parts)), tuple(x.shape)))
 
 
 @op(gradient="zero", reads="data")
@@ -152,8 +152,8 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
     """
     if not x.shape:
         raise ShapeError("a tensor without axes has no indices")
-    places, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
-    return tuple([convert_to_tensor(axis_indices, "int64", device=device) for axis_indices in places])
+    positions, device = to_numpy(cast(x, "bool")).nonzero(), get_device(x)
+    return tuple([convert_to_tensor(axis_indices, "int64", device=device) for axis_indices in positions])
 
 
 @op(reads="host")
@@ -215,10 +215,10 @@ def slice_update(inputs: TensorLike, start_indices: Sequence[int], updates: Tens
         >>> ops.slice_update([1, 2, 3], [1], [9]).tolist()
         [1, 9, 3]
     """
-    places = shared_indexing.places_with_block(tuple(inputs.shape), on_host(start_indices), tuple(updates.shape))
-    if not places.size:
+    flat_indices = shared_indexing.places_with_block(tuple(inputs.shape), on_host(start_indices), tuple(updates.shape))
+    if not flat_indices.size:
         return inputs
-    return take(concatenate([ravel(inputs), ravel(cast(updates, dtype_of(inputs)))]), places)
+    return take(concatenate([ravel(inputs), ravel(cast(updates, dtype_of(inputs)))]), flat_indices)
 
 
 @op(finite="gradient", reads="checks")

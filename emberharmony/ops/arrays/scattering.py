@@ -34,9 +34,9 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
     if reduction_name is None:
         source = plan.last()
     else:
-        rows, places = _combine_rows(plan, rows, _COMBINE[reduction_name])
-        source = plan.with_rows_at(places)
-        rows = _COMBINE[reduction_name](take(old_rows, places, 0), rows)
+        rows, positions = _combine_rows(plan, rows, _COMBINE[reduction_name])
+        source = plan.with_rows_at(positions)
+        rows = _COMBINE[reduction_name](take(old_rows, positions, 0), rows)
     return reshape(take(concatenate([old_rows, rows], 0), source, 0), inputs.shape)
 
 
@@ -48,5 +48,5 @@ def _combine_rows(
     for earlier_rows, is_same_row in plan.steps():
         mask = convert_to_tensor(is_same_row.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows))
         rows = where(mask, combine(take(rows, earlier_rows, 0), rows), rows)
-    ends, places = plan.ends()
-    return take(rows, ends, 0), places
+    ends, ordered_positions = plan.ends()
+    return take(rows, ends, 0), ordered_positions

@@ -123,10 +123,10 @@ def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequ
 
     See also: `swapaxes`, of two axes; `transpose`, of all axes.
     """
-    sources, places = shared.axes_and_places(source, destination, len(x.shape))
+    sources, destinations = shared.axes_and_places(source, destination, len(x.shape))
     order = [axis for axis in range(len(x.shape)) if axis not in sources]
-    for place, axis in sorted(zip(places, sources, strict=True)):
-        order.insert(place, axis)
+    for destination_axis, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(destination_axis, axis)
     return transpose(x, tuple(order))
 
 
@@ -386,8 +386,8 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
     """
     (axis,) = nonnegative_axes(axis, len(x.shape))
     head = (slice(None),) * axis
-    parts = shared.cuts(x.shape[axis], on_host(indices_or_sections))
-    return [indexing.get_item(x, (*head, slice(a, b))) for a, b in parts]
+    cuts = shared.cuts(x.shape[axis], on_host(indices_or_sections))
+    return [indexing.get_item(x, (*head, slice(a, b))) for a, b in cuts]
 
 
 @op(view=True)
@@ -408,8 +408,8 @@ def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: i
         >>> [part.tolist() for part in ops.array_split([1, 2, 3], 2)]
         [[1, 2], [3]]
     """
-    (place,) = nonnegative_axes(axis, len(x.shape))
-    return split(x, shared.uneven_cuts(x.shape[place], indices_or_sections), place)
+    (axis_index,) = nonnegative_axes(axis, len(x.shape))
+    return split(x, shared.uneven_cuts(x.shape[axis_index], indices_or_sections), axis_index)
 
 
 @op(view=True)
@@ -550,8 +550,8 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
     for n, a in zip(*shared.shifts_of(shift, axes), strict=True):
         head, cut_index = (slice(None),) * a, -n % max(x.shape[a], 1)
         if cut_index:
-            parts = slice(cut_index, None), slice(0, cut_index)
-            x = concatenate([indexing.get_item(x, (*head, part)) for part in parts], a)
+            halves = slice(cut_index, None), slice(0, cut_index)
+            x = concatenate([indexing.get_item(x, (*head, half)) for half in halves], a)
     return x
 
 
@@ -586,19 +586,21 @@ def pad(
     pairs = shared.pad_pairs(pad_width, len(x.shape))
     if mode != "constant":
         for axis, (before, after) in enumerate(pairs):
-            places = shared.pad_indices(x.shape[axis], before, after, mode) if before or after else ()
-            slices = [x[(*[slice(None)] * axis, slice(place, place + 1), ...)] for place in map(int, places)]
+            positions = shared.pad_indices(x.shape[axis], before, after, mode) if before or after else ()
+            slices = [
+                x[(*[slice(None)] * axis, slice(position, position + 1), ...)] for position in map(int, positions)
+            ]
             x = concatenate(slices, axis) if slices else x
         return x
-    kind = dtype_of(x)
+    dtype = dtype_of(x)
     number = 0 if constant_values is None else constant_values
-    if isinstance(number, complex) and kind.kind != "complex":
-        raise DTypeError(f"the complex number {number} does not fit {kind.name}")
-    constant = convert_to_tensor(number) if has_tensor_values else convert_to_tensor(number, kind)
-    if promote(kind, dtype_of(constant)).kind != kind.kind:
-        raise DTypeError(f"constant_values of {dtype_of(constant).name} cannot pad a tensor of {kind.name}; cast it")
+    if isinstance(number, complex) and dtype.kind != "complex":
+        raise DTypeError(f"the complex number {number} does not fit {dtype.name}")
+    constant = convert_to_tensor(number) if has_tensor_values else convert_to_tensor(number, dtype)
+    if promote(dtype, dtype_of(constant)).kind != dtype.kind:
+        raise DTypeError(f"constant_values of {dtype_of(constant).name} cannot pad a tensor of {dtype.name}; cast it")
     shape = [before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)]
-    border, block = broadcast_to(cast(constant, kind), shape), x
+    border, block = broadcast_to(cast(constant, dtype), shape), x
     for axis in range(len(shape) - 1, -1, -1):
         before, after = pairs[axis]
         leading_slices = [slice(start, start + n) for n, (start, _) in zip(x.shape[:axis], pairs, strict=False)]

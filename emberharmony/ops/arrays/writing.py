@@ -80,10 +80,14 @@ def set_item(
     """
     shared_writing.check_mode(mode)
     value = _value_like(value, x)
-    parts = list(shared_indexing.parts_of(key, x.shape, _mask_axes))
-    if len(parts) == 1 and parts[0][2] and len(value.shape) <= len(x.shape) - parts[0][0].ndim < len(x.shape):
-        return _write_by_mask(x, parts[0][0], value, mode)
-    selection = shared_writing.selection_of(parts, x.shape, nonzero)
+    key_parts = list(shared_indexing.parts_of(key, x.shape, _mask_axes))
+    if (
+        len(key_parts) == 1
+        and key_parts[0][2]
+        and len(value.shape) <= len(x.shape) - key_parts[0][0].ndim < len(x.shape)
+    ):
+        return _write_by_mask(x, key_parts[0][0], value, mode)
+    selection = shared_writing.selection_of(key_parts, x.shape, nonzero)
     if not shared_writing.suits(value.shape, selection.shape):
         raise shared_writing.does_not_fit(value.shape, selection.shape)
     value = reshape(value, value.shape[-len(selection.shape) :] if selection.shape else ())
@@ -141,20 +145,20 @@ def _value_like(value: Any, x: Tensor) -> Tensor:
     Raises:
         DTypeError: if that dtype cannot hold it.
     """
-    tensor, kind, weak = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
-    shared_writing.check_held(dtype_of(tensor), kind, weak)
-    return convert_to_tensor(value, kind) if weak else cast(tensor, kind)
+    tensor, dtype, weak = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
+    shared_writing.check_held(dtype_of(tensor), dtype, weak)
+    return convert_to_tensor(value, dtype) if weak else cast(tensor, dtype)
 
 
 def _mask_axes(part: Any) -> int | None:
     """Returns how many axes a part of a key masks: -1 for a tensor that is not boolean, None for no tensor."""
     if not is_tensor(part):
         return None
-    kind = dtype_of(part)
-    if kind.kind == "bool":
+    dtype = dtype_of(part)
+    if dtype.kind == "bool":
         return len(part.shape)
-    if not kind.is_integer:
-        raise ArgumentTypeError(f"expected integer indices, got {kind.name}; cast them (ops.cast)")
+    if not dtype.is_integer:
+        raise ArgumentTypeError(f"expected integer indices, got {dtype.name}; cast them (ops.cast)")
     return -1
 
 
@@ -190,14 +194,16 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
     updates = transpose(value, [*selection.lead, *whole_axes])
     if not selection.axes:
         # The key has only True or False, which add an axis, so write the whole tensor once or not at all.
-        places: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
-        return squeeze(scatter_update(expand_dims(x, 0), places, updates, _REDUCTIONS[mode]), 0)
-    places = shared_writing.stack_columns(selection.columns, selection.spans)
-    if places is None:
+        positions: Any = zeros((*(selection.shape[axis] for axis in selection.lead), 1), "int64", get_device(x))
+        return squeeze(scatter_update(expand_dims(x, 0), positions, updates, _REDUCTIONS[mode]), 0)
+    positions = shared_writing.stack_columns(selection.columns, selection.spans)
+    if positions is None:
         leading_lengths = [selection.shape[axis] for axis in selection.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
         spread = zip(columns, selection.spans, strict=True)
-        places = stack([broadcast_to(reshape(_as_int64(column), span), leading_lengths) for column, span in spread], -1)
+        positions = stack(
+            [broadcast_to(reshape(_as_int64(column), span), leading_lengths) for column, span in spread], -1
+        )
     order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
-    written_rows = scatter_update(transpose(x, order), places, updates, _REDUCTIONS[mode])
+    written_rows = scatter_update(transpose(x, order), positions, updates, _REDUCTIONS[mode])
     return transpose(written_rows, [order.index(axis) for axis in range(len(order))])

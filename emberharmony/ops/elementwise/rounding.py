@@ -108,12 +108,12 @@ def nan_to_num(
         >>> ops.nan_to_num([float("nan"), 1.0]).tolist()
         [0.0, 1.0]
     """
-    kind = dtype_of(x)
-    if kind.is_complex:
-        raise DTypeError(f"for a tensor of {kind.name}, expected numbers as nan, posinf and neginf, got a tensor")
-    if not kind.is_floating:
+    dtype = dtype_of(x)
+    if dtype.is_complex:
+        raise DTypeError(f"for a tensor of {dtype.name}, expected numbers as nan, posinf and neginf, got a tensor")
+    if not dtype.is_floating:
         return x
-    limits = FloatInfo.of(kind)
+    limits = FloatInfo.of(dtype)
     below = limits.min if neginf is None else option("neginf", neginf, x)
     positive_replacement = limits.max if posinf is None else option("posinf", posinf, x)
     finite = where(equal(x, math.inf), positive_replacement, where(equal(x, -math.inf), below, x))

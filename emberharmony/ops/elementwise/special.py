@@ -373,9 +373,9 @@ def logit(x: TensorLike) -> Tensor:
     # Near 1/2 the two logarithms below would cancel; the distance from 1/2 is exact there.
     middle = less(fabs(subtract(x, 0.5)), 0.2)
     distance = multiply(subtract(where(middle, x, 0.5), 0.5), 2.0)
-    inner = subtract(log1p(distance), log1p(negative(distance)))
+    near_half = subtract(log1p(distance), log1p(negative(distance)))
     outside_x = where(middle, 0.25, x)
-    return where(middle, inner, subtract(log(outside_x), log1p(negative(outside_x))))
+    return where(middle, near_half, subtract(log(outside_x), log1p(negative(outside_x))))
 
 
 @op(elementwise=True)

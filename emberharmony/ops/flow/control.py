@@ -311,12 +311,14 @@ def _as_condition(condition: Any) -> bool:
 def _select_tree(name: str, condition: Any, result: Any, otherwise: Any) -> Any:
     """Returns the tree `result` where a scalar condition is true, else the tree `otherwise`, tensor by tensor."""
     ones, structure = trees.flatten(result)
-    others, other_structure = trees.flatten(otherwise)
+    other_leaves, other_structure = trees.flatten(otherwise)
     if structure != other_structure:
         raise ArgumentError(
             f"{name}(): the branches must return the same tree structure, because all run and one result is selected"
         )
-    selected = [where(condition, one, other) for one, other in zip(ones, others, strict=True)]
+    selected = [
+        where(condition, true_leaf, false_leaf) for true_leaf, false_leaf in zip(ones, other_leaves, strict=True)
+    ]
     return tree_unflatten(structure, selected)
 
 
@@ -376,16 +378,16 @@ def _every_other(tensors: list[Any], axis: int, start: int, stop: int) -> list[A
 
 
 def _slice_axis(x: Any, axis: int, start: int, stop: int, step: int) -> Any:
-    place = axis % len(x.shape)
-    return get_item(x, (*[slice(None)] * place, slice(start, stop, step)))
+    axis_index = axis % len(x.shape)
+    return get_item(x, (*[slice(None)] * axis_index, slice(start, stop, step)))
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
     """Returns e0, o0, e1, o1, …; there may be one even element more than there are odd ones."""
-    place, count = axis % len(even.shape), odd.shape[axis]
-    pairs = stack([_slice_axis(even, place, 0, count, 1), odd], place + 1)
+    axis_index, count = axis % len(even.shape), odd.shape[axis]
+    pairs = stack([_slice_axis(even, axis_index, 0, count, 1), odd], axis_index + 1)
     shape = tuple(odd.shape)
-    interleaved = reshape(pairs, (*shape[:place], 2 * count, *shape[place + 1 :]))
+    interleaved = reshape(pairs, (*shape[:axis_index], 2 * count, *shape[axis_index + 1 :]))
     if even.shape[axis] == count:
         return interleaved
-    return concatenate([interleaved, _slice_axis(even, place, count, count + 1, 1)], place)
+    return concatenate([interleaved, _slice_axis(even, axis_index, count, count + 1, 1)], axis_index)

@@ -182,9 +182,9 @@ def rfftn(
 
     See also: `irfftn`, the inverse; `rfft`, along one axis.
     """
-    *others, (last, length) = shared_fft.axes_and_lengths(x.shape, s, axes, norm)
+    *other_axes, (last, length) = shared_fft.axes_and_lengths(x.shape, s, axes, norm)
     x = rfft(x, length, last, norm)
-    for axis, n in others:
+    for axis, n in other_axes:
         x = fft(x, n, axis, norm)
     return x
 
@@ -201,8 +201,8 @@ def irfftn(
 
     See also: `rfftn`, the inverse.
     """
-    *others, (last, length) = shared_fft.axes_and_lengths(x.shape, s, axes, norm, True)
-    for axis, n in others:
+    *other_axes, (last, length) = shared_fft.axes_and_lengths(x.shape, s, axes, norm, True)
+    for axis, n in other_axes:
         x = ifft(x, n, axis, norm)
     return irfft(x, length, last, norm)
 
@@ -415,31 +415,31 @@ def istft(
         raise ArgumentError(f"expected length of 0 or more, got {length}")
     if len(x.shape) < 2 or x.shape[-1] != fft_length // 2 + 1 or x.shape[-2] == 0:
         raise ShapeError(f"expected shape (..., frames, {fft_length // 2 + 1}), got {tuple(x.shape)}")
-    parts = irfft(x, fft_length)
-    shaped = _window(parts, window, sequence_length, sequence_stride, fft_length)
+    frames_in_time = irfft(x, fft_length)
+    shaped = _window(frames_in_time, window, sequence_length, sequence_stride, fft_length)
     frames, batch = x.shape[-2], tuple(x.shape[:-2])
     covered_length = fft_length + sequence_stride * (frames - 1)
-    places = reshape(_frame_positions(parts, frames, sequence_stride, fft_length), (-1, 1))
+    positions = reshape(_frame_positions(frames_in_time, frames, sequence_stride, fft_length), (-1, 1))
 
     def add_overlapping(terms: Tensor) -> Tensor:
         leading_axes = len(terms.shape) - 2
         flat = reshape(moveaxis(terms, (-2, -1), (0, 1)), (frames * fft_length, *terms.shape[:leading_axes]))
-        return moveaxis(scatter(places, flat, (covered_length, *terms.shape[:leading_axes])), 0, -1)
+        return moveaxis(scatter(positions, flat, (covered_length, *terms.shape[:leading_axes])), 0, -1)
 
     weight = add_overlapping(broadcast_to(square(shaped), (frames, fft_length)))
-    signal = divide(add_overlapping(multiply(parts, shaped)), where(greater(weight, 1e-10), weight, 1.0))
+    signal = divide(add_overlapping(multiply(frames_in_time, shaped)), where(greater(weight, 1e-10), weight, 1.0))
     start = fft_length // 2 if center else 0
-    wanted = covered_length - 2 * start if length is None else as_index(length)
-    signal = signal[..., start : start + wanted]
-    return pad(signal, [(0, 0)] * len(batch) + [(0, wanted - signal.shape[-1])])
+    output_length = covered_length - 2 * start if length is None else as_index(length)
+    signal = signal[..., start : start + output_length]
+    return pad(signal, [(0, 0)] * len(batch) + [(0, output_length - signal.shape[-1])])
 
 
 def _frequencies(n: int, d: float, halved: bool, dtype: DTypeLike | None, device: DeviceLike | None) -> Tensor:
-    wanted = default_float() if dtype is None else as_dtype(dtype)
+    result_dtype = default_float() if dtype is None else as_dtype(dtype)
     if isinstance(d, (int, float)):
-        x = cast(shared_fft.frequencies(n, d, halved, wanted), wanted)
+        x = cast(shared_fft.frequencies(n, d, halved, result_dtype), result_dtype)
     else:  # a tensor, which may be differentiated by
-        x = cast(divide(cast(shared_fft.frequencies(n, 1.0, halved, wanted), default_float()), d), wanted)
+        x = cast(divide(cast(shared_fft.frequencies(n, 1.0, halved, result_dtype), default_float()), d), result_dtype)
     return x if device is None else to_device(x, device)
 
 
@@ -455,14 +455,14 @@ def _window(x: Tensor, window: object, length: int, stride: int, fft_length: int
     length, stride = integer("sequence_length", length, 1), integer("sequence_stride", stride, 1)
     if length > fft_length:
         raise ArgumentError(f"expected a sequence_length of at most fft_length, got {length} and {fft_length}")
-    kind = as_inexact(dtype_of(x))
+    float_dtype = as_inexact(dtype_of(x))
     if isinstance(window, str):
         if window not in ("hann", "hamming"):
             raise ArgumentError(f"expected window 'hann', 'hamming', a tensor or None, got {window!r}")
         # The periodic window is the symmetric window of one more point, without its last point.
-        shaped = (hanning if window == "hann" else hamming)(length + 1, kind)[:length]
+        shaped = (hanning if window == "hann" else hamming)(length + 1, float_dtype)[:length]
     else:
-        shaped = ones((length,), kind) if window is None else cast(window, kind)
+        shaped = ones((length,), float_dtype) if window is None else cast(window, float_dtype)
     shaped = to_device(shaped, get_device(x))
     if tuple(shaped.shape) != (length,):
         raise ShapeError(f"expected a window of shape ({length},), got {tuple(shaped.shape)}")

@@ -55,8 +55,8 @@ def rgb_to_grayscale(
     axis = shared_image.colours(images.shape, data_format)
     wide_dtype = cast(images, shared_image.computed_in(dtype(images)))
     red, green, blue = (
-        multiply(part, channel_weight)
-        for part, channel_weight in zip(unstack(wide_dtype, axis=axis), _LUMA, strict=True)
+        multiply(channel, channel_weight)
+        for channel, channel_weight in zip(unstack(wide_dtype, axis=axis), _LUMA, strict=True)
     )
     return to_image_dtype(expand_dims(add(add(red, green), blue), axis), dtype(images))
 
@@ -82,9 +82,9 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
 
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
-    axis, kind = shared_image.colours(images.shape, data_format), _floating(images)
-    x = cast(images, shared_image.computed_in(kind))
-    red, green, blue = unstack(where(less(absolute(x), finfo(kind).eps), 0.0, x), axis=axis)
+    axis, float_dtype = shared_image.colours(images.shape, data_format), _floating(images)
+    x = cast(images, shared_image.computed_in(float_dtype))
+    red, green, blue = unstack(where(less(absolute(x), finfo(float_dtype).eps), 0.0, x), axis=axis)
     value = maximum(maximum(red, green), blue)
     span = subtract(value, minimum(minimum(red, green), blue))
     coloured = greater(span, 0.0)
@@ -96,7 +96,7 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
     hue = where(coloured, add(hue, where(less(hue, 0.0), 1.0, 0.0)), 0.0)
     bright = greater(value, 0.0)
     saturation = where(bright, divide(span, where(bright, value, 1.0)), 0.0)
-    return cast(stack([hue, saturation, value], axis), kind)
+    return cast(stack([hue, saturation, value], axis), float_dtype)
 
 
 @op
@@ -118,8 +118,8 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
 
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
-    axis, kind = shared_image.colours(images.shape, data_format), _floating(images)
-    hue, saturation, value = unstack(cast(images, shared_image.computed_in(kind)), axis=axis)
+    axis, float_dtype = shared_image.colours(images.shape, data_format), _floating(images)
+    hue, saturation, value = unstack(cast(images, shared_image.computed_in(float_dtype)), axis=axis)
     angle = multiply(mod(hue, 1.0), 6.0)
     shares = [
         subtract(absolute(subtract(angle, 3.0)), 1.0),
@@ -127,8 +127,8 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
         subtract(2.0, absolute(subtract(angle, 4.0))),
     ]
     grey = subtract(1.0, saturation)
-    parts = [multiply(value, add(grey, multiply(saturation, clip(share, 0.0, 1.0)))) for share in shares]
-    return cast(stack(parts, axis), kind)
+    channels = [multiply(value, add(grey, multiply(saturation, clip(share, 0.0, 1.0)))) for share in shares]
+    return cast(stack(channels, axis), float_dtype)
 
 
 @op
@@ -214,10 +214,10 @@ def crop_images(
     top, bottom = shared_image.margins(
         top_cropping, bottom_cropping, target_height, height, -1, "top_cropping, bottom_cropping, target_height"
     )
-    left, right = shared_image.margins(
+    left_margin, right_margin = shared_image.margins(
         left_cropping, right_cropping, target_width, width, -1, "left_cropping, right_cropping, target_width"
     )
-    kept_slices = (..., slice(top, height - bottom), slice(left, width - right))
+    kept_slices = (..., slice(top, height - bottom), slice(left_margin, width - right_margin))
     return get_item(images, (*kept_slices, slice(None)) if width_axis == -2 else kept_slices)
 
 
@@ -264,7 +264,7 @@ def extract_patches(
     )
     if any(map(any, plan.padding)):
         x = pad(x, [(0, 0), *plan.padding, (0, 0)])
-    patches = concatenate([get_item(x, (slice(None), *places)) for _, places in plan.offsets()], -1)
+    patches = concatenate([get_item(x, (slice(None), *input_slices)) for _, input_slices in plan.offsets()], -1)
     patches = patches if is_batched else squeeze(patches, 0)
     return patches if last else moveaxis(patches, -1, -n - 1)
 
@@ -309,7 +309,9 @@ def _floating(images: Tensor) -> DType:
     Raises:
         DTypeError: if it is not floating.
     """
-    kind = dtype(images)
-    if not kind.is_floating:
-        raise DTypeError(f"expected floating images with values from 0 to 1, got {kind.name}; cast and scale them")
-    return kind
+    images_dtype = dtype(images)
+    if not images_dtype.is_floating:
+        raise DTypeError(
+            f"expected floating images with values from 0 to 1, got {images_dtype.name}; cast and scale them"
+        )
+    return images_dtype

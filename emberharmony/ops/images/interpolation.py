@@ -79,27 +79,27 @@ def interpolate(
         return adaptive_average_pool(x, plan.size, data_format)
     if mode in ("nearest", "nearest-exact"):
         resized: Tensor = x
-        for axis, count, wanted, step in zip(*plan, strict=True):
-            resized = _nearest(resized, axis, count, wanted, step, 0.5 if mode == "nearest-exact" else 0.0)
+        for axis, count, output_length, step in zip(*plan, strict=True):
+            resized = _nearest(resized, axis, count, output_length, step, 0.5 if mode == "nearest-exact" else 0.0)
         return resized
-    kind = dtype(x)
-    if not kind.is_floating:
-        raise DTypeError(f"mode {mode!r} takes a floating tensor, got {kind.name}; cast it")
+    x_dtype = dtype(x)
+    if not x_dtype.is_floating:
+        raise DTypeError(f"mode {mode!r} takes a floating tensor, got {x_dtype.name}; cast it")
     if mode == "bicubic":
         return _cubic(x, plan, aligns_corners)
     shape = list(x.shape)
     scales, offsets = [], []
-    for axis, count, wanted, step in zip(*plan, strict=True):
+    for axis, count, output_length, step in zip(*plan, strict=True):
         scale, offset = 1 / step, 0.0
         if aligns_corners and count > 1:
             # The first element stays at its place, which is 1/2 in both images.
-            scale = (wanted - 1) / (count - 1) if wanted > 1 else 1.0
+            scale = (output_length - 1) / (count - 1) if output_length > 1 else 1.0
             offset = 0.5 - 0.5 * scale
         elif aligns_corners:
-            scale = float(wanted)
+            scale = float(output_length)
         scales.append(scale)
         offsets.append(offset)
-        shape[axis] = wanted
+        shape[axis] = output_length
     return scale_and_translate(x, shape, scales, offsets, plan.axes, "linear", False)
 
 
@@ -107,21 +107,21 @@ def _nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre:
     """Returns the nearest elements along an axis."""
     if wanted % count == 0 and step * wanted == count:
         return x if wanted == count else repeat(x, wanted // count, axis)
-    places = shared_interpolation.nearest_places(count, wanted, step, centre)
-    return take(x, convert_to_tensor(places, device=get_device(x)), axis)
+    positions = shared_interpolation.nearest_places(count, wanted, step, centre)
+    return take(x, convert_to_tensor(positions, device=get_device(x)), axis)
 
 
 def _cubic(x: Tensor, plan: Geometry, corners: bool) -> Tensor:
     """Returns a tensor resized by the cubic kernel; elements at the edges are repeated outside."""
-    kind = dtype(x)
-    x = cast(x, "float32") if kind.bits == 16 else x
-    for axis, count, wanted, step in zip(*plan, strict=True):
+    x_dtype = dtype(x)
+    x = cast(x, "float32") if x_dtype.bits == 16 else x
+    for axis, count, output_length, step in zip(*plan, strict=True):
         device = get_device(x)
         total: Any = None
-        for places, shares in shared_interpolation.cubic_taps(count, wanted, step, corners):
-            part = take(x, convert_to_tensor(places, device=device), axis)
+        for positions, shares in shared_interpolation.cubic_taps(count, output_length, step, corners):
+            tap_values = take(x, convert_to_tensor(positions, device=device), axis)
             weights = convert_to_tensor(shares, dtype(x), device=device)
-            part = multiply(part, reshape(weights, (-1, *[1] * (len(x.shape) - axis - 1))))
-            total = part if total is None else add(total, part)
+            tap_values = multiply(tap_values, reshape(weights, (-1, *[1] * (len(x.shape) - axis - 1))))
+            total = tap_values if total is None else add(total, tap_values)
         x = total
-    return cast(x, kind)
+    return cast(x, x_dtype)

@@ -85,7 +85,7 @@ def resize(
         images = _in_ratio(images, axes, target)
     if pad_to_aspect_ratio:
         images = _in_ratio(images, axes, target, fill_value)
-    sizes = [(axis, images.shape[axis], wanted) for axis, wanted in zip(axes, target, strict=True)]
+    sizes = [(axis, images.shape[axis], target_size) for axis, target_size in zip(axes, target, strict=True)]
     if interpolation == "nearest":
         for axis, length, wanted in sizes:
             images = take(images, shared_image.nearest(length, wanted), axis)
@@ -144,8 +144,8 @@ def scale_and_translate(
     scales = shared_image.per_axis(_on_host("scale", scale), len(axes), "scale")
     offsets = shared_image.per_axis(_on_host("translation", translation), len(axes), "translation", positive=False)
     shape = tuple(output_shape)
-    others = [a for a in range(images.ndim) if a not in axes]
-    if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in others):
+    other_axes = [a for a in range(images.ndim) if a not in axes]
+    if len(shape) != images.ndim or any(shape[a] != images.shape[a] for a in other_axes):
         raise ShapeError(f"shape {tuple(images.shape)} can change along axes {axes} only, got output_shape {shape}")
     if any(images.shape[a] == 0 for a in axes):
         raise ShapeError(f"expected images with pixels along axes {axes}, got shape {tuple(images.shape)}")
@@ -265,8 +265,8 @@ def ssim(
         raise ShapeError(f"expected images of the same shape, got {tuple(image1.shape)} and {tuple(image2.shape)}")
     if min(image1.shape[a] for a in axes) < filter_size:
         raise ShapeError(f"images of shape {tuple(image1.shape)} are smaller than filter_size={filter_size}")
-    kind = result_type(image1, image2)
-    x, y = cast(image1, shared_image.computed_in(kind)), cast(image2, shared_image.computed_in(kind))
+    result_dtype = result_type(image1, image2)
+    x, y = cast(image1, shared_image.computed_in(result_dtype)), cast(image2, shared_image.computed_in(result_dtype))
     (length, _), (width, _) = (
         shared_convolution.per_axis(filter_size, 2, "filter_size"),
         shared_image.per_axis(filter_sigma, 2, "filter_sigma"),
@@ -286,7 +286,7 @@ def ssim(
     c1, c2 = (_stabilizer(option(name, k, x), limit) for name, k in (("k1", k1), ("k2", k2)))
     numerator = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
     index = divide(numerator, multiply(add(squares, c1), add(variances, c2)))
-    return cast(mean(index, (-3, -2, -1)), _floating(kind))
+    return cast(mean(index, (-3, -2, -1)), _floating(result_dtype))
 
 
 def _stabilizer(k: Any, limit: Any) -> Any:
@@ -311,11 +311,11 @@ def _sum_taps(x: Tensor, taps: Taps, axis: int) -> Tensor:
     """Returns the sums of weighted slices of an axis, which is counted from the end."""
     device = get_device(x)
     total: Any = None
-    places = convert_to_tensor(taps.places, device=device)
+    tap_positions = convert_to_tensor(taps.places, device=device)
     shares = convert_to_tensor(taps.weights.reshape(*taps.weights.shape, *[1] * (-axis - 1)), dtype(x), device=device)
     for tap in range(len(taps.places)):
-        part = multiply(take(x, get_item(places, tap), axis), get_item(shares, tap))
-        total = part if total is None else add(total, part)
+        weighted_tap = multiply(take(x, get_item(tap_positions, tap), axis), get_item(shares, tap))
+        total = weighted_tap if total is None else add(total, weighted_tap)
     return total
 
 
@@ -323,10 +323,12 @@ def _correlate(x: Tensor, weights: Sequence[float], axis: int) -> Tensor:
     """Returns the correlation with weights along an axis, which is counted from the end."""
     n = x.shape[axis] - len(weights) + 1
     total: Any = None
-    for place, weight in enumerate(weights):
+    for offset, weight in enumerate(weights):
         if weight:
-            part = multiply(get_item(x, (..., slice(place, place + n), *[slice(None)] * (-axis - 1))), weight)
-            total = part if total is None else add(total, part)
+            weighted_slice = multiply(
+                get_item(x, (..., slice(offset, offset + n), *[slice(None)] * (-axis - 1))), weight
+            )
+            total = weighted_slice if total is None else add(total, weighted_slice)
     return total
 
 

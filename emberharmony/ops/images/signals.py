@@ -60,11 +60,11 @@ def diff(
     n = as_index(n)
     if n < 0:
         raise ArgumentError(f"expected n of 0 or more, got {n}")
-    parts = [part for part in (prepend, a, append) if part is not None and (n or part is a)]
-    a = concatenate(parts, axis) if len(parts) > 1 else a
-    (place,) = nonnegative_axes(axis, len(a.shape))
+    pieces = [piece for piece in (prepend, a, append) if piece is not None and (n or piece is a)]
+    a = concatenate(pieces, axis) if len(pieces) > 1 else a
+    (axis_index,) = nonnegative_axes(axis, len(a.shape))
     difference_of = not_equal if dtype_of(a) == "bool" else subtract
-    for _ in range(n)[: a.shape[place] or 1]:  # then the axis is empty, and stays so
+    for _ in range(n)[: a.shape[axis_index] or 1]:  # then the axis is empty, and stays so
         ends = split(a, [1], axis)[1]
         starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
         a = difference_of(ends, starts)
@@ -139,7 +139,7 @@ def interp(
         )
     axis = as_inexact(promote(dtype_of(x), dtype_of(xp)))
     result = as_inexact(promote(axis, dtype_of(fp)))
-    x, xp = (cast(part, "float32" if axis.bits == 16 else axis) for part in (x, xp))
+    x, xp = (cast(operand, "float32" if axis.bits == 16 else axis) for operand in (x, xp))
     fp = cast(fp, "float32" if result.bits == 16 else result)
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, abs(number("period", period)))

@@ -79,8 +79,8 @@ def map_coordinates(
         raise ShapeError(
             f"expected {inputs.ndim} rows of coordinates, one for each axis, got shape {tuple(coordinates.shape)}"
         )
-    places = unstack(to_device(coordinates, get_device(inputs)))
-    sampled = _rows_at(reshape(inputs, (-1, 1)), inputs.shape, places, order, fill_mode, fill_value)
+    positions = unstack(to_device(coordinates, get_device(inputs)))
+    sampled = _rows_at(reshape(inputs, (-1, 1)), inputs.shape, positions, order, fill_mode, fill_value)
     return get_item(sampled, (..., 0))
 
 
@@ -116,8 +116,8 @@ def affine_transform(
     count, height, width, _ = x.shape
     if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
         raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
-    kind = result_type(shared_image.computed_in(dtype(transform)), shared_image.computed_in(dtype(images)))
-    numbers = to_device(reshape(cast(transform, kind), (-1, 8, 1, 1)), get_device(images))
+    result_dtype = result_type(shared_image.computed_in(dtype(transform)), shared_image.computed_in(dtype(images)))
+    numbers = to_device(reshape(cast(transform, result_dtype), (-1, 8, 1, 1)), get_device(images))
     a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
     column_grid, row_grid = _grid(height, width, numbers)
 
@@ -127,8 +127,10 @@ def affine_transform(
     scale = place(c0, c1, ones_like(c0))
     horizon = equal(scale, 0.0)
     scale = where(horizon, 1.0, scale)
-    places = [where(horizon, -2.0, divide(coordinate, scale)) for coordinate in (place(b0, b1, b2), place(a0, a1, a2))]
-    return _as_given(_pixels_at(x, places, interpolation, fill_mode, fill_value), images, data_format)
+    source_positions = [
+        where(horizon, -2.0, divide(coordinate, scale)) for coordinate in (place(b0, b1, b2), place(a0, a1, a2))
+    ]
+    return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
 
 
 @op
@@ -184,15 +186,15 @@ def grid_sample(
     x = images if last else moveaxis(images, 1, -1)
     wide_dtype = shared_image.computed_in(dtype(grid))
     shares = unstack(cast(to_device(grid, get_device(images)), wide_dtype), axis=-1)[::-1]
-    places = [
+    source_positions = [
         multiply(add(axis_share, 1.0), (size - 1) / 2)
         if align_corners
         else subtract(multiply(add(axis_share, 1.0), size / 2), 0.5)
         for axis_share, size in zip(shares, x.shape[1:-1], strict=True)
     ]
     if interpolation == "nearest":
-        places = [round(place) for place in places]
-    sampled = _pixels_at(x, places, interpolation, fill_mode, fill_value)
+        source_positions = [round(position) for position in source_positions]
+    sampled = _pixels_at(x, source_positions, interpolation, fill_mode, fill_value)
     return sampled if last else moveaxis(sampled, -1, 1)
 
 
@@ -270,8 +272,8 @@ def elastic_transform(
     fields = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
     column_grid, row_grid = _grid(height, width, fields)
     shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
-    places = [add(row_grid, shifts[1]), add(column_grid, shifts[0])]
-    return _as_given(_pixels_at(x, places, interpolation, fill_mode, fill_value), images, data_format)
+    source_positions = [add(row_grid, shifts[1]), add(column_grid, shifts[0])]
+    return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
 
 
 def _batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
@@ -321,13 +323,15 @@ def _rows_at(
         raise ArgumentError(f"expected fill_mode to be one of {', '.join(_MODES)}, got {mode!r}")
     if 0 in shape:
         raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
-    kind = dtype(rows)
-    wide_dtype = shared_image.computed_in(kind)
+    rows_dtype = dtype(rows)
+    wide_dtype = shared_image.computed_in(rows_dtype)
     is_varying = hasattr(value, "shape") or isinstance(value, list)
-    outside_value = option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, kind)
+    outside_value = option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, rows_dtype)
     table = cast(rows, wide_dtype) if order else rows
     total: Any = None
-    for corner in itertools.product(*(_nodes(place, n, order, mode) for place, n in zip(places, shape, strict=True))):
+    for corner in itertools.product(
+        *(_nodes(position, n, order, mode) for position, n in zip(places, shape, strict=True))
+    ):
         index: Any = first
         is_inside: Any = None
         weight: Any = None
@@ -337,13 +341,13 @@ def _rows_at(
                 is_inside = node_inside if is_inside is None else logical_and(is_inside, node_inside)
             if share is not None:
                 weight = share if weight is None else multiply(weight, share)
-        part = take(table, index, 0)
+        corner_values = take(table, index, 0)
         if is_inside is not None:
-            part = where(expand_dims(is_inside, -1), part, outside_value)
+            corner_values = where(expand_dims(is_inside, -1), corner_values, outside_value)
         if weight is not None:
-            part = multiply(part, expand_dims(cast(weight, wide_dtype), -1))
-        total = part if total is None else add(total, part)
-    return to_image_dtype(total, kind) if order else cast(total, kind)
+            corner_values = multiply(corner_values, expand_dims(cast(weight, wide_dtype), -1))
+        total = corner_values if total is None else add(total, corner_values)
+    return to_image_dtype(total, rows_dtype) if order else cast(total, rows_dtype)
 
 
 def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:

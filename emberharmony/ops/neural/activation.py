@@ -218,8 +218,8 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """
     x = _inexact(x)
     if approximate:
-        inner = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), 0.7978845608028654)
-        return multiply(multiply(x, 0.5), add(tanh(inner), 1.0))
+        tanh_argument = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), 0.7978845608028654)
+        return multiply(multiply(x, 0.5), add(tanh(tanh_argument), 1.0))
     return multiply(multiply(x, 0.5), add(erf(multiply(x, 0.7071067811865476)), 1.0))
 
 
@@ -416,8 +416,8 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         >>> ops.log_softmax([0.0]).tolist()
         [0.0]
     """
-    x_dtype, kind = dtype(x), as_inexact(dtype(x))
-    wide_dtype = "float32" if kind.bits == 16 else kind
+    x_dtype, float_dtype = dtype(x), as_inexact(dtype(x))
+    wide_dtype = "float32" if float_dtype.bits == 16 else float_dtype
     x = x if x_dtype == wide_dtype else cast(x, wide_dtype)
     if 0 in x.shape:
         nonnegative_axes(axis, len(x.shape))
@@ -425,7 +425,7 @@ def log_softmax(x: TensorLike, axis: Axis = -1) -> Tensor:
         # Subtract the maximum first: adding it to the small logarithm of the sum would cost digits.
         shifted = subtract(x, stop_gradient(max(x, axis, True)))
         x = subtract(shifted, log(sum(exp(shifted), axis, True)))
-    return x if kind == wide_dtype else cast(x, kind)
+    return x if float_dtype == wide_dtype else cast(x, float_dtype)
 
 
 @op(elementwise=True)
@@ -439,8 +439,8 @@ def sparse_plus(x: TensorLike) -> Tensor:
         [0.0, 0.25, 3.0]
     """
     x = add(x, 0.0)
-    inner = square(multiply(add(clip(x, -1, 1), 1.0), 0.5))
-    return where(greater(x, 1), x, inner)
+    middle_value = square(multiply(add(clip(x, -1, 1), 1.0), 0.5))
+    return where(greater(x, 1), x, middle_value)
 
 
 @op(elementwise=True)
@@ -484,5 +484,5 @@ def _inexact(x: Tensor) -> Tensor:
 
     Other dtypes are returned unchanged.
     """
-    kind = dtype(x)
-    return x if kind.is_floating or kind.is_complex else cast(x, as_inexact(kind))
+    x_dtype = dtype(x)
+    return x if x_dtype.is_floating or x_dtype.is_complex else cast(x, as_inexact(x_dtype))

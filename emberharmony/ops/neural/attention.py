@@ -181,37 +181,40 @@ def rope(
 
     Source: Su et al., RoFormer: enhanced transformer with rotary position embedding, 2021; options as in `mlx.nn.RoPE`.
     """
-    (place,) = nonnegative_axes(axis, len(x.shape))
+    (axis_index,) = nonnegative_axes(axis, len(x.shape))
     start, factor = number("base", base), number("scale", scale)
-    pairs = shared_attention.check_rotation(x.shape, place, dims, start, frequencies)
+    pairs = shared_attention.check_rotation(x.shape, axis_index, dims, start, frequencies)
     widened_x = widen(x)
-    kind, device = dtype(widened_x), get_device(widened_x)
+    x_dtype, device = dtype(widened_x), get_device(widened_x)
     if frequencies is None and isinstance(offset, int):
-        rotations = shared_attention.rotations(x.shape[place], offset, pairs, start, factor)
-        cosine, sine = (to_device(convert_to_tensor(table, kind), device) for table in rotations)
+        rotations = shared_attention.rotations(x.shape[axis_index], offset, pairs, start, factor)
+        cosine, sine = (to_device(convert_to_tensor(table, x_dtype), device) for table in rotations)
         samples: tuple[int, ...] = ()
     else:
         step = shared_attention.steps_of_angles(pairs, start, factor) if frequencies is None else frequencies
-        step = to_device(convert_to_tensor(step, kind), device)
+        step = to_device(convert_to_tensor(step, x_dtype), device)
         step = step if frequencies is None else multiply(step, factor)
-        first = to_device(cast(convert_to_tensor(offset), kind), device)
+        first = to_device(cast(convert_to_tensor(offset), x_dtype), device)
         samples = tuple(first.shape)
-        if samples not in ((), x.shape[:1]) or (samples and not place):
+        if samples not in ((), x.shape[:1]) or (samples and not axis_index):
             raise ShapeError(f"expected offset to be one integer, or one for each sample, got shape {samples}")
-        positions = add(expand_dims(first, -1), arange(x.shape[place], dtype=kind, device=device))
+        positions = add(expand_dims(first, -1), arange(x.shape[axis_index], dtype=x_dtype, device=device))
         angles = multiply(expand_dims(positions, -1), step)
         cosine, sine = cos(angles), sin(angles)
-    shape = [x.shape[a] if a == place or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
+    shape = [x.shape[a] if a == axis_index or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
     cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
     rotated = get_item(widened_x, (..., slice(0, 2 * pairs)))
     if traditional:
         grouped = reshape(rotated, (*x.shape[:-1], pairs, 2))
-        one, other = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
+        first_half, second_half = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
     else:
-        one, other = get_item(rotated, (..., slice(0, pairs))), get_item(rotated, (..., slice(pairs, 2 * pairs)))
+        first_half, second_half = (
+            get_item(rotated, (..., slice(0, pairs))),
+            get_item(rotated, (..., slice(pairs, 2 * pairs))),
+        )
     rotated_pair = (
-        subtract(multiply(one, cosine), multiply(other, sine)),
-        add(multiply(one, sine), multiply(other, cosine)),
+        subtract(multiply(first_half, cosine), multiply(second_half, sine)),
+        add(multiply(first_half, sine), multiply(second_half, cosine)),
     )
     if traditional:
         result = reshape(stack(rotated_pair, -1), tuple(rotated.shape))

@@ -69,10 +69,10 @@ def conv(
     x = inputs if last else moveaxis(inputs, 1, -1)
     groups = shared_convolution.check_channels(x.shape, kernel.shape)
     shared_convolution.check_bias(bias, kernel.shape[-1])
-    kind = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
+    result_dtype = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
     x, kernel = (
-        _at_least_float32(cast(x, kind)),
-        _at_least_float32(cast(kernel, kind)),
+        _at_least_float32(cast(x, result_dtype)),
+        _at_least_float32(cast(kernel, result_dtype)),
     )  # a bias of a wider dtype widens the products too
     plan = shared_convolution.windows(x.shape[1:-1], kernel.shape[:-2], strides, padding, dilation_rate)
     padded = pad(x, plan.pad_widths()) if plan.has_padding else x
@@ -80,10 +80,10 @@ def conv(
     if groups == 1 and plan.side_by_side:
         total = matmul(_patches(padded, plan), reshape(kernel, (-1, kernel.shape[-1])))
     else:
-        for offset, places in plan.offsets():
-            part = _multiply_groups(get_item(padded, (slice(None), *places)), get_item(kernel, offset), groups)
-            total = part if total is None else add(total, part)
-    total = cast(total if bias is None else add(total, _at_least_float32(bias)), kind)
+        for offset, input_slices in plan.offsets():
+            product = _multiply_groups(get_item(padded, (slice(None), *input_slices)), get_item(kernel, offset), groups)
+            total = product if total is None else add(total, product)
+    total = cast(total if bias is None else add(total, _at_least_float32(bias)), result_dtype)
     return total if last else moveaxis(total, -1, 1)
 
 
@@ -226,9 +226,9 @@ def unfold(
         shared_convolution.per_axis(dilation, n, "dilation"),
     )
     plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", spread)
-    parts = [get_item(x, (slice(None), slice(None), *places)) for _, places in plan.offsets()]
+    window_values = [get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in plan.offsets()]
     batch, channels = x.shape[:2]
-    return reshape(stack(parts, 2), (batch, channels * len(parts), math.prod(plan.counts)))
+    return reshape(stack(window_values, 2), (batch, channels * len(window_values), math.prod(plan.counts)))
 
 
 @op
@@ -275,15 +275,17 @@ def fold(
     plan = shared_convolution.windows(lengths, size, steps, "valid", spread)
     cells = math.prod(size)
     if x.ndim != 3 or x.shape[1] % cells or x.shape[2] != math.prod(plan.counts):
-        wanted = f"(batch, channels * {cells}, {math.prod(plan.counts)})"
-        raise ShapeError(f"expected columns of shape {wanted} for this output and window, got {tuple(x.shape)}")
+        expected_text = f"(batch, channels * {cells}, {math.prod(plan.counts)})"
+        raise ShapeError(f"expected columns of shape {expected_text} for this output and window, got {tuple(x.shape)}")
     columns = reshape(x, (x.shape[0], x.shape[1] // cells, cells, *plan.counts))
     total = None
     for i, (_, slices) in enumerate(plan.offsets()):
-        part = get_item(columns, (slice(None), slice(None), i))
-        for axis, (place, length) in enumerate(zip(slices, lengths, strict=True), 2):
-            part = _fit_axis(_insert_zeros(part, axis, place.step), axis, place.start, length - place.stop)
-        total = part if total is None else add(total, part)
+        offset_values = get_item(columns, (slice(None), slice(None), i))
+        for axis, (input_slice, length) in enumerate(zip(slices, lengths, strict=True), 2):
+            offset_values = _fit_axis(
+                _insert_zeros(offset_values, axis, input_slice.step), axis, input_slice.start, length - input_slice.stop
+            )
+        total = offset_values if total is None else add(total, offset_values)
     inner_slices = [slice(zeros, zeros + length) for length, zeros in zip(output_size, paddings, strict=True)]
     return get_item(total, (slice(None), slice(None), *inner_slices))
 
@@ -333,13 +335,13 @@ def _multiply_groups(x: Tensor, weights: Tensor, groups: int) -> Tensor:
     """Returns the product of channels with (channels / groups, outputs) weights, group by group."""
     if groups == 1:
         return matmul(x, weights)
-    inner, outer = weights.shape[0], weights.shape[1] // groups
-    if inner == 1:
-        products = multiply(expand_dims(x, -1), reshape(weights, (groups, outer)))
-        return reshape(products, (*x.shape[:-1], groups * outer))
-    rows = reshape(x, (*x.shape[:-1], groups, 1, inner))
-    blocks = moveaxis(reshape(weights, (inner, groups, outer)), 1, 0)
-    return reshape(matmul(rows, blocks), (*x.shape[:-1], groups * outer))
+    input_channels, output_channels = weights.shape[0], weights.shape[1] // groups
+    if input_channels == 1:
+        products = multiply(expand_dims(x, -1), reshape(weights, (groups, output_channels)))
+        return reshape(products, (*x.shape[:-1], groups * output_channels))
+    rows = reshape(x, (*x.shape[:-1], groups, 1, input_channels))
+    blocks = moveaxis(reshape(weights, (input_channels, groups, output_channels)), 1, 0)
+    return reshape(matmul(rows, blocks), (*x.shape[:-1], groups * output_channels))
 
 
 def _insert_zeros(x: Tensor, axis: int, step: int) -> Tensor:

@@ -82,12 +82,14 @@ def shape_error(shape: tuple[int, ...], weight: tuple[int, ...], transposed: boo
     """Returns the error for an input whose last axis does not fit the weight of a linear layer."""
     if len(weight) != 2:
         return ShapeError(f"expected a weight of shape ({'out, in' if transposed else 'in, out'}), got {weight}")
-    wanted = weight[1 if transposed else 0]
+    expected_features = weight[1 if transposed else 0]
     hint = f"a layer nn.Linear needs in_features={shape[-1] if shape else 1}"
-    if math.prod(shape[1:]) == wanted:
+    if math.prod(shape[1:]) == expected_features:
         hint = "flatten it: ops.reshape(x, (x.shape[0], -1)), or nn.Flatten() before the layer"
-    elif math.prod(shape) == wanted:
+    elif math.prod(shape) == expected_features:
         hint = "a model takes a batch: for one sample model(ops.expand_dims(x, 0))"
     elif shape[-1:] == weight[:1] if transposed else shape[-1:] == weight[1:]:
         hint += f", ops.linear transposed={not transposed}"
-    return ShapeError(f"x has shape {shape}, expected (..., {wanted}) for a weight of shape {weight}; {hint}")
+    return ShapeError(
+        f"x has shape {shape}, expected (..., {expected_features}) for a weight of shape {weight}; {hint}"
+    )

@@ -92,11 +92,11 @@ def sparse_categorical_crossentropy(
         0.0
     """
     valid = logical_and(greater_equal(target, 0), less(target, output.shape[axis]))
-    place = expand_dims(cast(where(valid, target, 0), "int64"), axis)
+    valid_ids = expand_dims(cast(where(valid, target, 0), "int64"), axis)
     if from_logits:
-        losses = negative(take_along_axis(log_softmax(output, axis), place, axis))
+        losses = negative(take_along_axis(log_softmax(output, axis), valid_ids, axis))
     else:
-        probability = take_along_axis(divide(output, sum(output, axis, True)), place, axis)
+        probability = take_along_axis(divide(output, sum(output, axis, True)), valid_ids, axis)
         losses = negative(log(clip(probability, EPSILON, 1.0 - EPSILON)))
     return where(valid, squeeze(losses, axis), 0)
 
@@ -146,13 +146,13 @@ def cross_entropy(
     class_axis = shared_losses.check_cross_entropy(dtype, input, target, weight, reduction, label_smoothing, axis)
     classes, ids = input.shape[class_axis], cast(target, "int64")
     is_kept = counting(ids, classes, as_index(ignore_index))
-    place = ids if is_kept is None else where(is_kept, ids, 0)
+    valid_ids = ids if is_kept is None else where(is_kept, ids, 0)
     logs = log_softmax(widen(input), class_axis)
-    losses = negative(squeeze(take_along_axis(logs, expand_dims(place, class_axis), class_axis), class_axis))
+    losses = negative(squeeze(take_along_axis(logs, expand_dims(valid_ids, class_axis), class_axis), class_axis))
     label_weights = None
     if weight is not None:
         weight = cast(weight, dtype(logs))
-        label_weights = take(weight, place, 0)
+        label_weights = take(weight, valid_ids, 0)
         losses = multiply(losses, label_weights)
     if label_smoothing:
         spread = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, class_axis)), class_axis)

@@ -154,9 +154,9 @@ def batch_normalization_training(
 
     Source: Ioffe and Szegedy, Batch normalization, 2015.
     """
-    place = shared.check_channels(x.shape, axis, scale, offset)
+    channel_axis = shared.check_channels(x.shape, axis, scale, offset)
     widened_x = widen(x)
-    other_axes = [a for a in range(len(x.shape)) if a != place]
+    other_axes = [a for a in range(len(x.shape)) if a != channel_axis]
     center = mean(widened_x, other_axes, True)
     centred = subtract(widened_x, center)
     variance = mean(square(centred), other_axes, True)
@@ -201,15 +201,17 @@ def group_normalization(
 
     Source: Wu and He, Group normalization, 2018.
     """
-    place = shared.check_groups(x.shape, groups, axis, scale, offset)
+    channel_axis = shared.check_groups(x.shape, groups, axis, scale, offset)
     shape = tuple(x.shape)
-    grouped_x = reshape(widen(x), (*shape[:place], groups, shape[place] // groups, *shape[place + 1 :]))
-    axes = [a for a in range(1, len(shape) + 1) if a != place]
+    grouped_x = reshape(
+        widen(x), (*shape[:channel_axis], groups, shape[channel_axis] // groups, *shape[channel_axis + 1 :])
+    )
+    axes = [a for a in range(1, len(shape) + 1) if a != channel_axis]
     centred = subtract(grouped_x, mean(grouped_x, axes, True))
     variance = mean(square(centred), axes, True)
     result = multiply(centred, rsqrt(add(variance, option("epsilon", epsilon, grouped_x))))
     result = narrow_like(reshape(result, shape), x)
-    channels = [n if a == place else 1 for a, n in enumerate(shape)]
+    channels = [n if a == channel_axis else 1 for a, n in enumerate(shape)]
     result = result if scale is None else multiply(result, reshape(scale, channels))
     return result if offset is None else add(result, reshape(offset, channels))
 
@@ -247,18 +249,18 @@ def local_response_normalization(
     Source: Krizhevsky et al., ImageNet classification with deep convolutional neural networks, 2012, with the mean in
     place of the sum, as in `torch.nn.LocalResponseNorm`.
     """
-    (place,) = nonnegative_axes(axis, len(x.shape))
+    (axis_index,) = nonnegative_axes(axis, len(x.shape))
     (width,) = shared_convolution.per_axis(size, 1, "size")
     widened_x = widen(x)
     if not math.prod(widened_x.shape):
         return narrow_like(widened_x, x)
-    squares = moveaxis(square(widened_x), place, -1)
+    squares = moveaxis(square(widened_x), axis_index, -1)
     rows = reshape(squares, (math.prod(squares.shape[:-1]), squares.shape[-1], 1))
     # A window longer than twice the channels holds all of them, like a shorter one; its length divides their sum.
     window_width = min(width, 2 * squares.shape[-1] + 1)
     zeros = [(window_width // 2, (window_width - 1) // 2)]
     total = average_pool(rows, window_width, 1, zeros, count_include_pad=True, divisor_override=width)
-    window_sums = moveaxis(reshape(total, squares.shape), -1, place)
+    window_sums = moveaxis(reshape(total, squares.shape), -1, axis_index)
     base = add(multiply(window_sums, option("alpha", alpha, widened_x)), option("k", k, widened_x))
     return narrow_like(divide(widened_x, power(base, option("beta", beta, widened_x))), x)
 
@@ -266,12 +268,12 @@ def local_response_normalization(
 def align_weight(weight: Tensor, axis: Axis, x: Tensor) -> Tensor:
     """Returns a weight that has the lengths of the axes `axis` of `x` alone, with the other axes added."""
     rank = len(x.shape)
-    places = sorted(nonnegative_axes(axis, rank))
+    positive_axes = sorted(nonnegative_axes(axis, rank))
     # Rules get numbers as they were given.
     if (
         isinstance(weight, (int, float, complex))
         or len(weight.shape) == rank
-        or tuple(weight.shape) != tuple(x.shape[place] for place in places)
+        or tuple(weight.shape) != tuple(x.shape[positive_axis] for positive_axis in positive_axes)
     ):
         return weight
-    return reshape(weight, [x.shape[place] if place in places else 1 for place in range(rank)])
+    return reshape(weight, [x.shape[axis_index] if axis_index in positive_axes else 1 for axis_index in range(rank)])

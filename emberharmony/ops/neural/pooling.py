@@ -106,11 +106,11 @@ def max_pool_indices(
     plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
     if plan.has_padding:
         x = pad(x, plan.pad_widths(), constant_values=_lowest(x))
-    places: Any = None
+    input_positions: Any = None
     # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
     for axis in reversed(range(len(lengths))):
         leading_slices = (slice(None),) * (axis + 1)
-        windows = [(*leading_slices, part) for part in plan.along(axis)]
+        windows = [(*leading_slices, window_slice) for window_slice in plan.along(axis)]
         elements = stack([get_item(x, window) for window in windows], -1)
         starts = multiply(arange(plan.counts[axis], device=get_device(x)), plan.strides[axis])
         starts = reshape(add(starts, -plan.padding[axis][0]), [-1 if a == axis + 1 else 1 for a in range(x.ndim)])
@@ -126,11 +126,11 @@ def max_pool_indices(
         index_on_axis = multiply(
             add(multiply(squeeze(best_position, -1), plan.dilation[axis]), starts), math.prod(lengths[axis + 1 :])
         )
-        if places is not None:
-            others = stack([get_item(places, window) for window in windows], -1)
-            index_on_axis = add(index_on_axis, squeeze(take_along_axis(others, best_position, -1), -1))
-        places = index_on_axis
-    return places if last else moveaxis(places, -1, 1)
+        if input_positions is not None:
+            window_positions = stack([get_item(input_positions, window) for window in windows], -1)
+            index_on_axis = add(index_on_axis, squeeze(take_along_axis(window_positions, best_position, -1), -1))
+        input_positions = index_on_axis
+    return input_positions if last else moveaxis(input_positions, -1, 1)
 
 
 @op(reads="checks")
@@ -171,9 +171,9 @@ def max_unpool(
             raise IndexOutOfBoundsError(
                 f"index {outside_places.flat[0]} is out of bounds for windows of {count} elements"
             )
-    places = convert_to_tensor(indices)
-    places = places if last else moveaxis(places, 1, -1)
-    if tuple(places.shape) != tuple(x.shape) or len(output_size) != x.ndim - 2:
+    input_positions = convert_to_tensor(indices)
+    input_positions = input_positions if last else moveaxis(input_positions, 1, -1)
+    if tuple(input_positions.shape) != tuple(x.shape) or len(output_size) != x.ndim - 2:
         raise ShapeError(
             f"expected indices of shape {tuple(inputs.shape)} and {x.ndim - 2} numbers in output_size, got shape "
             f"{tuple(convert_to_tensor(indices).shape)} and {tuple(output_size)}"
@@ -181,7 +181,7 @@ def max_unpool(
     batch, channels = x.shape[0], x.shape[-1]
     blank = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
     rows = (batch, math.prod(x.shape[1:-1]), channels)
-    result = put_along_axis(blank, reshape(places, rows), reshape(x, rows), 1)
+    result = put_along_axis(blank, reshape(input_positions, rows), reshape(x, rows), 1)
     result = reshape(result, (batch, *output_size, channels))
     return result if last else moveaxis(result, -1, 1)
 
@@ -219,8 +219,8 @@ def average_pool(
         >>> ops.average_pool([[[1.0], [3.0]]], 2, 1, 1, count_include_pad=True).tolist()
         [[[0.5], [2.0], [1.5]]]
     """
-    kind = dtype(divide(inputs, 1.0))
-    x, last = _channels_last(cast(inputs, "float32" if kind.bits == 16 else kind), data_format)
+    result_dtype = dtype(divide(inputs, 1.0))
+    x, last = _channels_last(cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype), data_format)
     pool = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, 1, ceil_mode)
     plan = pool.plan
     total = _combine_windows(pad(x, plan.pad_widths()) if plan.has_padding else x, plan, add)
@@ -233,7 +233,7 @@ def average_pool(
         lengths = [length + before + after for length, (before, after) in zip(x.shape, zeros, strict=True)]
         inside_mask = ones((1, *lengths[1:-1], 1), dtype(x), get_device(x))
         count = _combine_windows(pad(inside_mask, pool.beyond() if count_include_pad else plan.pad_widths()), plan, add)
-    result = cast(divide(total, count), kind)
+    result = cast(divide(total, count), result_dtype)
     return result if last else moveaxis(result, -1, 1)
 
 
@@ -272,16 +272,16 @@ def lp_pool(
     exponent = number("norm_type", norm_type)
     if not exponent > 0:
         raise ArgumentError(f"norm_type is a positive number, not {norm_type!r:.60}")
-    kind = dtype(divide(inputs, 1.0))
+    result_dtype = dtype(divide(inputs, 1.0))
     if math.isinf(exponent):
-        return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), kind)
-    wide_inputs = cast(inputs, "float32" if kind.bits == 16 else kind)
+        return cast(max_pool(inputs, pool_size, strides, "valid", data_format, 1, ceil_mode), result_dtype)
+    wide_inputs = cast(inputs, "float32" if result_dtype.bits == 16 else result_dtype)
     size = math.prod(shared_convolution.per_axis(pool_size, shared_convolution.spatial(inputs.ndim), "pool_size"))
     mean_power = average_pool(power(wide_inputs, exponent), pool_size, strides, "valid", data_format, ceil_mode)
     total = multiply(mean_power, size)
     # The derivative of a root is infinite at 0, so the root of another number is taken there.
     is_zero = equal(total, 0)
-    return cast(where(is_zero, 0, power(where(is_zero, 1, total), 1 / exponent)), kind)
+    return cast(where(is_zero, 0, power(where(is_zero, 1, total), 1 / exponent)), result_dtype)
 
 
 @op
@@ -338,15 +338,15 @@ def _channels_last(
 
 def _lowest(x: Tensor) -> float:
     """Returns the padding of a maximum: no element is smaller."""
-    kind = dtype(x)
-    return -math.inf if kind.is_floating else iinfo(kind).min if kind.is_integer else 0
+    x_dtype = dtype(x)
+    return -math.inf if x_dtype.is_floating else iinfo(x_dtype).min if x_dtype.is_integer else 0
 
 
 def _combine_windows(x: Tensor, plan: shared_convolution.Windows, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Returns the elements of each window of a padded tensor combined by `join`, one axis after the other."""
     for axis in range(len(plan.size)):
         leading_slices = (slice(None),) * (axis + 1)
-        x = functools.reduce(join, [get_item(x, (*leading_slices, part)) for part in plan.along(axis)])
+        x = functools.reduce(join, [get_item(x, (*leading_slices, window_slice)) for window_slice in plan.along(axis)])
     return x
 
 

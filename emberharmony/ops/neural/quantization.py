@@ -70,7 +70,7 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
     if dtype(w).is_complex:
         raise DTypeError(f"expected real values, got {dtype(w).name}; quantise the real and the imaginary part")
     w = stop_gradient(inexact(w))
-    kind, groups = dtype(w), reshape(widen(w), (*w.shape[:-1], w.shape[-1] // group_size, group_size))
+    w_dtype, groups = dtype(w), reshape(widen(w), (*w.shape[:-1], w.shape[-1] // group_size, group_size))
     low, high = min_(groups, -1), max_(groups, -1)
     from_low = greater(absolute(low), absolute(high))
     # A number as the divisor might become a factor, its reciprocal, which rounds in another way.
@@ -91,7 +91,7 @@ def quantize(w: TensorLike, *, bits: int = 4, group_size: int = 64) -> tuple[Ten
             get_item(small_levels, (..., slice(1, None, 2))),
         )
         small_levels = bitwise_or(even_columns, bitwise_left_shift(odd_columns, 4))
-    return view(small_levels, "uint32"), cast(scale, kind), cast(bias, kind)
+    return view(small_levels, "uint32"), cast(scale, w_dtype), cast(bias, w_dtype)
 
 
 @op
@@ -121,11 +121,11 @@ def dequantize(w: TensorLike, scales: TensorLike, biases: TensorLike, *, bits: i
     """
     shared_quantization.check_options(group_size, bits)
     shared_quantization.check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
-    kind = result_type(scales, biases)
+    result_dtype = result_type(scales, biases)
     weight_bytes = view(stop_gradient(w), "uint8")
     if bits == 4:
         weight_bytes = stack([bitwise_and(weight_bytes, 15), bitwise_right_shift(weight_bytes, 4)], -1)
-    groups = cast(reshape(weight_bytes, (*scales.shape, group_size)), kind)
+    groups = cast(reshape(weight_bytes, (*scales.shape, group_size)), result_dtype)
     values = add(multiply(groups, expand_dims(scales, -1)), expand_dims(biases, -1))
     return reshape(values, (*scales.shape[:-1], scales.shape[-1] * group_size))
 
@@ -172,6 +172,6 @@ def quantized_matmul(
     shared_quantization.check_options(group_size, bits)
     shared_quantization.check_packed(dtype(w).name, w.shape, scales.shape, biases.shape, group_size, bits)
     shared_quantization.check_product(x.shape, w.shape, transpose, bits)
-    kind = result_type(x, scales, biases)
+    result_dtype = result_type(x, scales, biases)
     matrix = dequantize(w, widen(scales), widen(biases), group_size=group_size, bits=bits)
-    return cast(linear(widen(x), matrix, None, transpose), kind)
+    return cast(linear(widen(x), matrix, None, transpose), result_dtype)

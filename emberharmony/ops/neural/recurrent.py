@@ -72,7 +72,7 @@ def rnn(
     shared_recurrent.check_activation(activation)
     batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
-    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     state = _initial_state(h, batch, hidden, wide_dtype, x, layer_axis)
@@ -81,7 +81,7 @@ def rnn(
     for step_input in inputs[::-1] if reverse else inputs:
         state = function(add(step_input, matmul(state, transposed_hh)))
         states.append(state)
-    return _join_states(states, kind, time_major, reverse), _with_layer_axis(state, kind, layer_axis)
+    return _join_states(states, dtype, time_major, reverse), _with_layer_axis(state, dtype, layer_axis)
 
 
 @op(autocast="half")
@@ -118,7 +118,7 @@ def gru(
     """
     batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
-    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
+    dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     inputs = _inputs(x, weight_ih, (bias_ih,), wide_dtype, time_major)
     transposed_hh, offset = (
         matrix_transpose(_cast_if_needed(weight_hh, wide_dtype)),
@@ -134,7 +134,7 @@ def gru(
         candidate = tanh(add(candidate, multiply(sigmoid(add(reset, own_reset)), own_new)))
         state = add(candidate, multiply(sigmoid(add(update, own_update)), subtract(state, candidate)))
         states.append(state)
-    return _join_states(states, kind, time_major, reverse), _with_layer_axis(state, kind, layer_axis)
+    return _join_states(states, dtype, time_major, reverse), _with_layer_axis(state, dtype, layer_axis)
 
 
 @op(autocast="half")
@@ -182,7 +182,7 @@ def lstm(
     )
     shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
     shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
-    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide_dtype))
@@ -195,8 +195,8 @@ def lstm(
         state = multiply(sigmoid(output_gate), tanh(cell))
         state = state if projection is None else matmul(state, projection)
         states.append(state)
-    outputs_of_all = _join_states(states, kind, time_major, reverse)
-    return outputs_of_all, _with_layer_axis(state, kind, layer_axis), _with_layer_axis(cell, kind, layer_axis)
+    outputs_of_all = _join_states(states, dtype, time_major, reverse)
+    return outputs_of_all, _with_layer_axis(state, dtype, layer_axis), _with_layer_axis(cell, dtype, layer_axis)
 
 
 def product(x: Tensor, matrix: Tensor) -> Tensor:
@@ -210,8 +210,8 @@ def product(x: Tensor, matrix: Tensor) -> Tensor:
 
 def dtypes(*tensors: Tensor | None) -> tuple[DType, DType | str]:
     """Returns the dtype of the result, and that of the computation."""
-    kind = as_inexact(result_type(*[tensor for tensor in tensors if tensor is not None]))
-    return kind, "float32" if kind.bits == 16 else kind
+    result_dtype = as_inexact(result_type(*[tensor for tensor in tensors if tensor is not None]))
+    return result_dtype, "float32" if result_dtype.bits == 16 else result_dtype
 
 
 def _cast_if_needed(x: Tensor, wanted: DType | str) -> Tensor:

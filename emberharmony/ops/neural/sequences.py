@@ -98,19 +98,21 @@ def ctc_loss(
     steps = output.shape[1]
     where_at = broadcast_to(expand_dims(extended, 1), (batch, steps, states))
     emitted = take_along_axis(log_softmax(output, -1), where_at, -1)
-    later_labels, earlier_labels = (get_item(extended, (slice(None), part)) for part in (slice(2, None), slice(0, -2)))
+    later_labels, earlier_labels = (
+        get_item(extended, (slice(None), label_slice)) for label_slice in (slice(2, None), slice(0, -2))
+    )
     skips = logical_and(not_equal(later_labels, mask_index), not_equal(later_labels, earlier_labels))
     skips = get_item(pad(skips, [(0, 0), (2, 0)]), (slice(None), slice(0, states)))
-    places = arange(states, device=get_device(output))
+    state_numbers = arange(states, device=get_device(output))
     # Before the first step only the empty path exists, in the first state.
-    scores = broadcast_to(cast(where(less(places, 1), 0.0, _NEVER), dtype(emitted)), (batch, states))
+    scores = broadcast_to(cast(where(less(state_numbers, 1), 0.0, _NEVER), dtype(emitted)), (batch, states))
     for step in range(steps):
         step_scores = get_item(emitted, (slice(None), step))
         if step:
             ways = [scores, _delay(scores, 1), where(skips, _delay(scores, 2), _NEVER)]
             step_scores = add(logsumexp(stack(ways, -1), -1), step_scores)
         else:
-            step_scores = where(less(places, 2), step_scores, _NEVER)
+            step_scores = where(less(state_numbers, 2), step_scores, _NEVER)
         scores = where(expand_dims(greater(output_length, step), -1), step_scores, scores)
     return negative(logsumexp(_end_scores(scores, target_length), -1))
 
@@ -168,8 +170,8 @@ def ctc_decode(
     Source: Graves et al., Connectionist temporal classification, 2006, section 3.2.
     """
     if inputs.ndim != 3 or tuple(sequence_lengths.shape) != (inputs.shape[0],):
-        wanted = "outputs (batch, steps, classes) and lengths (batch,)"
-        raise ShapeError(f"expected {wanted}, got {tuple(inputs.shape)} and {tuple(sequence_lengths.shape)}")
+        expected_text = "outputs (batch, steps, classes) and lengths (batch,)"
+        raise ShapeError(f"expected {expected_text}, got {tuple(inputs.shape)} and {tuple(sequence_lengths.shape)}")
     steps, classes = inputs.shape[1:]
     top_paths, beam_width = as_index(top_paths), as_index(beam_width)
     blank = classes - 1 if mask_index is None else as_index(mask_index)

@@ -518,11 +518,11 @@ def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, ke
     """Returns the element at the place of an extreme along an axis, and the place."""
     if axis is None:
         shape = (1,) * len(x.shape) if keepdims else ()
-        value, place = _with_place(place_of, ravel(x), 0, True)
-        return reshape(value, shape), reshape(place, shape)
-    place = place_of(x, axis, True)
-    value = take_along_axis(x, place, axis)
-    return (value, place) if keepdims else (squeeze(value, axis), squeeze(place, axis))
+        value, index = _with_place(place_of, ravel(x), 0, True)
+        return reshape(value, shape), reshape(index, shape)
+    index = place_of(x, axis, True)
+    value = take_along_axis(x, index, axis)
+    return (value, index) if keepdims else (squeeze(value, axis), squeeze(index, axis))
 
 
 def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
@@ -530,12 +530,12 @@ def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None
     refuse_complex(x)
     nonempty(x.shape, axis)
     if axis is None:
-        place = _first_extreme(reduction, ravel(x), 0, False)
-        return reshape(place, (1,) * len(x.shape)) if keepdims else place
+        index = _first_extreme(reduction, ravel(x), 0, False)
+        return reshape(index, (1,) * len(x.shape)) if keepdims else index
     axis = single(axis, len(x.shape))
     is_extreme = logical_or(equal(x, reduction(x, axis, True)), isnan(x))
-    places = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))
-    return min(where(is_extreme, places, x.shape[axis]), axis, keepdims)
+    positions = reshape(arange(x.shape[axis], device=get_device(x)), (-1, *(1,) * (len(x.shape) - axis - 1)))
+    return min(where(is_extreme, positions, x.shape[axis]), axis, keepdims)
 
 
 def _accumulate(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dtype: DTypeLike | None) -> Tensor:

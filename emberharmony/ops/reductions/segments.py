@@ -118,10 +118,10 @@ def _segments(
     data: Tensor, segment_ids: Any, num_segments: int | None, reduction: Literal["add", "mul", "max", "min"]
 ) -> Tensor:
     """Returns slices combined into a tensor of neutral elements."""
-    ids, kind = host_indices(on_host(segment_ids)), dtype_of(data)
+    ids, dtype = host_indices(on_host(segment_ids)), dtype_of(data)
     shared_segments.check_segments(ids.shape, tuple(data.shape))
-    start, count = shared_segments.neutral_element(kind, reduction), shared_segments.segments(ids, num_segments)
+    start, count = shared_segments.neutral_element(dtype, reduction), shared_segments.segments(ids, num_segments)
     # Half precision is combined in float32, to keep its digits.
-    wide_data = cast(data, "float32") if kind.is_floating and kind.bits == 16 else data
+    wide_data = cast(data, "float32") if dtype.is_floating and dtype.bits == 16 else data
     rows = full((count, *data.shape[1:]), start, dtype_of(wide_data), get_device(data))
-    return cast(scatter_update(rows, ids.reshape(-1, 1), wide_data, reduction) if count else rows, kind)
+    return cast(scatter_update(rows, ids.reshape(-1, 1), wide_data, reduction) if count else rows, dtype)

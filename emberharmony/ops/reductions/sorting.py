@@ -300,8 +300,8 @@ def unique(
         >>> [part.tolist() for part in ops.unique([[2, 0], [1, 5], [2, 0]], return_counts=True, axis=0)]
         [[[1, 5], [2, 0]], [1, 2]]
     """
-    place = 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0]
-    rows = ravel(x) if axis is None else moveaxis(x, place, 0)
+    axis_index = 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0]
+    rows = ravel(x) if axis is None else moveaxis(x, axis_index, 0)
     length = rows.shape[0]
     table = reshape(rows, (length, math.prod(rows.shape[1:])))
     order = _order(table)
@@ -325,11 +325,11 @@ def unique(
                 0 if fill_value is None else fill_value,
             )
             index, counts = pad(index, (0, missing)), pad(counts, (0, missing))
-    values = moveaxis(values, 0, place)
+    values = moveaxis(values, 0, axis_index)
     inverse = reshape(inverse, x.shape) if axis is None else inverse
     requested = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
-    others = [part for wanted, part in requested if wanted]
-    return (values, *others) if others else values
+    other_results = [result for is_requested, result in requested if is_requested]
+    return (values, *other_results) if other_results else values
 
 
 @op(reads="host")
@@ -360,7 +360,7 @@ def _order(table: Tensor) -> Tensor:
     length, width = table.shape
     columns = list(unstack(table, axis=1))[::-1] if width else []
     if dtype_of(table).is_complex:
-        columns = [part for column in columns for part in (imag(column), real(column))]
+        columns = [component for column in columns for component in (imag(column), real(column))]
     return lexsort(columns) if width else arange(length, device=get_device(table))
 
 

@@ -370,8 +370,8 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
         freedom = rows.shape[1] - correction
         divisor = float(freedom) if freedom > 0 else 0.0
     else:
-        left = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
-        divisor = where(greater(left, 0.0), left, 0.0)
+        degrees_of_freedom = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
+        divisor = where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, 0.0)
     covariance = divide(products.matmul(centred, conj(matrix_transpose(centred))), divisor)
     return cast(squeeze(covariance), result)
 
