@@ -164,10 +164,10 @@ def _norm(gradients: list[Any], norm_type: float) -> Tensor:
         ops.norm(at_least_float32(ops.ravel(gradient)), norm_type) if _length(gradient) else None
         for gradient in gradients
     ]
-    parts = [norm for norm in norms if norm is not None]
-    if not parts:
+    norms_present = [norm for norm in norms if norm is not None]
+    if not norms_present:
         return ops.zeros(())
-    return parts[0] if len(parts) == 1 else ops.norm(ops.stack(parts), norm_type)
+    return norms_present[0] if len(norms_present) == 1 else ops.norm(ops.stack(norms_present), norm_type)
 
 
 def _length(gradient: Any) -> int:

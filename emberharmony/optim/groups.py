@@ -132,8 +132,8 @@ class ParameterGroups:
         parameters, names = self._parameters(group["params"])
         all_parameters = [*self.parameters(), *parameters]
         if len(set(all_parameters)) < len(all_parameters):
-            places = [id(cell) for cell in all_parameters]  # a list of parameters would compare their tensors
-            twice = next(cell for i, cell in enumerate(all_parameters) if places[i] in places[:i])
+            cell_ids = [id(cell) for cell in all_parameters]  # a list of parameters would compare their tensors
+            twice = next(cell for i, cell in enumerate(all_parameters) if cell_ids[i] in cell_ids[:i])
             raise ArgumentError(f"{self._head}{twice!r} is given twice, so it would be changed twice in each step")
         new_group["params"] = parameters
         if names is not None:

@@ -41,7 +41,7 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
     shapes = [tuple(value.shape) for value in values]
     groups: dict[Any, list[int]] = {}
     states: list[State | None] = []
-    for place, (cell, value, gradient) in enumerate(zip(cells, values, step.gradients, strict=True)):
+    for index, (cell, value, gradient) in enumerate(zip(cells, values, step.gradients, strict=True)):
         require_gradient(step.optimizer._head, gradient, value, cell)
         entry = held_states.get(cell)
         state: State | None = None
@@ -52,25 +52,31 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         states.append(state)
         entries = (state or {}).items()
         is_fitting = is_joinable and all(
-            tuple(x.shape) == shapes[place] for _, x in entries if not numbers.is_python(x)
+            tuple(x.shape) == shapes[index] for _, x in entries if not numbers.is_python(x)
         )
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
         key = (is_fitting, value.dtype, getattr(value, "device", None), entry is None, *looks)
-        groups.setdefault(key, []).append(place)
-    parts: list[SeparatePart | JoinedPart] = []
+        groups.setdefault(key, []).append(index)
+    layout_parts: list[SeparatePart | JoinedPart] = []
     for (is_fitting, *_), similar_places in groups.items():
         sizes = {i: math.prod(shapes[i]) for i in similar_places}
         most_elements, fewest_tensors = _limits(step, values[similar_places[0]]) if is_fitting else (-1, 0)
         large_places = [i for i in similar_places if sizes[i] > most_elements]
-        for places in _in_chunks([i for i in similar_places if sizes[i] <= most_elements], sizes):
-            if len(places) < fewest_tensors:
-                large_places += places
+        for part_places in _in_chunks([i for i in similar_places if sizes[i] <= most_elements], sizes):
+            if len(part_places) < fewest_tensors:
+                large_places += part_places
             else:
-                parts.append(JoinedPart([cells[i] for i in places], places, [shapes[i] for i in places]))
+                layout_parts.append(
+                    JoinedPart([cells[i] for i in part_places], part_places, [shapes[i] for i in part_places])
+                )
         if large_places:
-            parts.append(SeparatePart([cells[i] for i in sorted(large_places)], sorted(large_places), is_fitting))
-    first_works = [part.first_work(step, [states[i] for i in part.places]) for part in parts]
-    return Layout(cells, step.backend.home, step.updates, parts), first_works
+            layout_parts.append(
+                SeparatePart([cells[i] for i in sorted(large_places)], sorted(large_places), is_fitting)
+            )
+    first_works = [
+        layout_part.first_work(step, [states[i] for i in layout_part.places]) for layout_part in layout_parts
+    ]
+    return Layout(cells, step.backend.home, step.updates, layout_parts), first_works
 
 
 def _limits(step: GroupStep, value: Any) -> tuple[int, int]:
@@ -87,11 +93,11 @@ def _in_chunks(places: list[int], sizes: Mapping[int, int]) -> Iterable[list[int
     """Yields places, in several lists if their tensors have too many elements together."""
     chunk: list[int] = []
     length = 0
-    for place in places:
-        if chunk and length + sizes[place] > LONGEST:
+    for index in places:
+        if chunk and length + sizes[index] > LONGEST:
             yield chunk
             chunk, length = [], 0
-        chunk.append(place)
-        length += sizes[place]
+        chunk.append(index)
+        length += sizes[index]
     if chunk:
         yield chunk

@@ -157,13 +157,13 @@ class Optimizer(ParameterGroups):
     def _plan(self, gradients: Mapping[Parameter, Any], clear: bool, overwritten: list[Overwritten] | None) -> StepPlan:
         """Returns the step with these gradients; it overwrites tensors only if a list `overwritten` is given."""
         plan = StepPlan(values={}, tensors=[], steps=[], counted=True, overwritten=overwritten)
-        for place, group in enumerate(self._param_groups):
+        for group_index, group in enumerate(self._param_groups):
             cells, tensors = group["params"], list(gradients.values())
             if not are_same(list(gradients), cells):
                 cells = [cell for cell in cells if cell in gradients]
                 tensors = [gradients[cell] for cell in cells]
             if cells:
-                self._add_group(plan, place, cells, tensors)
+                self._add_group(plan, group_index, cells, tensors)
             if clear:
                 plan.steps += without_grads(group["params"])
         plan.steps.append((setattr, self, "_count", self._count + 1))
@@ -258,8 +258,8 @@ class Optimizer(ParameterGroups):
             plan.steps += [] if layout is None else layout.left(changed_layout, self._state)
             plan.steps.append((layouts.__setitem__, place, changed_layout))
             layout = changed_layout
-        for part, part_work in zip(layout.parts, work, strict=True):
-            part.add(step, part_work)
+        for layout_part, part_work in zip(layout.parts, work, strict=True):
+            layout_part.add(step, part_work)
 
     def _warn_of_strangers(self) -> None:
         """Warns of parameters with a gradient that are in the model, but not in the optimizer made for it."""

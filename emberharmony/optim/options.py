@@ -39,14 +39,16 @@ def with_options(kind: Kind) -> Kind:
     False. The first field is `params`. What follows `_: KW_ONLY` is taken by keyword only.
     """
     fields: dict[str, Any] = kind.__annotations__
-    others = {name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)}
+    option_fields = {
+        name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)
+    }
     types = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
     kind.limits = {name: _limit(annotation) for name, annotation in types.items() if name != "params"}  # type: ignore[attr-defined]
-    names = [name for name in fields if name not in others]
+    names = [name for name in fields if name not in option_fields]
     kind.__init__ = _Constructor(kind, names, types, dict(vars(kind)))  # type: ignore[misc]
     for name in types.keys() & vars(kind).keys():
         delattr(kind, name)
-    kind.__annotations__ = others
+    kind.__annotations__ = option_fields
     return kind
 
 

@@ -284,10 +284,10 @@ class JoinedPart(GroupPart):
         else:
             (new_parameter,), (new_state,) = step.apply_rule(state, vectors)
             step.plan.tensors += [x for x in new_state.values() if not numbers.is_python(x)]
-        parts = backend.parts_of(new_parameter, likes)
-        step.plan.values.update(zip(self.cells, parts, strict=True))
-        step.plan.tensors += parts
-        step.plan.steps += replacing(self.cells, parts)
+        new_values = backend.parts_of(new_parameter, likes)
+        step.plan.values.update(zip(self.cells, new_values, strict=True))
+        step.plan.tensors += new_values
+        step.plan.steps += replacing(self.cells, new_values)
         if self.entries is not None and new_state.keys() == self.state.keys():
             step.plan.steps += self._exchanging(new_state, backend.home)
         else:
@@ -335,11 +335,14 @@ class JoinedPart(GroupPart):
                     columns[name].append(x)
                 steps.append((operator.setitem, entry, name, x))
             entries.append(entry)
-        places = [(name, place) for name in columns for place in range(len(self.cells))]
-        shares, locations = [*chain.from_iterable(columns.values())], [(place, vectors) for place in places]
+        names_and_indices = [(name, cell_index) for name in columns for cell_index in range(len(self.cells))]
+        shares, locations = (
+            [*chain.from_iterable(columns.values())],
+            [(name_and_index, vectors) for name_and_index in names_and_indices],
+        )
         steps += zip(repeat(setattr), shares, repeat("_held"), locations)
         attributes = {"entries": entries if is_same_step else None, "state": {**state, **columns}, "vectors": vectors}
-        layout_attributes = {"_places": places, "_shares": shares, "_held": locations}
+        layout_attributes = {"_places": names_and_indices, "_shares": shares, "_held": locations}
         return [*steps, *(assignment(self, name, x) for name, x in {**attributes, **layout_attributes}.items())]
 
 
@@ -364,8 +367,8 @@ class Layout:
         if self.home is not step.backend.home or not are_same(self.cells, step.cells):
             return None
         part_works: list[Work] = []
-        for part in self.parts:
-            work = part.work(step)
+        for layout_part in self.parts:
+            work = layout_part.work(step)
             if work is None:
                 return None
             part_works.append(work)
@@ -373,7 +376,9 @@ class Layout:
 
     def left(self, other: "Layout", held_states: Mapping[Parameter, State]) -> list[Step]:
         """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
-        new_cells = {cell for part in other.parts if isinstance(part, JoinedPart) for cell in part.cells}
+        new_cells = {
+            cell for layout_part in other.parts if isinstance(layout_part, JoinedPart) for cell in layout_part.cells
+        }
         left_cells = [
             cell for part in self.parts if isinstance(part, JoinedPart) for cell in part.cells if cell not in new_cells
         ]

@@ -41,11 +41,11 @@ class SavedState:
         options = self._options(position, group, saved_group)
         self.options.append(options)
         hyper = {**group, **options, "lr": 0.0}
-        for place, (parameter, index) in enumerate(self._parameters_and_keys(position, group, saved_group)):
+        for number, (parameter, index) in enumerate(self._parameters_and_keys(position, group, saved_group)):
             self.unread.discard(index)
             if self.entries.get(index):
                 parameter_text = (
-                    f"parameter {place} of group {position}" if not parameter.name else f"{parameter.name!r}"
+                    f"parameter {number} of group {position}" if not parameter.name else f"{parameter.name!r}"
                 )
                 entry = self.entry(parameter_text, self.entries[index], parameter, hyper)
                 if entry:
@@ -111,16 +111,18 @@ class SavedState:
         self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in expected]
         state: dict[str, Any] = {}
         for name in expected.keys() & fields.keys():
-            wanted, x = expected[name], fields[name]
-            if numbers.is_python(wanted):
-                state[name] = type(wanted)(x)
+            expected_field, x = expected[name], fields[name]
+            if numbers.is_python(expected_field):
+                state[name] = type(expected_field)(x)
                 continue
             tensor = on_active_backend(x)
-            if tuple(tensor.shape) != tuple(wanted.shape):
-                self.wrong.append(f"{name!r} of {what} has shape {tuple(tensor.shape)}, expected {tuple(wanted.shape)}")
+            if tuple(tensor.shape) != tuple(expected_field.shape):
+                self.wrong.append(
+                    f"{name!r} of {what} has shape {tuple(tensor.shape)}, expected {tuple(expected_field.shape)}"
+                )
                 continue
             device = ops.get_device(value)
-            cast_tensor = ops.cast(tensor, ops.dtype(wanted))
+            cast_tensor = ops.cast(tensor, ops.dtype(expected_field))
             state[name] = Buffer(ops.convert_to_tensor(cast_tensor, device=device, copy=True))
         return {name: state[name] for name in expected if name in state}
 

@@ -179,8 +179,8 @@ def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, tota
 
 
 def _linear(lr: float, start: float, end: float, total: int, count: Number) -> Number:
-    part = numbers.divide(numbers.minimum(count, total), total)
-    return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, part)))
+    share = numbers.divide(numbers.minimum(count, total), total)
+    return numbers.multiply(lr, numbers.add(start, numbers.multiply(end - start, share)))
 
 
 @keep_call
@@ -249,8 +249,8 @@ def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
 
 
 def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number:
-    left = numbers.divide(numbers.subtract(total, numbers.minimum(count, total)), total)
-    return numbers.multiply(lr, numbers.power(left, exponent))
+    remaining_share = numbers.divide(numbers.subtract(total, numbers.minimum(count, total)), total)
+    return numbers.multiply(lr, numbers.power(remaining_share, exponent))
 
 
 @keep_call
@@ -361,11 +361,11 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
     for start, (end, low, high) in reversed(list(zip(starts, phases, strict=True))):
         if end <= start:  # a phase without any step
             continue
-        part = numbers.divide(numbers.subtract(step, start), end - start)
+        share = numbers.divide(numbers.subtract(step, start), end - start)
         if strategy == "cos":
-            level = _wave(low, high, part)
+            level = _wave(low, high, share)
         else:
-            level = numbers.add(low, numbers.multiply(high - low, part))
+            level = numbers.add(low, numbers.multiply(high - low, share))
         rate = level if rate is None else numbers.where(numbers.less(end, step), rate, level)
     return rate
 
@@ -409,9 +409,9 @@ def _cyclic(
 ) -> Number:
     turns = numbers.divide(count, steps_up + steps_down)
     cycle = numbers.floor(turns)
-    part = numbers.subtract(turns, cycle)
-    rising = numbers.divide(part, steps_up / (steps_up + steps_down))
-    falling = numbers.divide(numbers.subtract(1.0, part), steps_down / (steps_up + steps_down))
+    share = numbers.subtract(turns, cycle)
+    rising = numbers.divide(share, steps_up / (steps_up + steps_down))
+    falling = numbers.divide(numbers.subtract(1.0, share), steps_down / (steps_up + steps_down))
     height = numbers.multiply(high - low, numbers.minimum(rising, falling))
     if mode == "triangular2":
         height = numbers.multiply(height, numbers.power(0.5, cycle))

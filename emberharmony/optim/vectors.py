@@ -32,8 +32,8 @@ class Vectors(SimpleNamespace):
         """Returns what belongs to one parameter, with memory of its own."""
         start = sum(map(math.prod, self.shapes[:place]))
         shape = self.shapes[place]
-        part = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))
-        tensor = self.home.copy(self.home.reshape(part, shape))
+        elements = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))
+        tensor = self.home.copy(self.home.reshape(elements, shape))
         self.home.eval(tensor)  # so that other threads can read it
         return tensor
 
@@ -49,10 +49,10 @@ class SharedBuffer(Buffer):
 
     def convert_held(self, held: Held, home: Any) -> Any:
         """Returns a held tensor, or part of a vector, as a tensor of a backend."""
-        place, source = held
+        start_or_place, source = held
         if source.__class__ is not Vectors:
             return super().convert_held(held, home)
-        tensor = source.part(*place)
+        tensor = source.part(*start_or_place)
         return tensor if source.home is home else super().convert_held((tensor, source.home), home)
 
     def tensor_and_home(self) -> Held:

@@ -280,8 +280,8 @@ class _Call:
 
     def _assigning(self, vector: Any) -> list[Step]:
         values = [cell.value for cell in self._cells]
-        parts = selection.current().parts_of(vector, values)
-        new_values = [ops.cast(part, ops.dtype(value)) for part, value in zip(parts, values, strict=True)]
+        pieces = selection.current().parts_of(vector, values)
+        new_values = [ops.cast(piece, ops.dtype(value)) for piece, value in zip(pieces, values, strict=True)]
         ops.eval(new_values)
         return [cell.replacing(part) for cell, part in zip(self._cells, new_values, strict=True)]
 

@@ -91,7 +91,9 @@ class Accumulate(Wrapper):
             for x, g in zip(state["sums"], gradients, strict=True)
         ]
         means = [_mean(x, self.n, leaf) for x, leaf in zip(sums, leaves, strict=True)]
-        new_params, inner = self.optimizer.update(ops.tree_unflatten(structure, means), state["optimizer"], params)
+        new_params, inner_state = self.optimizer.update(
+            ops.tree_unflatten(structure, means), state["optimizer"], params
+        )
         passes = ops.add(state["passes"], 1)
         is_full = ops.equal(passes, self.n)
         own_state = {
@@ -99,12 +101,12 @@ class Accumulate(Wrapper):
             "sums": [ops.where(is_full, ops.zeros_like(x), x) for x in sums],
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(is_full, new_params, old_values), choose(is_full, inner, state["optimizer"]), own_state
+        return choose(is_full, new_params, old_values), choose(is_full, inner_state, state["optimizer"]), own_state
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the sums by the index of the parameter, and the number of passes in them."""
-        places = {cell: i for i, cell in enumerate(self.parameters())}
-        values = {places[cell]: buffer.value for cell, buffer in self.sums.items()}
+        index_of = {cell: i for i, cell in enumerate(self.parameters())}
+        values = {index_of[cell]: buffer.value for cell, buffer in self.sums.items()}
         return {"sums": {i: ops.to_numpy(x) if host else x for i, x in values.items()}, "passes": self.passes}
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:

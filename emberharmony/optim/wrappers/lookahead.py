@@ -72,18 +72,18 @@ class Lookahead(Wrapper):
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
-        new_params, inner = self.optimizer.update(grads, state["optimizer"], params)
+        new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
         fast, structure = ops.tree_flatten(new_params)
-        count = inner["count"]
+        count = inner_state["count"]
         is_turn = ops.logical_and(ops.equal(ops.remainder(count, self.k), 0), ops.greater(count, state["count"]))
         moved_slow_weights = [self._moved_slow_weights(slow, x) for slow, x in zip(state["slow"], fast, strict=True)]
         slow = choose(is_turn, moved_slow_weights, state["slow"])
-        return ops.tree_unflatten(structure, choose(is_turn, moved_slow_weights, fast)), inner, {"slow": slow}
+        return ops.tree_unflatten(structure, choose(is_turn, moved_slow_weights, fast)), inner_state, {"slow": slow}
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the slow weights by the index of the parameter."""
-        places = {cell: i for i, cell in enumerate(self.parameters())}
-        values = {places[cell]: buffer.value for cell, buffer in self.slow.items()}
+        index_of = {cell: i for i, cell in enumerate(self.parameters())}
+        values = {index_of[cell]: buffer.value for cell, buffer in self.slow.items()}
         return {"slow": {i: ops.to_numpy(x) if host else x for i, x in values.items()}}
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:

@@ -82,14 +82,14 @@ class SkipNonfinite(Wrapper):
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns the parameters, the state of the wrapped optimizer, and the entries of the wrapper after a step."""
         finite = all_finite([ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(grads)])
-        new_params, inner = self.optimizer.update(grads, state["optimizer"], params)
+        new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
         skipped_count, row = (ops.add(state[name], 1) for name in _STATE)
         own_state = {
             "skipped": ops.where(finite, state["skipped"], skipped_count),
             "in_a_row": ops.where(finite, ops.zeros_like(row), row),
         }
         old_values = ops.tree_map(ops.convert_to_tensor, params)
-        return choose(finite, new_params, old_values), choose(finite, inner, state["optimizer"]), own_state
+        return choose(finite, new_params, old_values), choose(finite, inner_state, state["optimizer"]), own_state
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns how many steps have been left out."""

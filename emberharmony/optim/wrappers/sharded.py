@@ -86,8 +86,8 @@ class Sharded(Wrapper):
 
     def step_parts(self, grads: Any, state: State, params: Any) -> tuple[Any, State, State]:
         """Returns what the optimizer itself returns."""
-        new_params, inner = self.optimizer.update(grads, state["optimizer"], params)
-        return new_params, inner, {}
+        new_params, inner_state = self.optimizer.update(grads, state["optimizer"], params)
+        return new_params, inner_state, {}
 
     def state_dict(self, *, host: bool = False) -> dict[str, Any]:
         """Returns the whole state, in the form of the optimizer itself; all ranks call it together.
@@ -111,8 +111,8 @@ class Sharded(Wrapper):
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; each rank keeps its part."""
         owners, own_rank = self.owners(), rank()
-        others = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != own_rank]
-        return [*self.optimizer.loading(state_dict), *others]
+        removals = [(self.state.pop, cell, None) for cell, owner in owners.items() if owner != own_rank]
+        return [*self.optimizer.loading(state_dict), *removals]
 
 
 def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
@@ -123,12 +123,12 @@ def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int
         for name, x in entry.items()
     ]
     rows = share(described_rows, owner)
-    places = [(i, name) for i, name, shape, _ in rows if shape is not None]
+    indices_and_names = [(i, name) for i, name, shape, _ in rows if shape is not None]
     is_owner = rank() == owner
     sent_tensors = [
-        entries[i][name] if is_owner else ops.empty(shape, kind) for i, name, shape, kind in rows if shape is not None
+        entries[i][name] if is_owner else ops.empty(shape, dtype) for i, name, shape, dtype in rows if shape is not None
     ]
-    values = dict(zip(places, broadcast(sent_tensors, owner), strict=True)) if sent_tensors else {}
+    values = dict(zip(indices_and_names, broadcast(sent_tensors, owner), strict=True)) if sent_tensors else {}
     by_index: dict[int, dict[str, Any]] = {}
     for i, name, shape, value in rows:
         by_index.setdefault(i, {})[name] = value if shape is None else values[i, name]

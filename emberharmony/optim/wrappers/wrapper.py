@@ -98,14 +98,14 @@ class Wrapper:
             A tree: `"count"`, how many steps the innermost optimizer has made, `"optimizer"`, the state of the wrapped
             one, and the entries of the wrapper itself.
         """
-        inner = self.optimizer.init(params)
+        inner_state = self.optimizer.init(params)
         leaves = [ops.convert_to_tensor(leaf) for leaf in ops.tree_leaves(params)]
-        return {"count": inner["count"], "optimizer": inner, **self.first_entries(leaves)}
+        return {"count": inner_state["count"], "optimizer": inner_state, **self.first_entries(leaves)}
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
         """Returns the parameters and the state after the gradients were taken; see `Optimizer.update`."""
-        new_params, inner, own_state = self.step_parts(grads, state, params)
-        return new_params, {"count": inner["count"], "optimizer": inner, **own_state}
+        new_params, inner_state, own_state = self.step_parts(grads, state, params)
+        return new_params, {"count": inner_state["count"], "optimizer": inner_state, **own_state}
 
     def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters.
