@@ -97,15 +97,15 @@ def _checked_rule(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
     def full_rule(g: Any, y: Any, *arguments: Any) -> tuple[Any, ...]:
         gradients = rule(g, y, *arguments)
         if not isinstance(gradients, (tuple, list)) or len(gradients) != len(arguments):
-            kind = (
+            result_text = (
                 f"a tuple of length {len(gradients)}"
                 if isinstance(gradients, (tuple, list))
                 else type(gradients).__name__
             )
             parameters = ", ".join(inspect.signature(OPS[name].declared).parameters)
             raise ArgumentError(
-                f"the gradient rule of {name} returned {kind}; it returns a tuple with one gradient for each argument "
-                f"({parameters}), and None for an argument that has none"
+                f"the gradient rule of {name} returned {result_text}; it returns a tuple with one gradient for each "
+                f"argument ({parameters}), and None for an argument that has none"
             )
         return tuple(gradients)
 

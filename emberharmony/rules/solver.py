@@ -44,7 +44,7 @@ def _conjugate_rule(rule: Callable[..., T]) -> Callable[..., T]:
     """Returns a rule in the convention of the tape, from one that takes and returns conjugated gradients."""
 
     def pull_back(g: T, *rest: Any) -> T:
-        return conj(rule([conj(part) for part in g] if isinstance(g, list) else conj(g), *rest))
+        return conj(rule([conj(component) for component in g] if isinstance(g, list) else conj(g), *rest))
 
     return pull_back
 
@@ -81,8 +81,10 @@ def _solver_rule(solver: Callable[..., T], triangle: Callable[..., T]) -> Callab
 def _cofactors(x: T) -> T:
     """Returns the derivative of the determinant, from the SVD: it exists for singular matrices too."""
     u, s, vh = svd(x, False)
-    others = multiply(product_before(s), flip(product_before(flip(s, -1)), -1))
-    return _scale_matrices(multiply(det(u), det(vh)), conj(matmul(multiply(u, expand_dims(others, -2)), vh)))
+    products_of_others = multiply(product_before(s), flip(product_before(flip(s, -1)), -1))
+    return _scale_matrices(
+        multiply(det(u), det(vh)), conj(matmul(multiply(u, expand_dims(products_of_others, -2)), vh))
+    )
 
 
 def _det(g: T, y: T, x: T) -> T:
@@ -104,9 +106,9 @@ def _hermitian(x: T) -> T:
 
 def _cholesky(g: T, y: T, x: T, upper: bool = False) -> T:
     transposed, cotangent = (y, _adjoint(g)) if upper else (_adjoint(y), g)
-    inner = _halve_diagonal(matmul(transposed, tril(cotangent)))
-    left = solve_triangular(transposed, inner, False)
-    return _hermitian(_adjoint(solve_triangular(transposed, _adjoint(left), False)))
+    halved_product = _halve_diagonal(matmul(transposed, tril(cotangent)))
+    solved_left = solve_triangular(transposed, halved_product, False)
+    return _hermitian(_adjoint(solve_triangular(transposed, _adjoint(solved_left), False)))
 
 
 def _inverse_gaps(values: T) -> T:
@@ -131,8 +133,8 @@ def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
     """
     sizes = absolute(columns)
     nearly = greater_equal(sizes, multiply(max_(sizes, -2, True), NEARLY))
-    places = expand_dims(arange(columns.shape[-2]), -1)
-    first = cast(equal(places, argmax(nearly, -2, True)), dtype_of(columns))
+    positions = expand_dims(arange(columns.shape[-2]), -1)
+    first = cast(equal(positions, argmax(nearly, -2, True)), dtype_of(columns))
     turns = [imag(sum_(multiply(conj(g), x), -2, True)) for g, x in pairs]
     total_turn = functools.reduce(add, turns)
     largest = sum_(multiply(first, columns), -2, True)
@@ -144,8 +146,8 @@ def _eigh(g: list[T], y: T, x: T) -> T:
     cotangent = _with_phases(vectors, (g[1], vectors)) if dtype_of(x).is_complex else g[1]
     weighted = multiply(_inverse_gaps(values), matmul(_adjoint(vectors), cotangent))
     n = x.shape[-1]
-    inner = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), weighted)
-    return _hermitian(matmul(matmul(vectors, inner), _adjoint(vectors)))
+    scaled_cotangent = add(multiply(eye(n, dtype=dtype_of(values)), expand_dims(g[0], -2)), weighted)
+    return _hermitian(matmul(matmul(vectors, scaled_cotangent), _adjoint(vectors)))
 
 
 def _eig(g: list[T], y: T, x: T) -> T:
@@ -153,8 +155,8 @@ def _eig(g: list[T], y: T, x: T) -> T:
     own_components = real(sum_(multiply(conj(g[1]), vectors), -2, True))
     cotangent = subtract(_with_phases(vectors, (g[1], vectors)), multiply(vectors, own_components))
     weighted = multiply(conj(_inverse_gaps(values)), matmul(_adjoint(vectors), cotangent))
-    inner = add(weighted, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2)))
-    inner_product = matmul(solve(_adjoint(vectors), inner), _adjoint(vectors))
+    scaled_cotangent = add(weighted, multiply(eye(x.shape[-1], dtype=dtype_of(vectors)), expand_dims(g[0], -2)))
+    inner_product = matmul(solve(_adjoint(vectors), scaled_cotangent), _adjoint(vectors))
     return inner_product if dtype_of(x).is_complex else real(inner_product)
 
 
@@ -176,32 +178,32 @@ def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) 
     gaps = _inverse_gaps(square(s))
     scale = expand_dims(s, -2)
     inverse = where(equal(scale, 0), 0.0, reciprocal(where(equal(scale, 0), 1.0, scale)))
-    left, right = matmul(_adjoint(u), gu), matmul(_adjoint(v), gv)
-    one = eye(k, dtype=dtype_of(s))
-    inner = add(
+    left_product, right_product = matmul(_adjoint(u), gu), matmul(_adjoint(v), gv)
+    identity = eye(k, dtype=dtype_of(s))
+    scaled_cotangent = add(
         add(
-            multiply(multiply(gaps, subtract(left, _adjoint(left))), scale),
-            multiply(expand_dims(s, -1), multiply(gaps, subtract(right, _adjoint(right)))),
+            multiply(multiply(gaps, subtract(left_product, _adjoint(left_product))), scale),
+            multiply(expand_dims(s, -1), multiply(gaps, subtract(right_product, _adjoint(right_product)))),
         ),
-        multiply(one, expand_dims(gs, -2)),
+        multiply(identity, expand_dims(gs, -2)),
     )
     if dtype_of(x).is_complex:
-        turning = multiply(one, multiply(subtract(left, _adjoint(left)), multiply(inverse, 0.5)))
-        inner = add(inner, turning)
-    product = matmul(matmul(u, inner), vh)
+        turning = multiply(identity, multiply(subtract(left_product, _adjoint(left_product)), multiply(inverse, 0.5)))
+        scaled_cotangent = add(scaled_cotangent, turning)
+    product = matmul(matmul(u, scaled_cotangent), vh)
     if x.shape[-2] > k:
-        orthogonal_part = subtract(gu, matmul(u, left))
+        orthogonal_part = subtract(gu, matmul(u, left_product))
         product = add(product, matmul(multiply(orthogonal_part, inverse), vh))
     if x.shape[-1] > k:
-        orthogonal_part = subtract(gv, matmul(v, right))
+        orthogonal_part = subtract(gv, matmul(v, right_product))
         product = add(product, matmul(u, _adjoint(multiply(orthogonal_part, inverse))))
     return product
 
 
 def _qr_tall(gq: T, gr: T, q: T, r: T) -> T:
-    inner = triu(subtract(matmul(gr, _adjoint(r)), matmul(_adjoint(q), gq)))
-    one = eye(r.shape[-1], dtype=dtype_of(real(r)))
-    mirrored = multiply(add(inner, _adjoint(inner)), subtract(1, multiply(one, 0.5)))
+    upper_product = triu(subtract(matmul(gr, _adjoint(r)), matmul(_adjoint(q), gq)))
+    identity = eye(r.shape[-1], dtype=dtype_of(real(r)))
+    mirrored = multiply(add(upper_product, _adjoint(upper_product)), subtract(1, multiply(identity, 0.5)))
     return _adjoint(solve_triangular(r, _adjoint(add(gq, matmul(q, mirrored))), False))
 
 
@@ -214,11 +216,11 @@ def _qr(g: list[T], y: T, x: T, mode: str = "reduced") -> T:
                 "that complete Q are not unique; use mode='reduced'"
             )
         return _qr_tall(g[0], g[1], *y)
-    first, others = (..., slice(m)), (..., slice(m, None))
-    extra_cotangent = get_item(g[1], others)
-    gq = add(g[0], matmul(get_item(x, others), _adjoint(extra_cotangent)))
+    leading, remaining = (..., slice(m)), (..., slice(m, None))
+    extra_cotangent = get_item(g[1], remaining)
+    gq = add(g[0], matmul(get_item(x, remaining), _adjoint(extra_cotangent)))
     return concatenate(
-        [_qr_tall(gq, get_item(g[1], first), y[0], get_item(y[1], first)), matmul(y[0], extra_cotangent)], -1
+        [_qr_tall(gq, get_item(g[1], leading), y[0], get_item(y[1], leading)), matmul(y[0], extra_cotangent)], -1
     )
 
 
@@ -238,15 +240,15 @@ def _lu_factor(g: list[T], y: T, x: T) -> T:
     below = from_right(get_item(g[0], lower_block))
     by_lower = subtract(tril(cotangent, -1), matmul(right, _adjoint(get_item(packed, right_block))))
     by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, lower_block)), below))
-    inner = add(tril(matmul(lower, by_lower), -1), triu(matmul(by_upper, upper)))
-    first = from_right(solve_triangular(lower, inner, False))
+    factor_gradient = add(tril(matmul(lower, by_lower), -1), triu(matmul(by_upper, upper)))
+    first = from_right(solve_triangular(lower, factor_gradient, False))
     rows = (
         concatenate([concatenate([first, right], -1), below], -2)
         if x.shape[-2] > k
         else concatenate([first, right], -1)
     )
-    places = expand_dims(argsort(order_of(to_numpy(y[1]), x.shape[-2])), -1)
-    return take_along_axis(rows, places, -2)
+    inverse_order = expand_dims(argsort(order_of(to_numpy(y[1]), x.shape[-2])), -1)
+    return take_along_axis(rows, inverse_order, -2)
 
 
 def _slogdet(g: list[T], y: T, x: T) -> T:

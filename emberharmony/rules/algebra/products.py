@@ -54,8 +54,8 @@ def _right_gradient(g: T, _y: T, x1: T, _x2: T) -> T:
 def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
     """Returns the labels of each operand and of the result, with letters in place of each ellipsis."""
     text = subscripts.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    terms = left.split(",")
+    operand_labels, arrow, result_labels = text.partition("->")
+    terms = operand_labels.split(",")
     free_letters = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in text]
     widths = [len(x.shape) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
     ellipsis_width = max((w for t, w in zip(terms, widths, strict=True) if "..." in t), default=0)
@@ -64,7 +64,7 @@ def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
         t.replace("...", spelled[ellipsis_width - w :]) if "..." in t else t for t, w in zip(terms, widths, strict=True)
     ]
     if arrow:
-        return terms, right.replace("...", spelled)
+        return terms, result_labels.replace("...", spelled)
     all_letters = "".join(terms)
     return terms, spelled + "".join(sorted(c for c in set(all_letters) - set(spelled) if all_letters.count(c) == 1))
 
@@ -73,15 +73,20 @@ def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
     terms, result = _labels(subscripts, operands)
     gradients: list[T | None] = [None]
     for i, (term, x) in enumerate(zip(terms, operands, strict=True)):
-        others = [(t, o) for j, (t, o) in enumerate(zip(terms, operands, strict=True)) if j != i]
-        needed_letters = set(result).union(*(t for t, _ in others))
+        other_operands = [(t, o) for j, (t, o) in enumerate(zip(terms, operands, strict=True)) if j != i]
+        needed_letters = set(result).union(*(t for t, _ in other_operands))
         lengths = dict(zip(term, x.shape, strict=True))
         # A label that only this operand has was summed away: the gradient is constant along it, so multiply by ones.
         summed_letters = "".join(c for c in lengths if c not in needed_letters)
         if summed_letters:
-            others = [*others, (summed_letters, ones([lengths[c] for c in summed_letters], dtype=dtype_of(g)))]
+            other_operands = [
+                *other_operands,
+                (summed_letters, ones([lengths[c] for c in summed_letters], dtype=dtype_of(g))),
+            ]
         letters = "".join(lengths)
-        gradient = einsum(",".join([result, *(t for t, _ in others)]) + "->" + letters, g, *(o for _, o in others))
+        gradient = einsum(
+            ",".join([result, *(t for t, _ in other_operands)]) + "->" + letters, g, *(o for _, o in other_operands)
+        )
         gradients.append(gradient if letters == term else _on_diagonals(gradient, letters, term, lengths))
     return gradients
 

@@ -89,7 +89,7 @@ def _outside_part(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", cons
 
 
 def _split_rule(g: list[T], y: list[T], x: T, places: Any, axis: int = 0) -> T:
-    if sum(part.shape[axis] for part in y) == x.shape[axis]:
+    if sum(piece.shape[axis] for piece in y) == x.shape[axis]:
         return concatenate(g, axis)
     return put_back(concatenate(g, axis), x, lambda whole: concatenate(split(whole, places, axis), axis))
 

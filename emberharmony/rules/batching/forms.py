@@ -43,12 +43,12 @@ def axes_of_whole(axis: Any, rank: int) -> Any:
 
 def along(m: Mapped, x: Any, *options: Any) -> T:
     """Returns the result of an op along its argument `axis`; None stands for the vector of all elements."""
-    place = m.place("axis") - 1
-    axis = options[place]
+    row_axis = m.place("axis") - 1
+    axis = options[row_axis]
     if x.__class__ is not Rows or (axis is not None and not x.shape) or any(map(has_rows, options)):
         return NotImplemented
     new_options = list(options)
-    new_options[place] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
+    new_options[row_axis] = 1 if axis is None else axes_of_whole(axis, len(x.shape))
     return m(flat(m, x) if axis is None else x.whole, *new_options)
 
 

@@ -42,7 +42,9 @@ def _take_along_axis(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
 @batches("get_item")
 def _get_item(m: Mapped, x: Any, key: Any) -> T:
     keys = key if key.__class__ is tuple else (key,)
-    picks = [i for i, part in enumerate(keys) if not (part is None or part is ... or isinstance(part, slice))]
+    picks = [
+        i for i, key_part in enumerate(keys) if not (key_part is None or key_part is ... or isinstance(key_part, slice))
+    ]
     if bool in map(type, keys):
         return NotImplemented
     if not has_rows(key):
@@ -86,14 +88,14 @@ def _is_integer(m: Mapped, x: Any) -> bool:
 
 @batches("slice")
 def _slice(m: Mapped, x: Any, start: Any, shape: Any) -> T:
-    if x.__class__ is not Rows or not all(part.__class__ is int for part in start):
+    if x.__class__ is not Rows or not all(coordinate.__class__ is int for coordinate in start):
         return NotImplemented
     return m(x.whole, (0, *start), (m.size, *shape))
 
 
 @batches("slice_update")
 def _slice_update(m: Mapped, x: Any, start: Any, updates: Any) -> T:
-    if not isinstance(start, (tuple, list)) or not all(part.__class__ is int for part in start):
+    if not isinstance(start, (tuple, list)) or not all(coordinate.__class__ is int for coordinate in start):
         return NotImplemented
     return m(m.whole(x), (0, *start), m.whole(updates))
 

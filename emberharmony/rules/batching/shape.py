@@ -49,8 +49,12 @@ def _squeeze(m: Mapped, x: Rows, axis: Any) -> T:
 
 @batches("broadcast_to")
 def _broadcast_to(m: Mapped, x: Rows, shape: Any) -> T:
-    wanted = _lengths(shape)
-    return m(with_rank(m, x, len(wanted)), (m.size, *wanted)) if len(wanted) >= len(x.shape) else NotImplemented
+    target_lengths = _lengths(shape)
+    return (
+        m(with_rank(m, x, len(target_lengths)), (m.size, *target_lengths))
+        if len(target_lengths) >= len(x.shape)
+        else NotImplemented
+    )
 
 
 @batches("broadcast_arrays")

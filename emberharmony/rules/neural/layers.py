@@ -25,8 +25,8 @@ def _by_x(g: T, _y: T, _x: T, weight: T, _bias: T = None, transposed: bool = Fal
 
 
 def _by_weight(g: T, _y: T, x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:
-    left, right = (g, x) if transposed else (x, g)
-    return linear(matrix_transpose(_as_rows(left)), _as_rows(right))
+    left_operand, right_operand = (g, x) if transposed else (x, g)
+    return linear(matrix_transpose(_as_rows(left_operand)), _as_rows(right_operand))
 
 
 def _by_bias(g: T, _y: T, _x: T, _weight: T, _bias: T = None, transposed: bool = False) -> T:

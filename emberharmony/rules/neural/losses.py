@@ -76,12 +76,16 @@ def _by_logits(
 ) -> T:
     x, ids, class_axis = widen(input), cast(target, "int64"), axis % len(input.shape)
     weight = weight if weight is None else cast(weight, dtype(x))
-    probabilities, wanted = softmax(x, class_axis), _target_probabilities(x, ids, label_smoothing, class_axis)
+    probabilities, target_probabilities = (
+        softmax(x, class_axis),
+        _target_probabilities(x, ids, label_smoothing, class_axis),
+    )
     if weight is not None:
-        wanted = multiply(wanted, on_axis(weight, x, class_axis))
-        probabilities = multiply(probabilities, sum_(wanted, class_axis, True))
+        target_probabilities = multiply(target_probabilities, on_axis(weight, x, class_axis))
+        probabilities = multiply(probabilities, sum_(target_probabilities, class_axis, True))
     return multiply(
-        subtract(probabilities, wanted), _at_positions(g, x, ids, weight, reduction, ignore_index, class_axis)
+        subtract(probabilities, target_probabilities),
+        _at_positions(g, x, ids, weight, reduction, ignore_index, class_axis),
     )
 
 

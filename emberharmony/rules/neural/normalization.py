@@ -32,7 +32,7 @@ def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
     spread = align_weight(weight, axis, x)
     if spread is weight:
         return gradient
-    ones = tuple(place for place, n in enumerate(spread.shape) if n == 1)
+    ones = tuple(axis for axis, n in enumerate(spread.shape) if n == 1)
     return reshape(sum_(gradient, ones, True) if ones else gradient, tuple(weight.shape))
 
 
@@ -47,29 +47,29 @@ def _layer(
     rms_scaling: bool = False,
 ) -> list[T]:
     widened_x = widen(x)
-    places = nonnegative_axes(axis, len(x.shape))
-    count = math.prod([x.shape[place] for place in places])
+    layer_axes = nonnegative_axes(axis, len(x.shape))
+    count = math.prod([x.shape[layer_axis] for layer_axis in layer_axes])
     centred, factor = _statistics(
         widened_x, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     )
     scaled = multiply(widened_x if rms_scaling else centred, factor)
     by_gamma = None if gamma is None else _of_weight(multiply(g, scaled), gamma, axis, x)
     by_beta = None if beta is None or rms_scaling else _of_weight(g, beta, axis, x)
-    inner = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
-    mean_product = divide(sum_of_products(inner, scaled, axis), count)
+    weighted_gradient = widen(g if gamma is None else multiply(g, align_weight(gamma, axis, x)))
+    mean_product = divide(sum_of_products(weighted_gradient, scaled, axis), count)
     if rms_scaling:
         slope = multiply(multiply(centred, factor), mean_product)
     else:
-        slope = add(multiply(scaled, mean_product), mean(inner, axis, True))
-    by_x = multiply(subtract(inner, slope), factor)
+        slope = add(multiply(scaled, mean_product), mean(weighted_gradient, axis, True))
+    by_x = multiply(subtract(weighted_gradient, slope), factor)
     by_epsilon = None if epsilon is None else multiply(multiply(mean_product, square(factor)), -0.5 * count)
     return [by_x, by_gamma, by_beta, None, by_epsilon, None]
 
 
 def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
     widened_x, by_y = widen(x), widen(g[0])
-    (place,) = nonnegative_axes(axis, len(x.shape))
-    other_axes = [a for a in range(len(x.shape)) if a != place]
+    (axis_index,) = nonnegative_axes(axis, len(x.shape))
+    other_axes = [a for a in range(len(x.shape)) if a != axis_index]
     count = math.prod(x.shape[a] for a in other_axes)
     centred, factor = _statistics(widened_x, other_axes, count, option("epsilon", epsilon, widened_x))
     scaled = multiply(centred, factor)

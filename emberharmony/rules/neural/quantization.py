@@ -26,8 +26,8 @@ def _by_x(
 
 def _by_groups(g: T, x: T, scales: T, transpose: bool, group_size: int) -> T:
     """Returns the gradient by the values of the matrix, of shape (rows, groups, group_size)."""
-    left, right = (g, x) if transpose else (x, g)
-    product = matmul(matrix_transpose(_as_rows(left)), _as_rows(right))
+    left_operand, right_operand = (g, x) if transpose else (x, g)
+    product = matmul(matrix_transpose(_as_rows(left_operand)), _as_rows(right_operand))
     return reshape(product, (*scales.shape, group_size))
 
 

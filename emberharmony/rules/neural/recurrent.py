@@ -68,7 +68,7 @@ def _lstm(
 ) -> list[T]:
     if layer_axis:
         g, h, c = [g[0], _states_of_layer(g[1]), _states_of_layer(g[2])], _states_of_layer(h), _states_of_layer(c)
-    kind, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
+    result_dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
     wide_tensors = [
         t if t is None or dtype(t) == wide_dtype else cast(t, wide_dtype)
         for t in (x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
@@ -76,7 +76,7 @@ def _lstm(
     x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr = wide_tensors
     # Results in half precision are rounded, so the outputs are computed again.
     outputs = y[0]
-    if kind != wide_dtype:
+    if result_dtype != wide_dtype:
         outputs = lstm(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr, time_major, reverse)[0]
     time_major_tensors = [t if time_major else swapaxes(t, 0, 1) for t in (x, outputs, cast(g[0], wide_dtype))]
     x, outputs, of_outputs = (flip(t, 0) for t in time_major_tensors) if reverse else time_major_tensors

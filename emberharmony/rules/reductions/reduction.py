@@ -97,8 +97,8 @@ def _logsumexp(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False) -> T:
 
 def product_before(rows: T) -> T:
     """Returns for each element of the last axis the product of those before it (1 for the first)."""
-    first, others = get_item(rows, (..., slice(1))), get_item(rows, (..., slice(-1)))
-    return cumprod(concatenate([ones_like(first), others], -1), -1)
+    first, without_last = get_item(rows, (..., slice(1))), get_item(rows, (..., slice(-1)))
+    return cumprod(concatenate([ones_like(first), without_last], -1), -1)
 
 
 def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
@@ -110,8 +110,8 @@ def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any
     rows = reshape(axes_last, (*shape[:first], math.prod(shape[first:])))  # not -1, which does not fit an empty tensor
     # Not y / x, which is NaN for an element that is zero.
     product_after = flip(product_before(flip(rows, -1)), -1)
-    others = moveaxis(reshape(multiply(product_before(rows), product_after), shape), ends, axes)
-    return multiply(_with_reduced_axes(g, x, axis), others)
+    products_of_others = moveaxis(reshape(multiply(product_before(rows), product_after), shape), ends, axes)
+    return multiply(_with_reduced_axes(g, x, axis), products_of_others)
 
 
 def _accepting_no_axis(rule: Any) -> Any:
@@ -133,12 +133,12 @@ def _cumprod(g: T, y: T, x: T, axis: int) -> T:
     if not any_(equal(x, 0)):  # emberlint: ignore[tensor-truth] -- the code below needs O(n**2) memory
         return divide(_cumsum(multiply(g, y), y, x, axis), x)
     rows, g_last = moveaxis(x, axis, -1), moveaxis(g, axis, -1)
-    places = arange(rows.shape[-1])
-    is_later = greater(expand_dims(places, 0), expand_dims(places, 1))
+    positions = arange(rows.shape[-1])
+    is_later = greater(expand_dims(positions, 0), expand_dims(positions, 1))
     # after[..., k, j] is the product of the elements k + 1 to j. Times the product of the elements before k, it is
     # the derivative of y[j] by x[k].
     products_after = cumprod(where(is_later, expand_dims(rows, -2), 1.0), -1)
-    products_after = where(greater_equal(expand_dims(places, 0), expand_dims(places, 1)), products_after, 0.0)
+    products_after = where(greater_equal(expand_dims(positions, 0), expand_dims(positions, 1)), products_after, 0.0)
     return moveaxis(
         multiply(product_before(rows), sum_(multiply(products_after, expand_dims(g_last, -2)), axis=-1)), -1, axis
     )
@@ -150,8 +150,8 @@ def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
     line = reshape(arange(x.shape[axis]), [-1 if i == axis % rank else 1 for i in range(rank)])
     latest_line = cummax(where(equal(x, y), line, 0), axis)
     stride = math.prod(x.shape[axis % rank + 1 :])
-    places = reshape(arange(math.prod(x.shape)), x.shape)
-    return added_at(g, add(places, multiply(subtract(latest_line, line), stride)), x.shape)
+    flat_positions = reshape(arange(math.prod(x.shape)), x.shape)
+    return added_at(g, add(flat_positions, multiply(subtract(latest_line, line), stride)), x.shape)
 
 
 RULES: dict[str, Any] = {
