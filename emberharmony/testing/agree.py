@@ -50,7 +50,7 @@ def assert_agree(
     """
     names = usual_names() if backends is None else list(backends)
     with ops.use_backend("numpy"), _wide_floats():
-        wanted, structure = _host_results(fn, tree_map(_widen_leaf, args))
+        expected_leaves, structure = _host_results(fn, tree_map(_widen_leaf, args))
     paths = list(_paths(structure, ""))
     first: list[str] = []
     for name in names:
@@ -61,17 +61,18 @@ def assert_agree(
                 f"the result on backend {name!r} has the structure {own_structure}, but on NumPy in float64 it has "
                 f"{structure}"
             )
-        for path, got, want in zip(paths, results, wanted, strict=True):
+        for path, got, want in zip(paths, results, expected_leaves, strict=True):
             problem = _difference(got, want, rtol, atol)
             if problem:
                 raise AssertionError(f"result{path} differs on backend {name!r}: {problem}")
-        kinds = [str(leaf.dtype) for leaf in results]
-        for path, kind, other in zip(paths, kinds, first or kinds, strict=True):
-            if kind != other:
+        dtype_names = [str(leaf.dtype) for leaf in results]
+        for path, dtype_name, first_dtype_name in zip(paths, dtype_names, first or dtype_names, strict=True):
+            if dtype_name != first_dtype_name:
                 raise AssertionError(
-                    f"result{path} has dtype {kind} on backend {name!r}, but {other} on backend {names[0]!r}"
+                    f"result{path} has dtype {dtype_name} on backend {name!r}, "
+                    f"but {first_dtype_name} on backend {names[0]!r}"
                 )
-        first = first or kinds
+        first = first or dtype_names
 
 
 @contextmanager
@@ -139,8 +140,8 @@ def _difference(
 
 
 def _example(result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
-    places = tuple(map(int, np.unravel_index(place, want.shape)))
-    location = f"at index {places} " if places else ""
+    coordinates = tuple(map(int, np.unravel_index(place, want.shape)))
+    location = f"at index {coordinates} " if coordinates else ""
     return f"{location}got {result.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
 
 

@@ -127,10 +127,10 @@ class Call:
         size = arrays[0].size if arrays else 0
         if size < 2 or any(array.shape != arrays[0].shape for array in arrays):
             return
-        for part in (slice(size // 2), slice(size // 2, None)):
-            args = tuple(_part_of_value(value, part) for value in self.args)
+        for half in (slice(size // 2), slice(size // 2, None)):
+            args = tuple(_part_of_value(value, half) for value in self.args)
             yield replace(
-                self, args=args, kwargs={name: _part_of_value(value, part) for name, value in self.kwargs.items()}
+                self, args=args, kwargs={name: _part_of_value(value, half) for name, value in self.kwargs.items()}
             )
 
     def program(self, sample: Sample) -> str:

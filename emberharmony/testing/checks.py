@@ -85,10 +85,10 @@ def promotion(sample: Sample) -> Iterator[Call]:
                 common_dtype = promote(*map(as_dtype, names)).name
                 mixed_args = tuple(_cast_input(value, name) for value, name in zip(args, names, strict=True))
                 yield _promotion_call(sample, common_dtype, " and ".join(names), mixed_args)
-    for name, kind in _NUMBERS:
+    for name, number_class in _NUMBERS:
         if name in dtypes_of(sample):
-            number = kind(round(float(args[1][1]) * 4) / 4)
-            common_dtype = promote_weak(as_dtype(name), kind).name
+            number = number_class(round(float(args[1][1]) * 4) / 4)
+            common_dtype = promote_weak(as_dtype(name), number_class).name
             yield _promotion_call(sample, common_dtype, f"{name} and a number", (_cast_input(args[0], name), number))
 
 
@@ -107,8 +107,8 @@ def errors(sample: Sample) -> Iterator[Call]:
     """Yields calls that must raise a typed error: those that every op must refuse, and those that the row names."""
     if not dtypes_of(sample):
         return
-    for number, (kind, item) in enumerate(sample.refuses):
-        yield Call("error", "", f"refusal {number}", item.args, item.kwargs, raises=kind)
+    for number, (error_class, item) in enumerate(sample.refuses):
+        yield Call("error", "", f"refusal {number}", item.args, item.kwargs, raises=error_class)
     if not sample.cases:
         return
     first, roles = sample.cases[0], tensor_roles(sample)

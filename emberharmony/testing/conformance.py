@@ -98,8 +98,8 @@ def outcome(sample: Sample, backend: str, call: Call) -> Outcome:
         call, failure = _first_wrong(sample, call, str(disagreement))
     except UnsupportedOpError as refusal:
         unsupported = str(refusal)
-    except Exception as other:  # noqa: BLE001  (an untyped error is a failure, and the other checks must still run)
-        failure = f"raises {type(other).__name__}: {other}"
+    except Exception as other_error:  # noqa: BLE001  (an untyped error is a failure, and the other checks must still run)
+        failure = f"raises {type(other_error).__name__}: {other_error}"
     reproduction = snippet(sample, backend, call, failure) if failure else ""
     return Outcome(sample.op, backend, call.check, call.dtype, call.label, error, failure, unsupported, reproduction)
 

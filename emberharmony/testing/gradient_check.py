@@ -136,8 +136,8 @@ class Problem:
     def flat(self, *primals: Any) -> list[Any]:
         """Returns the differentiable results as a list, given the differentiable arguments."""
         leaves = list(self.leaves)
-        for place, primal in zip(self.places, primals, strict=True):
-            leaves[place] = primal
+        for argument_index, primal in zip(self.places, primals, strict=True):
+            leaves[argument_index] = primal
         results, _ = tree_flatten(self.fn(*tree_unflatten(self.structure, leaves)))
         return [y for y in results if is_differentiable(y)]
 
@@ -177,13 +177,14 @@ class Problem:
         errors: list[tuple[float, str]] = []
         for i, (x, gradient) in enumerate(zip(self.points, self.gradient(self.points), strict=True)):
             for position in np.ndindex(x.shape):
-                direction = [np.zeros_like(other) for other in self.points]
+                direction = [np.zeros_like(point) for point in self.points]
                 direction[i][position] = max(min(abs(x[position]), 1.0), 1e-2)
                 with self._reference():
                     slope = self._difference(lambda points: _dot(self.v, self._values(points)), direction)
-                wanted = slope / float(direction[i][position].real)
-                deviation = abs(float(gradient[position].real) - wanted)
-                text = f"; worst at element {position} of argument {i}: {gradient[position]:.6g}, expected {wanted:.6g}"
+                expected_slope = slope / float(direction[i][position].real)
+                deviation = abs(float(gradient[position].real) - expected_slope)
+                location = f"at element {position} of argument {i}"
+                text = f"; worst {location}: {gradient[position]:.6g}, expected {expected_slope:.6g}"
                 errors.append((deviation, text))
         return max(errors, key=lambda pair: pair[0] if pair[0] == pair[0] else np.inf)[1]
 

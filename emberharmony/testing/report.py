@@ -50,10 +50,10 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
 
 
 def _entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    kind, reason = status(backend, OPS[row.op])
+    status_name, reason = status(backend, OPS[row.op])
     reasons = sorted({outcome.unsupported for outcome in outcomes if outcome.unsupported})
     if outcomes and reasons and all(outcome.unsupported or outcome.check == "error" for outcome in outcomes):
-        kind, reason = "unsupported", reason or reasons[0]
+        status_name, reason = "unsupported", reason or reasons[0]
     checks: dict[str, dict[str, int]] = {}
     for outcome in outcomes:
         entry = checks.setdefault(outcome.check, {"calls": 0, "failures": 0, "unsupported": 0})
@@ -65,14 +65,14 @@ def _entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[s
         "op": row.op,
         "category": OPS[row.op].category,
         "backend": backend.name,
-        "status": kind,
+        "status": status_name,
         "reason": reason,
         "values": "by tests" if row.reference else "by oracle",
         "dtypes": list(dict.fromkeys(o.dtype for o in outcomes if not o.unsupported and o.check != "error")),
         "tolerance": row.tolerance,
         "worst": float(f"{largest_error:.3g}") if math.isfinite(largest_error) else None,
         "checks": checks,
-        "refused": [] if kind == "unsupported" else reasons,
+        "refused": [] if status_name == "unsupported" else reasons,
         "failures": [
             {"check": o.check, "dtype": o.dtype, "label": o.label, "failure": o.failure, "snippet": o.snippet}
             for o in outcomes

@@ -22,7 +22,9 @@ def spell_op(op: str) -> str:
     """Returns how a user writes an op: `ops.sin`, `ops.linalg.diagonal`."""
     function = OPS[op].function
     namespaces = {f"ops.{name}": getattr(ops, name) for name in dir(ops)}
-    spaces = {"ops": ops} | {name: part for name, part in namespaces.items() if isinstance(part, ModuleType)}
+    spaces = {"ops": ops} | {
+        name: namespace for name, namespace in namespaces.items() if isinstance(namespace, ModuleType)
+    }
     for space, module in spaces.items():
         for name in (op, op.partition("_")[2]):
             if getattr(module, name, None) is function:
@@ -43,8 +45,14 @@ def source(value: Any) -> str:
     if isinstance(value, np.generic):
         return f"{_array(np.asarray(value))}[()]"
     if isinstance(value, (list, tuple)):
-        inner = ", ".join(source(item) for item in value)
-        return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if len(value) == 1 else f"({inner})"
+        items_text = ", ".join(source(item) for item in value)
+        return (
+            f"[{items_text}]"
+            if isinstance(value, list)
+            else f"({items_text},)"
+            if len(value) == 1
+            else f"({items_text})"
+        )
     if isinstance(value, slice):
         return f"slice({source(value.start)}, {source(value.stop)}, {source(value.step)})"
     if value is None or isinstance(value, (bool, int, float, complex, str, Stranger)):
@@ -73,5 +81,5 @@ def _dtype(name: str) -> str:
 
 def unpack(packed: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Returns the array that `source` packed."""
-    kind = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
-    return np.frombuffer(zlib.decompress(base64.b85decode(packed)), kind).reshape(shape)
+    native_dtype = bfloat16_of_numpy() if dtype == "bfloat16" else np.dtype(dtype)
+    return np.frombuffer(zlib.decompress(base64.b85decode(packed)), native_dtype).reshape(shape)

@@ -178,9 +178,9 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
 
 def combine(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:
     """Returns the arguments of a case with all combinations of some numbers in place of its arrays."""
-    places = [i for i, value in enumerate(item.args) if isinstance(value, np.ndarray)]
+    array_positions = [i for i, value in enumerate(item.args) if isinstance(value, np.ndarray)]
     args = list(item.args)
-    for i, numbers_at in zip(places, np.meshgrid(*[numbers] * len(places)), strict=True):
+    for i, numbers_at in zip(array_positions, np.meshgrid(*[numbers] * len(array_positions)), strict=True):
         args[i] = numbers_at.reshape(-1)
     return tuple(args)
 
@@ -235,28 +235,28 @@ def _name(dtype: str) -> Any:
 
 def error_in_eps(actual: Array, expected: Any, dtype: str, floor: float) -> float:
     """Returns the largest error in units of eps times `max(|expected|, floor)`; NaN and infinities must coincide."""
-    wanted = np.asarray(expected)
-    if actual.shape != wanted.shape:
+    wide_expected = np.asarray(expected)
+    if actual.shape != wide_expected.shape:
         return float("inf")
     if dtype not in EPSILON:
-        return 0.0 if np.array_equal(actual, wanted) else float("inf")
-    wide_dtype = np.complex128 if actual.dtype.kind == "c" or wanted.dtype.kind == "c" else np.float64
-    wide_actual, wanted = actual.astype(wide_dtype), wanted.astype(wide_dtype)
+        return 0.0 if np.array_equal(actual, wide_expected) else float("inf")
+    wide_dtype = np.complex128 if actual.dtype.kind == "c" or wide_expected.dtype.kind == "c" else np.float64
+    wide_actual, wide_expected = actual.astype(wide_dtype), wide_expected.astype(wide_dtype)
     with np.errstate(all="ignore"):
-        if not np.array_equal(np.isnan(wide_actual), np.isnan(wanted)):
+        if not np.array_equal(np.isnan(wide_actual), np.isnan(wide_expected)):
             return float("inf")
-        infinite = ~np.isfinite(wanted) & ~np.isnan(wanted)
+        infinite = ~np.isfinite(wide_expected) & ~np.isnan(wide_expected)
         if infinite.any() and wide_dtype is np.complex128:  # compare the parts: one may be finite, and has an error
-            ends, other = (np.stack([z[infinite].real, z[infinite].imag]) for z in (wide_actual, wanted))
+            ends, expected_ends = (np.stack([z[infinite].real, z[infinite].imag]) for z in (wide_actual, wide_expected))
             return max(
-                error_in_eps(ends.astype(actual.real.dtype), other, actual.real.dtype.name, floor),
-                error_in_eps(actual[~infinite], wanted[~infinite], dtype, floor),
+                error_in_eps(ends.astype(actual.real.dtype), expected_ends, actual.real.dtype.name, floor),
+                error_in_eps(actual[~infinite], wide_expected[~infinite], dtype, floor),
             )
-        finite = np.isfinite(wanted)
-        if not np.array_equal(wide_actual[infinite], wanted[infinite]):
+        finite = np.isfinite(wide_expected)
+        if not np.array_equal(wide_actual[infinite], wide_expected[infinite]):
             return float("inf")
-        scale = EPSILON[dtype] * np.maximum(np.abs(wanted[finite]), max(floor, TINY.get(dtype, 2.0**-1022)))
+        scale = EPSILON[dtype] * np.maximum(np.abs(wide_expected[finite]), max(floor, TINY.get(dtype, 2.0**-1022)))
         # A difference of 0 counts as no error even if the scale is 0.
-        deviation = np.abs(wide_actual[finite] - wanted[finite])
+        deviation = np.abs(wide_actual[finite] - wide_expected[finite])
         errors = np.where(deviation == 0, 0.0, deviation / scale)
     return float(errors.max()) if errors.size else 0.0

@@ -27,10 +27,10 @@ def widths(sample: Sample) -> Iterator[Call]:
     """Yields the cases in integer dtypes that the row does not name, if it names another of the same signedness."""
     if sample.reference:
         return
-    kinds = {as_dtype(name).kind for name in sample.integers}
-    for names, kind in ((SIGNED, "signed"), (UNSIGNED, "unsigned")):
+    dtype_kinds = {as_dtype(name).kind for name in sample.integers}
+    for names, dtype_kind in ((SIGNED, "signed"), (UNSIGNED, "unsigned")):
         for dtype in names:
-            if kind in kinds and dtype not in sample.integers:
+            if dtype_kind in dtype_kinds and dtype not in sample.integers:
                 for index, item in enumerate(sample.cases):
                     if not _holds_nan(item.args):
                         yield call_of(sample, "integer widths", dtype, f"case {index}", item, index)
@@ -108,21 +108,23 @@ def read_as(sample: Sample) -> Iterator[Call]:
     arrays = [value for item in sample.cases for value in item.args[:1] if _is_floating(value)]
     if option is None or not option.optional or sample.named or sample.reference or not arrays:
         return
-    for source_dtype, wanted, numbers in _READ:
-        if not _runs_in_dtype(sample, source_dtype) or (sample.result == "float" and not as_dtype(wanted).is_floating):
+    for source_dtype, read_dtype, numbers in _READ:
+        if not _runs_in_dtype(sample, source_dtype) or (
+            sample.result == "float" and not as_dtype(read_dtype).is_floating
+        ):
             continue
         for index, item in enumerate(sample.cases):
             if item.args and _is_floating(item.args[0]) and "dtype" not in item.kwargs:
                 first = np.resize(np.array(numbers), item.args[0].shape)
                 varied_case = Case((first, *item.args[1:]), item.kwargs)
-                call = call_of(sample, "dtype", source_dtype, f"case {index} as {wanted}", varied_case, index)
+                call = call_of(sample, "dtype", source_dtype, f"case {index} as {read_dtype}", varied_case, index)
                 if len(item.args) <= list(parameters).index("dtype"):
                     yield dataclasses.replace(
                         call,
-                        result=wanted,
-                        read_as=wanted,
-                        raises=error_of_missing_dtype(wanted),
-                        options={"dtype": wanted},
+                        result=read_dtype,
+                        read_as=read_dtype,
+                        raises=error_of_missing_dtype(read_dtype),
+                        options={"dtype": read_dtype},
                     )
 
 
@@ -166,9 +168,9 @@ def extremes(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with the extremes of the integer dtypes, in all combinations with a result."""
     if not sample.elementwise or sample.reference or "extremes" in sample.left_out:
         return
-    kinds = {as_dtype(name).kind for name in sample.integers}
+    dtype_kinds = {as_dtype(name).kind for name in sample.integers}
     for dtype in (*SIGNED, *UNSIGNED):
-        if as_dtype(dtype).kind in kinds:
+        if as_dtype(dtype).kind in dtype_kinds:
             numbers = _extreme_numbers(dtype, exact="float" in str(sample.result))
             yield from _elements(sample, "huge integers", dtype, numbers)
 

@@ -31,11 +31,13 @@ def verify(
     Raises:
         DisagreementError: if the number of results, a dtype, a shape or a value is not as expected.
     """
-    got, wanted = parts(result), parts(expected)
-    if len(got) != len(wanted):
-        raise DisagreementError(f"returns {len(got)} results, expected {len(wanted)}")
+    got, expected_parts = parts(result), parts(expected)
+    if len(got) != len(expected_parts):
+        raise DisagreementError(f"returns {len(got)} results, expected {len(expected_parts)}")
     names = dtype if isinstance(dtype, tuple) else (dtype,) * len(got)
-    return max((_verify(*three, tolerance, floor) for three in zip(got, wanted, names, strict=True)), default=0.0)
+    return max(
+        (_verify(*three, tolerance, floor) for three in zip(got, expected_parts, names, strict=True)), default=0.0
+    )
 
 
 def _verify(result: Any, expected: Any, dtype: str, tolerance: float, floor: float) -> float:

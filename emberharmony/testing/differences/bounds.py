@@ -76,21 +76,23 @@ def _is_kept(row: Sample, args: Any, kwargs: Any) -> bool:
         return False
 
     def call(part: Any) -> Any:
-        parts = [part(x) if isinstance(x, np.ndarray) else x for x in args]
-        return row.oracle(*parts, **kwargs)
+        argument_parts = [part(x) if isinstance(x, np.ndarray) else x for x in args]
+        return row.oracle(*argument_parts, **kwargs)
 
     def part_of(x: Array) -> Array:
         return x.reshape(-1)[::-2][1:].copy()
 
     try:
         with np.errstate(all="ignore"):
-            whole_result, part = call(lambda x: x), call(part_of)
+            whole_result, part_of_tensor = call(lambda x: x), call(part_of)
     except Exception:  # noqa: BLE001  (an oracle may raise anything for a vector)
         return False
     if isinstance(whole_result, (tuple, list)) or np.shape(whole_result) != arrays[0].shape:
         return False
-    wanted = part_of(np.asarray(whole_result))
-    return np.shape(part) == wanted.shape and np.allclose(part, wanted, 1e-12, 0.0, equal_nan=True)
+    expected_part = part_of(np.asarray(whole_result))
+    return np.shape(part_of_tensor) == expected_part.shape and np.allclose(
+        part_of_tensor, expected_part, 1e-12, 0.0, equal_nan=True
+    )
 
 
 def length(record: Record) -> float:
@@ -114,8 +116,8 @@ def reach(record: Record) -> float:
     largest_reach = 0.0
     with np.errstate(all="ignore"):
         for host in record.given():
-            for part in host.parts(PART) if host.dtype in EPSILON else ():
-                largest_reach = max(largest_reach, _largest_finite(part))
+            for block in host.parts(PART) if host.dtype in EPSILON else ():
+                largest_reach = max(largest_reach, _largest_finite(block))
     return largest_reach
 
 
@@ -180,7 +182,7 @@ class Bounds:
         if not got.size:
             return 0.0
         with np.errstate(all="ignore"):
-            largest_size = max(_largest_finite(part) for part in want.parts(PART))
+            largest_size = max(_largest_finite(block) for block in want.parts(PART))
             if not bound.exact:
                 spare = _SENSITIVE * np.where(np.isfinite(spare), spare, 0.0)
             else:
@@ -190,13 +192,13 @@ class Bounds:
             tiny, limit = TINY.get(got.dtype, 2.0**-1022), largest(got.dtype)
             worst_units, start = 0.0, 0
             spare = spare.reshape(-1) if np.ndim(spare) else spare
-            for values, wanted in zip(got.parts(PART), want.parts(PART), strict=True):
+            for result_block, expected_block in zip(got.parts(PART), want.parts(PART), strict=True):
                 allowance_part = spare[start : start + PART] if np.ndim(spare) else spare
                 start += PART
-                units = _units(values, wanted, bound.each, largest_size, low, unit, tiny + allowance_part)
+                units = _units(result_block, expected_block, bound.each, largest_size, low, unit, tiny + allowance_part)
                 if not math.isfinite(units) or largest_size > limit:
                     units = _error_with_nonfinite(
-                        values, wanted, bound.each, largest_size, low, unit, tiny + allowance_part, limit
+                        result_block, expected_block, bound.each, largest_size, low, unit, tiny + allowance_part, limit
                     )
                 worst_units = max(worst_units, units)
         return worst_units
@@ -218,8 +220,8 @@ def _error_with_nonfinite(
 ) -> float:
     """Returns the error of numbers of which some are infinite or NaN."""
     if values.dtype.kind in "fc":
-        kind = np.complex128 if values.dtype.kind == "c" else np.float64
-        values = values.astype(kind)
+        wide_dtype = np.complex128 if values.dtype.kind == "c" else np.float64
+        values = values.astype(wide_dtype)
     is_equal = (values == wanted) | (np.isnan(values) & np.isnan(wanted))
     if is_equal.all():
         return 0.0

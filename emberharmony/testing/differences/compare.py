@@ -38,8 +38,8 @@ def compare_backends(
 ) -> Report:
     """Returns the comparison of a program on two backends; see `emberharmony.compare`."""
     _check(backends, reference, stop, tolerance)
-    one, other = map(portable, backends)
-    report = _report(backends, one, other, tolerance)
+    first_backend, second_backend = map(portable, backends)
+    report = _report(backends, first_backend, second_backend, tolerance)
     program = _with_gradients(fn) if gradients else fn
     host_inputs = tree_map(on_host, inputs)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
@@ -49,11 +49,11 @@ def compare_backends(
 
         calls = Calls()
         keep = methodcaller("keep", writers[1])
-        lockstep = Lockstep(report, calls, (one, other), Judge(tolerance), keep, stop, thorough)
+        lockstep = Lockstep(report, calls, (first_backend, second_backend), Judge(tolerance), keep, stop, thorough)
         watches = Watch(calls.add, writers[0]), Following(lockstep.feed)
         errors = [
             run(*copy_program(program, host_inputs), side, watch, device or "")
-            for side, watch in zip((one, other), watches, strict=True)
+            for side, watch in zip((first_backend, second_backend), watches, strict=True)
         ]
         lockstep.finish(errors)
     return report
@@ -74,8 +74,8 @@ def record(
     """
     side = portable(backend)
     folder, name = os.path.split(os.path.abspath(path))
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as place:
-        writer = Writer(os.path.join(place, name))
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as temporary:
+        writer = Writer(os.path.join(temporary, name))
         try:
             program = _with_gradients(fn) if gradients else fn
             watch = Watch(writer.add, writer)
@@ -83,7 +83,7 @@ def record(
             writer.close({"backend": side.name, "error": error, "environment": environment([side])})
         finally:
             writer.close()
-        os.replace(os.path.join(place, name), path)
+        os.replace(os.path.join(temporary, name), path)
 
 
 def compare_logs(
@@ -170,10 +170,10 @@ def _with_gradients(fn: Callable[..., Any]) -> Callable[..., Any]:
         parameters = trained_parameters(fn)
         if parameters:
             return ops.backward(lambda: total(*arguments), parameters)
-        places = [i for i, x in enumerate(arguments) if ops.is_tensor(x) and ops.dtype(x).is_floating]
-        if not places:
+        float_positions = [i for i, x in enumerate(arguments) if ops.is_tensor(x) and ops.dtype(x).is_floating]
+        if not float_positions:
             raise ArgumentError("compare(gradients=True) finds neither parameters nor floating inputs")
-        return ops.value_and_grad(total, argnums=places)(*arguments)
+        return ops.value_and_grad(total, argnums=float_positions)(*arguments)
 
     return program
 

@@ -82,11 +82,13 @@ def _reaches_state(value: Any, seen_ids: set[int], depth: int = 0) -> bool:
         return False
     seen_ids.add(id(value))
     if isinstance(value, FunctionType):
-        inner = [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__]
-        inner = [x for x in inner if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__]
-        inner += [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
-        inner += list(value.__defaults__ or ())
-        return any(_reaches_state(item, seen_ids, depth + 1) for item in inner)
+        globals_used = [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__]
+        globals_used = [
+            x for x in globals_used if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__
+        ]
+        globals_used += [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
+        globals_used += list(value.__defaults__ or ())
+        return any(_reaches_state(item, seen_ids, depth + 1) for item in globals_used)
     if isinstance(value, partial):
         return any(_reaches_state(x, seen_ids, depth + 1) for x in (value.func, *value.args, *value.keywords.values()))
     if isinstance(value, (MethodType, BuiltinMethodType)):
@@ -102,13 +104,13 @@ def _has_state(value: Any, depth: int = 0) -> bool:
     """Returns whether a value is a cell, a generator, an object with a `state_dict`, or an object that holds one."""
     if isinstance(value, (Cell, Generator)):
         return True
-    kind = type(value)
-    if isinstance(value, type) or kind.__module__ in ("builtins", "numpy", "types"):
+    cls = type(value)
+    if isinstance(value, type) or cls.__module__ in ("builtins", "numpy", "types"):
         return False
-    if callable(getattr(kind, "state_dict", None)):
+    if callable(getattr(cls, "state_dict", None)):
         return True
     attributes = getattr(value, "__dict__", None)
-    if not isinstance(attributes, dict) or depth >= _DEEPEST or kind.__name__ == "module":
+    if not isinstance(attributes, dict) or depth >= _DEEPEST or cls.__name__ == "module":
         return False
     return any(_has_state(item, depth + 1) or _holds_state(item, depth + 1) for item in list(attributes.values()))
 

@@ -37,10 +37,10 @@ class _Inner(Watch):
         """Takes the arguments of a call that is not the outermost one."""
         if call.outer is not None:
             super().before(call)
-            outer, names = call.outer, list[str]()
-            while outer.outer is not None:
-                names.insert(0, outer.spec.name)
-                outer = outer.outer
+            outer_call, names = call.outer, list[str]()
+            while outer_call.outer is not None:
+                names.insert(0, outer_call.spec.name)
+                outer_call = outer_call.outer
             record = call.kept.get(self)
             if record is not None:
                 self.around[id(record)] = tuple(names)

@@ -192,26 +192,26 @@ class Judge:
             raise NotJudgedError("its result is not specified")
         if _is_correctly_rounded(record):
             return Judged(0.0, "IEEE 754")
-        wanted = self.reference(record)
+        expected = self.reference(record)
         results = record.results()
         if record.error:
             return Judged(math.inf, "NumPy in float64", record.error)
-        if len(wanted) != len(results):
-            return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(wanted)}")
+        if len(expected) != len(results):
+            return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(expected)}")
         error, why, deviations = 0.0, "", []
-        for place, (got, want) in enumerate(zip(results, wanted, strict=True)):
+        for index, (got, want) in enumerate(zip(results, expected, strict=True)):
             if got.shape != want.shape:
                 return Judged(math.inf, "NumPy in float64", f"its shape is {got.shape}, expected {want.shape}")
             units = self._units(record, got, want)
             if not units <= 1:
-                deviations.append(place)
+                deviations.append(index)
             error = max(error, units)
         unlikely = self._kinds(record) if kinds else ""
         if unlikely:
             return Judged(math.inf, "NumPy", unlikely)
         reference_name = "NumPy in float64"
         if deviations:
-            error = min(error, self._beyond_rounding(record, wanted))
+            error = min(error, self._beyond_rounding(record, expected))
         if not error <= 1:
             oracle = self._by_oracle(record)
             if oracle is None:
@@ -221,8 +221,8 @@ class Judge:
         return Judged(error, reference_name, why)
 
     def _units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
-        wanted = Host(want, want.dtype.name)
-        return self._bounds.units(record.op, got, wanted, length(record), reach(record), spare)
+        expected_host = Host(want, want.dtype.name)
+        return self._bounds.units(record.op, got, expected_host, length(record), reach(record), spare)
 
     def reference(self, record: Record, change: float = 0.0, seed: int = 0) -> list[Array]:
         """Returns the results of the call on NumPy in float64.
@@ -291,12 +291,12 @@ class Judge:
                 moved_results = self.reference(record, change, seed)
             except NotJudgedError:
                 return math.inf
-            for place, (want, other) in enumerate(zip(wanted, moved_results, strict=True)):
+            for index, (want, moved_result) in enumerate(zip(wanted, moved_results, strict=True)):
                 with np.errstate(all="ignore"):
                     deviation: Any = np.abs(
-                        np.subtract(want, other, dtype=None if want.dtype.kind == "c" else np.float64)
+                        np.subtract(want, moved_result, dtype=None if want.dtype.kind == "c" else np.float64)
                     )
-                    spares[place] = np.fmax(spares[place], deviation)
+                    spares[index] = np.fmax(spares[index], deviation)
         error = 0.0
         for got, want, spare in zip(record.results(), wanted, spares, strict=True):
             if not allowance(record.op).each and spare.size and got.dtype in EPSILON:
@@ -314,10 +314,10 @@ class Judge:
     def condition(self, record: Record) -> float:
         """Returns how much the op enlarges relative errors of its inputs, by one change of them; NaN if unknown."""
         try:
-            wanted, moved_results = self.reference(record), self.reference(record, 2.0**-26)
+            expected, moved_results = self.reference(record), self.reference(record, 2.0**-26)
         except NotJudgedError:
             return math.nan
-        growths = [share(a, b) / 2.0**-26 for a, b in zip(wanted, moved_results, strict=True) if a.dtype.kind in "fc"]
+        growths = [share(a, b) / 2.0**-26 for a, b in zip(expected, moved_results, strict=True) if a.dtype.kind in "fc"]
         return max(growths, default=math.nan)
 
     def _by_oracle(self, record: Record) -> float | None:
@@ -330,11 +330,11 @@ class Judge:
             kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide())
             oracle_args, keyword_args = _without_defaults(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
-                wanted = [np.asarray(x) for x in _leaves(row.oracle(*oracle_args, **keyword_args))]
+                expected = [np.asarray(x) for x in _leaves(row.oracle(*oracle_args, **keyword_args))]
             results = record.results()
-            if [x.shape for x in wanted] != [host.shape for host in results]:
+            if [x.shape for x in expected] != [host.shape for host in results]:
                 return None
-            return max(self._units(record, g, w) for g, w in zip(results, wanted, strict=True))
+            return max(self._units(record, g, w) for g, w in zip(results, expected, strict=True))
         except Exception:  # noqa: BLE001  (an oracle may raise anything for arguments that its row does not have)
             return None
 
@@ -355,8 +355,8 @@ def _is_correctly_rounded(record: Record) -> bool:
     if len(args) != 2:
         return False
     with np.errstate(all="ignore"):
-        wanted = function(*args)
-    return wanted.dtype == results[0].bits.dtype and np.array_equal(wanted, results[0].bits)
+        expected = function(*args)
+    return expected.dtype == results[0].bits.dtype and np.array_equal(expected, results[0].bits)
 
 
 _WHOLE = frozenset(("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))

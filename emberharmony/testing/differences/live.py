@@ -114,13 +114,13 @@ class Live(Record):
 
     def refresh(self, one: Record) -> None:
         """Measures anew how far the arguments are from those of the other side, and sees which ones have changed."""
-        for place, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
+        for index, (a, b) in enumerate(zip(one.given(), self.given(), strict=False)):
             old_measure, b.measured = b.measured, None
-            gap, last = distance(a, b), self.seen[place]
+            gap, last = distance(a, b), self.seen[index]
             if last >= 0 and (old_measure is None or old_measure[0] is not a):
-                self.seen[place] = -1
+                self.seen[index] = -1
             elif last >= 0 and old_measure is not None and old_measure[1].share != gap.share:
-                self.seen[place] = -2 - last
+                self.seen[index] = -2 - last
 
     def keep(self, writer: Writer) -> Record:
         """Returns the call with its tensors in a file."""

@@ -58,12 +58,12 @@ class Lockstep:
             Stopped: after the first wrong call, if `stop` is "first".
         """
         if self._parted_at is None:
-            place = self._reader.tell()
-            other = self._reader.next()
-            if other is not None and _have_same_key(other, record):
-                self._compare_pair(other, record)
+            offset = self._reader.tell()
+            other_head = self._reader.next()
+            if other_head is not None and _have_same_key(other_head, record):
+                self._compare_pair(other_head, record)
                 return
-            self._parted_at = place
+            self._parted_at = offset
         self._rest.add(self._keep(record))
 
     def finish(self, errors: Sequence[str]) -> None:
@@ -85,24 +85,26 @@ class Lockstep:
 
     def _align(self, errors: Sequence[str]) -> None:
         if self._parted_at is None:
-            place = self._reader.tell()
+            offset = self._reader.tell()
             if self._reader.next() is None:
                 if bool(errors[0]) != bool(errors[1]) and not self._report.divergences:
                     self._note_outside_error(errors)
                 return
-            self._parted_at = place
+            self._parted_at = offset
         first = list(self._reader.keys(self._parted_at))
         second = list(self._rest.keys())
         matcher = SequenceMatcher(None, [key for _, key in first], [key for _, key in second], len(first) > 2000)
-        parts = [(first[a:b], second[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
+        unequal_runs = [(first[a:b], second[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
         # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
-        parts = [p for p in parts if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)]
-        if parts:
-            self._note_other_ops(*parts[0], errors)
+        unequal_runs = [
+            p for p in unequal_runs if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)
+        ]
+        if unequal_runs:
+            self._note_other_ops(*unequal_runs[0], errors)
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
-                one = self._reader.at(first[block.a + i][0])
-                self._compare_pair(one, self._rest.at(second[block.b + i][0]))
+                first_record = self._reader.at(first[block.a + i][0])
+                self._compare_pair(first_record, self._rest.at(second[block.b + i][0]))
 
     def _note_outside_error(self, errors: Sequence[str]) -> None:
         """Notes that one run raised an error outside of any op."""
@@ -147,8 +149,8 @@ class Lockstep:
         if difference.explained:
             self._add(call, one, difference.share, (None, None), "inherited")
             return
-        kinds = [host.dtype for host in one.results()] != [host.dtype for host in other.results()]
-        judged = [self._judge_call(record, kinds) for record in (one, other)]
+        has_other_dtypes = [host.dtype for host in one.results()] != [host.dtype for host in other.results()]
+        judged = [self._judge_call(record, has_other_dtypes) for record in (one, other)]
         if any(verdict is not None and verdict.by == ORACLE and verdict.error <= 1 for verdict in judged):
             # The oracle acquits a side that NumPy's backend would have blamed, so it must judge the other side too.
             judged = [self._judge.by_oracle(r) or v for r, v in zip((one, other), judged, strict=True)]
@@ -231,15 +233,15 @@ class Lockstep:
         divergence.wrong = " and ".join(names[i] for i in wrong_sides)
         divergence.error = {names[i]: j.error for i, j in enumerate(judged) if j is not None}
         divergence.judge = verdict.by if verdict is not None else "NumPy, which raises an error too"
-        inner = None
+        inner_divergence = None
         if self._backends[side] is not None and not record.error:
-            inner = fault_inside(record, self._backends[side], self._judge)
+            inner_divergence = fault_inside(record, self._backends[side], self._judge)
         inner_record = record
-        if inner is not None:
-            divergence.inside = inner.calls
-            if inner.record is not None:
-                inner_record = inner.record
-                divergence.outer, divergence.op = (record.op, *inner.outer), inner_record.op
+        if inner_divergence is not None:
+            divergence.inside = inner_divergence.calls
+            if inner_divergence.record is not None:
+                inner_record = inner_divergence.record
+                divergence.outer, divergence.op = (record.op, *inner_divergence.outer), inner_record.op
                 divergence.shapes = tuple(host.shape for host in inner_record.given())
                 divergence.dtypes = tuple(host.dtype for host in inner_record.given())
         divergence.message = _message(divergence, verdict)
@@ -266,10 +268,10 @@ class Lockstep:
                 first, second = self._report.sides
                 side = f" on {first}" if b >= 0 else f" on {second}" if a >= 0 else ""
                 last = max(-2 - call_number for call_number in (a, b) if call_number < 0)
-                place = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
+                location = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
                 divergence.message = (
-                    f"values of an argument of {one.op}() come from outside of ops{side}, {place}{_where(divergence)}, "
-                    f"and differ by {share:.2g} of the largest element"
+                    f"values of an argument of {one.op}() come from outside of ops{side}, {location}"
+                    f"{_where(divergence)}, and differ by {share:.2g} of the largest element"
                 )
                 self._report.divergences.append(divergence)
 
@@ -302,8 +304,8 @@ def _message(divergence: Divergence, verdict: Judged | None) -> str:
     else:
         reason_text = ": it returns where NumPy raises an error"
     gradient_text = f" in the gradient of {divergence.gradient_of}()" if divergence.gradient_of else ""
-    place = f"at call {divergence.call}{gradient_text}{_where(divergence)}"
-    return f"{divergence.op}(){inner_text} is wrong on {divergence.wrong} {place}{reason_text}"
+    location = f"at call {divergence.call}{gradient_text}{_where(divergence)}"
+    return f"{divergence.op}(){inner_text} is wrong on {divergence.wrong} {location}{reason_text}"
 
 
 def _where(divergence: Divergence) -> str:

@@ -158,8 +158,8 @@ def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
                 largest_share = max(float(np.fmax.reduce(deviation)), -float(np.fmin.reduce(deviation)))
             if math.isfinite(largest_share):
                 return largest_share
-        part = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
-        return float(np.max(np.where(np.isfinite(part), part, 0.0)))
+        relative_difference = np.abs(x - y) / np.maximum(np.abs(x), np.abs(y))
+        return float(np.max(np.where(np.isfinite(relative_difference), relative_difference, 0.0)))
 
 
 @functools.cache

@@ -132,17 +132,19 @@ def _divergence(divergence: "Divergence", sides: tuple[str, ...], is_open: bool)
         for side in sides
         if side in divergence.error
     )
-    kinds = divergence.dtypes or ("",) * len(divergence.shapes)
-    arguments = ", ".join(f"{kind}{list(shape)}" for shape, kind in zip(divergence.shapes, kinds, strict=False))
+    dtype_names = divergence.dtypes or ("",) * len(divergence.shapes)
+    arguments = ", ".join(
+        f"{dtype_name}{list(shape)}" for shape, dtype_name in zip(divergence.shapes, dtype_names, strict=False)
+    )
     facts = [
         ("inputs", arguments),
         ("difference", f"{divergence.carried:.2g} of the largest element"),
         ("judge", divergence.judge),
     ]
     lines = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in facts if text)
-    kind = "wrong" if divergence.is_wrong else "parted" if divergence.cause == "control flow" else divergence.cause
+    cause = "wrong" if divergence.is_wrong else "parted" if divergence.cause == "control flow" else divergence.cause
     return (
-        f"<details{' open' * is_open}><summary class={kind}>{html.escape(divergence.message)}</summary>"
+        f"<details{' open' * is_open}><summary class={cause}>{html.escape(divergence.message)}</summary>"
         f"<div class=wide><table>{lines}{errors}</table></div>"
         f"{_inner_text(divergence)}</details>\n"
     )

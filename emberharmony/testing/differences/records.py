@@ -202,10 +202,10 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
         backend: the backend whose tensors it may hold.
         add: is called with each tensor, of the backend or of NumPy, and returns its number.
     """
-    kind = value.__class__
-    if kind in PLAIN:
+    cls = value.__class__
+    if cls in PLAIN:
         return value
-    if kind is tuple or kind is list:
+    if cls is tuple or cls is list:
         tensor_type, items = backend.tensor_type, []
         for item in value:  # without a call for most items
             item_class = item.__class__
@@ -215,8 +215,8 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
                 items.append(reference(add(item)))
             else:
                 items.append(encode(item, backend, add))
-        return {"l" if kind is list else "u": items}
-    if kind is backend.tensor_type and kind is not TensorProxy:
+        return {"l" if cls is list else "u": items}
+    if cls is backend.tensor_type and cls is not TensorProxy:
         return reference(add(value))
     if isinstance(value, TensorProxy):
         return {"o": "a traced tensor"}
@@ -233,12 +233,12 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
 
 def _encode_without_tensor(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     """Returns a slice, a number, a generator, a dict or a dtype as JSON, and the class of anything else."""
-    kind = value.__class__
+    cls = value.__class__
     if isinstance(value, slice):
-        return {"s": [encode(part, backend, add) for part in (value.start, value.stop, value.step)]}
+        return {"s": [encode(bound, backend, add) for bound in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
         return {"e": 1}
-    if kind is complex:
+    if cls is complex:
         return {"c": [value.real, value.imag]}
     if isinstance(value, Generator):
         return {"g": value.state_dict()}
@@ -249,7 +249,7 @@ def _encode_without_tensor(value: Any, backend: Any, add: Callable[[Any], int]) 
     with contextlib.suppress(TypeError, KeyError, EmberError):
         name = native_name(value) if isinstance(value, DType) else backend.dtypes.neutral[value].name
         return {"k": name}
-    return str(value) if isinstance(value, str) else {"o": f"{kind.__module__}.{kind.__qualname__}"}
+    return str(value) if isinstance(value, str) else {"o": f"{cls.__module__}.{cls.__qualname__}"}
 
 
 @functools.cache
@@ -290,37 +290,37 @@ def decode(value: Any, tensor: Callable[[int], Any], dtype: Callable[[str], Any]
     """
     if not isinstance(value, dict):
         return value
-    ((kind, content),) = value.items()
-    if kind in ("t", "h"):
+    ((tag, content),) = value.items()
+    if tag in ("t", "h"):
         return tensor(content)
-    if kind in ("l", "u"):
+    if tag in ("l", "u"):
         items = [decode(item, tensor, dtype) for item in content]
-        return items if kind == "l" else tuple(items)
-    if kind == "s":
-        return slice(*[decode(part, tensor, dtype) for part in content])
-    if kind == "d":
+        return items if tag == "l" else tuple(items)
+    if tag == "s":
+        return slice(*[decode(bound, tensor, dtype) for bound in content])
+    if tag == "d":
         return {decode(k, tensor, dtype): decode(v, tensor, dtype) for k, v in content}
-    if kind == "g":
+    if tag == "g":
         generator = Generator(0)
         generator.load_state_dict(content)
         return generator
-    if kind == "o":
+    if tag == "o":
         raise LookupError(f"an argument is a {content}, which cannot be made again")
-    if kind == "k":
+    if tag == "k":
         return dtype(content)
-    return Ellipsis if kind == "e" else complex(*content)
+    return Ellipsis if tag == "e" else complex(*content)
 
 
 def places(value: Any) -> Iterator[int]:
     """Yields the numbers of the tensors in the JSON of a value."""
     if isinstance(value, dict):
-        ((kind, content),) = value.items()
-        if kind in ("t", "h"):
+        ((tag, content),) = value.items()
+        if tag in ("t", "h"):
             yield content
-        elif kind in ("l", "u", "s"):
+        elif tag in ("l", "u", "s"):
             for item in content:
                 yield from places(item)
-        elif kind == "d":
+        elif tag == "d":
             for _, item in content:
                 yield from places(item)
 
@@ -329,14 +329,14 @@ def _numbers(value: Any) -> Iterator[Any]:
     if not isinstance(value, dict):
         yield value
         return
-    ((kind, content),) = value.items()
-    if kind in ("l", "u", "s"):
+    ((tag, content),) = value.items()
+    if tag in ("l", "u", "s"):
         for item in content:
             yield from _numbers(item)
-    elif kind == "d":
+    elif tag == "d":
         for _, item in content:
             yield from _numbers(item)
-    elif kind in ("c", "k"):
+    elif tag in ("c", "k"):
         yield str(content)
 
 

@@ -231,4 +231,4 @@ def environment(backends: Sequence[Any]) -> dict[str, str]:
 
 def precision_text(backend: Any) -> str:
     """Returns how exactly a backend multiplies float32, as "products float32, convolutions tf32"."""
-    return ", ".join(f"{kind} {state}" for kind, state in backend.product_precision().items())
+    return ", ".join(f"{product_name} {state}" for product_name, state in backend.product_precision().items())

@@ -76,11 +76,11 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         )
     used_places = [*places(record.args), *places(record.kwargs)]
     hosts = [record.tensors[i] for i in used_places]
-    words = _argument_sources(record, {place: i for i, place in enumerate(used_places)})
+    words = _argument_sources(record, {argument_index: i for i, argument_index in enumerate(used_places)})
     results = record.results()
     has_several_results = len(results) != 1
     has_floats = any(host.dtype in EPSILON for host in hosts)
-    kind = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *results)) else "float64"
+    wide_dtype = "complex128" if any(host.dtype.startswith("complex") for host in (*hosts, *results)) else "float64"
     call = f"{spell_op(record.op)}({', '.join(words)})"
     call = call if call.startswith("ops.") else f"OPS[{record.op!r}].function({', '.join(words)})"
     program = _PROGRAM.format(
@@ -96,7 +96,7 @@ def program_of(path: str, divergence: "Divergence", record: Record, judge: Judge
         cast='ops.cast(y, "float32")' if any(host.dtype == "bfloat16" for host in results) else "y",
         results="call(False)" if has_several_results else "[call(False)]",
         wanted=f"call({has_floats})" if has_several_results else f"[call({has_floats})]",
-        kind=kind,
+        kind=wide_dtype,
         bound=_error_bound(record, judge),
     )
     return program, {f"x{i}": host.values() for i, host in enumerate(hosts)}
@@ -112,8 +112,8 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
         if isinstance(value, Name):
             return str(value)
         if isinstance(value, (list, tuple)):
-            inner = ", ".join(map(text, value))
-            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+            items_text = ", ".join(map(text, value))
+            return f"[{items_text}]" if isinstance(value, list) else f"({items_text}{',' if len(value) == 1 else ''})"
         return source(value)
 
     try:
@@ -127,11 +127,11 @@ def _argument_sources(record: Record, numbers: dict[int, int]) -> list[str]:
 def _error_bound(record: Record, judge: Judge) -> float:
     """Returns an error halfway, on a scale of magnitudes, between what is allowed and what was found."""
     try:
-        wanted, error = judge.reference(record), judge.judge(record).error
+        expected, error = judge.reference(record), judge.judge(record).error
     except NotJudgedError:
         return 0.0
     deviation = 0.0
-    for got, want in zip(record.results(), wanted, strict=False):
+    for got, want in zip(record.results(), expected, strict=False):
         if got.shape == want.shape and got.size:
             with np.errstate(all="ignore"):
                 gap = np.abs(got.wide() - (want.astype(np.float64) if want.dtype.kind == "b" else want))
@@ -167,9 +167,9 @@ def _smaller_inputs(record: Record) -> Iterator[list[Host]]:
     axes = sorted({i for host in tensors for i in range(len(host.shape))})
     choices: list[tuple[int, int | None]] = [(n, None) for n in lengths] + [(n, axis) for n in lengths for axis in axes]
     for length, axis in choices:
-        for part in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
+        for shorter in (slice(0, length // 2), slice(length // 2, length), slice(0, length - 1), slice(1, length)):
             cut_tensors = [
-                host if i not in used_places else Host(_cut_axis(host.bits, length, axis, part), host.dtype)
+                host if i not in used_places else Host(_cut_axis(host.bits, length, axis, shorter), host.dtype)
                 for i, host in enumerate(record.tensors)
             ]
             if any(a.shape != b.shape for a, b in zip(cut_tensors, record.tensors, strict=True)):

@@ -74,8 +74,10 @@ def portable(named: Any) -> Any:
     plain_backend = (load(named) if isinstance(named, str) else named).without_watchers
     backend: Any = plain_backend.__dict__.get("_portable")
     if backend is None:
-        kind: Any = type(plain_backend)
-        backend = object.__new__(type(kind.__name__, (_Portable, kind), {"__module__": kind.__module__}))
+        backend_class: Any = type(plain_backend)
+        backend = object.__new__(
+            type(backend_class.__name__, (_Portable, backend_class), {"__module__": backend_class.__module__})
+        )
         vars(backend).update({name: value for name, value in vars(plain_backend).items() if not name.startswith("_")})
         backend.take_prefix()
         backend.bound = Bound(backend)
@@ -179,11 +181,11 @@ class Watch(Watcher):
     def _is_hidden(self, call: WatchedCall) -> bool:
         if call.spec.name in _LEFT_OUT or _takes_callable(call.spec):
             return True
-        outer = call.outer
-        while outer is not None and not self._inside:
-            if not _takes_callable(outer.spec):
+        outer_call = call.outer
+        while outer_call is not None and not self._inside:
+            if not _takes_callable(outer_call.spec):
                 return True
-            outer = outer.outer
+            outer_call = outer_call.outer
         return False
 
 

@@ -63,15 +63,15 @@ class _File:
 
     def append(self, data: Any) -> int:
         """Writes bytes at the end and returns their place."""
-        place, file = self.size, self.raw
-        file.seek(place)
+        offset, file = self.size, self.raw
+        file.seek(offset)
         written_count = file.write(data)
         if written_count != len(data):  # a large write may stop early
             unwritten = memoryview(data)
             while written_count < len(unwritten):
                 written_count += file.write(unwritten[written_count:])
         self.size += written_count
-        return place
+        return offset
 
     def read(self, place: int, into: Any) -> None:
         """Fills a vector of bytes from a place.
@@ -232,15 +232,15 @@ class Writer:
         if stored_part is not None:
             if not len(flat):
                 return True
-            kind = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
-            is_equal = stored_part.view(kind) == flat.view(kind)
+            word_dtype = _BYTES if len(flat) % 8 else _WORDS  # the fewest numbers to compare
+            is_equal = stored_part.view(word_dtype) == flat.view(word_dtype)
             return bool(is_equal[is_equal.argmin()])  # `all` begins later
-        place = stored_tensor._place
+        stored_place = stored_tensor._place
         for start in range(0, len(flat), _BLOCK):
-            part = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat
-            stored_part = self._block[: len(part)]
-            self._file.read(place + start, stored_part)
-            if not (stored_part == part).all():
+            block = flat[start : start + _BLOCK] if len(flat) > _BLOCK else flat
+            stored_part = self._block[: len(block)]
+            self._file.read(stored_place + start, stored_part)
+            if not (stored_part == block).all():
                 return False
         return True
 
@@ -252,8 +252,8 @@ class Writer:
             memory, self._free = self._free[: flat.size], self._free[-(-flat.size // _ALIGNED) * _ALIGNED :]
             memory[:] = flat
             return Stored(self._file, 0, host.dtype, host.bits.dtype, host.shape, host.size, memory)
-        place = self._file.append(flat.data) if flat.size else self._file.size
-        return Stored(self._file, place, host.dtype, host.bits.dtype, host.shape, host.size)
+        offset = self._file.append(flat.data) if flat.size else self._file.size
+        return Stored(self._file, offset, host.dtype, host.bits.dtype, host.shape, host.size)
 
     def add(self, record: Record) -> None:
         """Adds a call."""
@@ -271,8 +271,8 @@ class Writer:
         """Closes the file; with notes, it is complete."""
         if not self._file.raw.closed:
             if notes is not None:
-                place = self._file.append(json.dumps({"calls": self._heads, "notes": notes}).encode())
-                self._file.append(_PLACE.pack(place))
+                offset = self._file.append(json.dumps({"calls": self._heads, "notes": notes}).encode())
+                self._file.append(_PLACE.pack(offset))
             self._known.seen.clear()
             self._file.raw.close()
 
@@ -366,13 +366,13 @@ class Reader:
         head = self._head(number)
         tensors: list[Host] = []
         try:
-            for name, kind, shape, place in head.pop("tensors"):
-                itemtype, size = np.dtype(kind), 1
+            for name, dtype_name, shape, offset in head.pop("tensors"):
+                itemtype, size = np.dtype(dtype_name), 1
                 for length in shape:
                     size *= length
-                if not 0 <= place <= self._file.size - size * itemtype.itemsize:
+                if not 0 <= offset <= self._file.size - size * itemtype.itemsize:
                     raise self._file.cut()
-                tensors.append(Stored(self._file, place, name, itemtype, tuple(shape), size))
+                tensors.append(Stored(self._file, offset, name, itemtype, tuple(shape), size))
             return Record(**head, tensors=tensors)
         except (KeyError, TypeError, ValueError) as error:
             raise error if isinstance(error, ArgumentError) else self._file.cut() from error

@@ -148,8 +148,8 @@ def nan_in_max(backend: Any) -> Result:
     for name in ("max", "min"):
         maximum = float(getattr(ops, name)(x))
         assert math.isnan(maximum), f"ops.{name} of [1, nan, 3] is {maximum}"
-        place = int(getattr(ops, f"arg{name}")(x))
-        assert place == 1, f"ops.arg{name} of [1, nan, 3] is {place}"
+        index = int(getattr(ops, f"arg{name}")(x))
+        assert index == 1, f"ops.arg{name} of [1, nan, 3] is {index}"
     elementwise_maximum = _host_values(ops.maximum(x, ops.array([2.0, 2.0, math.nan])))
     assert elementwise_maximum[0] == 2.0, f"the maximum of 1 and 2 is {elementwise_maximum[0]}"
     assert all(map(math.isnan, elementwise_maximum[1:])), f"ops.maximum with NaN gives {elementwise_maximum}"

@@ -72,15 +72,15 @@ def requirements() -> Iterator[tuple[str, str | None, str, str]]:
     for line in lines:
         match, floor = re.match(r"[\w.-]+", line), _FLOOR.search(line.partition(";")[0])
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
-        kind = extra[1] if extra else ""
-        if match is None or match[0] in seen_names or match[0].startswith("ember") or kind not in _EXTRAS:
+        extra_name = extra[1] if extra else ""
+        if match is None or match[0] in seen_names or match[0].startswith("ember") or extra_name not in _EXTRAS:
             continue
         seen_names.add(match[0])
         try:
             version = metadata.version(match[0])
         except metadata.PackageNotFoundError:
             version = None
-        yield match[0], version, "0" if floor is None else floor[1], kind
+        yield match[0], version, "0" if floor is None else floor[1], extra_name
 
 
 _EXTRAS = ("", "torch", "mlx", "jax", "dask", "numba", "bfloat16", "cli", "conformance")
@@ -145,7 +145,7 @@ def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def _is_older(version: str, floor: str) -> bool:
     """Returns whether a version is below another one, by their numbers."""
-    own_numbers, floor_numbers = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, floor))
+    own_numbers, floor_numbers = ([int(digits) for digits in re.findall(r"\d+", text)[:3]] for text in (version, floor))
     return own_numbers < floor_numbers
 
 

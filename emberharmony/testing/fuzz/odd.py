@@ -18,7 +18,7 @@ MIDDLE = (7, 8, 9, 16, 31, 63, 64, 65, 100, 127, 128, 255, 256, 300, 1000, *(655
 
 
 def _sources(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(";"))
+    return tuple(expression.strip() for expression in text.split(";"))
 
 
 HUGE = _sources(

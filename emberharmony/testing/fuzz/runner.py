@@ -90,12 +90,12 @@ def run(
         fatal = _batch(task, tally, advance)
         next_number = task.stop
         if fatal is not None:
-            number, kind, detail = fatal
+            number, outcome_kind, detail = fatal
             next_number = number + 1
             op = case_of(seed, number, names).op
             failed_outcome = _batch(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
-            if kind != "hang" or failed_outcome is not None:
-                _add_finding(tally, task, number, kind, detail, failed_outcome is not None)
+            if outcome_kind != "hang" or failed_outcome is not None:
+                _add_finding(tally, task, number, outcome_kind, detail, failed_outcome is not None)
             else:
                 tally.counts["slow once"] += 1  # not a finding: other processes may have slowed the machine down
             deaths[op] += 1
@@ -122,14 +122,14 @@ def _batch(
             if message[0] == "begin":
                 begun_case = message[1]
                 continue
-            _, number, kind, detail = message
+            _, number, outcome_kind, detail = message
             advance(number - ended_case)
             ended_case = number
-            if kind in FINDINGS:
-                _add_finding(tally, task, number, kind, detail, None)
+            if outcome_kind in FINDINGS:
+                _add_finding(tally, task, number, outcome_kind, detail, None)
                 continue
-            tally.counts[kind] += 1
-            if kind == "native":
+            tally.counts[outcome_kind] += 1
+            if outcome_kind == "native":
                 tally.native.setdefault(case_of(task.seed, number, task.names).op, detail)
         output.seek(0)
         printed = output.read().decode(errors="replace")

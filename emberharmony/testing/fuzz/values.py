@@ -107,11 +107,11 @@ class Values(Arrays):
     def _integer_sequence(self) -> str:
         """Returns the source of a list, a tuple or a tensor of integers."""
         ndim = len(self.shape)
-        inner = ", ".join(self._integer() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
+        items_text = ", ".join(self._integer() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
         random_share = self.rng.random()
         if random_share < 0.45:
-            return f"[{inner}]"
-        return f"ops.array([{inner}])" if random_share > 0.95 else f"({inner},)" if inner else "()"
+            return f"[{items_text}]"
+        return f"ops.array([{items_text}])" if random_share > 0.95 else f"({items_text},)" if items_text else "()"
 
     def _lengths(self) -> str:
         """Returns the source of a shape."""
@@ -141,8 +141,8 @@ class Values(Arrays):
     def misspell(self, word: str) -> str:
         """Returns the source of a string, given as source, with characters removed, inserted or replaced."""
         text = list(ast.literal_eval(word))
-        place = self.rng.randint(0, len(text))
-        text[place : place + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))
+        position = self.rng.randint(0, len(text))
+        text[position : position + self.rng.randint(0, 2)] = self.rng.choice(("", "", *"abij ,.->()1…*{}|"))
         return repr("".join(text))
 
     def _functions(self) -> str:

@@ -70,8 +70,8 @@ def work(task: Task, report: TextIO) -> None:
         if case.op in task.skipped:
             continue
         _write_report(report, "begin", number)
-        kind, detail = outcome(case, scope, task.timeout)
-        _write_report(report, "end", number, kind, detail)
+        outcome_kind, detail = outcome(case, scope, task.timeout)
+        _write_report(report, "end", number, outcome_kind, detail)
 
 
 def _write_report(report: TextIO, *parts: Any) -> None:
@@ -93,7 +93,7 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         _set_alarm(0.0)
         return "unmade", f"{type(error).__name__}: {error!s:.300}"
     _set_alarm(timeout)
-    kind, detail = "returned", ""
+    outcome_kind, detail = "returned", ""
 
     def call(checked: bool) -> None:
         with ops.checked(checked):
@@ -104,13 +104,13 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         call(case.checked)
         _set_alarm(timeout)
         if not case.checked and (outside_reads := _reads_outside(call)):
-            kind, detail = "outside", outside_reads
+            outcome_kind, detail = "outside", outside_reads
     except BaseException as error:  # noqa: BLE001  (`verdict` judges every exception, SystemExit too)
-        kind = verdict(error)
-        if kind == "untyped" and OPS[case.op].takes_callable and _has_class(args, kwargs):
-            kind = "admitted"  # a class in the role of a function raises the errors of its constructor
+        outcome_kind = verdict(error)
+        if outcome_kind == "untyped" and OPS[case.op].takes_callable and _has_class(args, kwargs):
+            outcome_kind = "admitted"  # a class in the role of a function raises the errors of its constructor
         detail = f"{type(error).__name__}: {error!s:.300}"
-        if kind == "untyped":
+        if outcome_kind == "untyped":
             detail += f"\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
     if case.op == "set_default_device":  # the calls that follow must not depend on this one
         ops.set_default_device(None)
@@ -118,12 +118,12 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
         digest_after = digest((args, kwargs, later_args))
     finally:
         _set_alarm(0.0)
-    if digest_after != digest_before and kind != "untyped":
+    if digest_after != digest_before and outcome_kind != "untyped":
         changed = next(
             (f"{a} became {b}" for a, b in zip(digest_before, digest_after, strict=False) if a != b), "lengths"
         )
-        return "changed", f"{changed} ({kind})"
-    return kind, detail
+        return "changed", f"{changed} ({outcome_kind})"
+    return outcome_kind, detail
 
 
 def _has_class(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

@@ -59,14 +59,14 @@ class Side:
     def holds(self, path: str) -> bool:
         """Returns whether a module only holds others: it is a container, or not called although modules in it are."""
         if path not in self._holders:
-            inner = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
-            self._holders[path] = inner or self.adapter.is_container(self.modules[path])
+            is_inside = path not in self.order and any(name.startswith(f"{path}.") for name in self.order)
+            self._holders[path] = is_inside or self.adapter.is_container(self.modules[path])
         return self._holders[path]
 
     def children(self, path: str) -> list[str]:
         """Returns the modules in another one in the order of their calls, those of containers included."""
-        inner = [name for name, parent in self.parents.items() if parent == path and not self.holds(name)]
-        return sorted(inner, key=lambda name: self.order.get(name, math.inf))
+        child_paths = [name for name, parent in self.parents.items() if parent == path and not self.holds(name)]
+        return sorted(child_paths, key=lambda name: self.order.get(name, math.inf))
 
     def kind(self, path: str) -> str:
         """Returns the class of a module."""
@@ -85,8 +85,8 @@ class Side:
     def sizes(self, path: str) -> Counter[int]:
         """Returns how many tensors of each size a module and those in it have; those of integers are no weights."""
         if path not in self._sizes:
-            inner = [self.modules[path], *self.below(path).values()]
-            arrays = [array for module in inner for array in self.adapter.own(module).values()]
+            modules = [self.modules[path], *self.below(path).values()]
+            arrays = [array for module in modules for array in self.adapter.own(module).values()]
             sizes = (math.prod(array.shape) for array in arrays if self.adapter.is_floating(array))
             self._sizes[path] = Counter(n for n in sizes if n > 1)
         return self._sizes[path]
@@ -140,21 +140,21 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     names: dict[str, str] = {"": ""} | dict(match)
     pending_pairs = [("", ""), *match.items()]
     while pending_pairs:
-        one, other = pending_pairs.pop(0)
+        first_path, second_path = pending_pairs.pop(0)
         taken_names = set(names), set(names.values())
         pairs = _children(
             first,
             second,
-            [n for n in first.children(one) if n not in taken_names[0]],
-            [n for n in second.children(other) if n not in taken_names[1]],
+            [n for n in first.children(first_path) if n not in taken_names[0]],
+            [n for n in second.children(second_path) if n not in taken_names[1]],
         )
         names |= pairs
         pending_pairs += pairs.items()
-    left = tuple(
+    unpaired = tuple(
         [path for path in side.modules if path not in known_paths and not side.holds(path)]
         for side, known_paths in ((first, set(names)), (second, set(names.values())))
     )
-    return Alignment(names, left)  # type: ignore[arg-type]
+    return Alignment(names, unpaired)  # type: ignore[arg-type]
 
 
 def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:
@@ -177,8 +177,8 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
 
 
 def _names_without(names: list[str], claimed: Any) -> list[str]:
-    left = set(claimed)
-    return [name for name in names if name not in left]
+    claimed_names = set(claimed)
+    return [name for name in names if name not in claimed_names]
 
 
 def _largest_container(side: Side, paths: Sequence[str]) -> str | None:
@@ -193,8 +193,8 @@ def _count(side: Side, path: str | None) -> int:
 
 def _open_module(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
     """Returns modules with one replaced by those in it."""
-    place = paths.index(path or "")
-    return [*paths[:place], *side.children(paths[place]), *paths[place + 1 :]]
+    path_index = paths.index(path or "")
+    return [*paths[:path_index], *side.children(paths[path_index]), *paths[path_index + 1 :]]
 
 
 def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
@@ -214,16 +214,22 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
     }
     if len(pairs_by_name) == min(len(ones), len(others)):
         return pairs_by_name
-    return {one: other for one, other in pairs_by_name.items() if _equality(first, second, one, other) == 1.0}
+    return {
+        first_path: second_path
+        for first_path, second_path in pairs_by_name.items()
+        if _equality(first, second, first_path, second_path) == 1.0
+    }
 
 
 def _wraps(first: Side, second: Side, one: str, other: str) -> bool:
     """Returns whether one of two modules has a layer in it that is the other one, and code around it."""
-    for outer, outer_side, inner, layer in ((first, one, second, other), (second, other, first, one)):
-        parts = outer.children(outer_side)
-        if parts and not inner.children(layer):
-            sizes, kind = inner.sizes(layer), inner.kind(layer)
-            if sizes and any(outer.kind(part) == kind and outer.sizes(part) == sizes for part in parts):
+    for outer_side, outer_path, inner_side, inner_path in ((first, one, second, other), (second, other, first, one)):
+        children = outer_side.children(outer_path)
+        if children and not inner_side.children(inner_path):
+            sizes, layer_kind = inner_side.sizes(inner_path), inner_side.kind(inner_path)
+            if sizes and any(
+                outer_side.kind(child) == layer_kind and outer_side.sizes(child) == sizes for child in children
+            ):
                 return True
     return False
 
@@ -231,16 +237,22 @@ def _wraps(first: Side, second: Side, one: str, other: str) -> bool:
 def _pair_uncalled(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Returns those of `_pair_by_values` of which one is not called, perhaps after an error: its order is unknown."""
     pairs = _pair_by_values(first, second, ones, others)
-    return {one: other for one, other in pairs.items() if one not in first.order or other not in second.order}
+    return {
+        first_path: second_path
+        for first_path, second_path in pairs.items()
+        if first_path not in first.order or second_path not in second.order
+    }
 
 
 def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Returns the modules that have tensors of equal values, whatever their names and places are."""
     pairs: dict[str, str] = {}
-    for one in ones:
-        equal = [name for name in others if name not in pairs.values() and _equality(first, second, one, name) == 1.0]
-        if len(equal) == 1 and not _wraps(first, second, one, equal[0]):
-            pairs[one] = equal[0]
+    for first_path in ones:
+        equal = [
+            name for name in others if name not in pairs.values() and _equality(first, second, first_path, name) == 1.0
+        ]
+        if len(equal) == 1 and not _wraps(first, second, first_path, equal[0]):
+            pairs[first_path] = equal[0]
     return pairs
 
 
@@ -293,7 +305,7 @@ def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Seque
     """Returns the pairs in the order of the calls that have the largest sum of scores."""
     width = len(others) + 1
     best_scores = [[0.0] * width for _ in range(len(ones) + 1)]
-    scores = [[_score(first, second, one, other) for other in others] for one in ones]
+    scores = [[_score(first, second, first_path, second_path) for second_path in others] for first_path in ones]
     for i, row in enumerate(scores, 1):
         for j, score in enumerate(row, 1):
             best_scores[i][j] = max(

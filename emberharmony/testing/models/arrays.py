@@ -113,14 +113,14 @@ def _joins_axes(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
 
 def _is_split_of(joined_shape: Sequence[int], parts: Sequence[int]) -> bool:
     """Returns whether each axis of a shape is one of another shape, or the product of some that follow each other."""
-    left = list(parts)
+    remaining_parts = list(parts)
     for length in joined_shape:
         product = 1
-        while left and product < length:
-            product *= left.pop(0)
+        while remaining_parts and product < length:
+            product *= remaining_parts.pop(0)
         if product != length:
             return False
-    return not left
+    return not remaining_parts
 
 
 class Pair(NamedTuple):
@@ -135,13 +135,13 @@ class Pair(NamedTuple):
 def pairs_of(first: Sequence[Host], second: Sequence[Host]) -> list[Pair]:
     """Returns the arrays of two calls that correspond, each with the first one that is left and has its shape."""
     pairs: list[Pair] = []
-    left = list(range(len(second)))
-    for i, one in enumerate(first):
-        for j in left:
-            best_pair_fit = best_fit(one, second[j])
+    remaining_indices = list(range(len(second)))
+    for i, first_array in enumerate(first):
+        for j in remaining_indices:
+            best_pair_fit = best_fit(first_array, second[j])
             if best_pair_fit is not None:
                 pairs.append(Pair(i, j, best_pair_fit[0], best_pair_fit[1]))
-                left.remove(j)
+                remaining_indices.remove(j)
                 break
     return pairs
 

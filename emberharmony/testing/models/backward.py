@@ -76,11 +76,11 @@ class _Probing(Watching):
             number = pair.second if self._second else pair.first
             if number >= len(arrays) or pair.fit.mask or not self._adapter.is_floating(arrays[number]):
                 continue
-            array, place = arrays[number], (event_there, pair.first)
+            array, gradient_place = arrays[number], (event_there, pair.first)
             if self.given is None:
-                self.zeros[place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
-            elif place in self.given:
-                probe = self.given[place]
+                self.zeros[gradient_place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
+            elif gradient_place in self.given:
+                probe = self.given[gradient_place]
                 new_tensors[number] = self._adapter.add(
                     self._noisy(array, tuple(probe.shape)), self._adapter.traced_as(array, probe)
                 )
@@ -121,8 +121,8 @@ class Backward:
                 continue
             factors = np.random.default_rng(pair.first).normal(size=pair.fit.first)
             factors = pair.fit.to_second(factors) if self._second else factors
-            part = adapter.dot(array, adapter.native(factors))
-            total = part if total is None else adapter.add(total, part)
+            projection = adapter.dot(array, adapter.native(factors))
+            total = projection if total is None else adapter.add(total, projection)
         return total
 
     @contextlib.contextmanager
@@ -150,13 +150,13 @@ class Backward:
             wanted_gradients, tensors = adapter.differentiate(model, loss, list(self._zeros.values()))
             fit_by_place = {(event, pair.first): pair.fit for event, pairs in self._pairs.items() for pair in pairs}
             by_place: dict[Place, Host] = {}
-            for place, gradient in zip(self._zeros, wanted_gradients, strict=True):
+            for zeros_index, gradient in zip(self._zeros, wanted_gradients, strict=True):
                 host = Host(np.zeros(0), "float64") if gradient is None else adapter.host(gradient)
                 if gradient is not None and self._second:
-                    host = Host(np.ascontiguousarray(fit_by_place[place].to_first(host.bits)), host.dtype)
+                    host = Host(np.ascontiguousarray(fit_by_place[zeros_index].to_first(host.bits)), host.dtype)
                 if gradient is None:
-                    host = Host(np.zeros(fit_by_place[place].first), "float64")
-                by_place[place] = host
+                    host = Host(np.zeros(fit_by_place[zeros_index].first), "float64")
+                by_place[zeros_index] = host
         return Gradients(by_place, tensors)
 
     def is_true(self, place: Place, gradient: Host) -> bool | None:
@@ -241,7 +241,11 @@ def first_parting(
     for event in reversed(events):
         is_exit = event.place == EXIT
         blamed_event = (open_events[-1] if open_events else event) if is_exit else event
-        for place in [place for place in gradients[0].of if place[0] == event and place in gradients[1].of]:
+        for place in [
+            event_and_index
+            for event_and_index in gradients[0].of
+            if event_and_index[0] == event and event_and_index in gradients[1].of
+        ]:
             share, limit = _relative_distance(place, gradients, noise, margin)
             if share > limit:
                 place_text = "its arguments" if not is_exit else f"the result of {event.path.rpartition('.')[2]}"
@@ -264,11 +268,11 @@ def first_parting(
 def _relative_distance(
     place: Place, gradients: tuple[Gradients, Gradients], noise: Gradients, margin: float
 ) -> tuple[float, float]:
-    one, other, noisy = gradients[0].of[place], gradients[1].of[place], noise.of.get(place)
-    if not one.values().any() and not other.values().any():
+    first_gradient, second_gradient, noisy = gradients[0].of[place], gradients[1].of[place], noise.of.get(place)
+    if not first_gradient.values().any() and not second_gradient.values().any():
         return 0.0, 0.0
-    rounding = HALF if noisy is None else max(HALF, distance(one, noisy).share)
-    share = distance(one, other).share
+    rounding = HALF if noisy is None else max(HALF, distance(first_gradient, noisy).share)
+    share = distance(first_gradient, second_gradient).share
     return (share if math.isfinite(share) else 1.0), margin * rounding
 
 
@@ -282,7 +286,7 @@ def _tensors(
 ) -> tuple[str, float] | None:
     """Returns the parameter of a module whose gradients differ most, and how far, if by more than rounding."""
     try:
-        one, other, noisy = (
+        first_gradient, second_gradient, noisy = (
             tensors_of(cast(Adapter, _Overlay(side.adapter, grads, name)), side.modules[name], {})[0].hosts
             for side, grads, name in (
                 (sides[0], gradients[0], path),
@@ -293,14 +297,14 @@ def _tensors(
     except EmberError:
         return None
     worst_tensor: tuple[str, float] | None = None
-    for name, host in one.items():
+    for name, host in first_gradient.items():
         if (
-            name not in other
-            or other[name].shape != host.shape
-            or not (host.values().any() or other[name].values().any())
+            name not in second_gradient
+            or second_gradient[name].shape != host.shape
+            or not (host.values().any() or second_gradient[name].values().any())
         ):
             continue
-        share = distance(host, other[name]).share
+        share = distance(host, second_gradient[name]).share
         limit = margin * max(HALF, distance(host, noisy[name]).share if name in noisy else 0.0)
         if share > limit and (worst_tensor is None or share > worst_tensor[1]):
             worst_tensor = name, share if math.isfinite(share) else 1.0

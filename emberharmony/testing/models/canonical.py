@@ -72,18 +72,22 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         host = adapter.host(holder_tensors[name])
         torch_array = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer)
         start = 0
-        for part in weight.parts:
-            rows = len(torch_array) if part.stop is None else part.stop - (part.start or 0)
-            pieces.setdefault(part.source, []).append(
-                (part.start or 0, Host(torch_array[start : start + rows], host.dtype))
+        for source_part in weight.parts:
+            rows = len(torch_array) if source_part.stop is None else source_part.stop - (source_part.start or 0)
+            pieces.setdefault(source_part.source, []).append(
+                (source_part.start or 0, Host(torch_array[start : start + rows], host.dtype))
             )
             start += rows
-            if part.plus:
-                sums.append(part)
-    for source, parts in pieces.items():
-        parts.sort(key=lambda pair: pair[0])
-        joined_bits = parts[0][1].bits if len(parts) == 1 else np.concatenate([host.bits for _, host in parts])
-        hosts[source] = Host(joined_bits, parts[0][1].dtype)
+            if source_part.plus:
+                sums.append(source_part)
+    for source, pieces_of_source in pieces.items():
+        pieces_of_source.sort(key=lambda pair: pair[0])
+        joined_bits = (
+            pieces_of_source[0][1].bits
+            if len(pieces_of_source) == 1
+            else np.concatenate([host.bits for _, host in pieces_of_source])
+        )
+        hosts[source] = Host(joined_bits, pieces_of_source[0][1].dtype)
     hosts |= {name: adapter.host(array) for name, array in own_tensors.items()}
     return Tensors(hosts, tuple(sums)), used_names - {""}
 
@@ -134,14 +138,14 @@ def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer
 def add_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
     """Returns tensors in which parts are added to others, as another library has them."""
     hosts = dict(tensors.hosts)
-    for part in sums:
-        if part.source in hosts and part.plus in hosts:
-            first, second = hosts[part.source].values().copy(), hosts[part.plus].values().copy()
-            rows = slice(part.start, part.stop)
+    for sum_part in sums:
+        if sum_part.source in hosts and sum_part.plus in hosts:
+            first, second = hosts[sum_part.source].values().copy(), hosts[sum_part.plus].values().copy()
+            rows = slice(sum_part.start, sum_part.stop)
             first[rows] += second[rows]
             second[rows] = 0
-            hosts[part.source] = Host(first, hosts[part.source].dtype)
-            hosts[part.plus] = Host(second, hosts[part.plus].dtype)
+            hosts[sum_part.source] = Host(first, hosts[sum_part.source].dtype)
+            hosts[sum_part.plus] = Host(second, hosts[sum_part.plus].dtype)
             if not second.any():
-                del hosts[part.plus]
+                del hosts[sum_part.plus]
     return hosts

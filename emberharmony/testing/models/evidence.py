@@ -111,9 +111,11 @@ def evidence(
 
 def _differing(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     """Returns the options that differ of two modules, as pairs of values."""
-    one, other = (_options(side, path) for side, path in zip(pair, paths, strict=True))
+    first_options, second_options = (_options(side, path) for side, path in zip(pair, paths, strict=True))
     return {
-        name: (value, other[name]) for name, value in one.items() if name in other and not _equal(value, other[name])
+        name: (value, second_options[name])
+        for name, value in first_options.items()
+        if name in second_options and not _equal(value, second_options[name])
     }
 
 
@@ -143,21 +145,21 @@ def _equal(a: Any, b: Any) -> bool:
 
 def _modules_of_same_class(side: Side, path: str) -> Iterator[str]:
     """Yields the other modules of the class of one that have the same modules in them."""
-    kind, parts = type(side.modules[path]), side.below(path).keys()
-    paths_of_class = (name for name, module in side.modules.items() if type(module) is kind and name != path)
-    yield from (name for name in paths_of_class if side.below(name).keys() == parts)
+    module_class, inner_paths = type(side.modules[path]), side.below(path).keys()
+    paths_of_class = (name for name, module in side.modules.items() if type(module) is module_class and name != path)
+    yield from (name for name in paths_of_class if side.below(name).keys() == inner_paths)
 
 
 def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> str | None:
     """Returns an option in which a module differs from all others of its class, which agree; or None."""
     own_options = _options(side, path)
-    others = [_options(side, name) for name in _modules_of_same_class(side, path)]
-    if not others:
+    other_options = [_options(side, name) for name in _modules_of_same_class(side, path)]
+    if not other_options:
         return None
     names = [*differing_options, *(name for name in own_options if name not in differing_options)]
     for name in names:
-        values = [options[name] for options in others if name in options]
-        if name not in own_options or len(values) != len(others):
+        values = [options[name] for options in other_options if name in options]
+        if name not in own_options or len(values) != len(other_options):
             continue
         are_equal = all(_equal(value, values[0]) for value in values)
         if not are_equal or _equal(own_options[name], values[0]):
@@ -185,7 +187,7 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
     tensors = _tensors(side, event.path)
     captured: Captured | None = None
     unlike_hosts: list[Host] = []
-    for others in _parts_alike(side, event.path, tensors):
+    for alternatives in _parts_alike(side, event.path, tensors):
         if captured is None:
             captured = Captured(side.adapter, model.wide, event._replace(place=ENTER))
             with contextlib.suppress(Stopped):
@@ -193,12 +195,14 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
             if captured.arguments is None:
                 return ""
         try:
-            own_results, other = _results(model, captured.arguments, side.modules[event.path], others, tensors)
+            own_results, other_results = _results(
+                model, captured.arguments, side.modules[event.path], alternatives, tensors
+            )
         except Exception:  # noqa: BLE001  (a module that cannot be called alone, or takes no other sizes, tells nothing)
             continue
-        if _are_equal(own_results, other):
+        if _are_equal(own_results, other_results):
             return "equal"
-        unlike_hosts.append(other)
+        unlike_hosts.append(other_results)
         if len(unlike_hosts) == _MATES:
             break
     if any(not _are_equal(unlike_hosts[0], other) for other in unlike_hosts):
@@ -212,7 +216,9 @@ def _are_equal(one: Host, other: Host) -> bool:
 
 
 def _tensors(side: Side, path: str) -> dict[str, dict[str, Any]]:
-    return {name: side.adapter.own(part) for name, part in {"": side.modules[path], **side.below(path)}.items()}
+    return {
+        name: side.adapter.own(submodule) for name, submodule in {"": side.modules[path], **side.below(path)}.items()
+    }
 
 
 def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -226,14 +232,14 @@ def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]
     similar_names = [
         name for name, tensors in sibling_tensors if _map_tensors(tensors, lambda x: tuple(x.shape)) == shapes
     ]
-    others = [
+    replacements = [
         name
         for name, tensors in sibling_tensors
         if name not in similar_names and _map_tensors(tensors, lambda _: ()) == names
     ]
     for name in [
         *similar_names,
-        *(name for name in others if _plain_options(side, name) == _plain_options(side, path)),
+        *(name for name in replacements if _plain_options(side, name) == _plain_options(side, path)),
     ]:
         yield {"": side.modules[name], **side.below(name)}
 
@@ -244,10 +250,14 @@ def _map_tensors(tensors: Mapping[str, Mapping[str, Any]], form: Callable[[Any],
 
 def _plain_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
     """Returns the options of a module and of those in it that are no sizes."""
-    parts = {"": side.modules[path], **side.below(path)}
+    submodules = {"": side.modules[path], **side.below(path)}
     return {
-        name: {key: value for key, value in side.adapter.options(part).items() if isinstance(value, (bool, float, str))}
-        for name, part in parts.items()
+        name: {
+            key: value
+            for key, value in side.adapter.options(submodule).items()
+            if isinstance(value, (bool, float, str))
+        }
+        for name, submodule in submodules.items()
     }
 
 
@@ -257,11 +267,11 @@ def _results(
     """Returns the results of a module, and of another one with the tensors of the first."""
     adapter = model.adapter
     args, kwargs = arguments
-    tensors_before = {name: adapter.own(part) for name, part in parts.items()}
+    tensors_before = {name: adapter.own(submodule) for name, submodule in parts.items()}
     wide_context = adapter.wide(model.model) if model.wide else contextlib.nullcontext()
     with adapter.keep_state(model.model), wide_context:
-        one = adapter.call(module, args, kwargs)
-        hosts = [adapter.host(next(arrays_in(one, adapter.is_array)))]
+        call_result = adapter.call(module, args, kwargs)
+        hosts = [adapter.host(next(arrays_in(call_result, adapter.is_array)))]
         try:
             for name, part in parts.items():
                 adapter.put(part, tensors[name])

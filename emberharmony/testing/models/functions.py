@@ -75,13 +75,13 @@ def _references(fn: Any) -> Iterator[Any]:
     for _, value in _names_in(fn):
         yield value
         if isinstance(value, FunctionType):
-            yield from (inner for _, inner in _names_in(value))
+            yield from (inner_model for _, inner_model in _names_in(value))
 
 
 def _library(value: Any) -> str | None:
     """Returns the registered package that a module, function or class is from."""
-    place = getattr(value, "__name__" if type(value).__name__ == "module" else "__module__", None)
-    return library_of(place) if isinstance(place, str) else None
+    module_name = getattr(value, "__name__" if type(value).__name__ == "module" else "__module__", None)
+    return library_of(module_name) if isinstance(module_name, str) else None
 
 
 _OF_ARRAYS = (
@@ -110,9 +110,10 @@ class Functions(Adapter):
     def modules(self, model: Any) -> dict[str, Any]:
         """Returns the function, and the modules of the models that it refers to."""
         modules_by_path = {"": model}
-        for name, inner in _models(model):
+        for name, inner_model in _models(model):
             modules_by_path |= {
-                f"{name}.{path}" if path else name: module for path, module in self._adapter.modules(inner).items()
+                f"{name}.{path}" if path else name: module
+                for path, module in self._adapter.modules(inner_model).items()
             }
         return modules_by_path
 
@@ -122,7 +123,7 @@ class Functions(Adapter):
 
     def channels_last(self, model: Any) -> bool:
         """Returns whether the convolutions of a model take images with the channels on the last axis."""
-        return any(self._adapter.channels_last(inner) for _, inner in _models(model))
+        return any(self._adapter.channels_last(inner_model) for _, inner_model in _models(model))
 
     def options(self, module: Any) -> dict[str, Any]:
         """Returns the options of a module."""
@@ -140,8 +141,8 @@ class Functions(Adapter):
     def attach(self, model: Any, hook: Hook) -> Iterator[None]:
         """Calls the hook at each call of the function and of a module."""
         with contextlib.ExitStack() as stack:
-            for name, inner in _models(model):
-                stack.enter_context(self._adapter.attach(inner, _Below(hook, name)))
+            for name, inner_model in _models(model):
+                stack.enter_context(self._adapter.attach(inner_model, _Below(hook, name)))
             self._hook = hook
             try:
                 yield
@@ -152,24 +153,24 @@ class Functions(Adapter):
     def wide(self, model: Any) -> Iterator[None]:
         """Lets the models compute in float64 in the block."""
         with contextlib.ExitStack() as stack:
-            for _, inner in _models(model)[:1] or [("", None)]:
-                stack.enter_context(self._adapter.wide(inner))
+            for _, inner_model in _models(model)[:1] or [("", None)]:
+                stack.enter_context(self._adapter.wide(inner_model))
             yield
 
     @contextlib.contextmanager
     def keep_state(self, model: Any) -> Iterator[None]:
         """Restores the state of the models after the block."""
         with contextlib.ExitStack() as stack:
-            for _, inner in _models(model):
-                stack.enter_context(self._adapter.keep_state(inner))
+            for _, inner_model in _models(model):
+                stack.enter_context(self._adapter.keep_state(inner_model))
             yield
 
     @contextlib.contextmanager
     def prepare_training(self, model: Any) -> Iterator[None]:
         """Makes the models ready for `differentiated` in the block."""
         with contextlib.ExitStack() as stack:
-            for _, inner in _models(model):
-                stack.enter_context(self._adapter.prepare_training(inner))
+            for _, inner_model in _models(model):
+                stack.enter_context(self._adapter.prepare_training(inner_model))
             yield
 
     def differentiate(

@@ -82,8 +82,10 @@ class Judge:
 
     def _form_in_library(self, row: Unequal) -> Any:
         """Returns what is equal for the tensors of a class of layers that another library has in another layout."""
-        kinds = [type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)]
-        return (*kinds, row.name, row.what, row if row.what == "other values" else None)
+        module_classes = [
+            type(side.modules[path]) for side, path in zip(self._pair, (row.path, row.other), strict=True)
+        ]
+        return (*module_classes, row.name, row.what, row if row.what == "other values" else None)
 
     def calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
@@ -142,8 +144,8 @@ class Judge:
     def _units(self, event: Event, runs: Runs, side: int) -> float:
         """Returns the error of a model as it is, in units of what rounding allows."""
         own_errors = runs.own[side]
-        kinds = [EPSILON[kind] for kind in own_errors.dtypes.get(event, []) if kind in EPSILON]
-        scale = max(kinds, default=2 * HALF) / (2 * HALF)
+        epsilons = [EPSILON[dtype_name] for dtype_name in own_errors.dtypes.get(event, []) if dtype_name in EPSILON]
+        scale = max(epsilons, default=2 * HALF) / (2 * HALF)
         allowed_units = _PRECISION * max(runs.noise.most(event), HALF) * scale
         return own_errors.most(event) / allowed_units
 
@@ -167,15 +169,17 @@ class Judge:
         divergence.carried = distance_apart
         divergence.error = dict(zip(self._report.sides, deviations, strict=True))
         divergence.options = found_evidence.options
-        place = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed_path.path else ""
-        inner = found_evidence.inner or (runs.inside[side].get(event, "") if place and side is not None else "")
-        if inner and side is not None:
-            self._blame_stranger(divergence, side, inner)
-            place = f", before {self._full(0, blamed_path.path)}" if found_evidence.inner else place
+        call_text = f" before it calls {event.path.rpartition('.')[2]}" if event.path != blamed_path.path else ""
+        inner_text = found_evidence.inner or (
+            runs.inside[side].get(event, "") if call_text and side is not None else ""
+        )
+        if inner_text and side is not None:
+            self._blame_stranger(divergence, side, inner_text)
+            call_text = f", before {self._full(0, blamed_path.path)}" if found_evidence.inner else call_text
         side_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         text = f"in float64 it differs by {distance_apart:.2g} of the largest element for equal inputs"
         divergence.message = (
-            f"{divergence.op}{side_text} in {divergence.other if inner and side else divergence.path}{place}: "
+            f"{divergence.op}{side_text} in {divergence.other if inner_text and side else divergence.path}{call_text}: "
             f"{text if distance_apart < math.inf else 'its result has another form'}"
             f"{_options(found_evidence, self._report.sides)}{self._verdict(divergence, why)}"
         )
@@ -208,7 +212,7 @@ class Judge:
         apart = runs.apart
         # A value that is given once for two arguments has the sum of their gradients, so it cannot be compared.
         pairs = {event: pair for event, pair in apart.pairs.items() if event.place == EXIT or apart.whole[event]}
-        first_paths = {other: path for path, other in self._names.items()}
+        first_paths = {second_path: path for path, second_path in self._names.items()}
         names = {path: path for path in self._names}, first_paths
         paths_and_noise = [
             Backward(model, side, pairs, mapped_names, second)
@@ -216,25 +220,25 @@ class Judge:
         ]
         gradients = paths_and_noise[0].gradients(), paths_and_noise[1].gradients()
         noise = paths_and_noise[0].gradients(HALF)
-        part = first_parting(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
-        if part is None:
+        parting = first_parting(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
+        if parting is None:
             return
         side, why = self._port(), self._reason()
-        paths = part.path, self._names[part.path]
+        paths = parting.path, self._names[parting.path]
         true = [
-            one.is_true_of(path, part.name, grads)
-            if part.place is None
-            else one.is_true(part.place, grads.of[part.place])
-            for one, path, grads in zip(paths_and_noise, paths, gradients, strict=True)
+            evidence.is_true_of(path, parting.name, grads)
+            if parting.place is None
+            else evidence.is_true(parting.place, grads.of[parting.place])
+            for evidence, path, grads in zip(paths_and_noise, paths, gradients, strict=True)
         ]
         if false := [i for i in (0, 1) if true[i] is False and true[1 - i]]:
             side, why = false[0], "finite differences of its loss"
-        divergence = self._divergence(part.path, part.call, "gradient", side, why)
-        divergence.gradient_of, divergence.carried = divergence.op, part.share
+        divergence = self._divergence(parting.path, parting.call, "gradient", side, why)
+        divergence.gradient_of, divergence.carried = divergence.op, parting.share
         verb = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         divergence.message = (
-            f"the gradient of {divergence.op} with respect to {part.what}{verb} in {divergence.path}: in float64 it "
-            f"differs by {part.share:.2g} of the largest element{self._verdict(divergence, why)}"
+            f"the gradient of {divergence.op} with respect to {parting.what}{verb} in {divergence.path}: in float64 it "
+            f"differs by {parting.share:.2g} of the largest element{self._verdict(divergence, why)}"
         )
         self._report.divergences.append(divergence)
 
@@ -251,7 +255,7 @@ class Judge:
             text = f"{type(model.error).__name__}: {model.error}"
             self._report.notes.append(f"the model of {name} raises an error: {text}")
             if not self._report.divergences:
-                first_paths = {other: path for path, other in self._names.items()}
+                first_paths = {second_path: path for path, second_path in self._names.items()}
                 path = model.failed
                 while path and side and path not in first_paths:
                     path = path.rpartition(".")[0]
@@ -268,8 +272,8 @@ class Judge:
         errors = tuple(self._units(event, runs, side) for side in (0, 1))
         text = verdict or ("rounding" if share else "equal")
         call = len(self._report.rows)
-        kind, path = self._pair[0].kind(event.path), self._full(0, event.path)
-        self._report.rows.append(Row(call, kind, path, "", shapes, share, errors, text))
+        module_kind, path = self._pair[0].kind(event.path), self._full(0, event.path)
+        self._report.rows.append(Row(call, module_kind, path, "", shapes, share, errors, text))
 
     def _divergence(
         self, path: str, call: int, cause: str, side: int | None, why: str, other: str | None = None

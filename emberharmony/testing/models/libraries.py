@@ -43,9 +43,9 @@ def register_adapter(package: str, adapter: str | Callable[[], Adapter]) -> None
 
 def package_of(model: Any) -> str | None:
     """Returns the registered package that the class of a model comes from, or None."""
-    for kind in type(model).__mro__:
-        package = kind.__module__.partition(".")[0]
-        if package in _ADAPTERS and kind is not object:
+    for cls in type(model).__mro__:
+        package = cls.__module__.partition(".")[0]
+        if package in _ADAPTERS and cls is not object:
             return package
     return None
 
@@ -55,8 +55,8 @@ def adapter_for(package: str) -> Adapter:
     if package not in _made:
         maker = _ADAPTERS.get(package) or _ARRAYS[package]
         if isinstance(maker, str):
-            place, _, name = maker.partition(":")
-            maker = getattr(importlib.import_module(place), name)
+            module_name, _, name = maker.partition(":")
+            maker = getattr(importlib.import_module(module_name), name)
         adapter = maker()
         _made[package] = adapter
     return _made[package]

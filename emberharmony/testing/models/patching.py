@@ -20,8 +20,8 @@ def hook_classes(modules: Mapping[str, Any], hook: Hook, method: str = "__call__
     paths = {id(module): path for path, module in reversed(list(modules.items()))}
     running_calls: list[int] = []  # a method that calls that of its base class is one call
     with contextlib.ExitStack() as stack:
-        for kind in {owner for module in modules.values() if (owner := _owner(type(module), method))}:
-            stack.enter_context(_wrap(kind, method, paths, running_calls, hook))
+        for owner_class in {owner for module in modules.values() if (owner := _owner(type(module), method))}:
+            stack.enter_context(_wrap(owner_class, method, paths, running_calls, hook))
         yield
 
 

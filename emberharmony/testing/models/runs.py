@@ -138,7 +138,7 @@ class Runs:
 
     def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
         same_names = {path: path for path in names}
-        first_names = {other: path for path, other in names.items()}
+        first_names = {second_path: path for path, second_path in names.items()}
         spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, same_names, writer))
         self.events: dict[Event, list[Stored]] = spooling.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())

@@ -43,31 +43,32 @@ def compare_models(
         raise ArgumentError(f"compare(): original must be 'first', 'second' or 'neither', not {original!r}")
     adapters = adapter_of(first), adapter_of(second)
     args, kwargs = _arguments(inputs)
-    one, second_model = Model(adapters[0], first, args, kwargs), Model(adapters[1], second, args, kwargs)
+    first_model, second_model = Model(adapters[0], first, args, kwargs), Model(adapters[1], second, args, kwargs)
     report = Report(_names(adapters), _environment(adapters))
     report._tolerance = tolerance
-    moved_inputs = _moved_inputs((one, second_model), args, kwargs)
+    moved_inputs = _moved_inputs((first_model, second_model), args, kwargs)
     if moved_inputs is not None and _takes_transposed(adapters[1], second, moved_inputs, (args, kwargs)):
         second_model = Model(adapters[1], second, *moved_inputs)
-        place = "last" if adapters[1].channels_last(second) else "second"
-        report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {place} axis")
-    pair = sides(one, second_model)
-    if one.error is not None and second_model.error is not None:
-        raise one.error
+        side_text = "last" if adapters[1].channels_last(second) else "second"
+        report.notes.append(f"images were transposed for {report.sides[1]}, where channels are the {side_text} axis")
+    pair = sides(first_model, second_model)
+    if first_model.error is not None and second_model.error is not None:
+        raise first_model.error
     alignment = align(*pair, match or {})
-    tensors, parts = unequal_tensors(*pair, alignment)
-    left = tuple(
-        [path for path in paths if path not in inner] for paths, inner in zip(alignment.left, parts, strict=True)
+    tensors, inner_paths = unequal_tensors(*pair, alignment)
+    unpaired_paths = tuple(
+        [path for path in paths if path not in paths_inside]
+        for paths, paths_inside in zip(alignment.left, inner_paths, strict=True)
     )
-    judge = Judge(report, pair, (one, second_model), alignment, tensors, original, tolerance)
+    judge = Judge(report, pair, (first_model, second_model), alignment, tensors, original, tolerance)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
         writer = Writer(os.path.join(folder, "first"), _MEMORY)
         stack.callback(writer.close)
-        runs = Runs(one, second_model, alignment.names, writer)
+        runs = Runs(first_model, second_model, alignment.names, writer)
         judge.calls(runs, stop)
         if gradients and not any(divergence.cause in ("formula", "error") for divergence in report.divergences):
             judge.backward(runs)
-    _note_results(report, pair, (one, second_model), left)
+    _note_results(report, pair, (first_model, second_model), unpaired_paths)
     return report
 
 
@@ -137,10 +138,10 @@ def _note_results(
     report: Report, pair: tuple[Side, Side], models: tuple[Model, Model], lefts: Sequence[Sequence[str]]
 ) -> None:
     """Adds to a report what could not be aligned or computed, and how far the results are apart."""
-    for side, left, name in zip(pair, lefts, report.sides, strict=True):
-        tensors = [path for path in left if side.adapter.own(side.modules[path])]
-        others = [path for path in left if path not in tensors and path in side.order]
-        for paths, paths_kind in ((tensors, "tensors"), (others, "no tensors")):
+    for side, side_paths, name in zip(pair, lefts, report.sides, strict=True):
+        tensors = [path for path in side_paths if side.adapter.own(side.modules[path])]
+        other_paths = [path for path in side_paths if path not in tensors and path in side.order]
+        for paths, paths_kind in ((tensors, "tensors"), (other_paths, "no tensors")):
             if paths:
                 paths_text = ", ".join(paths[:20]) + (f" and {len(paths) - 20} more" if len(paths) > 20 else "")
                 report.notes.append(

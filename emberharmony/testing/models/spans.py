@@ -38,9 +38,11 @@ class Spans:
 
     def skip(self, event: Event) -> None:
         """Notes that the event cannot be compared."""
-        inner = event if event.place == ENTER else self._outer
-        self._alone = [span if span.within.path != event.path else span._replace(within=inner) for span in self._alone]
-        self._alone.append(_Alone(event, self._blamed, inner))
+        inner_event = event if event.place == ENTER else self._outer
+        self._alone = [
+            span if span.within.path != event.path else span._replace(within=inner_event) for span in self._alone
+        ]
+        self._alone.append(_Alone(event, self._blamed, inner_event))
 
     def agree(self, event: Event) -> None:
         """Notes that the event agrees, so that what could not be compared in its call is right."""
@@ -62,5 +64,5 @@ class Spans:
     def rest(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
         """Returns the same at the end of a run for what could not be compared: results, or else arguments if asked."""
         results = [span for span in self._alone if span.event.place == EXIT]
-        left = results or (self._alone if is_entry else [])
-        return list(dict.fromkeys(span.culprit for span in left)), [each.event for each in left]
+        remaining = results or (self._alone if is_entry else [])
+        return list(dict.fromkeys(span.culprit for span in remaining)), [each.event for each in remaining]

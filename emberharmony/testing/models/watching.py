@@ -125,9 +125,9 @@ class Comparing(Watching):
         if self._strangers:
             self.between[event_there], self._strangers = self._strangers, []
         outer_calls = [call for call in self.open if call != event]
-        inner = outer_calls[-1] if outer_calls else None
-        if inner is not None and inner.path not in self._names and inner in self._running:
-            self.inside[event_there] = inner.path
+        inner_call = outer_calls[-1] if outer_calls else None
+        if inner_call is not None and inner_call.path not in self._names and inner_call in self._running:
+            self.inside[event_there] = inner_call.path
         elif self._whole and arrays and not distance(self._whole[1], self._adapter.host(arrays[0])).share:
             self.inside[event_there] = self._whole[0]
         new_tensors = self.compare_event(event_there, arrays)

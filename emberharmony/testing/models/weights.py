@@ -80,32 +80,36 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
     """
     unequal_rows: list[Unequal] = []
     claimed: tuple[set[str], set[str]] = (set(), set())
-    left = tuple(
+    uncompared = tuple(
         [path for path in paths if side.adapter.own(side.modules[path])]
         for side, paths in zip((first, second), alignment.left, strict=True)
     )
     ordered = sorted(alignment.names.items(), key=lambda pair: (pair[0].count("."), pair[0]))
-    for path, other in ordered:
-        if path in claimed[0] or other in claimed[1]:
+    for path, second_path in ordered:
+        if path in claimed[0] or second_path in claimed[1]:
             continue
-        (one, inner), (second_tensors, other_inner) = first.tensors(path), second.tensors(other)
-        if inner or other_inner:  # a layer is in parts, which the other side may have in other parts, or as a whole
-            claimed[0].update(inner | _add_parts(first, path, one.hosts, second_tensors.hosts))
-            claimed[1].update(other_inner | _add_parts(second, other, second_tensors.hosts, one.hosts))
-        hosts = add_parts(one, second_tensors.sums), add_parts(second_tensors, one.sums)
+        (first_tensors, first_inner), (second_tensors, other_inner) = first.tensors(path), second.tensors(second_path)
+        # A layer in parts: the other side may have it in other parts, or as a whole.
+        if first_inner or other_inner:
+            claimed[0].update(first_inner | _add_parts(first, path, first_tensors.hosts, second_tensors.hosts))
+            claimed[1].update(other_inner | _add_parts(second, second_path, second_tensors.hosts, first_tensors.hosts))
+        hosts = add_parts(first_tensors, second_tensors.sums), add_parts(second_tensors, first_tensors.sums)
         for own_hosts, other_hosts, side, unclaimed in (
-            (hosts[0], hosts[1], second, left[1]),
-            (hosts[1], hosts[0], first, left[0]),
+            (hosts[0], hosts[1], second, uncompared[1]),
+            (hosts[1], hosts[0], first, uncompared[0]),
         ):
             _add_elsewhere(own_hosts, other_hosts, side, unclaimed)
-        module_differences = list(_of_module(path, other, *hosts))
+        module_differences = list(_of_module(path, second_path, *hosts))
         for i, (side, name, tensors, sums) in enumerate(
-            ((first, path, one, second_tensors.sums), (second, other, second_tensors, one.sums))
+            (
+                (first, path, first_tensors, second_tensors.sums),
+                (second, second_path, second_tensors, first_tensors.sums),
+            )
         ):
             module_differences = [_name_idle(side, name, tensors, sums, unequal, i) for unequal in module_differences]
         unequal_rows += module_differences
     unequal_rows = _name_swaps(first, second, unequal_rows)
-    unequal_rows += _of_joined(first, second, alignment, left, claimed)
+    unequal_rows += _of_joined(first, second, alignment, uncompared, claimed)
     return sorted(unequal_rows, key=lambda each: first.order.get(each.path, len(first.order))), claimed
 
 
@@ -113,11 +117,11 @@ def _add_parts(side: Side, path: str, hosts: dict[str, Host], others: Mapping[st
     """Adds the tensors of modules in a module to its own, where the other model has them there; returns these."""
     used_keys: set[str] = set()
     for name in side.below(path):
-        inner = f"{path}.{name}" if path else name
-        for key, host in side.tensors(inner)[0].hosts.items():
+        inner_path = f"{path}.{name}" if path else name
+        for key, host in side.tensors(inner_path)[0].hosts.items():
             if f"{name}.{key}" in others and f"{name}.{key}" not in hosts:
                 hosts[f"{name}.{key}"] = host
-                used_keys.add(inner)
+                used_keys.add(inner_path)
     return used_keys
 
 
@@ -147,28 +151,30 @@ def _of_joined(
     claimed: tuple[set[str], set[str]],
 ) -> Iterator[Unequal]:
     """Yields the differences of layers that one model has as one, and the other one as several: their rows joined."""
-    for path, other in alignment.names.items():
-        inner = [
+    for path, second_path in alignment.names.items():
+        inner_names = [
             [child for child in side.children(name) if child in unmatched and child not in claimed_names]
-            for side, name, unmatched, claimed_names in zip((first, second), (path, other), left, claimed, strict=True)
+            for side, name, unmatched, claimed_names in zip(
+                (first, second), (path, second_path), left, claimed, strict=True
+            )
         ]
-        joined_side = next((i for i in (0, 1) if len(inner[i]) == 1 < len(inner[1 - i])), None)
+        joined_side = next((i for i in (0, 1) if len(inner_names[i]) == 1 < len(inner_names[1 - i])), None)
         if joined_side is None:
             continue
         sides = first, second
-        (one,), parts = inner[joined_side], inner[1 - joined_side]
-        hosts = sides[joined_side].tensors(one)[0].hosts
-        pieces = {part: sides[1 - joined_side].tensors(part)[0].hosts for part in parts}
+        (joined_path,), part_paths = inner_names[joined_side], inner_names[1 - joined_side]
+        hosts = sides[joined_side].tensors(joined_path)[0].hosts
+        pieces = {part_path: sides[1 - joined_side].tensors(part_path)[0].hosts for part_path in part_paths}
         if any(piece.keys() != hosts.keys() for piece in pieces.values()):
             continue
-        claimed[joined_side].add(one)
-        claimed[1 - joined_side].update(parts)
+        claimed[joined_side].add(joined_path)
+        claimed[1 - joined_side].update(part_paths)
         for name, host in hosts.items():
             for part, x, y in _rows_of_joined(name, host, pieces):
-                pair = ((x, y), (one, part)) if joined_side == 0 else ((y, x), (part, one))
-                kind, wrong_side, share = _difference(*pair[0])
-                if kind:
-                    yield Unequal(*pair[1], name, kind, wrong_side, share, path)
+                pair = ((x, y), (joined_path, part)) if joined_side == 0 else ((y, x), (part, joined_path))
+                difference_kind, wrong_side, share = _difference(*pair[0])
+                if difference_kind:
+                    yield Unequal(*pair[1], name, difference_kind, wrong_side, share, path)
 
 
 def _rows_of_joined(
@@ -181,8 +187,8 @@ def _rows_of_joined(
         array = array.T
     if array.shape[0] != sum(counts):
         return
-    for part, rows in zip(pieces, np.split(array, np.cumsum(counts)[:-1]), strict=True):
-        yield part, Host(np.ascontiguousarray(rows), host.dtype), pieces[part][name]
+    for part_path, rows in zip(pieces, np.split(array, np.cumsum(counts)[:-1]), strict=True):
+        yield part_path, Host(np.ascontiguousarray(rows), host.dtype), pieces[part_path][name]
 
 
 def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> Iterator[Unequal]:
@@ -200,19 +206,26 @@ def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Map
             side = 0 if x is None else 1
             yield Unequal(path, other, row.name, "missing", side, 1.0)
             continue
-        kind, wrong_side, share = _difference(x, y)
-        if kind:
-            yield Unequal(path, other, row.name, kind, wrong_side, share)
+        difference_kind, wrong_side, share = _difference(x, y)
+        if difference_kind:
+            yield Unequal(path, other, row.name, difference_kind, wrong_side, share)
 
 
 def _name_idle(side: Side, path: str, tensors: Tensors, sums: Sequence[Part], unequal: Unequal, number: int) -> Unequal:
     """Returns a difference of a sum of tensors; it says so if one of them is zero, unlike those of other modules."""
     if unequal.what != "other values":
         return unequal
-    kind = type(side.modules[path])
-    others = [name for name, module in side.modules.items() if type(module) is kind and name != path]
-    for name in [unequal.name, *(part.plus for part in sums if part.source == unequal.name and part.plus)]:
-        sibling_hosts = [host for other in others if (host := side.tensors(other)[0].hosts.get(name)) is not None]
+    cls = type(side.modules[path])
+    same_class_paths = [name for name, module in side.modules.items() if type(module) is cls and name != path]
+    for name in [
+        unequal.name,
+        *(sum_part.plus for sum_part in sums if sum_part.source == unequal.name and sum_part.plus),
+    ]:
+        sibling_hosts = [
+            host
+            for sibling_path in same_class_paths
+            if (host := side.tensors(sibling_path)[0].hosts.get(name)) is not None
+        ]
         zero = sums and name in tensors.hosts and not tensors.hosts[name].values().any()
         if zero and sibling_hosts and all(host.values().any() for host in sibling_hosts):
             return unequal._replace(name=name, what="all 0, as before weights are loaded", wrong=number)
@@ -255,13 +268,13 @@ def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
             return "transposed" if a.ndim == 2 else f"with its axes in the order {order}", None, share
     unequal = a != b if a.shape == b.shape else np.ones((), bool)
     for side, (rounded, exact) in enumerate(((a, b), (b, a))):
-        kind = _rounded_to(rounded, exact)
-        if kind:
-            return f"rounded to {kind}", side, share
+        rounded_dtype = _rounded_to(rounded, exact)
+        if rounded_dtype:
+            return f"rounded to {rounded_dtype}", side, share
         rounded_part, exact_part = (rounded[unequal], exact[unequal]) if unequal.ndim else (rounded, exact)
         if rounded_part.size > 1 and np.ptp(rounded_part.real) == 0 and np.ptp(exact_part.real) > 0:
-            part = "all" if rounded_part.size == rounded.size else f"for {rounded_part.size} elements"
-            return f"{part} {rounded_part.flat[0]:g}, as before weights are loaded", side, share
+            extent_text = "all" if rounded_part.size == rounded.size else f"for {rounded_part.size} elements"
+            return f"{extent_text} {rounded_part.flat[0]:g}, as before weights are loaded", side, share
     reordering = _reordering(a, b)
     if reordering:
         return reordering, None, share
@@ -291,7 +304,10 @@ def _rounded_to(rounded: Array, exact: Array) -> str:
     bits = exact.astype(np.float32).view(np.uint32)
     brain = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
     cuts = (("float16", rounded_to_half), ("bfloat16", brain))
-    return next((kind for kind, rounded_values in cuts if np.all((rounded == rounded_values) | (rounded == exact))), "")
+    return next(
+        (dtype_name for dtype_name, rounded_values in cuts if np.all((rounded == rounded_values) | (rounded == exact))),
+        "",
+    )
 
 
 def _reordering(a: Array, b: Array) -> str:
@@ -319,12 +335,12 @@ def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequ
     values: dict[tuple[str, str], tuple[Any, Any]] = {}
     for row in unequal:
         if row.what == "other values":
-            one, other_hosts = first.tensors(row.path)[0].hosts, second.tensors(row.other)[0].hosts
-            if row.name in one and row.name in other_hosts:
-                values[row.path, row.name] = one[row.name].values(), other_hosts[row.name].values()
+            first_hosts, other_hosts = first.tensors(row.path)[0].hosts, second.tensors(row.other)[0].hosts
+            if row.name in first_hosts and row.name in other_hosts:
+                values[row.path, row.name] = first_hosts[row.name].values(), other_hosts[row.name].values()
     names: dict[tuple[str, str], str] = {}
     for key, (_, y) in values.items():
-        for other, (x, _) in values.items():
-            if other != key and x.shape == y.shape and np.array_equal(x, y):
-                names[key] = f"that of {'.'.join(filter(None, other))}"
+        for other_name, (x, _) in values.items():
+            if other_name != key and x.shape == y.shape and np.array_equal(x, y):
+                names[key] = f"that of {'.'.join(filter(None, other_name))}"
     return [row._replace(what=names.get((row.path, row.name), row.what)) for row in unequal]

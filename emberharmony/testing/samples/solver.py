@@ -45,9 +45,9 @@ def _loop_over_batch(function: Any) -> Any:
             return function(x, *args, **kwargs)
         if not len(x):
             sample_result = map_over_batch(np.ones(x.shape[1:], x.dtype), *args, **kwargs)
-            return tuple(np.stack([part])[:0] for part in sample_result)
-        parts = [map_over_batch(one, *args, **kwargs) for one in x]
-        return tuple(np.stack(part) for part in zip(*parts, strict=True))
+            return tuple(np.stack([sample_array])[:0] for sample_array in sample_result)
+        results_of_batch = [map_over_batch(matrix, *args, **kwargs) for matrix in x]
+        return tuple(np.stack(part) for part in zip(*results_of_batch, strict=True))
 
     return map_over_batch
 

@@ -66,7 +66,7 @@ def _modules_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     members = value if isinstance(value, dict) else dict(enumerate(value)) if _is_sequence(value) else vars(value)
     for name, item in members.items():
         full_path = f"{path}.{name}".removeprefix(".")
-        if any(kind.__module__.startswith("equinox.") and kind.__name__ == "Module" for kind in type(item).__mro__):
+        if any(cls.__module__.startswith("equinox.") and cls.__name__ == "Module" for cls in type(item).__mro__):
             yield full_path, item
             yield from _modules_in(item, full_path)
         elif isinstance(item, (list, tuple, dict)):

@@ -44,8 +44,8 @@ class FlaxModels(JaxArrays):
 
     def is_trained(self, module: Any, name: str) -> bool:
         renamed = self._names(module)
-        kinds = {renamed.get(name, name): type(variable).__name__ for name, variable in _variables(module)}
-        return kinds[name] == "Param"
+        variable_classes = {renamed.get(name, name): type(variable).__name__ for name, variable in _variables(module)}
+        return variable_classes[name] == "Param"
 
     def title(self, module: Any) -> str:
         title = type(module).__name__
@@ -87,14 +87,14 @@ class FlaxModels(JaxArrays):
 
 
 def _is_of(value: Any, name: str) -> bool:
-    return any(kind.__module__.startswith("flax.nnx") and kind.__name__ == name for kind in type(value).__mro__)
+    return any(cls.__module__.startswith("flax.nnx") and cls.__name__ == name for cls in type(value).__mro__)
 
 
 def _variables(module: Any) -> Iterator[tuple[str, Any]]:
     for name, value in vars(module).items():
         if _is_of(value, "Variable") and hasattr(value.get_raw_value(), "dtype"):
-            kind = str(value.get_raw_value().dtype)
-            if not kind.startswith(("key", "uint32")):
+            dtype_name = str(value.get_raw_value().dtype)
+            if not dtype_name.startswith(("key", "uint32")):
                 yield name, value
 
 

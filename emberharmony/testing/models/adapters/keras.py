@@ -40,16 +40,18 @@ class KerasModels(Adapter):
         return layers_by_path
 
     def _modules_in(self, layer: Any, path: str) -> Iterator[tuple[str, Any]]:
-        kind = self._keras.layers.Layer
+        layer_class = self._keras.layers.Layer
         seen_items: list[Any] = []
         members = {**getattr(layer, "_modules", {}), **vars(layer)}
         for name, value in members.items():
             if name in ("_modules", "_layers", "_functional", "_metrics", "_loss_tracker"):
                 continue
             items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-            inner = {name.strip("_"): value} if isinstance(value, kind) else {f"{name}.{key}": x for key, x in items}
-            for own_name, item in inner.items():
-                if isinstance(item, kind) and not any(item is seen_item for seen_item in seen_items):
+            named_layers = (
+                {name.strip("_"): value} if isinstance(value, layer_class) else {f"{name}.{key}": x for key, x in items}
+            )
+            for own_name, item in named_layers.items():
+                if isinstance(item, layer_class) and not any(item is seen_item for seen_item in seen_items):
                     seen_items.append(item)
                     yield f"{path}.{own_name}".removeprefix("."), item
                     yield from self._modules_in(item, f"{path}.{own_name}".removeprefix("."))

@@ -103,8 +103,8 @@ def _rope(
     half_length = dims // 2
     rates = base ** (-np.arange(half_length) / half_length) if freqs is None else 1.0 / np.array(to_float64(freqs))
     starts = np.array(offset, np.float64)
-    places = np.arange(x.shape[-2]) + starts.reshape(*starts.shape, *[1] * (x.ndim - 1 if starts.ndim else 1))
-    angles = (places * scale)[..., None] * rates
+    positions = np.arange(x.shape[-2]) + starts.reshape(*starts.shape, *[1] * (x.ndim - 1 if starts.ndim else 1))
+    angles = (positions * scale)[..., None] * rates
     if starts.ndim:
         angles = angles.reshape(*starts.shape, *[1] * (x.ndim - 3), x.shape[-2], half_length)
     cos, sin = (mx.array(f(angles), dtype=mx.float64) for f in (np.cos, np.sin))
@@ -180,21 +180,22 @@ def _convolution(
     x: Any, weight: Any, stride: Sequence[int], pads: Sequence[tuple[int, int]], dilation: Sequence[int], groups: int
 ) -> Any:
     """Returns a convolution as a sum of products, one for each place of the kernel; paddings may be negative."""
-    inner = [slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)]
-    x = x[(slice(None), *inner)]
+    inner_slices = [slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)]
+    x = x[(slice(None), *inner_slices)]
     x = mx.pad(x, [(0, 0), *[(max(a, 0), max(b, 0)) for a, b in pads], (0, 0)])
     kernel, outputs = weight.shape[1:-1], weight.shape[0]
     sizes = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[1:-1], kernel, stride, dilation, strict=True)]
     total: Any = 0.0
-    for place in itertools.product(*map(range, kernel)):
+    for kernel_position in itertools.product(*map(range, kernel)):
         window = [
-            slice(p * d, p * d + (n - 1) * s + 1, s) for p, d, n, s in zip(place, dilation, sizes, stride, strict=True)
+            slice(p * d, p * d + (n - 1) * s + 1, s)
+            for p, d, n, s in zip(kernel_position, dilation, sizes, stride, strict=True)
         ]
-        part, factor = x[(slice(None), *window)], weight[(slice(None), *place)]
+        input_window, factor = x[(slice(None), *window)], weight[(slice(None), *kernel_position)]
         if groups == 1:
-            total = total + part @ mx.transpose(factor)
+            total = total + input_window @ mx.transpose(factor)
         else:
-            part = part.reshape(*part.shape[:-1], groups, 1, -1)
+            input_window = input_window.reshape(*input_window.shape[:-1], groups, 1, -1)
             factor = factor.reshape(groups, outputs // groups, -1)
-            total = total + (part @ mx.swapaxes(factor, -1, -2)).reshape(*part.shape[:-3], outputs)
+            total = total + (input_window @ mx.swapaxes(factor, -1, -2)).reshape(*input_window.shape[:-3], outputs)
     return total

@@ -24,11 +24,13 @@ def _scatter(indices, values, shape):
 
 
 def _update(x, indices, updates, reduction=None):
-    result, places = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
+    result, positions = x.copy(), tuple(np.moveaxis(np.asarray(indices), -1, 0))
     if reduction is None:
-        result[places] = updates
+        result[positions] = updates
     else:
-        {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(result, places, updates)
+        {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction].at(
+            result, positions, updates
+        )
     return result
 
 

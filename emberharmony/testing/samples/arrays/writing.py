@@ -29,9 +29,9 @@ def _set_item(x, key, value, mode="set"):
 
 
 def _put_along_axis(x, indices, values, axis=-1, mode="set"):
-    places = np.indices(x.shape if axis is not None else (x.size,), sparse=True)
+    grid = np.indices(x.shape if axis is not None else (x.size,), sparse=True)
     result = x.reshape(-1).copy() if axis is None else x.copy()
-    key = list(places)
+    key = list(grid)
     key[axis or 0] = np.asarray(indices)
     return _set_item(result, tuple(key), values, mode).reshape(x.shape)
 

@@ -75,9 +75,9 @@ def _istft(
     total = n + stride * (x.shape[-2] - 1)
     signal, weight = np.zeros((*x.shape[:-2], total)), np.zeros(total)
     for frame in range(x.shape[-2]):
-        place = slice(frame * stride, frame * stride + n)
-        signal[..., place] += np.fft.irfft(x[..., frame, :], n) * shaped
-        weight[place] += shaped**2
+        frame_slice = slice(frame * stride, frame * stride + n)
+        signal[..., frame_slice] += np.fft.irfft(x[..., frame, :], n) * shaped
+        weight[frame_slice] += shaped**2
     start = n // 2 if center else 0
     signal = (signal / np.where(weight > 1e-10, weight, 1))[..., start : total - start]
     return signal if wanted is None else signal[..., :wanted]

@@ -56,11 +56,11 @@ def _patches(
         paddings[axis] = (missing // 2, missing - missing // 2)
         padded = np.pad(padded, paddings)
     result = np.empty((len(x), *counts, int(np.prod(size)) * x.shape[-1]), x.dtype)
-    for place in np.ndindex(*counts):
-        starts = [i * step for i, step in zip(place, steps, strict=True)]
+    for window_index in np.ndindex(*counts):
+        starts = [i * step for i, step in zip(window_index, steps, strict=True)]
         spans = [slice(s, s + (k - 1) * rate + 1, rate) for s, k in zip(starts, size, strict=True)]
-        part = padded[(slice(None), *spans)]
-        result[(slice(None), *place)] = part.reshape(len(x), -1)
+        window = padded[(slice(None), *spans)]
+        result[(slice(None), *window_index)] = window.reshape(len(x), -1)
     return result
 
 

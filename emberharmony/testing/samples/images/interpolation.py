@@ -46,9 +46,9 @@ def _interpolate(
     sizes = list(size_or_scale) if isinstance(size_or_scale, (tuple, list)) else [size_or_scale] * n
     for axis, value in enumerate(sizes, first):
         count = x.shape[axis]
-        wanted = math.floor(count * value) if size is None else value
-        step = 1 / value if size is None and not recompute else count / wanted
-        matrix = _weights(count, wanted, step, mode, bool(corners))
+        output_length = math.floor(count * value) if size is None else value
+        step = 1 / value if size is None and not recompute else count / output_length
+        matrix = _weights(count, output_length, step, mode, bool(corners))
         x = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
     return x
 

@@ -47,9 +47,9 @@ def _resample_row(row: Any, target: int, step: float, translation: float, method
     kernel, width_scale = _KERNELS[method], max(step, 1.0) if antialias else 1.0
     result = np.zeros(target)
     for i in range(target):
-        place = (i + 0.5 - translation) * step
-        if 0.0 <= place <= len(row):
-            weights = [kernel((j + 0.5 - place) / width_scale) for j in range(len(row))]
+        position = (i + 0.5 - translation) * step
+        if 0.0 <= position <= len(row):
+            weights = [kernel((j + 0.5 - position) / width_scale) for j in range(len(row))]
             result[i] = sum(w * pixel for w, pixel in zip(weights, row, strict=True)) / sum(weights)
     return result
 
@@ -61,11 +61,11 @@ def _resize(x: Any, size: Sequence[int], method: str = "bilinear", antialias: bo
     (h, w), (height, width) = x.shape[-3:-1], size
     if options.get("crop_to_aspect_ratio"):
         kept_h, kept_w = min(h, w * height // width), min(w, h * width // height)
-        top, left = (h - kept_h) // 2, (w - kept_w) // 2
-        x = x[..., top : top + kept_h, left : left + kept_w, :]
+        top_edge, left_edge = (h - kept_h) // 2, (w - kept_w) // 2
+        x = x[..., top_edge : top_edge + kept_h, left_edge : left_edge + kept_w, :]
     if options.get("pad_to_aspect_ratio"):
-        top, left = max(w * height // width - h, 0) // 2, max(h * width // height - w, 0) // 2
-        paddings = [(0, 0)] * (x.ndim - 3) + [(top, top), (left, left), (0, 0)]
+        top_edge, left_edge = max(w * height // width - h, 0) // 2, max(h * width // height - w, 0) // 2
+        paddings = [(0, 0)] * (x.ndim - 3) + [(top_edge, top_edge), (left_edge, left_edge), (0, 0)]
         x = np.pad(x, paddings, constant_values=options.get("fill_value", 0.0))
     result = x
     for axis, target in ((-3, height), (-2, width)):

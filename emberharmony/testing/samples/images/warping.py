@@ -23,12 +23,12 @@ _BENT = [[0.5, 0.25], [5.0, 1.0], [-0.5, 4.5], [6.25, 5.5]]
 
 
 def _sample(x: Any, places: Any, order: int, mode: str = "constant", value: float = 0.0) -> Any:
-    kind = x.dtype if x.dtype.kind in "iu" else None
+    integer_dtype = x.dtype if x.dtype.kind in "iu" else None
     if order == 0:
         # SciPy rounds halves up, but the op rounds them away from zero.
         places = np.sign(places) * np.floor(np.abs(places) + 0.5)
     result = ndimage.map_coordinates(x.astype(np.float64), places, None, order, _MODES.get(mode, mode), value)
-    return result if kind is None else np.rint(result).astype(kind)
+    return result if integer_dtype is None else np.rint(result).astype(integer_dtype)
 
 
 def _warp(
@@ -50,8 +50,8 @@ def _warp(
         matrix = np.append(row, 1.0).reshape(3, 3)
         u, v, k = np.tensordot(matrix, np.stack([column_grid, row_grid, np.ones_like(column_grid)]), 1)
         for channel in range(x.shape[-1]):
-            places = np.stack([v / k, u / k])
-            out[..., channel] = _sample(image[..., channel], places, int(interpolation == "bilinear"), mode, value)
+            positions = np.stack([v / k, u / k])
+            out[..., channel] = _sample(image[..., channel], positions, int(interpolation == "bilinear"), mode, value)
     return result
 
 
@@ -86,9 +86,9 @@ def _sample_shares(
         return np.moveaxis(_sample_shares(channels_last, shares, interpolation, mode, value, corners), -1, 1)
     sizes = np.array(x.shape[1:-1])
     shares = np.asarray(shares, np.float64)[..., ::-1]
-    places = (shares + 1) * (sizes - 1) / 2 if corners else (shares + 1) * sizes / 2 - 0.5
+    pixel_positions = (shares + 1) * (sizes - 1) / 2 if corners else (shares + 1) * sizes / 2 - 0.5
     order = int(interpolation == "bilinear")
-    places = places if order else np.rint(places)
+    pixel_positions = pixel_positions if order else np.rint(pixel_positions)
     return np.stack(
         [
             np.stack(
@@ -98,7 +98,7 @@ def _sample_shares(
                 ],
                 -1,
             )
-            for image, image_places in zip(x, places, strict=True)
+            for image, image_places in zip(x, pixel_positions, strict=True)
         ]
     )
 

@@ -54,13 +54,13 @@ def _rope(
     positions = np.expand_dims(np.asarray(offset, float), -1) + np.arange(time_before_last.shape[-2])
     positions = positions.reshape(*positions.shape[:-1], *[1] * (x.ndim - 1 - positions.ndim), -1)
     angle = np.exp(1j * positions[..., None] * scale * steps)
-    one = time_before_last[..., 0:width:2] if traditional else time_before_last[..., : width // 2]
-    other = time_before_last[..., 1:width:2] if traditional else time_before_last[..., width // 2 : width]
-    rotated = (one + 1j * other) * angle
-    parts = np.stack([rotated.real, rotated.imag], -1 if traditional else -2).reshape(
+    first_half = time_before_last[..., 0:width:2] if traditional else time_before_last[..., : width // 2]
+    second_half = time_before_last[..., 1:width:2] if traditional else time_before_last[..., width // 2 : width]
+    rotated = (first_half + 1j * second_half) * angle
+    components = np.stack([rotated.real, rotated.imag], -1 if traditional else -2).reshape(
         *time_before_last.shape[:-1], width
     )
-    return np.moveaxis(np.concatenate([parts, time_before_last[..., width:]], -1), -2, axis)
+    return np.moveaxis(np.concatenate([components, time_before_last[..., width:]], -1), -2, axis)
 
 
 _Q, _K, _V = (np.sin(grid(a, 9 * a, 2 * n * 2 * 5)).reshape(2, n, 2, 5) for a, n in ((3, 3), (4, 4), (5, 4)))

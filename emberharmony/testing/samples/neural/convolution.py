@@ -55,7 +55,7 @@ def _conv(
     ]
     padded: Any = np.pad(x, [(0, 0), *sides, (0, 0)])
     counts = [(padded.shape[a + 1] - window_lengths[a]) // steps[a] + 1 for a in range(n)]
-    inner, outer = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
+    input_channels, output_channels = w.shape[-2], w.shape[-1] // (x.shape[-1] // w.shape[-2])
     result: Any = np.zeros((x.shape[0], *counts, w.shape[-1])) + (0 if bias is None else bias)
     for position in itertools.product(*map(range, counts)):
         window_slices = [
@@ -63,9 +63,9 @@ def _conv(
         ]
         window = padded[:, *window_slices]
         for channel in range(w.shape[-1]):
-            first = channel // outer * inner
+            first = channel // output_channels * input_channels
             result[:, *position, channel] += (
-                (window[..., first : first + inner] * w[..., channel]).reshape(len(x), -1).sum(1)
+                (window[..., first : first + input_channels] * w[..., channel]).reshape(len(x), -1).sum(1)
             )
     return result
 
@@ -94,7 +94,11 @@ def _transpose(
         [None] * n if extra is None else _per_axis(extra, n),
     )
     window_lengths = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
-    groups, inner, outer = x.shape[-1] // w.shape[-1], w.shape[-1], w.shape[-2] // (x.shape[-1] // w.shape[-1])
+    groups, input_channels, output_channels = (
+        x.shape[-1] // w.shape[-1],
+        w.shape[-1],
+        w.shape[-2] // (x.shape[-1] // w.shape[-1]),
+    )
     full_output = np.zeros(
         (
             len(x),
@@ -104,10 +108,13 @@ def _transpose(
     )
     for position in itertools.product(*map(range, x.shape[1:-1])):
         for k in itertools.product(*map(range, w.shape[:-2])):
-            place = tuple(i * s + j * e for i, s, j, e in zip(position, steps, k, spread, strict=True))
+            output_position = tuple(i * s + j * e for i, s, j, e in zip(position, steps, k, spread, strict=True))
             for g in range(groups):
-                outputs, inputs = slice(g * outer, (g + 1) * outer), slice(g * inner, (g + 1) * inner)
-                full_output[:, *place, outputs] += x[:, *position, inputs] @ w[k][outputs].T
+                outputs, inputs = (
+                    slice(g * output_channels, (g + 1) * output_channels),
+                    slice(g * input_channels, (g + 1) * input_channels),
+                )
+                full_output[:, *output_position, outputs] += x[:, *position, inputs] @ w[k][outputs].T
     cuts = []
     for m, s, r, e, side in zip(x.shape[1:-1], steps, window_lengths, extra_rows, _sides(padding, n), strict=True):
         if isinstance(side, tuple):
@@ -138,10 +145,10 @@ def _fold(x: Any, output: Any, k: Any, dilation: Any = 1, padding: Any = 0, stri
     size = _per_axis(k, len(output))
     channels = x.shape[1] // int(np.prod(size))
     indices = np.arange(channels * int(np.prod(output)), dtype=float).reshape(1, channels, *output) + 1
-    places = _unfold(indices, k, dilation, padding, stride)[0].astype(int)
+    flat_positions = _unfold(indices, k, dilation, padding, stride)[0].astype(int)
     result = np.zeros((len(x), indices.size + 1))
     for b in range(len(x)):
-        np.add.at(result[b], places, x[b])
+        np.add.at(result[b], flat_positions, x[b])
     return result[:, 1:].reshape(len(x), channels, *output)
 
 

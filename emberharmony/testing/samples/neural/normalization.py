@@ -30,12 +30,12 @@ def _rms(x: Any, scale: Any = None, axis: int = -1, epsilon: float = 1e-7) -> An
 
 def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int = -1, epsilon: float = 1e-3) -> Any:
     axis_last = np.moveaxis(x, axis, -1)
-    parts = []
-    for part in np.split(axis_last, groups, -1):
+    normalized_groups = []
+    for group in np.split(axis_last, groups, -1):
         axes = tuple(range(1, x.ndim))
-        centred = part - part.mean(axes, keepdims=True)
-        parts.append(centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon))
-    result = np.concatenate(parts, -1)
+        centred = group - group.mean(axes, keepdims=True)
+        normalized_groups.append(centred / np.sqrt((centred**2).mean(axes, keepdims=True) + epsilon))
+    result = np.concatenate(normalized_groups, -1)
     result = result if scale is None else result * scale
     return np.moveaxis(result if offset is None else result + offset, -1, axis)
 
@@ -43,7 +43,7 @@ def _group(x: Any, groups: int, scale: Any = None, offset: Any = None, axis: int
 def _response(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, axis: int = -1) -> Any:
     axis_last = np.moveaxis(x, axis, -1)
     window = [axis_last[..., max(i - size // 2, 0) : i + (size - 1) // 2 + 1] for i in range(axis_last.shape[-1])]
-    total = np.stack([(part**2).sum(-1) for part in window], -1) if window else axis_last
+    total = np.stack([(neighbours**2).sum(-1) for neighbours in window], -1) if window else axis_last
     return np.moveaxis(axis_last / (k + alpha * total / size) ** beta, -1, axis)
 
 

@@ -50,16 +50,17 @@ def _window_places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any,
 
 def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:
     """Applies `reduce(elements, places, held)` to each window: its elements, their places, the places that count."""
-    parts = []
+    window_values = []
     for window in itertools.product(*spans):
         places_inside = [
-            [i for i in places if 0 <= i < n] for (places, _), n in zip(window, x.shape[1:-1], strict=True)
+            [i for i in axis_positions if 0 <= i < n]
+            for (axis_positions, _), n in zip(window, x.shape[1:-1], strict=True)
         ]
         grids = np.ix_(*places_inside)
         elements = x[:, *grids].reshape(len(x), -1, x.shape[-1])
         flat = np.ravel_multi_index(grids, x.shape[1:-1]).reshape(-1)
-        parts.append(reduce(elements, flat, int(np.prod([element_count for _, element_count in window]))))
-    return np.stack(parts, 1).reshape(len(x), *map(len, spans), x.shape[-1])
+        window_values.append(reduce(elements, flat, int(np.prod([element_count for _, element_count in window]))))
+    return np.stack(window_values, 1).reshape(len(x), *map(len, spans), x.shape[-1])
 
 
 def _channels_first_oracle(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,8 +122,8 @@ def _unpool(x: Any, indices: Any, size: Any, data_format: Any = None) -> Any:
     if data_format == "channels_first":
         return np.moveaxis(_unpool(np.moveaxis(x, 1, -1), np.moveaxis(indices, 1, -1), size), -1, 1)
     result = np.zeros((len(x), int(np.prod(size)), x.shape[-1]))
-    places = indices.astype(int).reshape(len(x), -1, x.shape[-1])
-    np.put_along_axis(result, places, x.reshape(places.shape), 1)
+    flat_positions = indices.astype(int).reshape(len(x), -1, x.shape[-1])
+    np.put_along_axis(result, flat_positions, x.reshape(flat_positions.shape), 1)
     return result.reshape(len(x), *size, x.shape[-1])
 
 
@@ -142,8 +143,8 @@ def _adaptive(reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reduce_spans(x: Any, spans: list[list[slice]], reduce: Callable[..., Any]) -> Any:
     axes = tuple(range(1, x.ndim - 1))
-    parts = [reduce(x[:, *span], axes) for span in itertools.product(*spans)]
-    return np.stack(parts, 1).reshape(len(x), *map(len, spans), x.shape[-1])
+    reduced_spans = [reduce(x[:, *span], axes) for span in itertools.product(*spans)]
+    return np.stack(reduced_spans, 1).reshape(len(x), *map(len, spans), x.shape[-1])
 
 
 _CASES = (

@@ -55,8 +55,8 @@ def _decode(
             if strategy == "greedy"
             else _decode_exhaustively(used_logits, blank)
         )
-        for place, (sequence, score) in enumerate(best_labels[:paths]):
-            labels[place, item, : len(sequence)], scores[item, place] = sequence, score
+        for index, (sequence, score) in enumerate(best_labels[:paths]):
+            labels[index, item, : len(sequence)], scores[item, index] = sequence, score
     return labels, scores
 
 
