@@ -35,8 +35,8 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         if has_one_axis and _are_tensors(args, in_axes, result_tree.backend.tensor_type):
             # Each argument is a leaf, so that no tree has to be flattened and built again.
             leaves, rebuilt = args, _with_own_lists
-            axes, places = in_axes, [i for i, axis in enumerate(in_axes) if axis is not None]
-            tensors = [args[i] for i in places]
+            axes, mapped_positions = in_axes, [i for i, axis in enumerate(in_axes) if axis is not None]
+            tensors = [args[i] for i in mapped_positions]
         else:
             leaves, structure = flatten(args)
             rebuilt = functools.partial(tree_unflatten, structure)
@@ -45,14 +45,14 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
                 axes = spread(result_tree, "in_axes", in_axes, args)
                 remembered = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
                 last = remembered if is_fixed else None
-            _, axes, places = remembered
-            tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in places]
-        result_axes = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(places, tensors, strict=True)]
+            _, axes, mapped_positions = remembered
+            tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in mapped_positions]
+        result_axes = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(mapped_positions, tensors, strict=True)]
         require_one_length(result_tree, tensors, result_axes)
 
         def call_on_slices(*slices: Any) -> list[Any]:
             filled = list(leaves)
-            for i, value in zip(places, slices, strict=True):
+            for i, value in zip(mapped_positions, slices, strict=True):
                 filled[i] = refill(filled[i], value)
             return result_tree.tensors(fn(*rebuilt(filled), **kwargs))
 
@@ -99,15 +99,17 @@ def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any
     """
     if axes is None or isinstance(axes, int):
         return [axes] * len(flatten(tree)[0])
-    parts, axes_structure = tree_flatten(axes, lambda node: node is not axes)
-    children, wanted = tree_flatten(tree, lambda node: node is not tree)
-    if axes_structure != wanted or axes_structure.kind == "leaf":
+    axis_entries, axes_structure = tree_flatten(axes, lambda node: node is not axes)
+    children, child_structure = tree_flatten(tree, lambda node: node is not tree)
+    if axes_structure != child_structure or axes_structure.kind == "leaf":
         raise ArgumentError(
             f"{result_tree.head}{name} must be an int, None, or a tree of these with the structure of the tree that it "
             f"is for; {brief(axes)} does not fit"
         )
     return [
-        axis for part, child in zip(parts, children, strict=True) for axis in spread(result_tree, name, part, child)
+        axis
+        for axis_entry, child in zip(axis_entries, children, strict=True)
+        for axis in spread(result_tree, name, axis_entry, child)
     ]
 
 
@@ -163,8 +165,8 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
     @functools.wraps(fn)
     def broadcasting(*args: Any) -> Any:
         result_tree = ResultTree(op)
-        places = [i for i in range(len(args)) if i not in excluded]
-        tensors = [result_tree.tensor(args[i], "an argument") for i in places]
+        mapped_positions = [i for i in range(len(args)) if i not in excluded]
+        tensors = [result_tree.tensor(args[i], "an argument") for i in mapped_positions]
         core = [()] * len(tensors) if input_dimensions is None else input_dimensions
         if len(core) != len(tensors):
             raise ArgumentError(
@@ -179,7 +181,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
 
         def call_on_slices(*slices: Any) -> list[Any]:
             filled = list(args)
-            for i, value in zip(places, slices, strict=True):
+            for i, value in zip(mapped_positions, slices, strict=True):
                 filled[i] = value
             return result_tree.tensors(fn(*filled))
 

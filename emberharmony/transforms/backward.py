@@ -116,9 +116,9 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
         reached_nodes = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
         reached_nodes = pulled(gradients, nodes.pop(-heappop(numbers)))
     cotangents = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
-    for place, gradient in enumerate(cotangents):
+    for argument_index, gradient in enumerate(cotangents):
         if gradient is None:
-            cotangents[place] = active().zeros_like(primals[place])
+            cotangents[argument_index] = active().zeros_like(primals[argument_index])
     if "complex" in map(tape.kinds.__getitem__, map(_DTYPE, primals)):
         return [_conjugate(tape, gradient) for gradient in cotangents]
     return cotangents
@@ -130,8 +130,11 @@ def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
     if number in gradients:
         cotangent = gradients.pop(number)
     else:
-        parts = [gradients.pop((number, i), None) for i in range(len(result))]
-        cotangent = [active().zeros_like(y) if part is None else part for part, y in zip(parts, result, strict=True)]
+        cotangents = [gradients.pop((number, i), None) for i in range(len(result))]
+        cotangent = [
+            active().zeros_like(y) if cotangent_or_none is None else cotangent_or_none
+            for cotangent_or_none, y in zip(cotangents, result, strict=True)
+        ]
     is_tuple_rule = rule.__class__ is tuple
     gradient_list: Any = None if is_tuple_rule else rule(cotangent, result, *arguments)
     pulled = []
@@ -157,14 +160,14 @@ def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
 
 def _fit(gradient: Any, argument: Any) -> Any:
     """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
-    shape, wanted = gradient.shape, argument.shape
-    if shape != wanted:
-        extra = len(shape) - len(wanted)
-        if shape[extra:] == wanted:
+    shape, argument_shape = gradient.shape, argument.shape
+    if shape != argument_shape:
+        extra = len(shape) - len(argument_shape)
+        if shape[extra:] == argument_shape:
             gradient = active().sum(gradient, axis=0 if extra == 1 else tuple(range(extra)))
             return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
-        axes = [*range(extra), *(extra + i for i, n in enumerate(wanted) if n == 1 and shape[extra + i] != 1)]
-        gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), wanted)
+        axes = [*range(extra), *(extra + i for i, n in enumerate(argument_shape) if n == 1 and shape[extra + i] != 1)]
+        gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), argument_shape)
     dtype = argument.dtype
     return gradient if gradient.dtype == dtype else active().cast(gradient, dtype)
 

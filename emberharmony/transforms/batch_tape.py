@@ -175,16 +175,16 @@ class Batch(Tape):
         values: list[Any] = []
         rank, unbatched_rank = -1, 0
         for argument in arguments:
-            kind = argument.__class__
-            if kind is TracedTensor:
+            cls = argument.__class__
+            if cls is TracedTensor:
                 rows = argument.value
                 if argument.tape is not self or len(rows.shape) != rank >= 0:
                     return None
                 rank = len(rows.shape)
                 values.append(rows.whole)
-            elif kind is float or kind is int:
+            elif cls is float or cls is int:
                 values.append(argument)
-            elif kind is self.tensor_type:
+            elif cls is self.tensor_type:
                 unbatched_rank = max(unbatched_rank, len(argument.shape))
                 values.append(argument)
             else:
@@ -205,11 +205,11 @@ class Batch(Tape):
 
     def _rows_in(self, argument: Any) -> Any:
         """Returns an argument with the rows of the tensors of this batch in it."""
-        kind = argument.__class__
-        if kind is TracedTensor and argument.tape is self:
+        cls = argument.__class__
+        if cls is TracedTensor and argument.tape is self:
             return argument.value
-        if kind is list or kind is tuple:
-            return kind(map(self._rows_in, argument))
+        if cls is list or cls is tuple:
+            return cls(map(self._rows_in, argument))
         return argument
 
     def _map(self, op: str, arguments: Sequence[Any], op_arguments: Sequence[Any]) -> Any:
@@ -241,8 +241,8 @@ class Batch(Tape):
             return TracedTensor(Rows(result), self, None, None)
         if isinstance(result, (tuple, list)):
             items = map(self._box, result)
-            kind = type(result)
-            return list(items) if kind is list else tuple(items) if kind is tuple else kind(*items)
+            cls = type(result)
+            return list(items) if cls is list else tuple(items) if cls is tuple else cls(*items)
         return self.rows(result)
 
     def _by_slices(self, mapped_backend: Mapped, arguments: Sequence[Any]) -> Any:
@@ -250,10 +250,10 @@ class Batch(Tape):
         bound = self.backend.bound
 
         def slice_of(argument: Any, i: int) -> Any:
-            kind = argument.__class__
-            if kind is Rows:
+            cls = argument.__class__
+            if cls is Rows:
                 return bound.take(argument.whole, i, axis=0)
-            return kind(slice_of(x, i) for x in argument) if kind is list or kind is tuple else argument
+            return cls(slice_of(x, i) for x in argument) if cls is list or cls is tuple else argument
 
         return self._box(
             self._stack(
@@ -266,8 +266,8 @@ class Batch(Tape):
         first = results[0]
         if isinstance(first, (tuple, list)):
             items = [self._stack(op, column) for column in zip(*results, strict=True)]
-            kind = type(first)
-            return items if kind is list else tuple(items) if kind is tuple else kind(*items)
+            cls = type(first)
+            return items if cls is list else tuple(items) if cls is tuple else cls(*items)
         if not self.backend.is_tensor(first):
             raise UnbatchableError(f"{op}() returns a value of one slice")
         return self.backend.bound.stack(list(results))
@@ -277,8 +277,8 @@ class Batch(Tape):
         batched = [x.__class__ is Rows for x in primals]
 
         def call_inside(function: Callable[..., Any], *columns: Any) -> list[Any]:
-            inner = Batch(self.backend, self.size)
-            outputs = [inner.whole(x) for x in function(*(inner.box(column) for column in columns))]
+            inner_batch = Batch(self.backend, self.size)
+            outputs = [inner_batch.whole(x) for x in function(*(inner_batch.box(column) for column in columns))]
             if any(x.tape is self for x in traced_in(outputs)):
                 raise UnbatchableError("a function with a derivative of its own uses a tensor that is no argument")
             return outputs
@@ -309,8 +309,8 @@ class Batch(Tape):
 
 def has_rows(argument: Any) -> bool:
     """Returns whether an argument is or contains rows."""
-    kind = argument.__class__
-    return kind is Rows or ((kind is list or kind is tuple) and any(map(has_rows, argument)))
+    cls = argument.__class__
+    return cls is Rows or ((cls is list or cls is tuple) and any(map(has_rows, argument)))
 
 
 def _refuse(bound: Any, *arguments: Any) -> Any:

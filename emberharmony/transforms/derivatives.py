@@ -242,17 +242,19 @@ def _require_upstream(head: str, function: Any) -> None:
     Raises:
         ArgumentTypeError: if it does not.
     """
-    wanted = f"{head}the gradient function is called as gradient(*args, upstream=cotangent)"
+    expected_text = f"{head}the gradient function is called as gradient(*args, upstream=cotangent)"
     if not callable(function):
-        raise ArgumentTypeError(f"{wanted}, but this is not a function: {type(function).__name__}")
+        raise ArgumentTypeError(f"{expected_text}, but this is not a function: {type(function).__name__}")
     code = getattr(function, "__code__", None)
     if code is None:  # a callable object or a C function, whose parameters are not known
         return
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if "upstream" not in names[code.co_posonlyargcount :] and not code.co_flags & VARIADIC_KEYWORDS:
-        raise ArgumentTypeError(f"{wanted}, but this one takes ({', '.join(names)}): name a parameter upstream, last")
+        raise ArgumentTypeError(
+            f"{expected_text}, but this one takes ({', '.join(names)}): name a parameter upstream, last"
+        )
     if names[:1] == ("upstream",) and code.co_argcount:
-        raise ArgumentTypeError(f"{wanted}, but this one takes upstream first: put the arguments before it")
+        raise ArgumentTypeError(f"{expected_text}, but this one takes upstream first: put the arguments before it")
 
 
 def checkpoint(op: str, fn: Function) -> Function:
@@ -395,7 +397,7 @@ class _CallWithGradient(ResultTree):
         """
         if tree is None:
             return [None] * structure.leaves
-        parts, parts_structure = (
+        spec_entries, parts_structure = (
             flatten(tree) if structure == LEAF else tree_flatten(tree, lambda node: node is not tree)
         )
         if parts_structure[:2] != structure[:2] or len(parts_structure.children) != len(structure.children):
@@ -404,9 +406,9 @@ class _CallWithGradient(ResultTree):
                 f"part that has none"
             )
         if structure == LEAF:
-            return parts
-        pairs = zip(parts, structure.children, strict=True)
-        return [leaf for part, child in pairs for leaf in self._leaves(part, child)]
+            return spec_entries
+        pairs = zip(spec_entries, structure.children, strict=True)
+        return [leaf for spec_entry, child in pairs for leaf in self._leaves(spec_entry, child)]
 
 
 def accumulate(op: str, loss_fn: Function, params: Any) -> Any:

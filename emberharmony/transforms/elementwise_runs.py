@@ -22,8 +22,8 @@ def join_runs(
         is_scalar: returns whether an operand has no axes.
         runner: makes the function of a run.
     """
-    kinds = list(map(kind, program.calls))
-    if kinds.count(None) > len(kinds) - 2:  # as for all small arrays
+    call_kinds = list(map(kind, program.calls))
+    if call_kinds.count(None) > len(call_kinds) - 2:  # as for all small arrays
         return program
     uses = Counter(x for call in program.calls for x in call.operands)
     uses.update(x for x in program.outputs if x.__class__ is Register)
@@ -31,7 +31,7 @@ def join_runs(
     run: list[ProgramCall] = []
     run_results: set[Register] = set()
     common_shape = None
-    for call, its in zip(program.calls, kinds, strict=True):
+    for call, its in zip(program.calls, call_kinds, strict=True):
         if its is None and run_results.isdisjoint(call.operands):
             calls.append(call)
             continue
@@ -53,21 +53,21 @@ def _one_call(
     if len(run) < 2:
         return run
     results = [call.results[0] for call in run]
-    inner = Counter(x for call in run for x in call.operands)
-    inputs = [x for x in inner if x not in results and not is_scalar(x)]
-    places = {x: Register(i) for i, x in enumerate([*inputs, *results])}
+    use_counts = Counter(x for call in run for x in call.operands)
+    inputs = [x for x in use_counts if x not in results and not is_scalar(x)]
+    register_of = {x: Register(i) for i, x in enumerate([*inputs, *results])}
     numbers: list[Any] = []
     calls = []
     for call in run:
         args: list[Any] = []
         for x in call.args:
-            if x.__class__ is Register and x in places:
-                args.append(places[x])
+            if x.__class__ is Register and x in register_of:
+                args.append(register_of[x])
             else:
                 args.append(Number(len(numbers)))
                 numbers.append(x)
-        calls.append(ProgramCall(call.function, tuple(args), (places[call.results[0]],)))
-    outputs = [x for x in results if uses[x] > inner[x]]
-    program = Program(len(inputs), tuple(calls), tuple(places[x] for x in outputs), len(numbers))
+        calls.append(ProgramCall(call.function, tuple(args), (register_of[call.results[0]],)))
+    outputs = [x for x in results if uses[x] > use_counts[x]]
+    program = Program(len(inputs), tuple(calls), tuple(register_of[x] for x in outputs), len(numbers))
     scalars = [x for x in numbers if x.__class__ is Register]
     return [ProgramCall(runner(program, numbers), (*inputs, *scalars), tuple(outputs), several=True)]

@@ -143,15 +143,15 @@ def module_called(
     called_watchers = [] if thread.telling or (modules and modules[-1][0] is module) else watchers()
     if not called_watchers or not isinstance(selection.current(), Twin):
         return call(module, *args, **kwargs)
-    outer = modules[-1][1] if modules else ""
-    path = path_of(module, modules[0][0] if modules else module, outer)
-    place = len(modules)
+    outer_name = modules[-1][1] if modules else ""
+    path = path_of(module, modules[0][0] if modules else module, outer_name)
+    depth = len(modules)
     modules.append((module, path))
     outer_path, thread.path = thread.path, path
     try:
         result = call(module, *args, **kwargs)
     finally:
-        del modules[place:]
+        del modules[depth:]
         thread.path = outer_path
     tell(called_watchers, "on_return", path, result)
     return result

@@ -14,7 +14,7 @@ def way_out(given: Any) -> str:
     Args:
         given: what was given for a model or parameters.
     """
-    kind = type(given).__name__
+    class_name = type(given).__name__
     cells = [] if isinstance(given, type) else instances_in(given, Cell)
     if cells and not any(cell.trainable for cell in cells):
         return f"; all {len(cells)} are frozen or buffers: use model.unfreeze()"
@@ -29,16 +29,16 @@ def way_out(given: Any) -> str:
     if isinstance(given, Iterator):
         return "; an iterator gives its items once: pass model.parameters()"
     if _is_tensor(given) or isinstance(given, str):
-        return f"; it is a {kind}: pass the model, or nn.Parameter(tensor)"
+        return f"; it is a {class_name}: pass the model, or nn.Parameter(tensor)"
     if isinstance(given, ModuleType):
         return f"; {given.__name__} is a module of Python: pass the model"
     if isinstance(given, (list, tuple, set)):
-        return f"; the {kind} holds none" if given else f"; the {kind} is empty"
+        return f"; the {class_name} holds none" if given else f"; the {class_name} is empty"
     if any(base.__module__.partition(".")[0] == "torch" for base in type(given).__mro__):
         return (
             "; it is a model of PyTorch: use the layers of emberharmony.nn, or emberharmony.from_torch(module, inputs)"
         )
-    return _way_out_of_object(given, kind)
+    return _way_out_of_object(given, class_name)
 
 
 def _way_out_of_object(given: Any, kind: str) -> str:

@@ -66,8 +66,8 @@ class Profile(Log):
         with_inner = {event.outer for event in self}
         no_cost = Cost(0, 0, False)
         for event in self:  # outer events come first
-            outer = event.outer
-            is_inside = outer is not None and by_event.get(outer, no_cost).whole
+            outer_event = event.outer
+            is_inside = outer_event is not None and by_event.get(outer_event, no_cost).whole
             cost = cost_of(event.op, event.shapes, event.dtypes, event.results, event.result_dtypes)
             if is_inside:
                 by_event[event] = Cost(0, 0, True)
@@ -181,10 +181,10 @@ class Profile(Log):
 
 def _is_inside(event: Event, key: Callable[[Event], str]) -> bool:
     """Returns whether a call is inside of another one of the same group, whose time contains its own."""
-    outer, name = event.outer, key(event)
-    while outer is not None and key(outer) != name:
-        outer = outer.outer
-    return outer is not None
+    outer_event, name = event.outer, key(event)
+    while outer_event is not None and key(outer_event) != name:
+        outer_event = outer_event.outer
+    return outer_event is not None
 
 
 class Profiler(LogWriter):

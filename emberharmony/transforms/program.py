@@ -139,10 +139,10 @@ def _registers(value: Any) -> list[Register]:
     """Returns the registers in tuples and lists; no generator, because all passes ask for them."""
     registers = []
     for item in value:
-        kind = item.__class__
-        if kind is Register:
+        cls = item.__class__
+        if cls is Register:
             registers.append(item)
-        elif kind is tuple or kind is list:
+        elif cls is tuple or cls is list:
             registers += _registers(item)
     return registers
 
@@ -158,10 +158,10 @@ def _with_registers(value: Any, places: Any) -> Any:
 
 def _key(value: Any) -> Any:
     """Returns what tells an argument apart from others: its text, if that is the same for all that are equal."""
-    kind = value.__class__
-    if kind is tuple or kind is list:
-        return kind, tuple(map(_key, value))
-    return kind, int(value) if kind is Register else repr(value) if kind in _TOLD else id(value)
+    cls = value.__class__
+    if cls is tuple or cls is list:
+        return cls, tuple(map(_key, value))
+    return cls, int(value) if cls is Register else repr(value) if cls in _TOLD else id(value)
 
 
 def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[ProgramCall], list[Register]]:
@@ -171,17 +171,17 @@ def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[Progr
         calls: the calls.
         count: the number of registers.
     """
-    places = [Register(i) for i in range(count)]
+    register_map = [Register(i) for i in range(count)]
     seen_calls: dict[Any, ProgramCall] = {}
     kept_calls: list[ProgramCall] = []
     for i, earlier_call in enumerate(calls):
-        call = earlier_call if len(kept_calls) == i else earlier_call.with_registers(places)
+        call = earlier_call if len(kept_calls) == i else earlier_call.with_registers(register_map)
         first_call = seen_calls.setdefault(call.key, call)
         if first_call is call:
             kept_calls.append(call)
-        for result, other in zip(call.results, first_call.results, strict=True):
-            places[result] = other
-    return kept_calls, places
+        for result, first_result in zip(call.results, first_call.results, strict=True):
+            register_map[result] = first_result
+    return kept_calls, register_map
 
 
 def live_calls(calls: Sequence[ProgramCall], outputs: Collection[Any]) -> list[ProgramCall]:
@@ -291,8 +291,10 @@ class Program:
 
         The numbers that are arguments have the registers behind the results, in the order of `numbers`.
         """
-        places = {number: i for i, number in enumerate(self.numbers, self.inputs + len(self.calls))}
-        args = [tuple(places[x] if x.__class__ is Number else int(x) for x in call.args) for call in self.calls]
+        register_of_number = {number: i for i, number in enumerate(self.numbers, self.inputs + len(self.calls))}
+        args = [
+            tuple(register_of_number[x] if x.__class__ is Number else int(x) for x in call.args) for call in self.calls
+        ]
         return tuple(
             (call.function, operands, call.results[0]) for call, operands in zip(self.calls, args, strict=True)
         )
@@ -311,11 +313,14 @@ class Program:
                 calls[call.results[0]], dropped_registers = fusion
                 for register in dropped_registers:
                     del calls[register]
-        places = {register: Register(i) for i, register in enumerate([*range(self.inputs), *calls])}
+        register_map = {register: Register(i) for i, register in enumerate([*range(self.inputs), *calls])}
         return Program(
             self.inputs,
-            tuple(call.with_registers(places)._replace(results=(places[call.results[0]],)) for call in calls.values()),
-            tuple(places[output] for output in self.outputs),
+            tuple(
+                call.with_registers(register_map)._replace(results=(register_map[call.results[0]],))
+                for call in calls.values()
+            ),
+            tuple(register_map[output] for output in self.outputs),
             2 * self.count,
         )
 
@@ -329,14 +334,16 @@ class Program:
             if product is None or product.function != "multiply" or product.args[1].__class__ is not Number:
                 continue
             y, factor = product.args[0], Number(product.args[1] + (self.count if call.function == "subtract" else 0))
-            inner = self._only_for(y, product)
+            inner_call = self._only_for(y, product)
             name, operands = "add_multiple", (y,)
-            if inner is not None and inner.function == "subtract" and inner.operands[1:] == [x]:
-                name, operands = "lerp", inner.args[:1]
-            elif inner is not None and inner.function == "square":
-                name, operands = "addcmul", inner.args * 2
-            elif inner is not None and inner.function == "divide" and inner.args[1].__class__ is Register:
-                name, operands = "addcdiv", inner.args
+            if inner_call is not None and inner_call.function == "subtract" and inner_call.operands[1:] == [x]:
+                name, operands = "lerp", inner_call.args[:1]
+            elif inner_call is not None and inner_call.function == "square":
+                name, operands = "addcmul", inner_call.args * 2
+            elif (
+                inner_call is not None and inner_call.function == "divide" and inner_call.args[1].__class__ is Register
+            ):
+                name, operands = "addcdiv", inner_call.args
             dropped_registers = [multiple] if name == "add_multiple" else [multiple, y]
             return ProgramCall(name, (x, *operands, factor), call.results), dropped_registers
         return None
@@ -355,13 +362,13 @@ class Program:
 
         The first output takes the second input, the next one the third, and so on.
         """
-        places = {register: i for i, register in enumerate(self.outputs, 1)}
-        if len(places) < len(self.outputs) or min(places) < self.inputs or len(places) >= self.inputs:
+        output_slots = {register: i for i, register in enumerate(self.outputs, 1)}
+        if len(output_slots) < len(self.outputs) or min(output_slots) < self.inputs or len(output_slots) >= self.inputs:
             return None
-        for register, place in places.items():
-            if any(place in call.operands for call in self.calls[register - self.inputs + 1 :]):
+        for register, slot in output_slots.items():
+            if any(slot in call.operands for call in self.calls[register - self.inputs + 1 :]):
                 return None
-        return places
+        return output_slots
 
     @cached_property
     def targets(self) -> dict[int, int]:
@@ -372,18 +379,20 @@ class Program:
     def scratch(self) -> dict[int, int]:
         """The place of the memory for each result that is no output, by register, with as little memory as possible."""
         targets = memory_targets(self, ProgramMemory(self.outputs))
-        places: dict[int, int] = {}
+        scratch_slots: dict[int, int] = {}
         for i, call in enumerate(self.calls):
             if call.results[0] not in self.outputs:
-                places[call.results[0]] = places[targets[i]] if i in targets else len({*places.values()})
-        return places
+                scratch_slots[call.results[0]] = (
+                    scratch_slots[targets[i]] if i in targets else len({*scratch_slots.values()})
+                )
+        return scratch_slots
 
     @cached_property
     def memory(self) -> list[list[int]]:
         """For each place in memory the registers of the results that it holds one after the other; see `scratch`."""
         registers: list[list[int]] = [[] for _ in {*self.scratch.values()}]
-        for register, place in self.scratch.items():
-            registers[place].append(register)
+        for register, slot in self.scratch.items():
+            registers[slot].append(register)
         return registers
 
 

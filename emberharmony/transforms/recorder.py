@@ -176,10 +176,12 @@ class Recorder(Tape):
         registers = [self._places.get(id(item)) for item in items]
         if not has_several_results and registers[0] is not None:
             return result  # the function returns an argument as it is
-        if any(place is not None for place in registers):
+        if any(register is not None for register in registers):
             raise UnrecordableError(f"{function} returns an argument in a tuple")
-        places = tuple(map(self._register_of, items))
-        self.calls.append(ProgramCall(function, operands, places, options, has_several_results, result is not raw))
+        result_registers = tuple(map(self._register_of, items))
+        self.calls.append(
+            ProgramCall(function, operands, result_registers, options, has_several_results, result is not raw)
+        )
         return result
 
     def draw(self, draw: Callable[[], Any]) -> TracedTensor:
@@ -191,9 +193,9 @@ class Recorder(Tape):
         value = draw()
         if self.closed or value.__class__ is not self.tensor_type:
             raise UnrecordableError("it draws random numbers")
-        place = self._register_of(value)
-        self.calls.append(ProgramCall(draw, (), (place,), draws=True))
-        return self.tensor(place)
+        register = self._register_of(value)
+        self.calls.append(ProgramCall(draw, (), (register,), draws=True))
+        return self.tensor(register)
 
     def program(
         self, inputs: int, outputs: Sequence[Any], calls: Sequence[ProgramCall] | None = None
@@ -205,24 +207,24 @@ class Recorder(Tape):
             outputs: registers, or constants.
             calls: the calls; by default all that were noted.
         """
-        calls, places = distinct_calls(self.calls if calls is None else calls, len(self.values))
-        output_places = tuple([places[x] if x.__class__ is Register else x for x in outputs])
-        return Program(inputs, tuple(live_calls(calls, output_places)), output_places), places
+        calls, register_map = distinct_calls(self.calls if calls is None else calls, len(self.values))
+        output_places = tuple([register_map[x] if x.__class__ is Register else x for x in outputs])
+        return Program(inputs, tuple(live_calls(calls, output_places)), output_places), register_map
 
     def _register_of(self, value: Any) -> Register:
-        place = self._places[id(value)] = Register(len(self.values))
+        register = self._places[id(value)] = Register(len(self.values))
         self.values.append(value)
-        return place
+        return register
 
     def _trace(self, result: Any) -> Any:
         """Returns a result with traced tensors in the places of the tensors that calls have computed."""
         if result.__class__ is self.tensor_type:
-            place = self._places.get(id(result))
-            return result if place is None else self.tensor(place)
+            register = self._places.get(id(result))
+            return result if register is None else self.tensor(register)
         if isinstance(result, (tuple, list)):
             items = [self._trace(item) for item in result]
-            kind = type(result)
-            return items if kind is list else tuple(items) if kind is tuple else kind(*items)
+            cls = type(result)
+            return items if cls is list else tuple(items) if cls is tuple else cls(*items)
         return result
 
     def _strip(self, argument: Any) -> Any:
@@ -231,13 +233,13 @@ class Recorder(Tape):
         Raises:
             UnrecordableError: if a tensor of another tape is in it.
         """
-        kind = argument.__class__
-        if kind is TracedTensor:
+        cls = argument.__class__
+        if cls is TracedTensor:
             if argument.tape is not self:
                 raise UnrecordableError("it uses a tensor that is being differentiated, as a constant")
             return argument.value
-        if kind is list or kind is tuple:
-            return kind(map(self._strip, argument))
+        if cls is list or cls is tuple:
+            return cls(map(self._strip, argument))
         return argument
 
     def _operand(self, argument: Any) -> Any:
@@ -246,16 +248,16 @@ class Recorder(Tape):
         Raises:
             UnrecordableError: if it may be another one at the next call, although no tensor leads to it.
         """
-        kind = argument.__class__
-        if kind is self.tensor_type:
+        cls = argument.__class__
+        if cls is self.tensor_type:
             return self._places.get(id(argument), argument)
-        if kind is list or kind is tuple:
-            return kind(map(self._operand, argument))
+        if cls is list or cls is tuple:
+            return cls(map(self._operand, argument))
         if isinstance(argument, self.plain):
             return argument
-        if kind is slice and all(isinstance(x, self.plain) for x in (argument.start, argument.stop, argument.step)):
+        if cls is slice and all(isinstance(x, self.plain) for x in (argument.start, argument.stop, argument.step)):
             return argument
-        raise UnrecordableError(f"an argument is a {kind.__name__}")
+        raise UnrecordableError(f"an argument is a {cls.__name__}")
 
 
 def split_arguments(spec: OpSpec, values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:

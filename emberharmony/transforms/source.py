@@ -56,12 +56,12 @@ class FunctionSource:
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call."""
-        parts = [*map(self.text, call.args), *(f"{name}={self.text(value)}" for name, value in call.keywords)]
+        argument_texts = [*map(self.text, call.args), *(f"{name}={self.text(value)}" for name, value in call.keywords)]
         result = ", ".join(map(self.text, call.results)) + ("," if call.several else "")
         if call.results[0] not in self.targets:
-            return [f"{result} = {self.name_of(call.function)}({', '.join(parts)})"]
-        parts.append(f"out={result}" if call.function in self.by_name else result)
-        return [f"{self.name_of(call.function)}({', '.join(parts)})"]
+            return [f"{result} = {self.name_of(call.function)}({', '.join(argument_texts)})"]
+        argument_texts.append(f"out={result}" if call.function in self.by_name else result)
+        return [f"{self.name_of(call.function)}({', '.join(argument_texts)})"]
 
     def text(self, value: Any) -> str:
         """Returns the expression for an argument."""

@@ -102,14 +102,14 @@ class Tape:
         if plan is None or plan[0] is not rule:
             plan = self.plans[key] = _plan(rule, tensor_type, key[1:])
         _, is_usual, traced, options, unread, has_slopes = plan
-        for place in options:
-            is_usual = is_usual and _is_option(op, place, arguments[place])
+        for argument_index in options:
+            is_usual = is_usual and _is_option(op, argument_index, arguments[argument_index])
         values, parents = [*arguments], []
-        for place in traced:
-            argument = arguments[place]
+        for argument_index in traced:
+            argument = arguments[argument_index]
             is_usual = is_usual and argument.tape is self
-            values[place] = argument.value
-            parents.append((place, -1, argument.node, argument.key))
+            values[argument_index] = argument.value
+            parents.append((argument_index, -1, argument.node, argument.key))
         if not is_usual:
             return self._run_general(backend, op, rule, arguments)
         pair = backend.with_slope(op, values) if has_slopes and backend is self.backend and not self.watched else None
@@ -127,12 +127,12 @@ class Tape:
         if result is values[0] and rule[0] is same:
             return arguments[0]
         kept_result = result
-        for place in unread:
-            if place < 0:
+        for argument_index in unread:
+            if argument_index < 0:
                 if kept_result.__class__ is tensor_type:
                     kept_result = _Shape(shape=kept_result.shape, dtype=kept_result.dtype)
-            elif values[place].__class__ is tensor_type:
-                values[place] = _Shape(shape=values[place].shape, dtype=values[place].dtype)
+            elif values[argument_index].__class__ is tensor_type:
+                values[argument_index] = _Shape(shape=values[argument_index].shape, dtype=values[argument_index].dtype)
         number = next(self.numbers)
         node = (number, rule, values, kept_result, parents)
         if result.__class__ is not tensor_type:
@@ -143,13 +143,13 @@ class Tape:
         """Runs an op in the general case: see `run`."""
         innermost: Tape | None = None
         for argument in arguments:
-            kind = argument.__class__
-            if kind is TracedTensor:
+            cls = argument.__class__
+            if cls is TracedTensor:
                 if innermost is None or argument.tape.level > innermost.level:
                     innermost = argument.tape
             elif getattr(argument, "backend", self.backend) is not self.backend:  # an operator inside `ops.eval_shape`
                 return self.run(argument.backend, op, arguments)
-            elif kind is not self.tensor_type and kind not in _PLAIN:
+            elif cls is not self.tensor_type and cls not in _PLAIN:
                 arguments = prepare(backend, OPS[op], arguments)
                 innermost = max((x.tape for x in traced_in(arguments)), key=_level, default=None)
                 break
@@ -200,8 +200,8 @@ class Tape:
                 TracedTensor(x, self, node, (node[0], i)) if self._differentiable(x) else x
                 for i, x in enumerate(result)
             ]
-            kind = type(result)
-            return items if kind is list else tuple(items) if kind is tuple else kind(*items)
+            cls = type(result)
+            return items if cls is list else tuple(items) if cls is tuple else cls(*items)
         return TracedTensor(result, self, node, node[0]) if self._differentiable(result) else result
 
     def _differentiable(self, value: Any) -> bool:
@@ -234,7 +234,10 @@ _PLANS: dict[type, dict[Any, _Plan]] = {}
 
 
 def _plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
-    traced, options = ([i for i, kind in enumerate(kinds) if kind is wanted] for wanted in (TracedTensor, tuple))
+    traced, options = (
+        [i for i, argument_class in enumerate(kinds) if argument_class is wanted_class]
+        for wanted_class in (TracedTensor, tuple)
+    )
     accepted_types = _PLAIN | {TracedTensor, tensor_type, tuple}
     if rule.__class__ is not tuple or not accepted_types.issuperset(kinds) or max(traced, default=0) >= len(rule):
         return _Plan(rule, False)

@@ -106,8 +106,8 @@ class ResultTree:
                 return value if self.is_tensor(value) else self.backend.convert(value)
             return self.backend.bound.convert_to_tensor(value, dtype)
         except EmberError as error:
-            kind = type(error)
-            raise kind(f"{self.head}{what} cannot be converted to a tensor: {error}") from error
+            error_class = type(error)
+            raise error_class(f"{self.head}{what} cannot be converted to a tensor: {error}") from error
 
     def is_tensor(self, value: Any) -> bool:
         """Returns whether a value is a tensor of the backend, or a proxy for one."""
@@ -158,10 +158,10 @@ class ResultTree:
     def _result_tensors(self, result: Any) -> list[Any]:
         leaves, self.built = flatten(result)
         self.width = len(leaves)
-        kind = self.backend.tensor_type
+        tensor_type = self.backend.tensor_type
         return [
             leaf
-            if leaf.__class__ is kind or isinstance(leaf, TensorProxy)
+            if leaf.__class__ is tensor_type or isinstance(leaf, TensorProxy)
             else self.tensor(leaf, "the function's result")
             for leaf in leaves
         ]
@@ -237,8 +237,8 @@ class ResultTree:
         if tuple(leaf.shape) != tuple(tensor.shape):
             raise ShapeError(f"{self.head}a {what} has shape {tuple(leaf.shape)}, expected {tuple(tensor.shape)}")
         if leaf.dtype != tensor.dtype:
-            leaf_dtype, wanted = self.backend.dtype_of(leaf).name, self.backend.dtype_of(tensor).name
-            raise DTypeError(f"{self.head}a {what} has dtype {leaf_dtype}, expected {wanted}; use ops.cast")
+            leaf_dtype, expected_dtype = self.backend.dtype_of(leaf).name, self.backend.dtype_of(tensor).name
+            raise DTypeError(f"{self.head}a {what} has dtype {leaf_dtype}, expected {expected_dtype}; use ops.cast")
         return leaf
 
 
@@ -259,7 +259,9 @@ class Argnums:
         self.alone = not isinstance(given, Sequence)
         # A list may change between two calls, and a negative position depends on the number of arguments.
         numbers = given if isinstance(given, tuple) else (given,) if type(given) is int else ()
-        is_valid = all(type(place) is int and place >= 0 for place in numbers) and len(set(numbers)) == len(numbers) > 0
+        is_valid = (
+            all(type(number) is int and number >= 0 for number in numbers) and len(set(numbers)) == len(numbers) > 0
+        )
         self.places: tuple[int, ...] = numbers if is_valid else ()
         self.last = max(self.places, default=sys.maxsize)
 
@@ -300,7 +302,7 @@ class FlatFunction(ResultTree):
         super().__init__(op, has_aux)
         self.fn, self.args, self.kwargs, self.alone = fn, args, kwargs, argnums.alone
         self.positions = argnums.places if argnums.last < len(args) else self._positions(argnums.as_list())
-        chosen_arguments, tensor_type = [args[place] for place in self.positions], self.backend.tensor_type
+        chosen_arguments, tensor_type = [args[position] for position in self.positions], self.backend.tensor_type
         # Whether each argument is a tensor and no tree of tensors, so that its gradient needs no tree either.
         self.bare = True
         for x in chosen_arguments:
@@ -352,20 +354,20 @@ class FlatFunction(ResultTree):
     def _positions(self, argnums: list[Any]) -> Sequence[int]:
         count = len(self.args)
         try:
-            places = [operator.index(place) for place in argnums]
+            positions = [operator.index(position) for position in argnums]
         except TypeError as error:
             raise ArgumentTypeError(
                 f"{self.head}argnums must be an integer or a sequence of integers, not {brief(argnums)}"
             ) from error
-        if places and 0 <= min(places) and max(places) < count and len(set(places)) == len(places):
-            return places
-        for place in places:
+        if positions and 0 <= min(positions) and max(positions) < count and len(set(positions)) == len(positions):
+            return positions
+        for place in positions:
             if not -count <= place < count:
                 raise ArgumentError(
                     f"{self.head}argnums {place} is out of range: {count} positional arguments were given (an argument "
                     f"to differentiate must be passed by position)"
                 )
-        wrapped = [place % count for place in places]
+        wrapped = [place % count for place in positions]
         if len(set(wrapped)) != len(wrapped):
             raise ArgumentError(f"{self.head}argnums {argnums} name an argument twice")
         return wrapped
@@ -413,8 +415,8 @@ class FlatFunction(ResultTree):
         """Returns the leaves with the constants in their places."""
         if not self.constants:
             return leaves
-        next_leaves, others = iter(leaves), iter(constants)
-        return [next(others if i in self.constants else next_leaves) for i in range(len(self.leaves))]
+        next_leaves, remaining_constants = iter(leaves), iter(constants)
+        return [next(remaining_constants if i in self.constants else next_leaves) for i in range(len(self.leaves))]
 
 
 def require_callable(op: str, fn: Any) -> None:

@@ -68,7 +68,7 @@ def _telling_function(
         traced: whether the arguments may be traced by a tape.
         otherwise: the function that runs if this one raises an error, because it refuses some arguments.
     """
-    kind, name, new_object = backend.tensor_type, spec.name, object.__new__
+    tensor_type, name, new_object = backend.tensor_type, spec.name, object.__new__
     threads, override = THREADS, _OVERRIDE.get
 
     # A call of an op in a training step takes some microseconds, so this function calls as few others as it can.
@@ -109,7 +109,7 @@ def _telling_function(
                 if otherwise is None or hasattr(error, "of_watcher"):
                     raise
                 result = otherwise(*args, **kwargs)
-            if result.__class__ is not kind:
+            if result.__class__ is not tensor_type:
                 result = wrap(result)
             watched_call.seconds = perf_counter() - watched_call.started
         except BaseException as error:
@@ -187,12 +187,14 @@ class NodeNumbers:
         """
         thread = THREADS.here
         number = node[0]
-        place = self._places[number]
-        asking_watchers = [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(place[0])]
+        tensor_place = self._places[number]
+        asking_watchers = (
+            [] if thread.telling else [watcher for watcher in watching if watcher.wants_pulled(tensor_place[0])]
+        )
         step = None
         if asking_watchers:
             keys = [number] if number in gradients else [(number, i) for i in range(len(node[3]))]
-            step = Pulled(place, self._backend, node, [gradients[key] for key in keys if key in gradients])
+            step = Pulled(tensor_place, self._backend, node, [gradients[key] for key in keys if key in gradients])
         telling = thread.telling
         # Watchers of gradients alone need no calls of the ops of the rule, but an outer tape needs their names.
         # So does the graph of the library, if it differentiates what the tape computes.
@@ -237,7 +239,7 @@ def _is_told(spec: OpSpec) -> bool:
         return True
     if spec.category == "transforms":
         return False
-    return spec.takes_callable or any(kind in spec.returns for kind in _RESULTS)
+    return spec.takes_callable or any(class_name in spec.returns for class_name in _RESULTS)
 
 
 class Twin:
@@ -367,10 +369,10 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
     if isinstance(backend, Twin) and backend.mode >= mode:
         return backend
     plain_backend = backend.without_watchers
-    kind = type(plain_backend)
+    cls = type(plain_backend)
     if mode == GRAPH and not plain_backend.has_nodes:
         mode = TAPE
-    if mode == TAPE and all(getattr(kind, name) is method for name, method in _taped_by(kind).items()):
+    if mode == TAPE and all(getattr(cls, name) is method for name, method in _taped_by(cls).items()):
         mode = PLAIN
     twins = plain_backend.__dict__.setdefault("_twins", {})
     if mode not in twins:
@@ -448,19 +450,19 @@ class _Graphed:
 
 def _new_twin(backend: Any, mode: int) -> Any:
     """Returns a new twin, which shares all attributes of the backend but its ops."""
-    kind = type(backend)
-    body: dict[str, Any] = {"__module__": kind.__module__}
-    bases: tuple[type, ...] = (Twin, kind)
-    taped = _taped_by(kind)
+    cls = type(backend)
+    body: dict[str, Any] = {"__module__": cls.__module__}
+    bases: tuple[type, ...] = (Twin, cls)
+    taped = _taped_by(cls)
     if mode == GRAPH:
-        bases = (Twin, _Graphed, kind)
+        bases = (Twin, _Graphed, cls)
         body |= {name: method for name, method in taped.items() if name not in vars(_Graphed)}
         body["gradients"] = _graphing(_deriving(taped["gradients"]))
     elif mode == TAPE:
         body |= taped | {"gradients": _deriving(taped["gradients"])}
-    elif kind.gradients is taped["gradients"]:
+    elif cls.gradients is taped["gradients"]:
         body["gradients"] = _deriving(taped["gradients"])
-    twin: Any = object.__new__(type(kind.__name__, bases, body))
+    twin: Any = object.__new__(type(cls.__name__, bases, body))
     vars(twin).update({name: value for name, value in vars(backend).items() if not name.startswith("_")})
     twin.wrapped, twin.mode, twin._implementations, twin._opened = backend, mode, {}, {}
     twin.take_prefix()

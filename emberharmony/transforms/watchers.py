@@ -220,13 +220,13 @@ def tell(watchers: Sequence[Watcher], method: str, *arguments: Any) -> None:
 
 def values_of(value: Any) -> Any:
     """Returns arguments or a result with each traced tensor replaced by its value."""
-    kind = value.__class__
-    if kind is TracedTensor:
+    cls = value.__class__
+    if cls is TracedTensor:
         while value.__class__ is TracedTensor:
             value = value.value
         return value
-    if kind is list or kind is tuple:
-        return kind([values_of(item) for item in value])
+    if cls is list or cls is tuple:
+        return cls([values_of(item) for item in value])
     if isinstance(value, tuple):  # a named tuple
-        return kind(*[values_of(item) for item in value])
+        return cls(*[values_of(item) for item in value])
     return value

@@ -98,10 +98,10 @@ class Checker(Watcher):
 
     def wants_pulled(self, op: str) -> bool:
         """Returns whether the gradients of an op may not be finite."""
-        wanted = self._wanted.get(op)
-        if wanted is None:
-            wanted = self._wanted[op] = self._nonfinite is not None and self._nonfinite.wants_pulled(op)
-        return wanted
+        is_wanted = self._wanted.get(op)
+        if is_wanted is None:
+            is_wanted = self._wanted[op] = self._nonfinite is not None and self._nonfinite.wants_pulled(op)
+        return is_wanted
 
     def on_pull(self, step: Pulled) -> None:
         """Tells the check of numbers the gradients of an op."""

@@ -131,17 +131,17 @@ def _tensors_by_name(call: WatchedCall, roles: Collection[str] = ()) -> list[tup
         call: the call.
         roles: the roles of the parameters that count; all if there are none.
     """
-    kind, tensors = call.backend.tensor_type, []
+    tensor_type, tensors = call.backend.tensor_type, []
     role_of = {parameter.name: parameter.role for parameter in call.spec.parameters}
     names = list(role_of)
     arguments = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
     for name, value in arguments:
         if roles and role_of.get(name) not in roles:
             continue
-        if isinstance(value, kind):
+        if isinstance(value, tensor_type):
             tensors.append((name, value))
         elif isinstance(value, (list, tuple)):
-            tensors += [(f"{name}[{i}]", item) for i, item in enumerate(value) if isinstance(item, kind)]
+            tensors += [(f"{name}[{i}]", item) for i, item in enumerate(value) if isinstance(item, tensor_type)]
     return tensors
 
 

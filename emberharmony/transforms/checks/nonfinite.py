@@ -110,8 +110,8 @@ class NonFinite:
         note: list[Any] | None = None
         if line is not None and not is_safe_backward(call.spec):
             calls = THREADS.here.calls
-            outer = calls[0].spec.name if calls else call.spec.name
-            case = _Case(call.spec.name, outer, call.path, line, backend, call.args, None if finite else result)
+            outer_name = calls[0].spec.name if calls else call.spec.name
+            case = _Case(call.spec.name, outer_name, call.path, line, backend, call.args, None if finite else result)
             case.keywords = call.kwargs
             note = [case, 0]
         for tensor in (result,) if result.__class__ is backend.tensor_type else _tensors(result, backend.tensor_type):
@@ -354,8 +354,8 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     location = f", first at {first}" if first else ""
     dtype = backend.dtype_of(case.results[0]).name
     cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
-    inner = _inner_op_at_fault(case)
-    inner_text = f"; {inner}() made it inside" if inner else ""
+    inner_op = _inner_op_at_fault(case)
+    inner_text = f"; {inner_op}() made it inside" if inner_op else ""
     op = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
     op += f" inside of {case.outer}()" if case.outer != case.op else ""
     user_line_of_case = case.line or user_line(sys._getframe(3))
@@ -374,7 +374,7 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
         line,
         backend.name,
         case.backward,
-        case.op if case.outer != case.op else inner,
+        case.op if case.outer != case.op else inner_op,
     )
 
 
@@ -432,9 +432,9 @@ def _tensors(values: Any, kind: type) -> list[Any]:
 
 def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
     """Returns whether the elements of tensors are surely finite; false if one of the values is of another type."""
-    kind, kinds, probe = backend.tensor_type, backend.kinds, backend.probe
+    tensor_type, kinds, probe = backend.tensor_type, backend.kinds, backend.probe
     for x in tensors:
-        if x.__class__ is not kind or not (kinds[x.dtype] not in _INEXACT or isfinite(probe(x))):
+        if x.__class__ is not tensor_type or not (kinds[x.dtype] not in _INEXACT or isfinite(probe(x))):
             return False
     return True
 

@@ -132,4 +132,4 @@ def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:
 def _shapes_and_dtypes(shapes: Any, dtypes: Any) -> tuple[Any, ...]:
     """Returns shapes and dtypes in turn."""
     pairs = [(tuple(map(int, shape)), str(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    return tuple(part for pair in pairs for part in pair)
+    return tuple(shape_or_dtype for pair in pairs for shape_or_dtype in pair)

@@ -33,15 +33,15 @@ def line_of(op: str) -> tuple[str, int]:
     if caller.f_code.co_name == op:  # the op that looked for the twin
         distance, caller = 5, sys._getframe(5)
     code = caller.f_code
-    place = id(code), caller.f_lasti
-    same_distance = _DISTANCES.get(place)
+    code_and_offset = id(code), caller.f_lasti
+    same_distance = _DISTANCES.get(code_and_offset)
     if same_distance is not None:
-        further_links, outer, last, line, _ = same_distance
+        further_links, outer_code, last, line, _ = same_distance
         try:
             frame: Any = sys._getframe(distance + further_links) if further_links else caller
         except ValueError:  # the stack is not so deep
             frame = None
-        if frame is not None and frame.f_lasti == last and frame.f_code is outer:
+        if frame is not None and frame.f_lasti == last and frame.f_code is outer_code:
             return line  # type: ignore[no-any-return]
     further_links, frame = 0, caller
     while frame is not None and _is_inside(frame.f_code.co_filename):
@@ -51,7 +51,7 @@ def line_of(op: str) -> tuple[str, int]:
     if len(_DISTANCES) >= _MOST:
         _DISTANCES.clear()
     line = frame.f_code.co_filename, frame.f_lineno
-    _DISTANCES[place] = further_links, frame.f_code, frame.f_lasti, line, code
+    _DISTANCES[code_and_offset] = further_links, frame.f_code, frame.f_lasti, line, code
     return line
 
 

@@ -121,10 +121,10 @@ class Log(Sequence[Event]):
             name = key(event)
             row = rows.setdefault(name, [0, 0.0, 0.0, 0])
             row[0] += 1
-            outer = event.outer
-            while outer is not None and key(outer) != name:
-                outer = outer.outer
-            row[1] += event.seconds if outer is None else 0.0  # else it is in the time of an outer call already
+            outer_event = event.outer
+            while outer_event is not None and key(outer_event) != name:
+                outer_event = outer_event.outer
+            row[1] += event.seconds if outer_event is None else 0.0  # else it is in the time of an outer call already
             row[2] += own_seconds[event]
             row[3] += event.bytes
         ordered = sorted(rows.items(), key=lambda row: -row[1][2])
@@ -160,11 +160,11 @@ class Log(Sequence[Event]):
 
     def to_json(self) -> str:
         """Returns the events as JSON, which `Log.from_json` reads. What modules returned is left out."""
-        places = {event: i for i, event in enumerate(self._events)}
+        index_of = {event: i for i, event in enumerate(self._events)}
         rows = []
         for event in self._events:
             row = {name: getattr(event, name) for name in FIELDS}
-            rows.append(row | {"outer": None if event.outer is None else places[event.outer]})
+            rows.append(row | {"outer": None if event.outer is None else index_of[event.outer]})
         return json.dumps({"format": FORMAT, "notes": self.notes, "events": rows}, indent=1)
 
     @classmethod
@@ -234,24 +234,24 @@ class LogWriter(Watcher):
 
     def before(self, call: WatchedCall) -> None:
         """Adds the event of a call."""
-        outer = call.outer
+        outer_call = call.outer
         event: Event = _new(Event)
-        event.outer = outer_event = None if outer is None else outer.kept.get(self)
+        event.outer = outer_event = None if outer_call is None else outer_call.kept.get(self)
         event.op = call.spec.name
         event.path = call.path
         event.depth = call.depth
         event.gradient_of = call.gradient_of
         event.where = call.backend
         event.line = line_of(event.op) if outer_event is None else outer_event.line
-        kind = call.backend.tensor_type
+        tensor_type = call.backend.tensor_type
         argument_facts: list[Any] = []
         for x in call.args:
-            if x.__class__ is kind:
+            if x.__class__ is tensor_type:
                 argument_facts += (x.shape, x.dtype)
             elif x.__class__ not in _PLAIN:
-                _describe(x, kind, argument_facts)
+                _describe(x, tensor_type, argument_facts)
         if call.kwargs:
-            _describe(call.kwargs, kind, argument_facts)
+            _describe(call.kwargs, tensor_type, argument_facts)
         described_arguments = tuple(argument_facts)
         event.given = self._known.setdefault(described_arguments, described_arguments)
         event.made, event.error, event.peak, event.values, event.started, event.seconds = (), "", None, None, 0.0, 0.0
@@ -264,12 +264,12 @@ class LogWriter(Watcher):
         if event is not None:
             event.started = call.started - self.log._begun
             event.seconds = call.seconds
-            kind = call.backend.tensor_type
-            if result.__class__ is kind:
+            tensor_type = call.backend.tensor_type
+            if result.__class__ is tensor_type:
                 result_facts = result.shape, result.dtype
             else:
                 facts: list[Any] = []
-                _describe(result, kind, facts)
+                _describe(result, tensor_type, facts)
                 result_facts = tuple(facts)
             event.made = self._known.setdefault(result_facts, result_facts)
             if self._values and not event.error:

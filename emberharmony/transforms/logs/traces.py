@@ -113,16 +113,16 @@ def _entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Ent
         event: the call.
         frames: the number of each frame; new ones are added.
     """
-    outer = event.outer
-    entries = [] if outer is None else _entries(outer, frames)
-    outer_path = "" if outer is None else outer.path
+    outer_event = event.outer
+    entries = [] if outer_event is None else _entries(outer_event, frames)
+    outer_path = "" if outer_event is None else outer_event.path
     path = event.path
     titles = []
     if path != outer_path:
         modules = path.split(".")
         start = outer_path.count(".") + 1 if outer_path and path.startswith(outer_path + ".") else 0
         titles = [".".join(modules[: i + 1]) for i in range(start, len(modules))] if path else []
-    if event.gradient_of and event.gradient_of != (outer.gradient_of if outer is not None else ""):
+    if event.gradient_of and event.gradient_of != (outer_event.gradient_of if outer_event is not None else ""):
         titles.append(f"gradient of {event.gradient_of}")
     for title in titles:
         entries.append((frames.setdefault((title, "", 0), len(frames)), None))
