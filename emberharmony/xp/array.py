@@ -148,12 +148,15 @@ class ArrayBase(SharedMethods, Standing):
         Args:
             dtype: the dtype that the bits are read as.
         """
-        wanted, space = dtype_named(np.dtype(dtype).name if isinstance(dtype, type) else dtype), self._kit.namespace
-        if wanted == self.dtype:
+        target_dtype, space = (
+            dtype_named(np.dtype(dtype).name if isinstance(dtype, type) else dtype),
+            self._kit.namespace,
+        )
+        if target_dtype == self.dtype:
             return self[...]
-        if wanted.itemsize * 2 == self.itemsize and (wanted.kind, self.dtype.kind) == ("f", "c"):
+        if target_dtype.itemsize * 2 == self.itemsize and (target_dtype.kind, self.dtype.kind) == ("f", "c"):
             return space.reshape(space.view_as_real(self), (*self.shape[:-1], -1))  # has a derivative
-        return space.view(self, wanted)
+        return space.view(self, target_dtype)
 
     def copy(self) -> Any:
         """Returns an array of the same values with memory of its own."""

@@ -41,8 +41,8 @@ def asarray(kit: Any) -> Function:
             raise BackendMismatchError(f"an array of {obj._kit.name!r} becomes one of {kit.name!r} by from_dlpack")
         if copy is False and isinstance(obj, (bool, int, float, complex, list, tuple)):
             raise ArgumentError("numbers and lists are copied, which copy=False refuses")
-        wanted = _default(kit, obj) if dtype is None else dtype_named(dtype).neutral
-        array = kit.lift(kit.ops.convert_to_tensor(_data(obj), wanted, device=device, copy=copy))
+        target_dtype = _default(kit, obj) if dtype is None else dtype_named(dtype).neutral
+        array = kit.lift(kit.ops.convert_to_tensor(_data(obj), target_dtype, device=device, copy=copy))
         if not copy and (hasattr(obj, "__array__") or kit.is_native(obj)):
             array._links = new_links(foreign=not kit.memory.shares)
         return array
@@ -64,8 +64,12 @@ def creating(kit: Any, function: Function) -> Function:
         array = function(*args, **options)
         if options.get("dtype") is not None or any(hasattr(x, "dtype") for x in (*args, *options.values())):
             return array
-        wanted = kit.default_of(array.dtype.neutral.kind)
-        return array if wanted in (None, array.dtype.neutral) else function(*args, **options | {"dtype": wanted})
+        default_dtype = kit.default_of(array.dtype.neutral.kind)
+        return (
+            array
+            if default_dtype in (None, array.dtype.neutral)
+            else function(*args, **options | {"dtype": default_dtype})
+        )
 
     return create
 
@@ -146,10 +150,10 @@ def astype(kit: Any) -> Function:
         kit.join()
         if x.__class__ is not kit.array:
             x = kit.namespace.asarray(x)
-        wanted = dtype_named(dtype)
-        if x.dtype == wanted and (device is None or device == x.device):
+        target_dtype = dtype_named(dtype)
+        if x.dtype == target_dtype and (device is None or device == x.device):
             return x.copy() if copy else x
-        return kit.lift(kit.ops.convert_to_tensor(value(x), wanted.neutral, device=device, copy=True))
+        return kit.lift(kit.ops.convert_to_tensor(value(x), target_dtype.neutral, device=device, copy=True))
 
     return astype
 
@@ -239,11 +243,11 @@ def result_type(kit: Any) -> Function:
     @functools.wraps(promoted)
     def result_type(*arrays_and_dtypes: Any) -> Dtype:
         dtype: Dtype = promoted(*arrays_and_dtypes)
-        wanted = kit.default_of(dtype.neutral.kind)
+        default_dtype = kit.default_of(dtype.neutral.kind)
         dtypes = [getattr(x, "dtype", x) for x in arrays_and_dtypes if x.__class__ not in (bool, int, float, complex)]
-        if wanted is None or any(dtype_named(each).kind in "fc" for each in dtypes):
+        if default_dtype is None or any(dtype_named(each).kind in "fc" for each in dtypes):
             return dtype
-        return Dtype(wanted)  # a float of Python beside integers, or alone
+        return Dtype(default_dtype)  # a float of Python beside integers, or alone
 
     return result_type
 
@@ -280,7 +284,7 @@ class Info(ArrayNamespaceInfo):
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the default dtypes, by the kinds of the standard."""
         defaults = super().default_dtypes(device=device)
-        defaults_by_kind = {f"{word} floating": self._kit.default_of(kind) for word, kind in _KINDS.items()}
+        defaults_by_kind = {f"{word} floating": self._kit.default_of(dtype_kind) for word, dtype_kind in _KINDS.items()}
         return defaults | {name: Dtype(dtype) for name, dtype in defaults_by_kind.items() if dtype is not None}
 
     def _spell_dtypes(self, dtypes: dict[str, Any]) -> dict[str, Any]:

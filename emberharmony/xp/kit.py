@@ -217,8 +217,8 @@ class Kit:
         function: Callable[..., Any] = getattr(self.bound, spec.name)
         if OBSERVED.now:
             function = partial(self._call_observed, spec.name)
-        if self.float is not None and (places := _float_places(spec)):
-            function = partial(self._call_with_floats, function, places)
+        if self.float is not None and (float_places := _float_places(spec)):
+            function = partial(self._call_with_floats, function, float_places)
         return _under_lock(function) if self.backend.join_thread and not spec.facts.elementwise else function
 
     def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -314,18 +314,18 @@ class Kit:
         Raises:
             BackendMismatchError: if it holds an array of another backend.
         """
-        kind = given.__class__
-        if kind is self.array:
+        cls = given.__class__
+        if cls is self.array:
             return value(given)
-        if kind in _OPTIONS:
+        if cls in _OPTIONS:
             return given
-        if kind is tuple or kind is list:
-            return kind([self.low(x) for x in given])
+        if cls is tuple or cls is list:
+            return cls([self.low(x) for x in given])
         if isinstance(given, tuple) and hasattr(given, "_fields"):
-            return kind(*[self.low(x) for x in given])
-        if kind is Dtype:
+            return cls(*[self.low(x) for x in given])
+        if cls is Dtype:
             return given.neutral
-        if kind is slice:
+        if cls is slice:
             return slice(
                 *(x if x.__class__ in _BOUNDS else self._bound(x) for x in (given.start, given.stop, given.step))
             )
@@ -336,7 +336,7 @@ class Kit:
                 f"an array of {given._kit.name!r} is among the arguments of a function of {self.name!r}: "
                 f"from_dlpack converts it"
             )
-        return {name: self.low(x) for name, x in given.items()} if kind is dict else given
+        return {name: self.low(x) for name, x in given.items()} if cls is dict else given
 
     def _bound(self, number: Any) -> Any:
         return number if isinstance(number, int) or not hasattr(number, "__index__") else number.__index__()
@@ -367,13 +367,13 @@ class Kit:
             foreign = foreign or (result.__class__ is self.native and self.is_view(result))
             lifted._v, lifted._links = result, new_links(foreign=True) if foreign else None
             return lifted
-        kind = type(result)
+        cls = type(result)
         if isinstance(result, tuple):
             items = [self._lift_result(x, foreign) for x in result]
-            return kind(*items) if hasattr(result, "_fields") else tuple(items)
-        if kind is list:
+            return cls(*items) if hasattr(result, "_fields") else tuple(items)
+        if cls is list:
             return [self._lift_result(x, foreign) for x in result]
-        return {name: self._lift_result(x, foreign) for name, x in result.items()} if kind is dict else result
+        return {name: self._lift_result(x, foreign) for name, x in result.items()} if cls is dict else result
 
     def odd(self, op: Callable[..., Any], array: Any, other: Any, reflected: bool) -> Any:
         """Returns the result of an operator whose other operand is neither an array nor a plain number of Python."""
@@ -397,8 +397,8 @@ class Kit:
             elements = self.lift(self.ops.get_item(source, key))
         except ShapeError as error:
             raise IndexOutOfBoundsError(str(error)) from error
-        parts = key if key.__class__ is tuple else (key,)
-        if all(part.__class__ in _BASIC for part in parts) and (
+        key_parts = key if key.__class__ is tuple else (key,)
+        if all(key_part.__class__ in _BASIC for key_part in key_parts) and (
             self.backend.scalars_share_memory or not is_element(elements, key)
         ):
             self.memory.link(elements, array, key, source)

@@ -74,8 +74,8 @@ class Namespace(ModuleType):
             function.__module__, function.__qualname__ = self.__name__, name
             return function
         if isinstance(value, ModuleType):
-            part = Namespace(kit, name)
-            return sys.modules.setdefault(part.__name__, part)
+            member = Namespace(kit, name)
+            return sys.modules.setdefault(member.__name__, member)
         spec = OPS.get(getattr(value, "__name__", ""))
         if spec is None or spec.function is not value:
             is_plain = isinstance(value, type) or not callable(value)

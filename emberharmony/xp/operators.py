@@ -202,7 +202,7 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
 
 def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
     spec, index, wraps = kit.publish(op), kit.backend.native_index, kit.backend.wraps
-    parts = {
+    forms = {
         "guard": join_line(kit),
         "kept": "".join(keep_lines(kit, ["self"])),
         "name": name,
@@ -213,12 +213,12 @@ def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[...,
         "wrapped": "$wrap(v)" if wraps else "v",
     }
     if text not in (_GET, _SET, _SET_ANEW):
-        parts["one"] = native_call(kit, spec, ["a"])
-        for part, number in (("arrays", False), ("number", True)):
+        forms["one"] = native_call(kit, spec, ["a"])
+        for operand_kind, number in (("arrays", False), ("number", True)):
             first = _own_memory_lines(kit, spec, number) if text is _IN_PLACE else []
             store = _store_line(kit, spec, number) if text is _IN_PLACE else ""
-            parts[part] = native_call(kit, spec, ["a", "b"], number, first, store)
-    return define(kit, fill_text(text, parts))
+            forms[operand_kind] = native_call(kit, spec, ["a", "b"], number, first, store)
+    return define(kit, fill_text(text, forms))
 
 
 def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
@@ -343,10 +343,10 @@ def join_line(kit: Any) -> str:
 
 def fill_text(text: str, parts: dict[str, str]) -> str:
     """Returns a text with parts in the places of their names in parentheses; lines of a part are indented alike."""
-    for name, part in parts.items():
+    for name, form in parts.items():
         for line, indent in re.findall(rf"^(( *)\({name}\)\n)", text, re.MULTILINE):
-            text = text.replace(line, textwrap.indent(f"{part.strip()}\n", indent))
-        text = text.replace(f"({name})", part)
+            text = text.replace(line, textwrap.indent(f"{form.strip()}\n", indent))
+        text = text.replace(f"({name})", form)
     return text
 
 

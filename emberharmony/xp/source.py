@@ -42,10 +42,10 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
 
 
 def _kind(parameter: OpParameter) -> int:
-    kinds = inspect.Parameter
+    parameter_kinds = inspect.Parameter
     if parameter.variadic:
-        return kinds.VAR_POSITIONAL
-    return kinds.KEYWORD_ONLY if parameter.keyword_only else kinds.POSITIONAL_OR_KEYWORD
+        return parameter_kinds.VAR_POSITIONAL
+    return parameter_kinds.KEYWORD_ONLY if parameter.keyword_only else parameter_kinds.POSITIONAL_OR_KEYWORD
 
 
 def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
@@ -58,18 +58,21 @@ def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[O
 
 
 def _signature(parameters: list[tuple[OpParameter, str, int]]) -> str:
-    kinds = inspect.Parameter
-    parts: list[str] = []
+    parameter_kinds = inspect.Parameter
+    declarations: list[str] = []
     before: int | None = None
-    for parameter, name, kind in parameters:
-        if before == kinds.POSITIONAL_ONLY and kind != before:
-            parts.append("/")
-        if kind == kinds.KEYWORD_ONLY and before not in (kind, kinds.VAR_POSITIONAL):
-            parts.append("*")
+    for parameter, name, parameter_kind in parameters:
+        if before == parameter_kinds.POSITIONAL_ONLY and parameter_kind != before:
+            declarations.append("/")
+        if parameter_kind == parameter_kinds.KEYWORD_ONLY and before not in (
+            parameter_kind,
+            parameter_kinds.VAR_POSITIONAL,
+        ):
+            declarations.append("*")
         default = "" if parameter.default is EMPTY else f"=_default_{parameter.name}"
-        parts.append(f"*{name}" if kind == kinds.VAR_POSITIONAL else f"{name}{default}")
-        before = kind
-    return ", ".join([*parts, "/"] if before == kinds.POSITIONAL_ONLY else parts)
+        declarations.append(f"*{name}" if parameter_kind == parameter_kinds.VAR_POSITIONAL else f"{name}{default}")
+        before = parameter_kind
+    return ", ".join([*declarations, "/"] if before == parameter_kinds.POSITIONAL_ONLY else declarations)
 
 
 def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]], strict: bool, name: str) -> str:

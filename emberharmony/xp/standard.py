@@ -77,20 +77,20 @@ def _table() -> dict[str, tuple[Passed, ...]]:
 
 def _read(parameters: str) -> list[Passed]:
     """Returns the parameters of a line of the table."""
-    kinds = inspect.Parameter
-    parts = parameters.replace("=", "").split(", ")
-    after: int = kinds.POSITIONAL_OR_KEYWORD
+    parameter_kinds = inspect.Parameter
+    declarations = parameters.replace("=", "").split(", ")
+    after: int = parameter_kinds.POSITIONAL_OR_KEYWORD
     passed: list[Passed] = []
-    for part in parts:
-        if part == "/":
+    for declaration in declarations:
+        if declaration == "/":
             for each in passed:
-                each.kind = kinds.POSITIONAL_ONLY
-        elif part.startswith("*"):
-            after = kinds.KEYWORD_ONLY
-            if part != "*":
-                passed.append(Passed(part[1:], kinds.VAR_POSITIONAL))
+                each.kind = parameter_kinds.POSITIONAL_ONLY
+        elif declaration.startswith("*"):
+            after = parameter_kinds.KEYWORD_ONLY
+            if declaration != "*":
+                passed.append(Passed(declaration[1:], parameter_kinds.VAR_POSITIONAL))
         else:
-            passed.append(Passed(part, after))
+            passed.append(Passed(declaration, after))
     return passed
 
 

@@ -75,8 +75,8 @@ def new_links(foreign: bool = False) -> Links:
 
 def is_element(array: Any, how: Any) -> bool:
     """Returns whether an array that was read from another at a key is an element, for which NumPy gives a scalar."""
-    parts = how if how.__class__ is tuple else (how,)
-    return bool(parts) and all(part.__class__ is int for part in parts) and not array._v.ndim
+    key_parts = how if how.__class__ is tuple else (how,)
+    return bool(key_parts) and all(key_part.__class__ is int for key_part in key_parts) and not array._v.ndim
 
 
 def links_of(array: Any) -> Any:
@@ -133,10 +133,10 @@ class Stale(Standing):
 
 def with_tensors(argument: Any) -> Any:
     """Returns an argument with the tensors of the outdated views in it, at any depth of lists and tuples."""
-    kind = argument.__class__
-    if kind is Stale:
+    cls = argument.__class__
+    if cls is Stale:
         return argument.value()
-    return kind(map(with_tensors, argument)) if kind is list or kind is tuple else argument
+    return cls(map(with_tensors, argument)) if cls is list or cls is tuple else argument
 
 
 def call_op(function: Callable[..., Any], op: str, arguments: Any) -> Any:
@@ -299,11 +299,11 @@ class Memory:
         links = links_of(array)
         if links is not None and (links.foreign or links.parent is not None):
             return None
-        parts = key if key.__class__ is tuple else (key,)
+        key_parts = key if key.__class__ is tuple else (key,)
         if (
             self.shares
             or self.kit.is_stand_in(old)
-            or any(part is None for part in parts)
+            or any(key_part is None for key_part in key_parts)
             or not is_plain(key, old.shape)
         ):
             return None
@@ -389,15 +389,15 @@ class Memory:
         if how.__class__ is not Call:
             return self.ops.set_item(parent, how, view)
         shape, size = tuple(parent.shape), self.kit.size(parent)
-        places = self.ops.to_numpy(how.run(self.ops.reshape(self.ops.arange(size), shape))).reshape(-1)
-        if len(places) == size and (places == np.arange(size)).all():
+        flat_positions = self.ops.to_numpy(how.run(self.ops.reshape(self.ops.arange(size), shape))).reshape(-1)
+        if len(flat_positions) == size and (flat_positions == np.arange(size)).all():
             return self.ops.reshape(view, shape)
-        if len(np.unique(places)) < len(places):
+        if len(np.unique(flat_positions)) < len(flat_positions):
             raise ValueError("a view in which elements are repeated, as of broadcast_to, cannot be written to")
         flat = self.ops.reshape(view, (-1,))
-        if len(places) == size:
-            return self.ops.reshape(self.ops.take(flat, self.ops.asarray(np.argsort(places)), 0), shape)
-        whole = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(places), flat)
+        if len(flat_positions) == size:
+            return self.ops.reshape(self.ops.take(flat, self.ops.asarray(np.argsort(flat_positions)), 0), shape)
+        whole = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(flat_positions), flat)
         return self.ops.reshape(whole, shape)
 
     def _value_to_write(self, given: Any, old: Any) -> Any:
