@@ -113,15 +113,17 @@ class Captured(nn.Module):
             ShapeError: if it has another shape.
         """
         graph, used = runner.graph, runner.used
-        tensors = {place: (ops.convert_to_tensor(x), path) for place, x, path in graph.signature.tensors(args, kwargs)}
+        tensors = {
+            position: (ops.convert_to_tensor(x), path) for position, x, path in graph.signature.tensors(args, kwargs)
+        }
         dtype = None if graph.reference is None else self._floating_dtype(graph.reference)
         values: list[Any] = []
         lengths: dict[str, int] = {}
-        for place, slot in enumerate(graph.slots):
-            if place not in used:
+        for index, slot in enumerate(graph.slots):
+            if index not in used:
                 values.append(None)
             elif slot.kind == "input":
-                values.append(_argument(*tensors[place], slot, dtype, lengths))
+                values.append(_argument(*tensors[index], slot, dtype, lengths))
             else:
                 values.append(self._value_of(slot, dtype))
         return values
@@ -245,12 +247,12 @@ def _argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]
             f"{path} must have the shape {expected_shape} that it had when the model was captured, not {shape}; "
             f"from_torch(..., dynamic=...) says which axes vary"
         )
-    wanted: Any = dtype if slot.dtype == FLOAT else slot.dtype
+    target_dtype: Any = dtype if slot.dtype == FLOAT else slot.dtype
     input_dtype = ops.dtype(x)
-    if input_dtype == wanted:
+    if input_dtype == target_dtype:
         return x
-    if ops.isdtype(input_dtype, "integral") and ops.isdtype(wanted, "integral"):
-        return ops.cast(x, wanted)
+    if ops.isdtype(input_dtype, "integral") and ops.isdtype(target_dtype, "integral"):
+        return ops.cast(x, target_dtype)
     raise DTypeError(
-        f"{path} must have the dtype {wanted}, not {input_dtype}; ops.cast(x, {str(wanted)!r}) converts it"
+        f"{path} must have the dtype {target_dtype}, not {input_dtype}; ops.cast(x, {str(target_dtype)!r}) converts it"
     )

@@ -78,20 +78,20 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
 
     runner = net.runner()
     state = net.state_dict(host=True)
-    wanted = expect(source, state, net.training)
+    expected = expect(source, state, net.training)
     rows = []
     for backend in backends or list(ops.available_backends()):
         with ops.use_backend(cast(BackendLike, backend)):
             try:
-                row = _row(net, backend, wanted)
-                report = Report([row], tolerance, gradient_tolerance, wanted.dtype)
+                row = _row(net, backend, expected)
+                report = Report([row], tolerance, gradient_tolerance, expected.dtype)
                 if report.differs(row):
                     row = row._replace(first=_first(net, runner, tolerance * 10, gradient_tolerance * 10))
             except EmberError as error:
                 notes = " ".join(getattr(error, "__notes__", ()))
                 row = Row(backend, failure=f"{type(error).__name__}: {error} {notes}".strip())
         rows.append(row)
-    return Report(rows, tolerance, gradient_tolerance, wanted.dtype)
+    return Report(rows, tolerance, gradient_tolerance, expected.dtype)
 
 
 def _row(net: "Captured", backend: str, wanted: Any) -> Row:
@@ -155,8 +155,8 @@ def _first(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance
     graph = runner.graph
     inputs = net.inputs(runner, args, kwargs)
     host_array = [ops.to_numpy(x) if ops.is_tensor(x) else x for x in inputs]
-    for place, slot in enumerate(graph.slots):
-        host_array[place] = slot.target if slot.kind == "layer" else host_array[place]
+    for position, slot in enumerate(graph.slots):
+        host_array[position] = slot.target if slot.kind == "layer" else host_array[position]
     assert net.source is not None
     for step in steps(net.source, graph, host_array):
         note = _difference(runner, graph, step, inputs, tolerance, gradient_tolerance)
@@ -174,11 +174,11 @@ def _difference(
     flat, tree = ops.tree_flatten((step.args, step.keywords))
     dtype = inputs[0]
     arrays = [ops.array(x, dtype if x.dtype.kind == "f" else None) if hasattr(x, "dtype") else x for x in flat]
-    places = [i for i, x in enumerate(arrays) if _is_floating(x)]
+    float_positions = [i for i, x in enumerate(arrays) if _is_floating(x)]
 
     def results(chosen: Sequence[Any]) -> list[Any]:
         filled = list(arrays)
-        for i, x in zip(places, chosen, strict=True):
+        for i, x in zip(float_positions, chosen, strict=True):
             filled[i] = x
         args, keywords = ops.tree_unflatten(tree, filled)
         layer = (inputs[call.args[0]],) if call.function == LAYER else ()
@@ -186,7 +186,7 @@ def _difference(
         return list(value) if call.several else [value]
 
     try:
-        ours = results([arrays[i] for i in places])
+        ours = results([arrays[i] for i in float_positions])
         for register, our_result, theirs in zip(call.results, ours, step.results, strict=False):
             if graph.dtypes[register] is not None and hasattr(theirs, "shape"):
                 error = _error(our_result, theirs)
@@ -195,7 +195,7 @@ def _difference(
         if step.gradients:
             floating = [i for i, r in enumerate(call.results) if graph.dtypes[r] in (FLOAT, "float32", "float64")]
             gradients = ops.grad(lambda chosen: _weighted_sum([results(chosen)[i] for i in floating]))(
-                [arrays[i] for i in places]
+                [arrays[i] for i in float_positions]
             )
             error = max((_error(gradients[i], theirs) for i, theirs in enumerate(step.gradients)), default=0.0)
             if error > gradient_tolerance:

@@ -71,10 +71,10 @@ class _Reader:
         self.known = set(range(len(slots)))
         self.count = len(dtypes)
         calls, lines = [], []
-        for place, each in enumerate(_list(data.get("calls"), "calls")):
-            entry = _mapping(each, f"call {place}")
-            calls.append(self._call(place, entry))
-            lines.append(_text(entry.get("line", ""), f"the line of call {place}"))
+        for number, each in enumerate(_list(data.get("calls"), "calls")):
+            entry = _mapping(each, f"call {number}")
+            calls.append(self._call(number, entry))
+            lines.append(_text(entry.get("line", ""), f"the line of call {number}"))
         outputs = self._value(data.get("outputs"), "outputs")
         _require(isinstance(outputs, list), "outputs", outputs)
         written = [_text(name, "written") for name in _list(data.get("written"), "written")]
@@ -109,15 +109,15 @@ class _Reader:
             return value
         entry = _mapping(value, where)
         _require(len(entry) == 1, where, value)
-        kind, inner = next(iter(entry.items()))
-        if kind == "register":
-            register = _number(inner, self.count, where)
+        tag, content = next(iter(entry.items()))
+        if tag == "register":
+            register = _number(content, self.count, where)
             _require(register in self.known, where, value)
             return Register(register)
-        if kind == "float" and inner in ("inf", "-inf", "nan"):
-            return float(inner)
-        if kind == "complex" and isinstance(inner, list) and len(inner) == 2:
-            return complex(*[float(part) for part in inner if isinstance(part, (int, float))])
+        if tag == "float" and content in ("inf", "-inf", "nan"):
+            return float(content)
+        if tag == "complex" and isinstance(content, list) and len(content) == 2:
+            return complex(*[float(component) for component in content if isinstance(component, (int, float))])
         raise _damage(where, value)
 
 
@@ -162,10 +162,10 @@ def _dtype(value: Any) -> str | None:
 def _slot(value: Any) -> Slot:
     entry = _list(value, "slots")
     _require(len(entry) == 4 and entry[0] in _KINDS, "slots", value)
-    kind, target, dtype, shape = entry
+    slot_kind, target, dtype, shape = entry
     lengths = _list(shape, "slots")
     _require(all(isinstance(n, str) or (type(n) is int and n >= 0) for n in lengths), "slots", value)
-    return Slot(kind, _text(target, "slots"), _dtype(dtype), tuple(lengths))
+    return Slot(slot_kind, _text(target, "slots"), _dtype(dtype), tuple(lengths))
 
 
 def _template(value: Any, count: int) -> Template:

@@ -86,10 +86,10 @@ def _restore(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
 
 
 def _cell_of(name: str, entry: Any, tensor: Any) -> Cell:
-    kind = entry.get("kind") if isinstance(entry, dict) else None
-    if kind == "parameter":
+    cell_kind = entry.get("kind") if isinstance(entry, dict) else None
+    if cell_kind == "parameter":
         return Parameter(tensor, trainable=bool(entry.get("trainable", True)))
-    if kind == "buffer":
+    if cell_kind == "buffer":
         return Buffer(tensor, persistent=bool(entry.get("persistent", True)))
     raise CaptureError(f"the program is damaged: cell {name} has {brief(entry)}")
 

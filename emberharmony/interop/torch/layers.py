@@ -54,16 +54,17 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
         CaptureError: if there is no such layer, or its parameters have other names or shapes.
     """
     arguments = dict(options) if isinstance(options, dict) else {}
-    kind = KINDS.get(str(arguments.pop("class", "")))
-    if kind is None:
+    layer_class = KINDS.get(str(arguments.pop("class", "")))
+    if layer_class is None:
         raise CaptureError(f"the program is damaged: layer {path} has {brief(options)}")
-    layer = _without_values(path, kind, arguments)
-    places = cells_of(layer)
-    shapes = {name: (type(cell), tuple(cell.shape)) for name, cell in places.items()}
+    layer = _without_values(path, layer_class, arguments)
+    cells_by_name = cells_of(layer)
+    shapes = {name: (type(cell), tuple(cell.shape)) for name, cell in cells_by_name.items()}
     shapes_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
     if shapes != shapes_by_name:
         raise CaptureError(
-            f"the program is damaged: {path}, a {kind.__name__}, has {brief(shapes_by_name)}, not {brief(shapes)}"
+            f"the program is damaged: {path}, a {layer_class.__name__}, has {brief(shapes_by_name)}, "
+            f"not {brief(shapes)}"
         )
     modules = dict(layer.named_modules())
     for name, cell in cells.items():
@@ -121,13 +122,13 @@ def describe(path: str, layer: nn.Module) -> dict[str, Any]:
     Raises:
         ArgumentError: if it is none that a program can have.
     """
-    kind = KINDS.get(type(layer).__name__)
-    if kind is not type(layer):
+    layer_class = KINDS.get(type(layer).__name__)
+    if layer_class is not type(layer):
         raise ArgumentError(
             f"save() cannot write {path}, a {type(layer).__name__}: put one of {', '.join(KINDS)} in its place "
             f"(Module.replace), or save its state_dict beside the program"
         )
-    return options_of(layer, kind)
+    return options_of(layer, layer_class)
 
 
 def plain(layer: nn.Module) -> nn.Module:

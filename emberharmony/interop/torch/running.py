@@ -75,19 +75,19 @@ class Runner:
         """
         values = dict(enumerate(inputs))
         program = self.graph.program
-        for place, call in enumerate(program.calls):
+        for number, call in enumerate(program.calls):
             try:
                 args = _fill(call.args, values)
-                value = self.functions[place](*args, **{k: _fill(v, values) for k, v in call.keywords})
+                value = self.functions[number](*args, **{k: _fill(v, values) for k, v in call.keywords})
                 results = list(value)[: len(call.results)] if call.several else [value]
                 results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
             except Exception as error:
-                error.add_note(f"in {self.graph.describe(place)}")
+                error.add_note(f"in {self.graph.describe(number)}")
                 raise
             values.update(zip(call.results, results, strict=True))
             if watch is not None:
-                watch(place, call, results)
-            for register in self._ends[place]:
+                watch(number, call, results)
+            for register in self._ends[number]:
                 values.pop(register, None)
         return [_fill(output, values) for output in program.outputs]
 
@@ -96,19 +96,19 @@ class Runner:
         dtype = self.graph.dtypes[register]
         if dtype is None:
             return value
-        wanted: Any = floating if dtype == FLOAT else dtype
-        if ops.dtype(value) == wanted:
+        target_dtype: Any = floating if dtype == FLOAT else dtype
+        if ops.dtype(value) == target_dtype:
             return value
         if casts is not None:
             casts.add(register)
-        return ops.cast(value, wanted)
+        return ops.cast(value, target_dtype)
 
     def _compile(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
         """Returns the function of the program, and the place of the call for each of its lines."""
         calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self.functions, strict=True)]
-        wanted = {r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts}
+        cast_targets = {r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts}
         program = self.graph.program
-        source = _Lines(program.__class__(program.inputs, tuple(calls), program.outputs), wanted, self._ends)
+        source = _Lines(program.__class__(program.inputs, tuple(calls), program.outputs), cast_targets, self._ends)
         return source.function(map(source.text, program.outputs)), source.places
 
     def _annotate_error(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
@@ -189,21 +189,21 @@ def _last_uses(graph: Graph) -> list[list[int]]:
     """Returns the registers that are no longer needed after each call; inputs stay."""
     program = graph.program
     last: dict[int, int] = {}
-    for place, call in enumerate(program.calls):
-        last.update(dict.fromkeys([*call.results, *call.operands], place))
+    for number, call in enumerate(program.calls):
+        last.update(dict.fromkeys([*call.results, *call.operands], number))
     output_registers = {x for x in program.outputs if x.__class__ is Register}
     ends: list[list[int]] = [[] for _ in program.calls]
-    for register, place in last.items():
+    for register, number in last.items():
         if register >= program.inputs and register not in output_registers:
-            ends[place].append(register)
+            ends[number].append(register)
     return ends
 
 
 def _fill(value: Any, values: dict[int, Any]) -> Any:
     """Returns an argument with values in the places of registers."""
-    kind = value.__class__
-    if kind is Register:
+    cls = value.__class__
+    if cls is Register:
         return values[value]
-    if kind is list or kind is tuple:
-        return kind([_fill(item, values) for item in value])
+    if cls is list or cls is tuple:
+        return cls([_fill(item, values) for item in value])
     return value

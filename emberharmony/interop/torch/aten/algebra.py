@@ -97,8 +97,8 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, driver: st
     if not compute_uv:
         zeros = ops.zeros((0,), ops.dtype(x))
         return zeros, ops.svdvals(x), zeros
-    left, values, right = ops.svd(x, full_matrices)
-    return left, values, right
+    u, values, vh = ops.svd(x, full_matrices)
+    return u, values, vh
 
 
 @aten("linalg_qr")
@@ -187,12 +187,14 @@ def lu(x: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
 def _permutation(pivots: Any, size: int) -> Any:
     """Returns the order of rows after the exchanges that pivots, counted from 1, describe."""
     order = ops.broadcast_to(ops.arange(size), (*pivots.shape[:-1], size))
-    places = ops.arange(size)
+    permutation = ops.arange(size)
     for i in range(pivots.shape[-1]):
-        other = ops.subtract(ops.cast(pivots[..., i : i + 1], "int64"), 1)
-        there = ops.take_along_axis(order, other, axis=-1)
+        pivot_index = ops.subtract(ops.cast(pivots[..., i : i + 1], "int64"), 1)
+        there = ops.take_along_axis(order, pivot_index, axis=-1)
         order = ops.where(
-            ops.equal(places, other), order[..., i : i + 1], ops.where(ops.equal(places, i), there, order)
+            ops.equal(permutation, pivot_index),
+            order[..., i : i + 1],
+            ops.where(ops.equal(permutation, i), there, order),
         )
     return order
 

@@ -264,8 +264,8 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """Returns a tensor with the elements of another one, in their order, where a mask is true."""
     shape = ops.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
     x, mask = ops.broadcast_to(x, shape), ops.broadcast_to(mask, shape)
-    places = ops.subtract(ops.cumsum(ops.cast(ops.ravel(mask), "int64"), axis=0), 1)
-    taken = ops.take(ops.ravel(source), ops.clip(places, 0, math.prod(source.shape) - 1))
+    source_indices = ops.subtract(ops.cumsum(ops.cast(ops.ravel(mask), "int64"), axis=0), 1)
+    taken = ops.take(ops.ravel(source), ops.clip(source_indices, 0, math.prod(source.shape) - 1))
     return ops.where(mask, ops.reshape(taken, tuple(x.shape)), x)
 
 

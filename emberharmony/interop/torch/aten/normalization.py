@@ -54,9 +54,9 @@ def native_group_norm(
     x: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Any, Any, Any]:
     """Returns a tensor normalised in groups of its channels, the means, and one over the standard deviations."""
-    parts = ops.reshape(x, (N, group, C // group * HxW))
-    mean = ops.mean(parts, -1)
-    inverse = ops.rsqrt(ops.add(ops.var(parts, -1), eps))
+    grouped = ops.reshape(x, (N, group, C // group * HxW))
+    mean = ops.mean(grouped, -1)
+    inverse = ops.rsqrt(ops.add(ops.var(grouped, -1), eps))
     return ops.group_normalization(x, group, weight, bias, 1, eps), mean, inverse
 
 
@@ -130,6 +130,6 @@ def instance_norm(
 @aten("_weight_norm", "_weight_norm_interface")
 def weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
     """Returns a weight with the direction of one tensor and the norms in another."""
-    others = tuple(axis for axis in range(len(v.shape)) if dim == -1 or axis != dim % len(v.shape))
-    norms = ops.sqrt(ops.sum(ops.square(v), others, True))
+    other_axes = tuple(axis for axis in range(len(v.shape)) if dim == -1 or axis != dim % len(v.shape))
+    norms = ops.sqrt(ops.sum(ops.square(v), other_axes, True))
     return ops.multiply(v, ops.divide(g, norms))

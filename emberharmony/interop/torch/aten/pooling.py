@@ -92,18 +92,20 @@ def _adaptive_max(count: int) -> Callable[..., Any]:
 
 def _places(x: Any, values: Any, count: int) -> Any:
     """Returns the first places at which the largest elements of adaptive windows stand in the spatial axes."""
-    lead, sizes, wanted = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
+    lead, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
     flat = ops.reshape(x, (*x.shape[:lead], *[1] * count, -1))
     inside: Any = True
     stride = 1
     numbers = ops.arange(flat.shape[-1])
     for axis in reversed(range(count)):
-        place = ops.mod(ops.floor_divide(numbers, stride), sizes[axis])
+        axis_position = ops.mod(ops.floor_divide(numbers, stride), sizes[axis])
         stride *= sizes[axis]
-        window = ops.reshape(ops.arange(wanted[axis]), (-1,) + (1,) * (count - axis))
-        first = ops.floor_divide(ops.multiply(window, sizes[axis]), wanted[axis])
-        end = ops.negative(ops.floor_divide(ops.multiply(ops.add(window, 1), -sizes[axis]), wanted[axis]))
-        inside = ops.logical_and(inside, ops.logical_and(ops.greater_equal(place, first), ops.less(place, end)))
+        window = ops.reshape(ops.arange(output_sizes[axis]), (-1,) + (1,) * (count - axis))
+        first = ops.floor_divide(ops.multiply(window, sizes[axis]), output_sizes[axis])
+        end = ops.negative(ops.floor_divide(ops.multiply(ops.add(window, 1), -sizes[axis]), output_sizes[axis]))
+        inside = ops.logical_and(
+            inside, ops.logical_and(ops.greater_equal(axis_position, first), ops.less(axis_position, end))
+        )
     equal = ops.equal(flat, ops.expand_dims(values, -1))
     return ops.argmax(ops.cast(ops.logical_and(inside, equal), "int32"), axis=-1)
 
@@ -185,8 +187,8 @@ def grid_sampler(x: Any, grid: Any, interpolation_mode: int, padding_mode: int, 
     fill = "mirror" if padding_mode == 2 and align_corners else _PADDINGS[padding_mode]
     if interpolation_mode == 2:
         return _grid_bicubic(x, grid, fill, align_corners)
-    kind: Any = ("bilinear", "nearest")[interpolation_mode]
-    return ops.image.grid_sample(x, grid, kind, fill, 0.0, align_corners, "channels_first")  # type: ignore[arg-type]
+    mode: Any = ("bilinear", "nearest")[interpolation_mode]
+    return ops.image.grid_sample(x, grid, mode, fill, 0.0, align_corners, "channels_first")  # type: ignore[arg-type]
 
 
 def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
@@ -195,12 +197,14 @@ def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
     scales = [(n - 1) / 2 if align_corners else n / 2 for n in sizes]
     offset = 0.0 if align_corners else 0.5
     shares = ops.unstack(grid, axis=-1)
-    places = [
+    corner_positions = [
         ops.subtract(ops.multiply(ops.add(share, 1), scale), offset)
         for share, scale in zip(shares, scales, strict=True)
     ]
-    lows = [ops.floor(place) for place in places]
-    weights = [_cubic(ops.subtract(place, low)) for place, low in zip(places, lows, strict=True)]
+    lows = [ops.floor(corner_position) for corner_position in corner_positions]
+    weights = [
+        _cubic(ops.subtract(corner_position, low)) for corner_position, low in zip(corner_positions, lows, strict=True)
+    ]
     total: Any = 0
     for down in range(4):
         for along in range(4):
@@ -233,18 +237,18 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
     def pool(x: Any, kernel_size: Sizes, output_size: Sizes, samples: Any) -> tuple[Any, Any]:
         """Returns the largest elements of windows at random places, which the samples tell, and their places."""
         if len(x.shape) == count + 1:
-            values, places = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
-            return ops.squeeze(values, 0), ops.squeeze(places, 0)
-        sizes, kernels, wanted = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
+            values, indices = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
+            return ops.squeeze(values, 0), ops.squeeze(indices, 0)
+        sizes, kernels, output_sizes = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
         flat: Any = 0
         for axis in range(count):
             # PyTorch stores the sample of the last axis first.
-            starts = _window_starts(samples[..., count - 1 - axis], sizes[axis], kernels[axis], wanted[axis])
+            starts = _window_starts(samples[..., count - 1 - axis], sizes[axis], kernels[axis], output_sizes[axis])
             at = ops.add(ops.expand_dims(starts, -1), ops.arange(kernels[axis]))
             along = [1] * (2 * count)
-            along[axis], along[count + axis] = wanted[axis], kernels[axis]
+            along[axis], along[count + axis] = output_sizes[axis], kernels[axis]
             flat = ops.add(ops.multiply(flat, sizes[axis]), ops.reshape(at, (*x.shape[:2], *along)))
-        flat = ops.reshape(flat, (*x.shape[:2], *wanted, -1))
+        flat = ops.reshape(flat, (*x.shape[:2], *output_sizes, -1))
         rows = ops.reshape(x, (*x.shape[:2], -1))
         batch = ops.reshape(ops.arange(x.shape[0]), (-1, *[1] * (count + 2)))
         channel = ops.reshape(ops.arange(x.shape[1]), (-1, *[1] * (count + 1)))

@@ -31,15 +31,15 @@ def _layers(
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
-            place = layer * directions + direction
-            weights = list(params[place * count : (place + 1) * count])
+            weight_index = layer * directions + direction
+            weights = list(params[weight_index * count : (weight_index + 1) * count])
             named = {"weight_hr": weights.pop()} if projected else {}
             biases = weights[2:] if has_biases else [None, None]
             output, *last_states = cell(
                 x,
                 *weights[:2],
                 *biases,
-                *[ops.get_item(state, place) for state in states],
+                *[ops.get_item(state, weight_index) for state in states],
                 time_major=not batch_first,
                 reverse=bool(direction),
                 **named,

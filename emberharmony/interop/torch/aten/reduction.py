@@ -266,8 +266,8 @@ def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[An
     values = best(x, axis=dim)
     shape = [1] * len(x.shape)
     shape[dim] = -1
-    places = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(shape))
-    reached = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), places, 0)
+    positions = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(shape))
+    reached = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), positions, 0)
     last = ops.cummax(reached, axis=dim)
     return ops.take_along_axis(x, last, axis=dim), last
 
@@ -279,8 +279,8 @@ aten("cummin")(lambda x, dim: _cumulative_extremes(ops.cummin, x, dim))
 @aten("diff")
 def diff(x: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Returns the differences of neighbours."""
-    parts = [part for part in (prepend, x, append) if part is not None]
-    return ops.diff(ops.concatenate(parts, axis=dim) if len(parts) > 1 else x, n, axis=dim)
+    pieces = [piece for piece in (prepend, x, append) if piece is not None]
+    return ops.diff(ops.concatenate(pieces, axis=dim) if len(pieces) > 1 else x, n, axis=dim)
 
 
 @aten("trace")
@@ -306,8 +306,8 @@ def sort_stable(x: Any, stable: bool | None = None, dim: int = -1, descending: b
     """Returns the sorted elements and their places; equal ones stay in their order."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    places = ops.argsort(x, dim, descending)
-    return ops.take_along_axis(x, places, axis=dim), places
+    order = ops.argsort(x, dim, descending)
+    return ops.take_along_axis(x, order, axis=dim), order
 
 
 @aten("argsort")
@@ -329,9 +329,9 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
         return x, ops.zeros((), "int64")
     moved = dim not in (-1, len(x.shape) - 1)
     rows = ops.moveaxis(x, dim, -1) if moved else x
-    places = ops.top_k(rows, k)[1] if largest else ops.get_item(ops.argsort(rows, axis=-1), (..., slice(0, k)))
-    values = ops.take_along_axis(rows, places, axis=-1)
-    return (ops.moveaxis(values, -1, dim), ops.moveaxis(places, -1, dim)) if moved else (values, places)
+    order = ops.top_k(rows, k)[1] if largest else ops.get_item(ops.argsort(rows, axis=-1), (..., slice(0, k)))
+    values = ops.take_along_axis(rows, order, axis=-1)
+    return (ops.moveaxis(values, -1, dim), ops.moveaxis(order, -1, dim)) if moved else (values, order)
 
 
 @aten("kthvalue")
@@ -340,8 +340,8 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if not len(x.shape):
         return x, ops.zeros((), "int64")
     key = (..., slice(k - 1, k))
-    values, places = (ops.moveaxis(ops.moveaxis(y, dim, -1)[key], -1, dim) for y in sort_stable(x, True, dim))
-    return (values, places) if keepdim else (ops.squeeze(values, dim), ops.squeeze(places, dim))
+    values, indices = (ops.moveaxis(ops.moveaxis(y, dim, -1)[key], -1, dim) for y in sort_stable(x, True, dim))
+    return (values, indices) if keepdim else (ops.squeeze(values, dim), ops.squeeze(indices, dim))
 
 
 @aten("median.dim")
@@ -361,13 +361,13 @@ def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """Returns how many elements lie in each of equal intervals."""
     if min == max == 0:
         min, max = ops.min(x), ops.max(x)
-        one = ops.cast(ops.equal(min, max), ops.dtype(x))
-        min, max = ops.subtract(min, one), ops.add(max, one)
+        is_empty_range = ops.cast(ops.equal(min, max), ops.dtype(x))
+        min, max = ops.subtract(min, is_empty_range), ops.add(max, is_empty_range)
     width = ops.subtract(max, min)
-    places = ops.floor(ops.multiply(ops.divide(ops.subtract(x, min), width), bins))
+    bin_numbers = ops.floor(ops.multiply(ops.divide(ops.subtract(x, min), width), bins))
     inside = ops.logical_and(ops.greater_equal(x, min), ops.less_equal(x, max))
-    places = ops.cast(ops.clip(ops.where(inside, places, 0), 0, bins - 1), "int64")
-    return ops.segment_sum(ops.cast(ops.ravel(inside), ops.dtype(x)), ops.ravel(places), bins)
+    bin_numbers = ops.cast(ops.clip(ops.where(inside, bin_numbers, 0), 0, bins - 1), "int64")
+    return ops.segment_sum(ops.cast(ops.ravel(inside), ops.dtype(x)), ops.ravel(bin_numbers), bins)
 
 
 @aten("bincount")
@@ -392,8 +392,8 @@ def trapezoid(y: Any, x: Any, dim: int = -1) -> Any:
 @aten("renorm")
 def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Any:
     """Returns a tensor whose slices along an axis have at most a norm."""
-    others = tuple(axis for axis in range(len(x.shape)) if axis != dim % len(x.shape))
-    norms = ops.vector_norm(x, others, True, p)
+    other_axes = tuple(axis for axis in range(len(x.shape)) if axis != dim % len(x.shape))
+    norms = ops.vector_norm(x, other_axes, True, p)
     factor = ops.where(ops.greater(norms, maxnorm), ops.divide(maxnorm, ops.add(norms, 1e-7)), 1)
     return ops.multiply(x, factor)
 

@@ -55,8 +55,8 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
     """Returns a tensor with several axes in the place of one."""
     shape = tuple(x.shape)
-    place = dim % len(shape)
-    return ops.reshape(x, (*shape[:place], *sizes, *shape[place + 1 :]))
+    axis = dim % len(shape)
+    return ops.reshape(x, (*shape[:axis], *sizes, *shape[axis + 1 :]))
 
 
 @aten("permute", "permute_copy")
@@ -75,8 +75,8 @@ def transpose(x: Any, dim0: int, dim1: int) -> Any:
 def squeeze(x: Any, dim: int | Sequence[int] | None = None) -> Any:
     """Returns a tensor without some axes, as far as their length is 1."""
     shape = tuple(x.shape)
-    places = range(len(shape)) if dim is None else [dim] if isinstance(dim, int) else dim
-    gone = {place % len(shape) for place in places if shape[place] == 1} if shape else set()
+    axes = range(len(shape)) if dim is None else [dim] if isinstance(dim, int) else dim
+    gone = {axis % len(shape) for axis in axes if shape[axis] == 1} if shape else set()
     return ops.reshape(x, tuple(n for i, n in enumerate(shape) if i not in gone)) if gone else x
 
 
@@ -176,11 +176,11 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 @aten("as_strided", "as_strided_copy")
 def as_strided(x: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
     """Returns the elements at places of a tensor's memory, which is taken to be contiguous."""
-    places = ops.convert_to_tensor(storage_offset or 0, "int64")
+    flat_indices = ops.convert_to_tensor(storage_offset or 0, "int64")
     for axis, (length, by) in enumerate(zip(size, stride, strict=True)):
         along = (length,) + (1,) * (len(size) - axis - 1)
-        places = ops.add(places, ops.reshape(ops.multiply(ops.arange(length), by), along))
-    return ops.take(ops.ravel(x), ops.broadcast_to(places, tuple(size)))
+        flat_indices = ops.add(flat_indices, ops.reshape(ops.multiply(ops.arange(length), by), along))
+    return ops.take(ops.ravel(x), ops.broadcast_to(flat_indices, tuple(size)))
 
 
 @aten("diag_embed")
@@ -212,8 +212,8 @@ def pixel_shuffle(x: Any, upscale_factor: int) -> Any:
     *lead, channels, height, width = x.shape
     r = upscale_factor
     n = len(lead)
-    parts = ops.reshape(x, (*lead, channels // (r * r), r, r, height, width))
-    moved = ops.transpose(parts, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    blocks = ops.reshape(x, (*lead, channels // (r * r), r, r, height, width))
+    moved = ops.transpose(blocks, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
     return ops.reshape(moved, (*lead, channels // (r * r), height * r, width * r))
 
 
@@ -223,8 +223,8 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
     *lead, channels, height, width = x.shape
     r = downscale_factor
     n = len(lead)
-    parts = ops.reshape(x, (*lead, channels, height // r, r, width // r, r))
-    moved = ops.transpose(parts, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    blocks = ops.reshape(x, (*lead, channels, height // r, r, width // r, r))
+    moved = ops.transpose(blocks, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
     return ops.reshape(moved, (*lead, channels * r * r, height // r, width // r))
 
 
@@ -232,8 +232,8 @@ def pixel_unshuffle(x: Any, downscale_factor: int) -> Any:
 def channel_shuffle(x: Any, groups: int) -> Any:
     """Returns an image whose channels are dealt out to groups."""
     batch, channels, *size = x.shape
-    parts = ops.reshape(x, (batch, groups, channels // groups, *size))
-    return ops.reshape(ops.swapaxes(parts, 1, 2), (batch, channels, *size))
+    grouped = ops.reshape(x, (batch, groups, channels // groups, *size))
+    return ops.reshape(ops.swapaxes(grouped, 1, 2), (batch, channels, *size))
 
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}

@@ -38,14 +38,14 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     """Returns the most frequent elements along an axis, of several the smallest, and their last places."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    values, places = (ops.moveaxis(y, dim, -1) for y in sort_stable(x, True, dim))
+    values, indices = (ops.moveaxis(y, dim, -1) for y in sort_stable(x, True, dim))
     numbers = ops.arange(values.shape[-1])
     starts = ops.not_equal(values[..., 1:], values[..., :-1])
     starts = ops.concatenate([ops.ones((*values.shape[:-1], 1), "bool"), starts], axis=-1)
     first = ops.cummax(ops.where(starts, numbers, 0), axis=-1)
     first = first[0] if isinstance(first, tuple) else first
     best = ops.argmax(ops.subtract(numbers, first), axis=-1, keepdims=True)
-    chosen = _take_at((values, places), best, -1, True)
+    chosen = _take_at((values, indices), best, -1, True)
     moved = [ops.moveaxis(y, -1, dim) for y in chosen]
     return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved)
 
@@ -60,9 +60,9 @@ def unique_consecutive(
     differs = ops.any(ops.not_equal(flat[1:], flat[:-1]), axis=-1)
     starts = ops.concatenate([ops.ones((min(rows.shape[0], 1),), "bool"), differs], axis=0)
     inverse = ops.subtract(ops.cumsum(ops.cast(starts, "int64"), axis=0), 1)
-    places = ops.nonzero(starts)[0]
-    values = ops.take(rows, places, axis=0)
-    counts = ops.segment_sum(ops.ones_like(inverse), inverse, places.shape[0])
+    run_starts = ops.nonzero(starts)[0]
+    values = ops.take(rows, run_starts, axis=0)
+    counts = ops.segment_sum(ops.ones_like(inverse), inverse, run_starts.shape[0])
     if dim is None:
         return values, ops.reshape(inverse, tuple(x.shape)), counts
     return ops.moveaxis(values, 0, dim), inverse, counts
@@ -74,9 +74,9 @@ def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = Fa
     count = bins.shape[0] - 1
     flat = ops.ravel(x)
     inside = ops.logical_and(ops.greater_equal(flat, bins[0]), ops.less_equal(flat, bins[-1]))
-    places = ops.subtract(ops.searchsorted(bins, ops.where(inside, flat, bins[0]), "right"), 1)
+    bin_numbers = ops.subtract(ops.searchsorted(bins, ops.where(inside, flat, bins[0]), "right"), 1)
     weights = ops.ones_like(flat) if weight is None else ops.ravel(weight)
-    counts = ops.segment_sum(ops.where(inside, weights, 0), ops.clip(places, 0, count - 1), count)
+    counts = ops.segment_sum(ops.where(inside, weights, 0), ops.clip(bin_numbers, 0, count - 1), count)
     if density:
         counts = ops.divide(ops.divide(counts, ops.sum(counts)), ops.subtract(bins[1:], bins[:-1]))
     return counts, bins
@@ -180,5 +180,5 @@ def nonzero_static(x: Any, size: int, fill_value: int = -1) -> Any:
     """Returns the first places of elements that are not 0, and a number in the rows that are left."""
     if not len(x.shape):
         return ops.zeros((size, 0), "int64")
-    places = ops.stack(ops.nonzero(x), axis=-1)[:size]
-    return ops.pad(places, [(0, size - places.shape[0]), (0, 0)], "constant", fill_value)
+    positions = ops.stack(ops.nonzero(x), axis=-1)[:size]
+    return ops.pad(positions, [(0, size - positions.shape[0]), (0, 0)], "constant", fill_value)

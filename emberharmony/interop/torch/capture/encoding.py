@@ -110,7 +110,7 @@ class _Encoding:
     def _place_inputs(self) -> dict[str, int]:
         """Makes registers for the inputs; returns the places of the arguments that are tensors, by node name."""
         specs = {spec.arg.name: spec for spec in self.exported.graph_signature.input_specs}
-        places: dict[str, int] = {}
+        slot_of_name: dict[str, int] = {}
         for node in self.nodes:
             if node.op != "placeholder":
                 continue
@@ -129,12 +129,12 @@ class _Encoding:
             elif spec.kind is InputKind.USER_INPUT and isinstance(value, torch.Tensor):
                 shape = tuple(n if isinstance(n, int) else str(n) for n in value.shape)
                 slot = Slot("input", node.name, self.dtype(value.dtype), shape)
-                places[node.name] = len(self.slots)
+                slot_of_name[node.name] = len(self.slots)
             else:
                 raise CaptureError(f"{type(self.module).__name__}: input {node.name} is a {spec.kind.name}")
             self.places[node] = self._register(value)
             self.slots.append(slot)
-        return places
+        return slot_of_name
 
     def _place_layers(self) -> None:
         """Makes registers for layers whose operators can be called as layers of this library."""
@@ -144,10 +144,10 @@ class _Encoding:
             target = str(node.target)
             arguments = _arguments(node) if target in _LAYERS or target == _CONV1D else {}
             if target == _CONV1D:
-                kind, arguments = _conv1d(arguments)
+                class_name, arguments = _conv1d(arguments)
             else:
-                kind = _LAYERS.get(target)
-            path = self._layer(kind, arguments) if kind is not None else None
+                class_name = _LAYERS.get(target)
+            path = self._layer(class_name, arguments) if class_name is not None else None
             if path is None or (self.allowed is not None and path not in self.allowed):
                 continue
             if path not in registers:
@@ -282,10 +282,10 @@ def _arguments(node: torch.fx.Node) -> dict[str, Any]:
 
 def _conv1d(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
     """Returns the class of transformers' `Conv1D` and its arguments, those of `addmm`; None if it cannot be one."""
-    kind = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
+    conv1d_class = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
     plain = arguments["alpha"] == arguments["beta"] == 1
     names = {"input": "mat1", "weight": "mat2", "bias": "self"}
-    return kind if plain else None, {name: arguments[given] for name, given in names.items()}
+    return conv1d_class if plain else None, {name: arguments[given] for name, given in names.items()}
 
 
 def _counting() -> Any:

@@ -47,7 +47,7 @@ def export(
 @contextmanager
 def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
     """Puts a module into training or evaluation, unless it is, and each part back into its own mode afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
+    modes = [(submodule, submodule.training) for submodule in module.modules()]
     if module.training != train:
         module.train(train)
     try:
@@ -157,7 +157,9 @@ def line_of(node: torch.fx.Node) -> str:
     user_calls = [call for call in calls if str(_TORCH) not in call]
     if not (user_calls or calls):
         return ""
-    file, number, *rest_of_line = [part.strip() for part in (user_calls or calls)[-1].removeprefix("File ").split(",")]
+    file, number, *rest_of_line = [
+        field.strip() for field in (user_calls or calls)[-1].removeprefix("File ").split(",")
+    ]
     return f"{file.strip(chr(34))}:{number.removeprefix('line ')}{' ' + rest_of_line[0] if rest_of_line else ''}"
 
 

@@ -125,17 +125,17 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
         inputs: the inputs of the program on the host: arrays of NumPy, and for layers their paths.
     """
     values: dict[int, Any] = {}
-    for place, value in enumerate(inputs):
+    for position, value in enumerate(inputs):
         tensor = torch.tensor(value) if isinstance(value, np.ndarray) else value
-        floating = graph.dtypes[place] == FLOAT and tensor is not None
-        values[place] = tensor.double() if floating else tensor
+        floating = graph.dtypes[position] == FLOAT and tensor is not None
+        values[position] = tensor.double() if floating else tensor
     values[0] = torch.float64
-    for place, call in enumerate(graph.program.calls):
+    for position, call in enumerate(graph.program.calls):
         function = _layer(source.module, values[call.args[0]]) if call.function == LAYER else _function(call)
         args = _fill(call.args[1:] if call.function == LAYER else call.args, values)
         keywords = {key: _fill(value, values) for key, value in call.keywords}
         results, gradients = _with_gradients(function, args, keywords)
-        yield Step(place, _arrays(args), _arrays(keywords), _arrays(results), gradients)
+        yield Step(position, _arrays(args), _arrays(keywords), _arrays(results), gradients)
         step_results = results if call.several else results[:1]
         values.update(zip(call.results, step_results, strict=False))
 
