@@ -124,6 +124,6 @@ def read_npz(path: str, names: list[str] | None) -> dict[str, Any]:
         for name in names or ():
             if name not in archive.members:
                 raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, archive.members)}")
-        wanted = list(archive.members) if names is None else names
-        arrays = {name: archive.array(name) for name in wanted}
+        wanted_names = list(archive.members) if names is None else names
+        arrays = {name: archive.array(name) for name in wanted_names}
     return {name: as_tensor(array, str(array.dtype), path, name) for name, array in arrays.items()}

@@ -83,7 +83,7 @@ def check(path: str | os.PathLike[str]) -> Report:
         ...     good, io.check(file).error.kind
         (True, 'truncated')
     """
-    place = os.fspath(path)
+    file_path = os.fspath(path)
     errors: list[WeightFileError] = []
 
     def collect_fault(error: WeightFileError) -> None:
@@ -95,29 +95,29 @@ def check(path: str | os.PathLike[str]) -> Report:
     tensors: dict[str, TensorInfo] = {}
     nbytes = 0
     try:
-        place = file_of_path(path)
-        if place.endswith(INDEX):
-            headers = [*checked_index(place, collect_fault).values()]
-        elif place.endswith(".npz"):
-            tensors = _arrays(place, collect_fault)
+        file_path = file_of_path(path)
+        if file_path.endswith(INDEX):
+            headers = [*checked_index(file_path, collect_fault).values()]
+        elif file_path.endswith(".npz"):
+            tensors = _arrays(file_path, collect_fault)
             nbytes = sum(info.nbytes for info in tensors.values())
-        elif place.endswith(OF_TORCH):
-            file = source(place)
+        elif file_path.endswith(OF_TORCH):
+            file = source(file_path)
             tensors = file.tensors
             nbytes = sum({file.place(name): info.nbytes for name, info in tensors.items()}.values())
         else:
-            headers = [header_of(place, collect_fault)]
+            headers = [header_of(file_path, collect_fault)]
     except WeightFileError as error:
         if error not in errors:
             errors.append(error)
     if errors:
-        return Report(place, errors[0], errors=tuple(errors))
+        return Report(file_path, errors[0], errors=tuple(errors))
     for header in headers:
         tensors |= header.tensors
         nbytes += held_bytes(header.tensors)
-    metadata = headers[0].metadata if len(headers) == 1 and not place.endswith(INDEX) else {}
+    metadata = headers[0].metadata if len(headers) == 1 and not file_path.endswith(INDEX) else {}
     warnings = tuple(warning for header in headers for warning in _warnings(header))
-    return Report(place, None, tensors, metadata, warnings, (), nbytes)
+    return Report(file_path, None, tensors, metadata, warnings, (), nbytes)
 
 
 def _arrays(path: str, fault: Fault) -> dict[str, TensorInfo]:

@@ -68,12 +68,14 @@ def _compare(first: Source, second: Source, name: str, advance: Callable[[int], 
         if a.dtype == b.dtype and np.array_equal(x.view(np.uint8), y.view(np.uint8)):
             continue
         difference = difference._replace(kind="values" if a.dtype == b.dtype else "dtype")
-        left, right = (None, None) if x is None or y is None else (numbers(x, a.dtype), numbers(y, b.dtype))
-        if left is None or right is None:
+        first_numbers, second_numbers = (
+            (None, None) if x is None or y is None else (numbers(x, a.dtype), numbers(y, b.dtype))
+        )
+        if first_numbers is None or second_numbers is None:
             return difference._replace(elements=None, absolute=None, relative=None)
         bits = _count_unequal(x, y) if a.dtype == b.dtype else None
         with np.errstate(all="ignore"):
-            difference = _add_block(difference, left, right, bits)
+            difference = _add_block(difference, first_numbers, second_numbers, bits)
     return difference
 
 

@@ -226,8 +226,8 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
         raise WeightFileError("offsets", path, f"data_offsets {text_of(offsets)} are no begin and end", name)
     nbytes = _nbytes(shape, tag, path, name)
     if nbytes != end - begin:
-        wanted = f"shape {text_of(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
-        raise WeightFileError("offsets", path, wanted, name)
+        size_text = f"shape {text_of(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
+        raise WeightFileError("offsets", path, size_text, name)
     return _new(TensorInfo, (NAMES.get(tag, tag), tuple(shape), nbytes, start + begin))
 
 
@@ -281,11 +281,11 @@ def _require_cover(tensors: dict[str, TensorInfo], path: str, start: int, size: 
                 WeightFileError("truncated", path, shortfall_text, name, "the file was cut: download or save it again")
             )
         elif begin != covered_end:
-            kind, fault_text = (
+            fault_kind, fault_text = (
                 ("overlap", "overlaps the one before") if begin < covered_end else ("hole", "leaves a hole")
             )
-            place = f"begins at byte {begin - start} of the data, expected {covered_end - start}: it {fault_text}"
-            fault(WeightFileError(kind, path, place, name))
+            location = f"begins at byte {begin - start} of the data, expected {covered_end - start}: it {fault_text}"
+            fault(WeightFileError(fault_kind, path, location, name))
         covered_end = max(covered_end, end)
     if covered_end < size:
         fault(WeightFileError("hole", path, f"its last {size - covered_end} bytes belong to no tensor"))

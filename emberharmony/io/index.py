@@ -37,8 +37,8 @@ def read_index(path: str) -> tuple[dict[str, str], Any]:
     try:
         files = strings(fields["weight_map"], path, "weight_map")
     except WeightFileError as error:
-        kind = "duplicate" if error.kind == "duplicate" else "index"
-        raise WeightFileError(kind, path, error.reason) from None
+        fault_kind = "duplicate" if error.kind == "duplicate" else "index"
+        raise WeightFileError(fault_kind, path, error.reason) from None
     for file in set(files.values()):
         _require_plain(path, file)
     return files, metadata.get("total_size")

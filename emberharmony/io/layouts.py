@@ -184,13 +184,13 @@ def load_model(
         [6.0]
     """
     _require_model("load_model", model)
-    place = file_of_path(path)
-    file_layout = layout_of(metadata_of(place), place, layout)
-    tensors = load(place)
+    file_path = file_of_path(path)
+    file_layout = layout_of(metadata_of(file_path), file_path, layout)
+    tensors = load(file_path)
     try:
         return model.load_state_dict(tensors, strict=strict, rename=rename, keep_dtype=keep_dtype, layout=file_layout)
     except EmberError as error:
-        raise type(error)(f"{place}: {error}") from error
+        raise type(error)(f"{file_path}: {error}") from error
 
 
 def convert(
@@ -243,23 +243,22 @@ def convert(
     require_layout(layout)
     if dtype is not None and not as_dtype(dtype).is_floating:
         raise ArgumentError(f"convert() casts to a floating dtype, not {brief(dtype)}")
-    place = file_of_path(src)
-    texts = metadata_of(place)
-    source_layout = layout_of(texts, place, source)
+    file_path = file_of_path(src)
+    texts = metadata_of(file_path)
+    source_layout = layout_of(texts, file_path, source)
     if source_layout != layout and model is None:
         raise ArgumentError(
-            f"convert(): {place} has the layout {source_layout!r}, and only the layers of a model say how its tensors "
-            "become "
-            f"those of {layout!r}: pass model="
+            f"convert(): {file_path} has the layout {source_layout!r}, and only the layers of a model say how its "
+            f"tensors become those of {layout!r}: pass model="
         )
     with ops.use_backend("numpy"):
-        tensors = _rename_tensors(load(place), rename)
+        tensors = _rename_tensors(load(file_path), rename)
         if model is not None:
             _require_model("convert", model)
             try:
                 converted_tensors = model.convert_state_dict(tensors, source=source_layout, layout=layout)
             except StateDictError as error:
-                raise StateDictError(f"{place}: {error}") from error
+                raise StateDictError(f"{file_path}: {error}") from error
             tensors = tensors if source_layout == layout else converted_tensors
         if dtype is not None:
             tensors = {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}

@@ -69,14 +69,14 @@ def load(
     """
     if isinstance(names, str):
         raise ArgumentTypeError(f"load(): names must be a list of names, got the string {brief(names)}")
-    wanted = None if names is None else list(names)
-    place = file_of_path(path)
-    if entry is not None and not place.endswith(OF_TORCH):
-        raise ArgumentError(f"load(): only files of PyTorch have entries, got entry={entry!r} for {place}")
+    wanted_names = None if names is None else list(names)
+    file_path = file_of_path(path)
+    if entry is not None and not file_path.endswith(OF_TORCH):
+        raise ArgumentError(f"load(): only files of PyTorch have entries, got entry={entry!r} for {file_path}")
     if layout is not None:
-        layout_of(metadata_of(place), place, layout)
+        layout_of(metadata_of(file_path), file_path, layout)
     with nullcontext() if backend is None else ops.use_backend(backend):
-        tensors = _read_tensors(place, wanted, entry)
+        tensors = _read_tensors(file_path, wanted_names, entry)
         if dtype is None:
             return tensors
         return {name: ops.cast(x, dtype) if ops.dtype(x).is_floating else x for name, x in tensors.items()}
@@ -90,12 +90,12 @@ def file_of_path(path: str | os.PathLike[str]) -> str:
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise ArgumentTypeError(f"load(): expected the path of a file, 'model.safetensors', got {brief(path)}")
-    place = os.fspath(path)
-    if os.path.isdir(place):
-        return in_folder(place)
-    if place.endswith(ENDING) and not os.path.exists(place) and os.path.exists(place + INDEX):
-        return place + INDEX
-    return place
+    file_path = os.fspath(path)
+    if os.path.isdir(file_path):
+        return in_folder(file_path)
+    if file_path.endswith(ENDING) and not os.path.exists(file_path) and os.path.exists(file_path + INDEX):
+        return file_path + INDEX
+    return file_path
 
 
 def _read_tensors(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
@@ -154,18 +154,18 @@ def in_folder(folder: str) -> str:
 
 def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
     shards = checked_index(path)
-    places = {name: shard for shard, header in shards.items() for name in header.tensors}
-    wanted = list(places) if names is None else names
-    for name in wanted:
-        if name not in places:
-            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, places)}")
+    shard_of_name = {name: shard for shard, header in shards.items() for name in header.tensors}
+    wanted_names = list(shard_of_name) if names is None else names
+    for name in wanted_names:
+        if name not in shard_of_name:
+            raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, shard_of_name)}")
     tensors: dict[str, Any] = {}
     for shard in shards:
-        names_in_shard = [name for name in wanted if places[name] == shard]
+        names_in_shard = [name for name in wanted_names if shard_of_name[name] == shard]
         if names_in_shard:
             with TensorFile(shard) as file:
                 tensors.update(_tensors_of_names(file, names_in_shard))
-    return {name: tensors[name] for name in wanted}
+    return {name: tensors[name] for name in wanted_names}
 
 
 def _of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
@@ -173,12 +173,12 @@ def _of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str
     from emberharmony.backend.torch.files import read_tensors
 
     tensors = read_tensors(path, entry=entry)
-    wanted = list(tensors) if names is None else names
-    for name in wanted:
+    wanted_names = list(tensors) if names is None else names
+    for name in wanted_names:
         if name not in tensors:
             raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, tensors)}")
     try:
-        return to_backend({name: tensors[name] for name in wanted}, selection.active().backend)
+        return to_backend({name: tensors[name] for name in wanted_names}, selection.active().backend)
     except EmberError as error:
-        kind = type(error)
-        raise kind(f"{path}: {error}") from error
+        error_class = type(error)
+        raise error_class(f"{path}: {error}") from error

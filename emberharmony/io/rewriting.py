@@ -97,11 +97,11 @@ def rewrite(
     overflowed: dict[str, int] = {}
     items: dict[object, Item] = {}
     for name, new_name in names.items():
-        place = source.place(name) if path.endswith(ENDING) else name  # archives have no ties
-        if place in items:
-            items[place].ties.append(new_name)
+        stored_name = source.place(name) if path.endswith(ENDING) else name  # archives have no ties
+        if stored_name in items:
+            items[stored_name].ties.append(new_name)
             continue
-        items[place] = _item(source, name, new_name, target and target.name, advance, overflowed)
+        items[stored_name] = _item(source, name, new_name, target and target.name, advance, overflowed)
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
             files = write(path, items.values(), metadata or {}, max_shard_size)

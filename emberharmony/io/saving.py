@@ -122,15 +122,15 @@ def _items(tensors: Mapping[str, Any]) -> list[Item]:
             if isinstance(value, (Mapping, int, float)):  # as in `torch.save({"epoch": 3, "model": ...}, path)`
                 way_out = "a training is saved by io.save({'model': model, 'optimizer': optimizer, 'step': 3}, folder)"
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
-        item, place = _item_and_place(name, tensor, backend)
+        item, tensor_place = _item_and_place(name, tensor, backend)
         referenced_items.append(tensor)
-        first = items.get(("same", id(tensor))) or (items.get(place) if place else None)
+        first = items.get(("same", id(tensor))) or (items.get(tensor_place) if tensor_place else None)
         if first is not None:
             first.ties.append(name)
             continue
         items["same", id(tensor)] = item
-        if place:
-            items[place] = item
+        if tensor_place:
+            items[tensor_place] = item
     return list({id(item): item for item in items.values()}.values())
 
 
@@ -139,8 +139,8 @@ def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any
     try:
         packed, packed_again = backend.pack(tensor), backend.pack(tensor)
     except EmberError as error:
-        kind = type(error)
-        raise kind(f"save(): {name!r}: {error}") from error
+        error_class = type(error)
+        raise error_class(f"save(): {name!r}: {error}") from error
     bits = packed.bits
     if packed.dtype not in TAGS:
         dtype_names = ", ".join(name for name in map(str, ALL) if name in TAGS)

@@ -59,10 +59,10 @@ def source(path: str | os.PathLike[str]) -> Source:
         BackendUnavailableError: if a `.pth` file needs PyTorch, which is not installed.
         WeightFileError: if a file is damaged.
     """
-    place = file_of_path(path)
-    if place.endswith(".npz"):
-        return _Arrays(place)
-    return _OfTorch(place) if place.endswith(OF_TORCH) else _Shards(place)
+    file_path = file_of_path(path)
+    if file_path.endswith(".npz"):
+        return _Arrays(file_path)
+    return _OfTorch(file_path) if file_path.endswith(OF_TORCH) else _Shards(file_path)
 
 
 class _Shards:
@@ -84,11 +84,11 @@ class _Shards:
         info = file.info(name)
         if info != self.tensors[name]:
             raise WeightFileError("truncated", file.path, "was changed while it was read", name)
-        kind = info.dtype if info.dtype in HOST else "uint8"
-        width = HOST[kind].itemsize
+        dtype_name = info.dtype if info.dtype in HOST else "uint8"
+        width = HOST[dtype_name].itemsize
         for start in range(0, info.nbytes, BLOCK * width):
             size = min(BLOCK * width, info.nbytes - start)
-            yield file.part(name, TensorInfo(kind, (size // width,), size, info.start + start))
+            yield file.part(name, TensorInfo(dtype_name, (size // width,), size, info.start + start))
 
     def place(self, name: str) -> Hashable:
         info = self.tensors[name]

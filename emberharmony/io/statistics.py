@@ -105,9 +105,9 @@ def _moments(values: Array) -> tuple[int, Any, Any]:
 
 def not_finite(figures: Statistics) -> str:
     """Returns what elements of a tensor are not finite, or an empty text."""
-    parts = [f"{figures.nans:,} NaN"] if figures.nans else []
-    parts += [f"{figures.infinities:,} infinite"] if figures.infinities else []
-    return " and ".join(parts)
+    counts = [f"{figures.nans:,} NaN"] if figures.nans else []
+    counts += [f"{figures.infinities:,} infinite"] if figures.infinities else []
+    return " and ".join(counts)
 
 
 def json_number(value: float | complex | None) -> Any:

@@ -42,8 +42,8 @@ def as_tensor(array: np.ndarray[Any, Any], dtype: str, path: str, name: str) -> 
         tensor = ops.convert_to_tensor(array)
         return ops.view(tensor, "bfloat16") if dtype == "bfloat16" else tensor
     except EmberError as error:
-        kind = type(error)
-        raise kind(f"{path}, tensor {name!r}: {error}") from error
+        error_class = type(error)
+        raise error_class(f"{path}, tensor {name!r}: {error}") from error
 
 
 def as_bytes(array: np.ndarray[Any, Any]) -> memoryview:

@@ -114,8 +114,8 @@ class Checkpoint:
             raise ArgumentError(
                 f"save(): step is {brief(step)}, expected an integer >= 0; the order is save(step, model, optimizer)"
             )
-        parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
-        collected = Collected(parts)
+        values_by_kind = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
+        collected = Collected(values_by_kind)
         packed_extra = self._extra_as_json(extra or {})
         if not collected.parts and not packed_extra:
             raise ArgumentError("save() was given nothing to save: pass model=, optimizer=, random=, data=")
@@ -177,12 +177,12 @@ class Checkpoint:
             ArgumentTypeError: if a part has no state.
             CheckpointError: if there is no such checkpoint, it is damaged, or it does not fit; nothing is changed then.
         """
-        parts = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
-        if all(part is None for part in parts.values()):
+        values_by_kind = {"model": model, "optimizer": optimizer, "schedule": schedule, "random": random, "data": data}
+        if all(value is None for value in values_by_kind.values()):
             raise ArgumentError("restore() was given nothing to restore into: pass model=, optimizer=, random=, data=")
         record = self._record(step)
         try:
-            restoring = Restoring(record, parts)
+            restoring = Restoring(record, values_by_kind)
         except (WeightFileError, OSError) as error:
             raise CheckpointError("damaged", record.path, str(error)) from error
         restoring.require_all()
@@ -273,11 +273,11 @@ class Checkpoint:
         for number, path in reversed(folders.folders(self.folder)):
             if step in (None, number):
                 read_record(path)  # says what is wrong
-        wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
+        expected_text = "a checkpoint" if step is None else f"a checkpoint of step {step}"
         steps_text = f"there are those of {sorted(record.step for record in records)}"
         if not records:
             steps_text = "nothing was saved there; ask latest() first, which is None then, and begin without restore()"
-        raise CheckpointError("missing", self.folder, f"has not {wanted}: {steps_text}")
+        raise CheckpointError("missing", self.folder, f"has not {expected_text}: {steps_text}")
 
     def _notes_on_newer(self, record: Record) -> list[str]:
         """Returns notes on folders of later steps that are no whole checkpoints."""

@@ -27,8 +27,8 @@ def parts_of(kind: str, value: Any) -> dict[str, Any]:
         return {}
     if isinstance(value, (list, tuple)):
         value = {str(i): part for i, part in enumerate(value)}
-    parts = dict(value) if type(value) is dict else {"": value}
-    for name, part in parts.items():
+    parts_by_name = dict(value) if type(value) is dict else {"": value}
+    for name, part in parts_by_name.items():
         label = label_of(kind, name)
         if not isinstance(name, str):
             raise ArgumentTypeError(f"the name of {kind}[{brief(name)}] must be text")
@@ -38,7 +38,7 @@ def parts_of(kind: str, value: Any) -> dict[str, Any]:
                 f"{label} is {brief(part)} of type {type(part).__name__}, which has no state_dict() and "
                 f"load_state_dict(); a dict of parts that have them may be given too"
             )
-    return parts
+    return parts_by_name
 
 
 def label_of(kind: str, name: str) -> str:
@@ -89,7 +89,7 @@ class Collected:
                 )
             description["ties"] = ties_of(state)
             description["generators"] = [
-                {"places": places, "state": generator.state_dict()} for places, generator in generators_of(part)
+                {"places": names, "state": generator.state_dict()} for names, generator in generators_of(part)
             ]
         file = self.tensors[kind if kind in self.tensors else "state"]
         prefix = name if kind in self.tensors else ".".join(filter(None, (kind, name)))
@@ -102,8 +102,8 @@ class Collected:
 
 def class_of(part: Any) -> str:
     """Returns the name of the class of a part; for a wrapper of an optimizer also that of the wrapped one."""
-    inner = getattr(part, "optimizer", None)
-    return type(part).__name__ if inner is None else f"{type(part).__name__}({class_of(inner)})"
+    inner_optimizer = getattr(part, "optimizer", None)
+    return type(part).__name__ if inner_optimizer is None else f"{type(part).__name__}({class_of(inner_optimizer)})"
 
 
 def groups_of(optimizer: Any) -> list[dict[str, Any]]:

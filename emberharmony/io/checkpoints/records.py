@@ -74,7 +74,7 @@ def read_record(folder: str) -> Record:
             folder,
             f"has version {content['version']}, but this EmberHarmony reads versions up to {VERSION}; update it",
         )
-    wrong_fields = [name for name, kind in _FIELDS.items() if type(content.get(name)) is not kind]
+    wrong_fields = [name for name, field_class in _FIELDS.items() if type(content.get(name)) is not field_class]
     if wrong_fields or not content["files"].keys() <= set(FILES):
         raise CheckpointError("damaged", folder, f"{NAME} has wrong fields: {wrong_fields or list(content['files'])}")
     for name, file_fields in content["files"].items():

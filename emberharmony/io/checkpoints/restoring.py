@@ -52,8 +52,8 @@ class Restoring:
         self._steps: list[Step] = []
         self._foreign: list[tuple[str, Any, Any]] = []
         self._files: dict[str, dict[str, Any]] = {}
-        self._given = {kind: parts_of(kind, given.get(kind)) for kind in KINDS}
-        self.resumes = any(self._given[kind] for kind in ("optimizer", "random", "data"))
+        self._given = {part_kind: parts_of(part_kind, given.get(part_kind)) for part_kind in KINDS}
+        self.resumes = any(self._given[part_kind] for part_kind in ("optimizer", "random", "data"))
         for kind in KINDS:
             self._match_kind(kind, record.content["parts"].get(kind, {}))
         if self.resumes:
@@ -97,13 +97,13 @@ class Restoring:
         return CheckpointError("different", self._record.path, reason, faults)
 
     def _match_kind(self, kind: str, saved_state: Mapping[str, Any]) -> None:
-        parts = self._given[kind]
-        left = [label_of(kind, name) for name in saved_state if name not in parts]
-        if parts:
-            self.faults += [f"unexpected: {label}{suggest(label, parts)}" for label in left]
-        elif left and self._given["optimizer"]:
-            self.notes.append(f"the checkpoint has {', '.join(left)}, for which restore() was given nothing")
-        for name, part in parts.items():
+        parts_by_name = self._given[kind]
+        unmatched_names = [label_of(kind, name) for name in saved_state if name not in parts_by_name]
+        if parts_by_name:
+            self.faults += [f"unexpected: {label}{suggest(label, parts_by_name)}" for label in unmatched_names]
+        elif unmatched_names and self._given["optimizer"]:
+            self.notes.append(f"the checkpoint has {', '.join(unmatched_names)}, for which restore() was given nothing")
+        for name, part in parts_by_name.items():
             label = label_of(kind, name)
             if name not in saved_state:
                 self.faults.append(f"missing: {label}, which the checkpoint does not have")
@@ -163,8 +163,15 @@ class Restoring:
                 f"{type(part).__name__}, which has {brief(list(own_state))}"
             )
         ties_here, ties = ties_of(own_state), saved_state["ties"]
-        for one, other, side_text in ((ties, ties_here, "in the checkpoint"), (ties_here, ties, "here")):
-            self.faults += [f"{label}: {', '.join(x)} are one tensor only {side_text}" for x in one if x not in other]
+        for ties_on_one_side, ties_on_other_side, side_text in (
+            (ties, ties_here, "in the checkpoint"),
+            (ties_here, ties, "here"),
+        ):
+            self.faults += [
+                f"{label}: {', '.join(x)} are one tensor only {side_text}"
+                for x in ties_on_one_side
+                if x not in ties_on_other_side
+            ]
         cast_names: dict[str, list[str]] = {}
         for name in own_state.keys() & state.keys():
             saved_dtype, own_dtype = ops.dtype(state[name]).name, ops.dtype(own_state[name]).name
@@ -177,30 +184,31 @@ class Restoring:
 
     def _match_generators(self, label: str, part: Any, saved_generators: list[Any]) -> None:
         """Adds the states of the random generators in a model."""
-        generator_by_place = {place: source for places, source in generators_of(part) for place in places}
+        generator_by_place = {name: source for names, source in generators_of(part) for name in names}
         messages = self.faults if self.resumes else self.notes
-        left = dict(generator_by_place)
+        unmatched_generators = dict(generator_by_place)
         for generator in saved_generators:
-            places = generator["places"]
-            for place in places:
-                left.pop(place, None)
-            missing_names = [place for place in places if place not in generator_by_place]
+            names_of_generator = generator["places"]
+            for place in names_of_generator:
+                unmatched_generators.pop(place, None)
+            missing_names = [place for place in names_of_generator if place not in generator_by_place]
             messages += [
                 f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_names
             ]
-            if len({id(generator_by_place[place]) for place in places if place in generator_by_place}) > 1:
+            if len({id(generator_by_place[place]) for place in names_of_generator if place in generator_by_place}) > 1:
                 messages.append(
-                    f"{label}: {_first_names(places)} share a random generator in the checkpoint and not here"
+                    f"{label}: {_first_names(names_of_generator)} share a random generator in the checkpoint "
+                    "and not here"
                 )
             elif not missing_names:
-                self._steps += generator_by_place[places[0]].loading(generator["state"])
-        messages += [f"{label}: the checkpoint lacks the random generator {place}" for place in left]
+                self._steps += generator_by_place[names_of_generator[0]].loading(generator["state"])
+        messages += [f"{label}: the checkpoint lacks the random generator {place}" for place in unmatched_generators]
         shared_places = [places for places, _ in generators_of(part) if len(places) > 1]
-        for places in shared_places:
-            overlapping = [generator for generator in saved_generators if set(generator["places"]) & set(places)]
+        for names_here in shared_places:
+            overlapping = [generator for generator in saved_generators if set(generator["places"]) & set(names_here)]
             if len(overlapping) > 1:
                 messages.append(
-                    f"{label}: {_first_names(places)} share a random generator here and not in the checkpoint"
+                    f"{label}: {_first_names(names_here)} share a random generator here and not in the checkpoint"
                 )
 
     def _match_groups(self, label: str, part: Any, saved_state: Mapping[str, Any]) -> None:
