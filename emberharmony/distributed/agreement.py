@@ -58,6 +58,6 @@ def _difference(world: World, lines_of_ranks: list[list[str]]) -> DistributedErr
             texts.append(f"rank {rank} calls {lines[0]}(), the others {usual_line[0]}()")
             continue
         unusual_lines = [line for line in lines[1:] if line not in usual_line] or ["nothing else"]
-        wanted = [line for line in usual_line[1:] if line not in lines] or ["nothing there"]
-        texts.append(f"rank {rank} gives {'; '.join(unusual_lines[:3])} (the others: {'; '.join(wanted[:3])})")
+        missing_lines = [line for line in usual_line[1:] if line not in lines] or ["nothing there"]
+        texts.append(f"rank {rank} gives {'; '.join(unusual_lines[:3])} (the others: {'; '.join(missing_lines[:3])})")
     return DistributedError(f"{world.call}: the ranks differ: {'. '.join(texts)}", world.call, ranks)

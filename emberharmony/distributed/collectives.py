@@ -93,8 +93,8 @@ def all_gather(tree: Any) -> Any:
         ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
-        parts = reduce_scatter(list(cotangents))
-        return [ops.reshape(part, tuple(x.shape)) for part, x in zip(parts, primals, strict=True)]
+        gradients = reduce_scatter(list(cotangents))
+        return [ops.reshape(gradient, tuple(x.shape)) for gradient, x in zip(gradients, primals, strict=True)]
 
     return _apply(ranks, "all_gather", tree, {}, run, pull_back)
 
@@ -128,8 +128,11 @@ def reduce_scatter(tree: Any) -> Any:
             return vector.reshape(ranks.size, vector.size // ranks.size)
 
         sums = wire.by_dtype("reduce_scatter", hosts, rows_of, wire.BUCKET, change)
-        parts = [(x.bits.shape[0] // ranks.size, *x.bits.shape[1:]) for x in hosts]
-        return [wire.tensor_of_sums(total, x.dtype, part) for total, x, part in zip(sums, hosts, parts, strict=True)]
+        chunk_shapes = [(x.bits.shape[0] // ranks.size, *x.bits.shape[1:]) for x in hosts]
+        return [
+            wire.tensor_of_sums(total, x.dtype, chunk_shape)
+            for total, x, chunk_shape in zip(sums, hosts, chunk_shapes, strict=True)
+        ]
 
     def pull_back(primals: Tensors, cotangents: Tensors) -> list[Any]:
         gradients: list[Any] = all_gather(list(cotangents))
@@ -328,24 +331,24 @@ def _apply(
     devices = [bound.get_device(x) for x in operands]
     outputs: list[Any] = [None] * len(operands)
     # Integers have no derivative. They are always carried apart, because one rank may differentiate and another not.
-    for places in (
+    for chunk_positions in (
         [i for i, dtype in enumerate(dtypes) if dtype.kind not in _INEXACT],
         [i for i, dtype in enumerate(dtypes) if dtype.kind in _INEXACT],
     ):
 
-        def forward(*tensors: Any, places: list[int] = places) -> list[Any]:
+        def forward(*tensors: Any, places: list[int] = chunk_positions) -> list[Any]:
             hosts = [backend.pack(x) for x in tensors]
             results = world.run(call, lambda transport: run(transport, hosts), peer)
             return [backend.unpack(x, devices[i]) for i, x in zip(places, results, strict=True)]
 
-        if not places:
+        if not chunk_positions:
             continue
-        tensors = [operands[i] for i in places]
+        tensors = [operands[i] for i in chunk_positions]
         if any(backend.is_traced(x) for x in tensors):
             results = bound.custom_vjp(forward, lambda primals, cotangents: pull_back(primals, cotangents), tensors)
         else:
             results = forward(*tensors)
-        for i, x in zip(places, results, strict=True):
+        for i, x in zip(chunk_positions, results, strict=True):
             outputs[i] = x
     return ops.tree_unflatten(structure, outputs)
 
@@ -357,8 +360,10 @@ def _require_rank(call: str, world: World, rank: int, other: bool = False) -> No
         ArgumentError: if not.
     """
     if type(rank) is not int or not 0 <= rank < world.size or (other and rank == world.rank):
-        others = f", but not {world.rank} itself" if other else ""
-        raise ArgumentError(f"{call}(): rank {brief(rank)}, expected an integer from 0 to {world.size - 1}{others}")
+        exception_text = f", but not {world.rank} itself" if other else ""
+        raise ArgumentError(
+            f"{call}(): rank {brief(rank)}, expected an integer from 0 to {world.size - 1}{exception_text}"
+        )
     if other and not world.transport.reaches(rank):
         raise ArgumentError(
             f"{call}(): the ring of MLX sends to neighbours only, but rank {rank} is not next to rank {world.rank} of "

@@ -144,9 +144,9 @@ def by_dtype(
     for i, tensor in enumerate(tensors):
         groups.setdefault(summable(call, tensor.dtype), []).append(i)
     sums_by_place: dict[int, Vector] = {}
-    for places in groups.values():
-        sums = by_buckets([widen(tensors[i]) for i in places], bucket_bytes, change)
-        sums_by_place.update(zip(places, sums, strict=True))
+    for positions in groups.values():
+        sums = by_buckets([widen(tensors[i]) for i in positions], bucket_bytes, change)
+        sums_by_place.update(zip(positions, sums, strict=True))
     return [sums_by_place[i] for i in range(len(tensors))]
 
 
@@ -158,8 +158,8 @@ def ordered_sum(transport: Transport, vector: Vector) -> None:
     width = -(-len(vector) // transport.size)
     rows = np.zeros((transport.size, width), vector.dtype)
     rows.reshape(-1)[: len(vector)] = vector
-    part = pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(vector.dtype)))
-    vector[...] = transport.all_gather(part.view(np.uint8)).view(vector.dtype).reshape(-1)[: len(vector)]
+    chunk_sum = pairwise(list(transport.all_to_all(rows.view(np.uint8)).view(vector.dtype)))
+    vector[...] = transport.all_gather(chunk_sum.view(np.uint8)).view(vector.dtype).reshape(-1)[: len(vector)]
 
 
 def pairwise(terms: list[Any]) -> Any:

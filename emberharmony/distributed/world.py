@@ -251,24 +251,26 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
             )
         return _WORLD
     timeout = TIMEOUT if timeout is None else timeout
-    place = environment.place()
-    name = transports.automatic(place) if transport == "auto" else transport
+    rank_and_size = environment.place()
+    name = transports.automatic(rank_and_size) if transport == "auto" else transport
     path = os.environ.get(environment.BOARD, "")
-    early_board = board.Board(path, place.rank, place.size) if path and place.size > 1 else None
+    early_board = board.Board(path, rank_and_size.rank, rank_and_size.size) if path and rank_and_size.size > 1 else None
     try:
         # Before the transport, because a ring of MLX waits no longer than 15 s for a rank that comes late.
         if early_board is not None and early_board.absent_ranks(timeout):
             raise LostError(f"not all ranks have come within {timeout:g} s")
-        connected = transports.connect(name, place, timeout)
+        connected = transports.connect(name, rank_and_size, timeout)
     except LostError as error:
         missing = {} if early_board is None else early_board.missing(0, "init", wait=0.2)
         reasons = "".join(f"; rank {rank} {text}" for rank, text in missing.items())
         if early_board is not None:
             early_board.write(board.FAILED)
         raise DistributedError(
-            f"init() on rank {place.rank} of {place.size} by {name!r}: {error}{reasons}", "init()", missing
+            f"init() on rank {rank_and_size.rank} of {rank_and_size.size} by {name!r}: {error}{reasons}",
+            "init()",
+            missing,
         ) from error
-    world = World(place, connected, timeout, early_board)
+    world = World(rank_and_size, connected, timeout, early_board)
     if world.size > 1:
         world.share_board()
     _WORLD = world

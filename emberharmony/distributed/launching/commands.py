@@ -162,13 +162,17 @@ def command_of(
     carried_names = [name for name in sorted(variables) if name.startswith("EMBERHARMONY_") or name in _CARRIED]
     if launcher == "torchrun":
         ranks_per_node = hosts[machines.node].slots if hosts else machines.ranks
-        place = [f"--nnodes={max(1, len(hosts))}", f"--node-rank={machines.node}", f"--nproc-per-node={ranks_per_node}"]
+        node_options = [
+            f"--nnodes={max(1, len(hosts))}",
+            f"--node-rank={machines.node}",
+            f"--nproc-per-node={ranks_per_node}",
+        ]
         address_options = [f"--master-addr={hosts[0].name if hosts else '127.0.0.1'}", f"--master-port={machines.port}"]
         # Without a folder for logs, torchrun makes one that stays.
         return [
             sys.executable,
             path,
-            *place,
+            *node_options,
             *address_options,
             f"--log-dir={os.devnull}",
             "--max-restarts=0",

@@ -141,8 +141,10 @@ def _start_processes(
         port = environment.number(os.environ, "MASTER_PORT", environment.PORT)
     ranks = commands.with_guard(command, os.getpid() if launcher == "local" else 0, options.prefix)
     if launcher != "local":
-        place = commands.Machines(options.ranks, options.hosts, _hostfile(options.hosts, folder), port, options.node)
-        started = commands.command_of(launcher, transport, ranks, place, shared_environ)
+        machine_options = commands.Machines(
+            options.ranks, options.hosts, _hostfile(options.hosts, folder), port, options.node
+        )
+        started = commands.command_of(launcher, transport, ranks, machine_options, shared_environ)
         begin(commands.with_guard(started, os.getpid(), prefix=False), shared_environ)
         return
     path = os.path.join(folder, "ring.json")
@@ -237,8 +239,8 @@ def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: 
         when_text = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
         location = f" {when_text} {board.call_label(entry.call, entry.number)}"
     if entry.state == board.FAILED:
-        others = board.Board(os.path.join(folder, "board"), None, options.ranks)
-        missing = others.missing(entry.number, entry.call, wait=0.0)
+        failure_board = board.Board(os.path.join(folder, "board"), None, options.ranks)
+        missing = failure_board.missing(entry.number, entry.call, wait=0.0)
         location += "".join(f"; rank {rank} {text}" for rank, text in missing.items() if rank != ending.rank)
     return f"rank {ending.rank} ended with {status_text}{location}; the others have {options.grace:g} s to end"
 
