@@ -53,12 +53,12 @@ def pages() -> dict[str, str]:
     """Returns the text of each page by the name of its file: the guide, the settings with their tables, the rules."""
     text = files("emberlint").joinpath("guide.md").read_text(encoding="utf-8")
     guide, heading, settings = text.partition(SETTINGS)
-    parts = {
+    page_lines = {
         "emberlint.md": [guide],
         "emberlint_settings.md": ["# Settings of emberlint\n", heading + settings, *_keys(), *_options()],
         "emberlint_rules.md": ["# Rules of emberlint\n", *_rules()],
     }
-    return {name: "\n".join([HEADER, *part]).rstrip("\n") + "\n" for name, part in parts.items()}
+    return {name: "\n".join([HEADER, *lines_of_page]).rstrip("\n") + "\n" for name, lines_of_page in page_lines.items()}
 
 
 def _keys() -> Iterator[str]:
@@ -75,7 +75,7 @@ def _default(value: object) -> str:
         return "–"
     if isinstance(value[0], str):
         return ", ".join(f"`{item}`" for item in value)
-    roles = {role: [pattern for pattern, other in value if other == role] for _, role in value}
+    roles = {role: [pattern for pattern, pattern_role in value if pattern_role == role] for _, role in value}
     return "; ".join(
         f"{role}: " + ", ".join(f"`{pattern}`" for pattern in patterns) for role, patterns in roles.items()
     )

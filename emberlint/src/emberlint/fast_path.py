@@ -28,12 +28,12 @@ def answer(words: Sequence[str]) -> int | None:
     paths = [word for word in words[words[:1] == ["check"] :] if word not in VERBOSE and word != EXIT_ZERO]
     if any(word.startswith("-") for word in paths):
         return None
-    places = [Path(word) for word in paths]
+    named_paths = [Path(word) for word in paths]
     try:
-        settings = settings_for(places)
+        settings = settings_for(named_paths)
         if settings.baseline or settings.output_format != "text":
             return None
-        files = files_for(places, settings)
+        files = files_for(named_paths, settings)
         if nested_projects(files, settings):
             return None
         entries = RunCache(settings, choice(settings, (), (), ()).words, files).entries()

@@ -91,9 +91,9 @@ def _methods(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
         evidence = file.inference.evidence(call.func.value)
         if evidence is None:
             continue
-        for library, kind in TENSORS.items():
-            if f"`{library}" in evidence.reason and f"{kind}.{method}" in signatures():
-                yield call, f"{kind}.{method}"
+        for library, tensor_class in TENSORS.items():
+            if f"`{library}" in evidence.reason and f"{tensor_class}.{method}" in signatures():
+                yield call, f"{tensor_class}.{method}"
 
 
 def _op_for(native: str) -> str | None:

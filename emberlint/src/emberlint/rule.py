@@ -83,8 +83,8 @@ class AnyRule(ABC):
         offset = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
         end_offset = getattr(node, "end_col_offset", None) or offset
-        place = (line, file.column(line, offset), end_line, file.column(end_line, end_offset))
-        return self.at(file.path, place, tier=tier, reason=reason, fix=fix, rank=rank, **words)
+        span = (line, file.column(line, offset), end_line, file.column(end_line, end_offset))
+        return self.at(file.path, span, tier=tier, reason=reason, fix=fix, rank=rank, **words)
 
     def at(
         self,

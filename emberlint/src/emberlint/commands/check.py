@@ -104,20 +104,20 @@ def check(ctx: click.Context, /, **given_options: Any) -> None:
     if cli_options.explain_inference is not None:
         _explain(cli_options.explain_inference)
         return
-    places = [cli_options.stdin_filename or Path("stdin.py") if path == STDIN else path for path in cli_options.paths]
-    parts = _project_parts(cli_options, places)
+    paths = [cli_options.stdin_filename or Path("stdin.py") if path == STDIN else path for path in cli_options.paths]
+    project_parts = _project_parts(cli_options, paths)
     if cli_options.show_settings:
-        click.echo(_settings_text(parts[0].settings))
+        click.echo(_settings_text(project_parts[0].settings))
         return
     if (cli_options.diff and not cli_options.add_ignore) or cli_options.fix or cli_options.unsafe_fixes:
-        would_change = [_repair(cli_options, part) for part in parts]
+        would_change = [_repair(cli_options, project_part) for project_part in project_parts]
         if cli_options.diff or STDIN in cli_options.paths:
             ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
     if cli_options.add_ignore:
-        would_change = [_silence(_findings(cli_options, part)[0], part.settings, cli_options) for part in parts]
+        would_change = [_silence(_findings(cli_options, part)[0], part.settings, cli_options) for part in project_parts]
         if cli_options.diff:
             ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
-    findings = _report(cli_options, parts)
+    findings = _report(cli_options, project_parts)
     ctx.exit(1 if findings and not cli_options.exit_zero else 0)
 
 
@@ -137,19 +137,19 @@ def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
     if STDIN in cli_options.paths:
         return [Part(settings, _choice(cli_options, settings), {}, relative(places[0], settings.root))]
     files = options.files_for(places, settings, cli_options.force_exclude)
-    inner = options.nested_projects(files, settings)
-    nested_paths = {file for nested_files in inner.values() for file in nested_files.values()}
+    nested_projects = options.nested_projects(files, settings)
+    nested_paths = {file for nested_files in nested_projects.values() for file in nested_files.values()}
     own_files = {path: file for path, file in files.items() if file not in nested_paths}
-    parts = [Part(settings, _choice(cli_options, settings), own_files)]
+    project_parts = [Part(settings, _choice(cli_options, settings), own_files)]
     named_paths = {path.absolute() for path in places if path.is_file() and not cli_options.force_exclude}
-    for root, nested_files in inner.items():
+    for root, nested_files in nested_projects.items():
         local_settings = options.settings_at(root, *cli_settings)
         is_excluded = one_of(local_settings.exclude)
         kept = {
             path: file for path, file in nested_files.items() if file.absolute() in named_paths or not is_excluded(path)
         }
-        parts.append(Part(local_settings, _choice(cli_options, local_settings), kept))
-    return parts
+        project_parts.append(Part(local_settings, _choice(cli_options, local_settings), kept))
+    return project_parts
 
 
 def _choice(cli_options: Options, settings: Settings) -> RuleChoice:
@@ -162,9 +162,9 @@ def _report(cli_options: Options, parts: Sequence[Part]) -> list[Finding]:
     """Prints the findings of all parts, and returns them."""
     findings: list[Finding] = []
     count = 0
-    for part in parts:
-        part_findings, files = _findings(cli_options, part)
-        findings += options.at_hand(part_findings, part.settings)
+    for project_part in parts:
+        part_findings, files = _findings(cli_options, project_part)
+        findings += options.at_hand(part_findings, project_part.settings)
         count += files
     _print(findings, count, cli_options, cli_options.form or parts[0].settings.output_format)
     return findings
@@ -187,11 +187,11 @@ def _watch(cli_options: Options) -> None:
 
     def look() -> object:
         watched_paths: list[Path] = []
-        for part in _project_parts(cli_options, cli_options.paths):
-            baseline = _baseline(cli_options, part.settings)
+        for project_part in _project_parts(cli_options, cli_options.paths):
+            baseline = _baseline(cli_options, project_part.settings)
             watched_paths += [
-                part.settings.root / "pyproject.toml",
-                *part.files.values(),
+                project_part.settings.root / "pyproject.toml",
+                *project_part.files.values(),
                 *([baseline] if baseline else []),
             ]
         return stamps(watched_paths)
@@ -294,8 +294,8 @@ def _accept(report: Report, settings: Settings, choice: RuleChoice, cli_options:
     checked_paths = frozenset(report.paths)
     if cli_options.baseline_update:
         accepted.shrink(file, report.findings, checked_paths)
-    findings, left = accepted.apply(report.findings, accepted.read(file))
-    judged = Counter({entry: count for entry, count in left.items() if entry.code in choice.codes})
+    findings, remaining_entries = accepted.apply(report.findings, accepted.read(file))
+    judged = Counter({entry: count for entry, count in remaining_entries.items() if entry.code in choice.codes})
     if "EMB905" in choice.codes:
         findings += accepted.stale(file, relative(file, settings.root), judged, checked_paths)
     return findings

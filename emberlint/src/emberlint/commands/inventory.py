@@ -26,8 +26,8 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
         settings = settings.with_(roles=(("**", "frontend"),))
     notebooks: dict[str, Notebook] = {}
     result = take(_frontend_files(paths, settings, notebooks))
-    for native, place in result.first.items():
-        path, _, line = place.rpartition(":")
+    for native, location in result.first.items():
+        path, _, line = location.rpartition(":")
         if path in notebooks:
             cell_place = notebooks[path].place(int(line))
             result.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
@@ -53,9 +53,10 @@ def _inventory_text(result: Inventory) -> Iterator[str]:
         op = "-" if row.op is None else row.op if row.op == "Tensor" else f"ops.{row.op}"
         yield f"{row.uses:6}  {row.native:40}  {op:32}  {_way_to_ops(row):18}  {row.first}"
     total = sum(result.counts.values())
-    parts = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
+    counts_text = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
     imports = ", ".join(f"{name} {count}" for name, count in result.imports.most_common()) or "none"
-    yield f"{total} native uses of {len(result.counts)} names in {result.files} files: {parts}; imports: {imports}"
+    head = f"{total} native uses of {len(result.counts)} names in {result.files} files"
+    yield f"{head}: {counts_text}; imports: {imports}"
 
 
 def _way_to_ops(row: NativeRow) -> str:

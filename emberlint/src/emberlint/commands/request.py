@@ -75,9 +75,9 @@ def choice(
     extend_select: Iterable[str] = (),
 ) -> RuleChoice:
     """Returns the rules that options and configuration choose; options take precedence."""
-    wanted = [*words(select), *(code for group in groups for code in GROUPS[group])] or [*settings.select]
-    extended_codes = [*settings.extend_select, *words(extend_select)] if wanted else []
-    return RuleChoice((*wanted, *extended_codes), (*settings.ignore, *words(ignore)))
+    wanted_codes = [*words(select), *(code for group in groups for code in GROUPS[group])] or [*settings.select]
+    extended_codes = [*settings.extend_select, *words(extend_select)] if wanted_codes else []
+    return RuleChoice((*wanted_codes, *extended_codes), (*settings.ignore, *words(ignore)))
 
 
 def codes_for(

@@ -152,15 +152,17 @@ def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
     """Returns (pattern, role) pairs from a table of role = [patterns]."""
     role_pairs: list[tuple[str, str]] = []
     for role, patterns in _table(where, value).items():
-        kind = role.partition(":")[0]
-        if kind not in ROLE_KINDS:
-            raise UsageError(f"{where}: unknown role {role!r}{suggestion(kind, ROLE_KINDS)}")
+        role_kind = role.partition(":")[0]
+        if role_kind not in ROLE_KINDS:
+            raise UsageError(f"{where}: unknown role {role!r}{suggestion(role_kind, ROLE_KINDS)}")
         role_pairs.extend((pattern, role) for pattern in _texts(f"{where}.{role}", patterns))
     return tuple(role_pairs)
 
 
 def _functions(where: str, value: object) -> Mapping[str, str]:
-    kinds_by_name = {name: _require_text(f"{where}.{name}", kind) for name, kind in _table(where, value).items()}
+    kinds_by_name = {
+        name: _require_text(f"{where}.{name}", function_kind) for name, function_kind in _table(where, value).items()
+    }
     for name, kind in kinds_by_name.items():
         if kind not in KINDS:
             raise UsageError(
@@ -186,14 +188,17 @@ def _contracts(where: str, value: object) -> tuple[Contract, ...]:
 
 def _contract(where: str, value: object) -> Contract:
     table = _table(where, value, Contract._fields)
-    kind = _require_text(f"{where}.type", table.get("type", ""))
-    if kind not in CONTRACT_KEYS:
-        raise UsageError(f"{where}: unknown type {kind!r}{suggestion(kind, CONTRACT_KEYS)}; known: {[*CONTRACT_KEYS]}")
-    required_keys = CONTRACT_KEYS[kind]
+    contract_type = _require_text(f"{where}.type", table.get("type", ""))
+    if contract_type not in CONTRACT_KEYS:
+        raise UsageError(
+            f"{where}: unknown type {contract_type!r}{suggestion(contract_type, CONTRACT_KEYS)}; "
+            f"known: {[*CONTRACT_KEYS]}"
+        )
+    required_keys = CONTRACT_KEYS[contract_type]
     if required_keys not in table:
-        raise UsageError(f"{where}: a contract of type {kind!r} needs the key {required_keys!r}")
+        raise UsageError(f"{where}: a contract of type {contract_type!r} needs the key {required_keys!r}")
     lists = {key: _texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table}
-    return Contract(name=_require_text(f"{where}.name", table.get("name", kind)), type=kind, **lists)
+    return Contract(name=_require_text(f"{where}.name", table.get("name", contract_type)), type=contract_type, **lists)
 
 
 READERS: Mapping[str, Callable[[str, object], object]] = {

@@ -140,10 +140,10 @@ class Settings(NamedTuple):
     def module(self, path: str) -> str:
         """Returns the dotted module name of a path relative to the root."""
         stem = path.removeprefix(self.source(path)).removesuffix(".py").removesuffix(".pyi").removesuffix(".ipynb")
-        parts = stem.split("/")
-        if parts[-1] == "__init__":
-            del parts[-1]
-        return ".".join(parts)
+        path_parts = stem.split("/")
+        if path_parts[-1] == "__init__":
+            del path_parts[-1]
+        return ".".join(path_parts)
 
     def source(self, path: str) -> str:
         """Returns the prefix of a path that is the folder in which Python finds the file's package, as `src/`."""
@@ -160,10 +160,10 @@ class Settings(NamedTuple):
 
     def _folder(self, package: str) -> str:
         """Returns the folder of a package: in the first source folder that has it, else below the root."""
-        places = (
+        candidates = (
             f"{source_folder}/{package}" for source_folder in self.src if (self.root / source_folder / package).is_dir()
         )
-        return next(places, package)
+        return next(candidates, package)
 
     def with_(self, **changes: object) -> "Settings":
         """Returns a copy with some values changed."""
@@ -175,7 +175,7 @@ _PARTS = re.compile(r"(\*\*/|\*\*|\*|\?)")
 
 
 def _regex(pattern: str) -> str:
-    return "".join(_GLOB.get(part, re.escape(part)) for part in _PARTS.split(pattern.strip("/"))) + r"(?:/.*)?\Z"
+    return "".join(_GLOB.get(token, re.escape(token)) for token in _PARTS.split(pattern.strip("/"))) + r"(?:/.*)?\Z"
 
 
 @lru_cache(maxsize=4096)
@@ -190,9 +190,9 @@ def _roles(roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> tup
     group_roles: list[Role] = []
     for pattern, role in roles:
         for backend in backends if "{name}" in pattern else ("",):
-            kind, _, name = role.replace("{name}", backend).partition(":")
+            role_kind, _, name = role.replace("{name}", backend).partition(":")
             patterns.append(f"({_regex(pattern.replace('{name}', backend))})")
-            group_roles.append(Role(kind, name or None))
+            group_roles.append(Role(role_kind, name or None))
     return re.compile("|".join(patterns) or r"(?!)"), group_roles
 
 

@@ -29,27 +29,29 @@ FIXABLE = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.AugAssig
 
 def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> FixResult:
     """Returns the file with its findings repaired, and the refused findings with the reasons."""
-    wanted: dict[Place, Finding] = {}
+    findings_by_place: dict[Place, Finding] = {}
     refused_fixes: list[tuple[Finding, str]] = []
     for finding in findings:
         reason = _not_asked(finding, unsafe)
         if reason is None:
-            wanted[_finding_place(finding)] = finding
+            findings_by_place[_finding_place(finding)] = finding
         else:
             refused_fixes.append((finding, reason))
-    if not wanted:
+    if not findings_by_place:
         return FixResult(file.text, (), tuple(refused_fixes))
-    work = _FileRepair(file, wanted)
+    work = _FileRepair(file, findings_by_place)
     try:
         text = work.text()
     except cst.ParserSyntaxError as error:
         return FixResult(
-            file.text, (), (*refused_fixes, *((finding, f"LibCST: {error.message}") for finding in wanted.values()))
+            file.text,
+            (),
+            (*refused_fixes, *((finding, f"LibCST: {error.message}") for finding in findings_by_place.values())),
         )
     refused_fixes += work.refused
     refused_fixes += [
         (finding, "its place was not found in the syntax tree")
-        for finding in wanted.values()
+        for finding in findings_by_place.values()
         if finding not in work.seen
     ]
     fault = work.fault or _fault(text)
@@ -79,7 +81,7 @@ class _FileRepair:
         chunks = self._chunks()
         covered_lines = {line for first, last in chunks for line in range(first, last + 1)}
         simple_changes = [
-            change for place in self.wanted if place[0] not in covered_lines for change in self._changes(place)
+            change for span in self.wanted if span[0] not in covered_lines for change in self._changes(span)
         ]
         apply_changes(self.lines, simple_changes)
         repaired_lines = [*map(str.__add__, self.lines, self.ends)]
@@ -111,13 +113,13 @@ class _FileRepair:
     def _chunks(self) -> list[tuple[int, int]]:
         """Returns the first and last lines of the statements that LibCST edits."""
         chunks: list[tuple[int, int]] = []
-        for place in sorted(self.wanted):
-            node = self._nodes.get(place)
-            simple_changes = None if node is None else self._simple(self.wanted[place], node)
+        for span in sorted(self.wanted):
+            node = self._nodes.get(span)
+            simple_changes = None if node is None else self._simple(self.wanted[span], node)
             if simple_changes is not None:
-                self.simple[place] = simple_changes
+                self.simple[span] = simple_changes
                 continue
-            first, last = self._statement(place, node)
+            first, last = self._statement(span, node)
             while chunks and first <= chunks[-1][1]:
                 first, last = min(first, chunks[-1][0]), max(last, chunks[-1][1])
                 chunks.pop()
@@ -133,7 +135,7 @@ class _FileRepair:
     @cached_property
     def _nodes(self) -> dict[Place, ast.expr | ast.stmt]:
         """The parser's nodes at the places of the findings."""
-        column, lines = self.file.column, {place[0] for place in self.wanted}
+        column, lines = self.file.column, {span[0] for span in self.wanted}
         nodes = (
             parent
             for parent in self.file.index.parents
@@ -153,10 +155,14 @@ class _FileRepair:
         statements = [node for node in enclosing_nodes if isinstance(node, ast.stmt)]
         if not statements:
             return 1, len(self.lines)
-        inner, outer = statements[0], statements[-1]
-        statement = outer if getattr(inner, "body", None) or getattr(inner, "cases", None) else inner
-        if statement is inner and not self._stands_alone(*_lines_of(inner)):
-            statement = outer  # for example the statement after `else:` on the same line
+        inner_statement, outer_statement = statements[0], statements[-1]
+        statement = (
+            outer_statement
+            if getattr(inner_statement, "body", None) or getattr(inner_statement, "cases", None)
+            else inner_statement
+        )
+        if statement is inner_statement and not self._stands_alone(*_lines_of(inner_statement)):
+            statement = outer_statement  # for example the statement after `else:` on the same line
         return _lines_of(statement)
 
     def _stands_alone(self, first: int, last: int) -> bool:
@@ -175,7 +181,7 @@ class _FileRepair:
     def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
         head, text = self._indentable_lines(first, last)
-        edits_inside = {place: finding for place, finding in self.wanted.items() if first <= place[0] <= last}
+        edits_inside = {span: finding for span, finding in self.wanted.items() if first <= span[0] <= last}
         editor = _Editor(self.file, edits_inside, self._nodes, first - 1 - head.count("\n"))
         module = cst.parse_module(head + text)
         edited_code = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
@@ -298,8 +304,8 @@ class _Editor(cst.CSTTransformer):
         updated = super().on_leave(original_node, updated_node)
         if not isinstance(original_node, FIXABLE) or not isinstance(updated, FIXABLE):
             return updated
-        place = self.get_metadata(PositionProvider, original_node)
-        finding = self.wanted.get(_key(place, self.offset))
+        code_range = self.get_metadata(PositionProvider, original_node)
+        finding = self.wanted.get(_key(code_range, self.offset))
         if finding is None or finding in self.seen or not _fits_repair(finding, original_node):
             return updated
         self.seen.append(finding)
@@ -309,7 +315,7 @@ class _Editor(cst.CSTTransformer):
             self.refused.append((finding, str(error)))
             return updated
         self.fixed.append(finding)
-        return self._separate_words(edited, place)
+        return self._separate_words(edited, code_range)
 
     def _edit_node(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
         if self.printed:

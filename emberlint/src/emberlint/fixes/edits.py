@@ -155,7 +155,7 @@ def _op_call(
 def _holds_lines(node: cst.BaseExpression) -> bool:
     """Returns whether the parentheses around an expression contain comments or line breaks."""
     inner_gaps = [parenthesis.whitespace_after for parenthesis in node.lpar] + [
-        one.whitespace_before for one in node.rpar
+        parenthesis.whitespace_before for parenthesis in node.rpar
     ]
     return any(not isinstance(gap, cst.SimpleWhitespace) for gap in inner_gaps)
 

@@ -32,17 +32,17 @@ def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
     statement = f"from {package} import {name}" if package else f"import {name}"
     pieces = LINE_END.split(text)
     first = [*_first_statements(tree)]
-    for one in first:
+    for alias in first:
         if (
-            isinstance(one, ast.ImportFrom)
+            isinstance(alias, ast.ImportFrom)
             and package
-            and one.module == package
-            and not one.level
-            and one.names[0].name != "*"
+            and alias.module == package
+            and not alias.level
+            and alias.names[0].name != "*"
         ):
-            column = one.names[0].col_offset
-            line = pieces[2 * one.names[0].lineno - 2].encode()
-            pieces[2 * one.names[0].lineno - 2] = (line[:column] + f"{name}, ".encode() + line[column:]).decode()
+            column = alias.names[0].col_offset
+            line = pieces[2 * alias.names[0].lineno - 2].encode()
+            pieces[2 * alias.names[0].lineno - 2] = (line[:column] + f"{name}, ".encode() + line[column:]).decode()
             return "".join(pieces)
     last = first[-1].end_lineno or 1 if first else _first_line(tree) - 1
     head, tail = pieces[: 2 * last], pieces[2 * last :]

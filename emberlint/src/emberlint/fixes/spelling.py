@@ -40,7 +40,9 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
                 continue
             # Python looks a name up in the nearest scope that binds it; all bindings in that scope must agree.
             nearest = next(scope for scope in chain if name in scope.bindings)
-            if nearest is not scope or any(other.origin != binding.origin for other in scope.bindings[name]):
+            if nearest is not scope or any(
+                other_binding.origin != binding.origin for other_binding in scope.bindings[name]
+            ):
                 shadowed = shadowed or name
             elif scope is not chain[0] or getattr(binding.node, "lineno", 0) <= node.lineno:
                 return Spelling(name + namespace[len(binding.origin or "") :], namespace)

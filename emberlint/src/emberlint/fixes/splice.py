@@ -77,7 +77,7 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
         if outer_start != start
         else []
     )
-    changed += [Change(number, one, other, 0, text) for one, other, text in gaps]
+    changed += [Change(number, gap_start, gap_end, 0, text) for gap_start, gap_end, text in gaps]
     return [
         *changed,
         Change(number, start, start, depth, opening_text),
@@ -135,15 +135,15 @@ def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterato
 
 def _place_with_parentheses(line: str, start: int, end: int) -> tuple[int, int]:
     """Returns the place of a node with one pair of parentheses around it that only groups, or its own place."""
-    left, right = line[:start].rstrip(" "), line[end:].lstrip(" ")
-    if not left.endswith("(") or not right.startswith(")"):
+    before, after = line[:start].rstrip(" "), line[end:].lstrip(" ")
+    if not before.endswith("(") or not after.startswith(")"):
         return start, end
-    before_parenthesis = left[:-1].rstrip(" ")
+    before_parenthesis = before[:-1].rstrip(" ")
     word = re.search(r"\w+\Z", before_parenthesis)
     calls = before_parenthesis[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
     if calls or (word is not None and word[0] in ("True", "False", "None")):
         return start, end
-    return len(left) - 1, len(line) - len(right) + 1
+    return len(before) - 1, len(line) - len(after) + 1
 
 
 def apply_changes(lines: list[str], replacements: list[Change]) -> None:
@@ -152,11 +152,11 @@ def apply_changes(lines: list[str], replacements: list[Change]) -> None:
     for change in replacements:
         by_line.setdefault(change.line, []).append(change)
     for number, line_edits in by_line.items():
-        line, column, parts = lines[number - 1], 0, []
+        line, column, pieces = lines[number - 1], 0, []
         # At one place: first the closings of the nodes that end there, the inner ones first, then the openings of those
         # that begin there, the outer ones first, then what is replaced.
         for change in sorted(line_edits, key=lambda one: (one.start, one.end, one.rank)):
-            parts += [line[column : change.start], change.text]
+            pieces += [line[column : change.start], change.text]
             column = max(column, change.end)
-        parts.append(line[column:])
-        lines[number - 1] = "".join(parts)
+        pieces.append(line[column:])
+        lines[number - 1] = "".join(pieces)

@@ -65,8 +65,8 @@ class BuiltinCalls(Calls):
         values = [v.element_of(value) for value in arguments.positional[1:]]
         node = arguments.node
         if arguments.first() is None and isinstance(node, ast.Call) and node.args and type(node.args[0]) is ast.Name:
-            kind = BUILTINS.get(node.args[0].id, "unknown")
-            return v.Sequence(SIMPLE.get(kind))
+            result_kind = BUILTINS.get(node.args[0].id, "unknown")
+            return v.Sequence(SIMPLE.get(result_kind))
         return v.Sequence(from_container(self.callback(arguments.first(), values, arguments), node))
 
     def _builtin_filter(self, name: str, arguments: Arguments) -> v.Value:

@@ -243,11 +243,11 @@ class Calls(Expressions):
 
     def _call_derived(self, callee: v.Value, arguments: Arguments) -> v.Value:
         assert isinstance(callee, v.Derived)
-        inner = self.apply(callee.function, arguments)
+        function_result = self.apply(callee.function, arguments)
         if callee.kind not in ("grad", "value_and_grad", "jacobian", "hessian"):
-            return inner
+            return function_result
         gradient = self._gradient(callee, arguments)
-        return v.Sequence(items=[inner, gradient]) if callee.kind == "value_and_grad" else gradient
+        return v.Sequence(items=[function_result, gradient]) if callee.kind == "value_and_grad" else gradient
 
     def _gradient(self, callee: v.Derived, arguments: Arguments) -> v.Value:
         """Returns the gradient for the first argument, of its dtype, and of its form if it is a dict."""

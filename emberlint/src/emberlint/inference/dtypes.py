@@ -20,9 +20,9 @@ def common(left: v.Value, right: v.Value) -> str:
     """Returns the floating dtype of two operands: of both tensors, or of the tensor beside a Python number."""
     if isinstance(left, v.Tensor) and isinstance(right, v.Tensor):
         return left.dtype if left.dtype == right.dtype else ""
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, v.Tensor) and other is v.REAL:
-            return one.dtype
+    for first_operand, second_operand in ((left, right), (right, left)):
+        if isinstance(first_operand, v.Tensor) and second_operand is v.REAL:
+            return first_operand.dtype
     return ""
 
 
@@ -100,8 +100,8 @@ def _argument(node: ast.expr, value: v.Value) -> str | None:
 
 def _of_all(value: v.Sequence) -> str:
     """Returns the common dtype of the tensors in a list."""
-    parts = value.items if value.items is not None else [value.element]
-    dtypes = {part.dtype if isinstance(part, v.Tensor) else "" for part in parts}
+    item_values = value.items if value.items is not None else [value.element]
+    dtypes = {item.dtype if isinstance(item, v.Tensor) else "" for item in item_values}
     return dtypes.pop() if len(dtypes) == 1 else ""
 
 

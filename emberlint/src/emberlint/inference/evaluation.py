@@ -25,7 +25,7 @@ _SPINE = 60  # longest chain of operators to examine
 def _by_type(analysis: type) -> list[tuple[type[ast.AST], str]]:
     """Returns the types of nodes, each with the method named after it: `_Call` for `ast.Call`."""
     node_types = ((getattr(ast, name[1:], None), name) for name in dir(analysis) if name[0] == "_")
-    return [(kind, name) for kind, name in node_types if isinstance(kind, type)]
+    return [(node_class, name) for node_class, name in node_types if isinstance(node_class, type)]
 
 
 class Evaluation(ABC):
@@ -49,7 +49,7 @@ class Evaluation(ABC):
         self._spaces = frozenset(settings.namespace_names)
         self._space = v.Imported(settings.namespaces[0]) if settings.namespaces else None
         self._handlers: dict[type[ast.AST], Callable[..., Any]] = {
-            kind: getattr(self, name) for kind, name in _by_type(type(self))
+            node_class: getattr(self, name) for node_class, name in _by_type(type(self))
         }
 
     @abstractmethod
@@ -87,11 +87,11 @@ class Evaluation(ABC):
     def evaluate(self, node: ast.expr, env: v.Env) -> v.Value:
         """Returns the value of an expression, and stores it."""
         value: v.Value
-        kind = type(node)
-        if kind is ast.Name or kind is ast.Constant:  # the most frequent ones
-            value = self._handlers[kind](node, env)
+        cls = type(node)
+        if cls is ast.Name or cls is ast.Constant:  # the most frequent ones
+            value = self._handlers[cls](node, env)
         else:
-            handler = self._handlers.get(kind)
+            handler = self._handlers.get(cls)
             if handler is None:
                 return None
             self.depth += 1
@@ -198,8 +198,8 @@ def _names(node: ast.expr) -> list[str]:
     if type(node) is ast.UnaryOp:
         return _names(node.operand)
     if type(node) is ast.BinOp:
-        parts = [_names(part) for part in (node.left, node.right) if not _is_plain(part)]
-        return [name for part in parts for name in part] if all(parts) else []
+        name_lists = [_names(operand) for operand in (node.left, node.right) if not _is_plain(operand)]
+        return [name for part in name_lists for name in part] if all(name_lists) else []
     return []
 
 

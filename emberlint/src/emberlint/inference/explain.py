@@ -19,8 +19,8 @@ def reason(value: Tensor) -> str:
     if first is value:
         return value.why
     line = getattr(first.node, "lineno", None)
-    place = f" (line {line})" if line else ""
-    return f"{value.why}; {first.why}{place}"
+    line_text = f" (line {line})" if line else ""
+    return f"{value.why}; {first.why}{line_text}"
 
 
 def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterator[str]:
@@ -37,10 +37,13 @@ def _describe(text: str, value: Value) -> list[str]:
         dtype = f", {'the default float' if value.dtype == 'float' else value.dtype}" if value.dtype else ""
         return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype}", *_explanation_steps(value)]
     if isinstance(value, (Sequence, Mapping)) and holds_tensor(value):
-        inner: Value = value.element
-        while isinstance(inner, (Sequence, Mapping)):
-            inner = inner.element
-        return [f"{text}: a container of tensors", *(_explanation_steps(inner) if isinstance(inner, Tensor) else [])]
+        element: Value = value.element
+        while isinstance(element, (Sequence, Mapping)):
+            element = element.element
+        return [
+            f"{text}: a container of tensors",
+            *(_explanation_steps(element) if isinstance(element, Tensor) else []),
+        ]
     return [f"{text}: {value.label}" if isinstance(value, Other) else f"{text}: no evidence of a tensor"]
 
 

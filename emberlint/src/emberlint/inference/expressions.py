@@ -124,9 +124,9 @@ class Expressions(Operations):
         return base if v.is_number(base) or base is v.STRING else None
 
     def _Slice(self, node: ast.Slice, env: v.Env) -> v.Value:
-        for part in (node.lower, node.upper, node.step):
-            if part is not None:
-                self.evaluate(part, env)
+        for bound in (node.lower, node.upper, node.step):
+            if bound is not None:
+                self.evaluate(bound, env)
         return v.NUMBER
 
     # Displays and comprehensions
@@ -161,15 +161,17 @@ class Expressions(Operations):
     def _comprehension_env(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: v.Env
     ) -> v.Env:
-        inner = v.Env(env, env.unit)
-        inner.comprehension = True
+        comprehension_env = v.Env(env, env.unit)
+        comprehension_env.comprehension = True
         for generator in node.generators:
-            values = self.evaluate(generator.iter, inner)
-            self.bind(generator.target, self.elements(values, "an element of a tensor", generator.iter), inner)
+            values = self.evaluate(generator.iter, comprehension_env)
+            self.bind(
+                generator.target, self.elements(values, "an element of a tensor", generator.iter), comprehension_env
+            )
             for test in generator.ifs:
-                self.evaluate(test, inner)
-                inner.vars.update(self.narrow(test, inner)[0])
-        return inner
+                self.evaluate(test, comprehension_env)
+                comprehension_env.vars.update(self.narrow(test, comprehension_env)[0])
+        return comprehension_env
 
     def _ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, env: v.Env) -> v.Value:
         return v.Sequence(from_container(self.evaluate(node.elt, self._comprehension_env(node, env)), node))
@@ -179,20 +181,20 @@ class Expressions(Operations):
     _GeneratorExp = _ListComp
 
     def _DictComp(self, node: ast.DictComp, env: v.Env) -> v.Value:
-        inner = self._comprehension_env(node, env)
-        key = self.evaluate(node.key, inner)
-        mapping = v.Mapping(element=from_container(self.evaluate(node.value, inner), node))
+        comprehension_env = self._comprehension_env(node, env)
+        key = self.evaluate(node.key, comprehension_env)
+        mapping = v.Mapping(element=from_container(self.evaluate(node.value, comprehension_env), node))
         mapping.key = key
         return mapping
 
     # The rest
 
     def _JoinedStr(self, node: ast.JoinedStr, env: v.Env) -> v.Value:
-        for part in node.values:
-            if type(part) is ast.FormattedValue:
-                self.evaluate(part.value, env)
-                if part.format_spec is not None:
-                    self.evaluate(part.format_spec, env)
+        for piece in node.values:
+            if type(piece) is ast.FormattedValue:
+                self.evaluate(piece.value, env)
+                if piece.format_spec is not None:
+                    self.evaluate(piece.format_spec, env)
         return v.STRING
 
     def _Await(self, node: ast.Await, env: v.Env) -> v.Value:

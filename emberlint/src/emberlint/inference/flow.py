@@ -174,9 +174,9 @@ class Flow(Narrowing):
         return True
 
     def _Raise(self, node: ast.Raise, env: v.Env) -> bool:
-        for part in (node.exc, node.cause):
-            if part is not None:
-                self.evaluate(part, env)
+        for raised in (node.exc, node.cause):
+            if raised is not None:
+                self.evaluate(raised, env)
         return True
 
     def _Break(self, node: ast.stmt, env: v.Env) -> bool:
@@ -200,11 +200,11 @@ class Flow(Narrowing):
                 self.evaluate(target, env)
 
     def _Global(self, node: ast.Global | ast.Nonlocal, env: v.Env) -> None:
-        outer = env.parent
-        while isinstance(node, ast.Global) and outer is not None and outer.parent is not None:
-            outer = outer.parent
-        if outer is not None:
-            env.outer_names.update(dict.fromkeys(node.names, outer))
+        module_env = env.parent
+        while isinstance(node, ast.Global) and module_env is not None and module_env.parent is not None:
+            module_env = module_env.parent
+        if module_env is not None:
+            env.outer_names.update(dict.fromkeys(node.names, module_env))
 
     _Nonlocal = _Global
 
@@ -318,10 +318,10 @@ class Flow(Narrowing):
             if isinstance(node, ast.Name):
                 updates[node.id] = value
                 env.vars[node.id] = value
-        for part in ast.walk(pattern):
-            name = getattr(part, "name", None) or getattr(part, "rest", None)
+        for subpattern in ast.walk(pattern):
+            name = getattr(subpattern, "name", None) or getattr(subpattern, "rest", None)
             if isinstance(name, str):
-                env.vars[name] = value if part is pattern else None
+                env.vars[name] = value if subpattern is pattern else None
         if isinstance(pattern, ast.MatchAs) and isinstance(pattern.pattern, ast.MatchClass) and pattern.name:
             env.vars[pattern.name] = self.annotations.resolve(pattern.pattern.cls, env)
         return updates
@@ -348,7 +348,7 @@ class Flow(Narrowing):
             self.block(node.body, env)
 
         self._loop(run_body, env)
-        if not any(isinstance(node, ast.Break) for part in node.body for node in ast.walk(part)):
+        if not any(isinstance(node, ast.Break) for statement in node.body for node in ast.walk(statement)):
             env.vars.update(self.narrow(node.test, env)[1])
         self.block(node.orelse, env)
 

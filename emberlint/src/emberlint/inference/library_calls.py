@@ -25,8 +25,8 @@ class LibraryCalls(BuiltinCalls):
         """Returns the result of calling something imported."""
         assert isinstance(callee, v.Imported)
         origin = callee.origin
-        kind = self.kinds.result_kind(origin)
-        if kind == "tensor":
+        result_kind = self.kinds.result_kind(origin)
+        if result_kind == "tensor":
             node = arguments.node
             if (
                 isinstance(node, ast.Call)
@@ -41,16 +41,16 @@ class LibraryCalls(BuiltinCalls):
             return v.Tensor(
                 Tier.A, f"`{origin}` returns a tensor", arguments.node, dtype=self._dtype(callee, arguments)
             )
-        if kind == "tensors":
+        if result_kind == "tensors":
             return v.Sequence(v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node))
-        if kind in SIMPLE:
-            self._contradict_numbers(kind, arguments)
-            return SIMPLE[kind]
-        if kind == "layer":
+        if result_kind in SIMPLE:
+            self._contradict_numbers(result_kind, arguments)
+            return SIMPLE[result_kind]
+        if result_kind == "layer":
             return v.LAYER
-        if kind == "shape":
+        if result_kind == "shape":
             return v.shape()
-        special = getattr(self, f"_special_{kind}", None)
+        special = getattr(self, f"_special_{result_kind}", None)
         return None if special is None else special(origin, arguments)
 
     def _dtype(self, callee: v.Imported, arguments: Arguments) -> str:
@@ -196,6 +196,6 @@ def _constant_text(node: ast.expr) -> str:
 def _field_names(node: ast.expr) -> list[str]:
     """Returns the fields in `"a b"`, `"a, b"`, `["a", "b"]` or `[("a", int), ("b", float)]`."""
     if isinstance(node, (ast.List, ast.Tuple)):
-        parts = [elt.elts[0] if isinstance(elt, ast.Tuple) and elt.elts else elt for elt in node.elts]
-        return [_constant_text(part) for part in parts]
+        name_nodes = [elt.elts[0] if isinstance(elt, ast.Tuple) and elt.elts else elt for elt in node.elts]
+        return [_constant_text(name_node) for name_node in name_nodes]
     return _constant_text(node).replace(",", " ").split()

@@ -68,8 +68,8 @@ def mapping_method(base: v.Mapping, name: str, arguments: Arguments) -> v.Value:
     if name == "popitem":
         return v.Sequence(items=[base.key, base.element])
     if name == "update":
-        for one in values:
-            base.put(None, one.element if isinstance(one, v.Mapping) else None)
+        for argument_value in values:
+            base.put(None, argument_value.element if isinstance(argument_value, v.Mapping) else None)
         for keyword, value in arguments.keywords.items():
             base.put(keyword, from_container(value, node))
         return v.NONE

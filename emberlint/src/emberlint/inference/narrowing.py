@@ -39,9 +39,14 @@ class Narrowing(LibraryCalls):
             if isinstance(op, ast.Is):
                 return {name: v.NONE}, {}
             return ({}, {name: v.NONE}) if isinstance(op, ast.IsNot) else _NOTHING
-        left = test.left
-        if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "type" and left.args:
-            type_updates = self._as_type(left.args[0], right, env)
+        left_operand = test.left
+        if (
+            isinstance(left_operand, ast.Call)
+            and isinstance(left_operand.func, ast.Name)
+            and left_operand.func.id == "type"
+            and left_operand.args
+        ):
+            type_updates = self._as_type(left_operand.args[0], right, env)
             if isinstance(op, (ast.Is, ast.Eq)):
                 return type_updates
             return type_updates[::-1] if isinstance(op, (ast.IsNot, ast.NotEq)) else _NOTHING
@@ -74,8 +79,8 @@ class Narrowing(LibraryCalls):
         if tensors:
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
             # tensor.
-            left = known_value if isinstance(known_value, (v.Sequence, v.Mapping)) else v.OPAQUE
-            return {name: tensors[0] if len(tensors) == len(type_values) else known_value}, {name: left}
+            remaining_value = known_value if isinstance(known_value, (v.Sequence, v.Mapping)) else v.OPAQUE
+            return {name: tensors[0] if len(tensors) == len(type_values) else known_value}, {name: remaining_value}
         if isinstance(known_value, (v.Sequence, v.Mapping)) and any(
             isinstance(value, type(known_value)) for value in type_values
         ):

@@ -19,10 +19,10 @@ class Operations(Evaluation):
         while type(spine[-1].left) is ast.BinOp:  # a long sum nests to the left, so a loop avoids deep recursion
             spine.append(spine[-1].left)
         value = self.evaluate(spine[-1].left, env)
-        for part in reversed(spine):
-            value = self.binary(value, self.evaluate(part.right, env), part.op, part)
-            if part is not node and (value is not None or part in self.values):
-                self.values[part] = value
+        for operation in reversed(spine):
+            value = self.binary(value, self.evaluate(operation.right, env), operation.op, operation)
+            if operation is not node and (value is not None or operation in self.values):
+                self.values[operation] = value
         return value
 
     def binary(self, left: v.Value, right: v.Value, op: ast.operator, node: ast.AST) -> v.Value:
@@ -86,38 +86,44 @@ class Operations(Evaluation):
         while type(chain[-1].operand) is ast.UnaryOp:  # a loop, as for a long sum
             chain.append(chain[-1].operand)
         value = self.evaluate(chain[-1].operand, env)
-        for part in reversed(chain):
-            if isinstance(part.op, ast.Not):
+        for operation in reversed(chain):
+            if isinstance(operation.op, ast.Not):
                 value = v.NUMBER
             elif not (isinstance(value, v.Tensor) or v.is_number(value)):
                 value = None
-            if part is not node and (value is not None or part in self.values):
-                self.values[part] = value
+            if operation is not node and (value is not None or operation in self.values):
+                self.values[operation] = value
         return value
 
     def _Compare(self, node: ast.Compare, env: v.Env) -> v.Value:
         strongest: v.Tensor | None = None
-        left = self.evaluate(node.left, env)
+        left_operand = self.evaluate(node.left, env)
         for op, operand in zip(node.ops, node.comparators, strict=True):
             right = self.evaluate(operand, env)
             if not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
-                pair = self.compared_tensor(left, right, op, node)
+                pair = self.compared_tensor(left_operand, right, op, node)
                 if pair is not None and (strongest is None or pair.tier > strongest.tier):
                     strongest = pair
                 if right is v.STRING and type(node.left) is ast.Name:
                     self.contradict(node.left.id)
-            left = right
+            left_operand = right
         return v.NUMBER if strongest is None else strongest
 
     def compared_tensor(self, left: v.Value, right: v.Value, op: ast.cmpop, node: ast.AST) -> v.Tensor | None:
         """Returns the tensor that a comparison works on, or None."""
-        for one, other in ((left, right), (right, left)):
-            if isinstance(one, v.Tensor):
-                if isinstance(other, v.Instance) and other is left and other.unit.method(OPERATORS[type(op)].method):
+        for first_operand, second_operand in ((left, right), (right, left)):
+            if isinstance(first_operand, v.Tensor):
+                if (
+                    isinstance(second_operand, v.Instance)
+                    and second_operand is left
+                    and second_operand.unit.method(OPERATORS[type(op)].method)
+                ):
                     return None
-                if self._refuses(other, one) or (other is v.NONE and one.tier is Tier.C):
+                if self._refuses(second_operand, first_operand) or (
+                    second_operand is v.NONE and first_operand.tier is Tier.C
+                ):
                     return None
-                return self._stronger(one, other).of_dtype("")
+                return self._stronger(first_operand, second_operand).of_dtype("")
         return None
 
     def _BoolOp(self, node: ast.BoolOp, env: v.Env) -> v.Value:

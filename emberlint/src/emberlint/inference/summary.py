@@ -173,8 +173,8 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
             returns.append(node.value)
         elif isinstance(node, (ast.Yield, ast.YieldFrom)):
             return None
-    places = {name: index for index, name in enumerate(ordered) if name not in stored_names}
-    results = [_passed_parameter(return_, places) for return_ in returns]
+    index_by_name = {name: index for index, name in enumerate(ordered) if name not in stored_names}
+    results = [_passed_parameter(return_, index_by_name) for return_ in returns]
     if not results or any(result is None for result in results):
         return None
     first = results[0]
@@ -203,8 +203,8 @@ def _are_alike(one: v.Value, other: v.Value) -> bool:
     if isinstance(one, v.PassedArgument) and isinstance(other, v.PassedArgument):
         return one.at == other.at
     if isinstance(one, v.Sequence) and isinstance(other, v.Sequence):
-        left, right = one.items or [], other.items or []
-        return len(left) == len(right) and all(map(_are_alike, left, right))
+        first_items, second_items = one.items or [], other.items or []
+        return len(first_items) == len(second_items) and all(map(_are_alike, first_items, second_items))
     return one is other is None
 
 
@@ -263,30 +263,30 @@ class SummaryReader:
         """Returns the value that was encoded as `data`; `origin` is the name in its reason."""
         if data is None or isinstance(data, str):
             return None if data is None else _PLAIN[data]
-        kind = data[0]
-        if kind == "t":
+        tag = data[0]
+        if tag == "t":
             maker_text = f" made by `{data[2]}`" if data[2] else ""
             return v.Tensor(min(Tier(data[1]), Tier.B), f"`{origin}` is a tensor{maker_text} in its file")
-        if kind == "i":
+        if tag == "i":
             return self.find(data[1]) or v.Imported(data[1])
-        if kind == "q":
+        if tag == "q":
             if data[2] is not None:
                 return v.Sequence(items=[self.value(item, origin) for item in data[2]])
             return v.Sequence(self.value(data[1], origin))
-        if kind == "m":
+        if tag == "m":
             by_key: dict[object, v.Value] = {key: self.value(item, origin) for key, item in data[2].items()}
             return v.Mapping(by_key, self.value(data[1], origin))
-        if kind == "f":
+        if tag == "f":
             result = self.value(data[1], origin)
             if isinstance(result, v.Tensor):
                 result = v.Tensor(result.tier, result.why.replace("is a tensor", "returns a tensor"))
             return v.Returning(result)
-        if kind == "p":
+        if tag == "p":
             return v.PassedArgument(data[1], data[2])
-        if kind == "y":
+        if tag == "y":
             return v.Alias(self.value(data[1], origin))
         unit = self._class(data[1])
-        return None if unit is None else v.Class(unit) if kind == "c" else v.Instance(unit)
+        return None if unit is None else v.Class(unit) if tag == "c" else v.Instance(unit)
 
     def _class(self, origin: str) -> v.ClassUnit | None:
         if origin in self._classes:
@@ -302,9 +302,14 @@ class SummaryReader:
         unit.is_module, unit.is_tensor, unit.is_record, unit.is_dict = body["flags"]
         unit.bases = [base for base_data in body["bases"] if (base := self._class(base_data)) is not None]
         for class_values, encoded_values in ((unit.declared, body["declared"]), (unit.attributes, body["attributes"])):
-            class_values.update({one: self.value(data, f"{origin}.{one}") for one, data in encoded_values.items()})
-        for one, (kind, result, returns) in body["methods"].items():
-            unit.methods[one] = self._method(unit, one, kind, self.value(result, f"{origin}.{one}"), returns)
+            class_values.update(
+                {
+                    method_name: self.value(data, f"{origin}.{method_name}")
+                    for method_name, data in encoded_values.items()
+                }
+            )
+        for one, (method_kind, result, returns) in body["methods"].items():
+            unit.methods[one] = self._method(unit, one, method_kind, self.value(result, f"{origin}.{one}"), returns)
         return unit
 
     @staticmethod

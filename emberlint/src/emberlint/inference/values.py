@@ -326,12 +326,16 @@ def join(left: Value, right: Value, depth: int = 0) -> Value:
 
 
 def _join_kinds(left: Value, right: Value) -> Value:
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, (Sequence, Mapping)) and isinstance(other, (Tensor, Other)):
-            return one
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, Tensor):
-            return one.of_dtype(one.dtype if other is REAL else "") if isinstance(other, Other) else None
+    for first_kind, second_kind in ((left, right), (right, left)):
+        if isinstance(first_kind, (Sequence, Mapping)) and isinstance(second_kind, (Tensor, Other)):
+            return first_kind
+    for first_kind, second_kind in ((left, right), (right, left)):
+        if isinstance(first_kind, Tensor):
+            return (
+                first_kind.of_dtype(first_kind.dtype if second_kind is REAL else "")
+                if isinstance(second_kind, Other)
+                else None
+            )
     if is_number(left) and is_number(right):
         return NUMBER
     if isinstance(left, Other) and isinstance(right, Other):
@@ -354,8 +358,8 @@ def _of_any_dtype(value: Value) -> Value:
 
 def _choice_of(left: Value, right: Value) -> Value:
     options: list[Value] = []
-    for one in (left, right):
-        for option in one.options if isinstance(one, Choice) else (one,):
+    for alternative in (left, right):
+        for option in alternative.options if isinstance(alternative, Choice) else (alternative,):
             if not any(same(option, kept_option) for kept_option in options):
                 options.append(option)
     return Choice(tuple(options)) if len(options) <= _OPTIONS else None
@@ -366,7 +370,7 @@ def _join_sequences(left: Sequence, right: Sequence, depth: int) -> Value:
         return left
     if left.items is not None and right.items is not None and len(left.items) == len(right.items):
         pairs = zip(left.items, right.items, strict=True)
-        return Sequence(items=[join(one, other, depth + 1) for one, other in pairs])
+        return Sequence(items=[join(first_item, second_item, depth + 1) for first_item, second_item in pairs])
     if left.items == []:
         return right
     if right.items == []:
@@ -405,8 +409,8 @@ def holds_tensor(value: Value, depth: int = 0) -> bool:
 def holds_object(value: Value, depth: int = 0) -> bool:
     """Returns whether a value is known to be, or to hold, something else than numbers and tensors: None, a text."""
     if isinstance(value, Sequence):
-        parts = [value.element] if value.items is None else value.items
-        return depth < _DEPTH and any(holds_object(part, depth + 1) for part in parts)
+        items = [value.element] if value.items is None else value.items
+        return depth < _DEPTH and any(holds_object(item, depth + 1) for item in items)
     return isinstance(value, (Mapping, Instance, Class, Function)) or value in (NONE, STRING, OBJECT)
 
 

@@ -53,10 +53,13 @@ def _parse_parameters(words: list[str]) -> Parameters:
     """
     star = next((index for index, word in enumerate(words) if word.startswith("*")), len(words))
     is_variadic = star < len(words) and words[star] != "*"
-    places, names = words[:star], [word for word in words if not word.startswith("*")]
+    positional_names, names = words[:star], [word for word in words if not word.startswith("*")]
     required = tuple(word for word in names if not word.endswith("="))
     return Parameters(
-        required, tuple(word.rstrip("=") for word in places), frozenset(word.rstrip("=") for word in names), is_variadic
+        required,
+        tuple(word.rstrip("=") for word in positional_names),
+        frozenset(word.rstrip("=") for word in names),
+        is_variadic,
     )
 
 

@@ -266,10 +266,10 @@ class Kinds:
 
     def result_kind(self, origin: str) -> str:
         """Returns the kind of the result of calling an origin, or `unknown`."""
-        kind = self._known.get(origin)
-        if kind is None:
-            kind = self._known[origin] = self._find_result_kind(origin)
-        return kind
+        result_kind = self._known.get(origin)
+        if result_kind is None:
+            result_kind = self._known[origin] = self._find_result_kind(origin)
+        return result_kind
 
     def _find_result_kind(self, origin: str) -> str:
         if origin in self.functions:
@@ -300,9 +300,9 @@ def is_stdlib(origin: str) -> bool:
 
 
 def _function(name: str) -> str:
-    kind = RETURNS.get(name)
-    if kind is not None:
-        return kind
+    result_kind = RETURNS.get(name)
+    if result_kind is not None:
+        return result_kind
     if name in TRANSFORMS:
         return "transform"
     if name in CALLBACKS:

@@ -85,8 +85,8 @@ def tells_torch(method: str, call: ast.Call) -> bool:
 
 def is_number(node: ast.expr) -> bool:
     """Returns whether an expression is an integer that is written out."""
-    inner = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(inner, ast.Constant) and type(inner.value) is int
+    operand = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(operand, ast.Constant) and type(operand.value) is int
 
 
 def _libraries_text(libraries: frozenset[str], verb: str = "have") -> str:

@@ -147,9 +147,9 @@ def difference(origin: str) -> str:
 def table_name(origin: str) -> str:
     """Returns the name under which the table lists a native function: that of NumPy for a function of jax.numpy."""
     if origin not in table():
-        for start, other in ALIASES:
-            if origin.startswith(start) and other + origin[len(start) :] in table():
-                return other + origin[len(start) :]
+        for start, replacement in ALIASES:
+            if origin.startswith(start) and replacement + origin[len(start) :] in table():
+                return replacement + origin[len(start) :]
     return origin
 
 

@@ -27,9 +27,9 @@ class Moves:
 
     def new_name(self, old: str) -> str | None:
         """Returns the new dotted name of a module, or of a name defined in one."""
-        parts = old.split(".")
-        for end in range(len(parts), 0, -1):
-            module, remaining_parts = ".".join(parts[:end]), parts[end:]
+        segments = old.split(".")
+        for end in range(len(segments), 0, -1):
+            module, remaining_parts = ".".join(segments[:end]), segments[end:]
             new_name = self.modules.get(module) or (
                 self.names.get(module, {}).get(remaining_parts[0]) if remaining_parts else None
             )
@@ -92,13 +92,13 @@ class _Rewriter(cst.CSTTransformer):
         results: list[list[cst.BaseSmallStatement]] = []
         changed = False
         for small_statement in updated_node.body:
-            parts = (
+            statements = (
                 self._split_import(small_statement)
                 if isinstance(small_statement, cst.ImportFrom)
                 else [small_statement]
             )
-            changed = changed or parts != [small_statement]
-            results.extend([part] for part in parts)
+            changed = changed or statements != [small_statement]
+            results.extend([statement] for statement in statements)
         if not changed:
             return updated_node
         if not results:
@@ -119,16 +119,19 @@ class _Rewriter(cst.CSTTransformer):
             return [node]
         if isinstance(node.names, cst.ImportStar):
             return self._star(node, base)
-        places: dict[str, list[cst.ImportAlias]] = {}
+        aliases_by_module: dict[str, list[cst.ImportAlias]] = {}
         for alias in node.names:
-            places.setdefault(self._place(base, alias.evaluated_name), []).append(alias)
-        if set(places) == {base} and not (self.absolute and node.relative):
+            aliases_by_module.setdefault(self._place(base, alias.evaluated_name), []).append(alias)
+        if set(aliases_by_module) == {base} and not (self.absolute and node.relative):
             return [node]
         kept_aliases = {
-            place: aliases for place, aliases in places.items() if place != self.module or base == self.module
+            module: aliases
+            for module, aliases in aliases_by_module.items()
+            if module != self.module or base == self.module
         }
         return [
-            self._import_from(node, place, aliases, split=len(places) > 1) for place, aliases in kept_aliases.items()
+            self._import_from(node, module, aliases, split=len(aliases_by_module) > 1)
+            for module, aliases in kept_aliases.items()
         ]
 
     def _place(self, base: str, name: str) -> str:
@@ -203,11 +206,13 @@ def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[
             if (_constant_start(node) or "").startswith(f"{frontend}."):
                 yield node.lineno
         elif isinstance(node, ast.Call) and _imports(node.func) and node.args:
-            argument, others = node.args[0], [*node.args[1:], *(word.value for word in node.keywords)]
+            argument, other_arguments = node.args[0], [*node.args[1:], *(word.value for word in node.keywords)]
             if isinstance(argument, ast.Constant | ast.Name):
                 continue
             start = _constant_start(argument)
-            is_in_package = package == frontend or any(frontend in ast.unparse(other) for other in others)
+            is_in_package = package == frontend or any(
+                frontend in ast.unparse(other_argument) for other_argument in other_arguments
+            )
             if (is_in_package and (not start or start.startswith("."))) or (start and f"{frontend}.".startswith(start)):
                 yield node.lineno
 

@@ -79,7 +79,7 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
         is_whole = unit in source.moved
         if not is_whole and unit not in source.parts:
             continue
-        parts = None if is_whole else source.parts[unit]
+        taken_parts = None if is_whole else source.parts[unit]
         equal_units = [
             known_unit
             for name in unit.binds
@@ -88,7 +88,7 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
         ]
         if isinstance(unit.node, cst.ClassDef) and equal_units and isinstance(equal_units[0].node, cst.ClassDef):
             met_class = True
-            _into_class(target, unit, equal_units[0], members(unit.node) if parts is None else parts)
+            _into_class(target, unit, equal_units[0], members(unit.node) if taken_parts is None else taken_parts)
             continue
         if equal_units:
             if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in equal_units):
@@ -98,8 +98,12 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
             ast.dump(known_unit.tree) == ast.dump(unit.tree) for known_unit in target.units
         ):
             continue
-        node = unit.node if parts is None else _class_part(unit.node, parts)
-        target.added.extend(sorted(unit.binds) if parts is None else [n for part in parts for n in sorted(part.binds)])
+        node = unit.node if taken_parts is None else _class_part(unit.node, taken_parts)
+        target.added.extend(
+            sorted(unit.binds)
+            if taken_parts is None
+            else [n for taken_part in taken_parts for n in sorted(taken_part.binds)]
+        )
         (after if met_class else before).append(node)
     return (before, after) if met_class else ([], before)
 
@@ -124,15 +128,15 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     units_by_name = bound(members(node), "definition")
     taken_parts: list[Statement] = []
     owner = node.name.value
-    for part in parts:
-        if part.kind == "docstring" or (not part.binds and part.code.strip() in ("pass", "...")):
+    for taken_part in parts:
+        if taken_part.kind == "docstring" or (not taken_part.binds and taken_part.code.strip() in ("pass", "...")):
             continue
-        equal_units = [known_unit for name in part.binds for known_unit in units_by_name.get(name, ())]
-        if any(ast.dump(unit.tree) != ast.dump(part.tree) for unit in equal_units):
-            target.clashes.append(_clash(target, part, equal_units[0], owner))
+        equal_units = [known_unit for name in taken_part.binds for known_unit in units_by_name.get(name, ())]
+        if any(ast.dump(unit.tree) != ast.dump(taken_part.tree) for unit in equal_units):
+            target.clashes.append(_clash(target, taken_part, equal_units[0], owner))
         elif not equal_units:
-            taken_parts.append(part.node)
-            target.added.extend(sorted(part.binds))
+            taken_parts.append(taken_part.node)
+            target.added.extend(sorted(taken_part.binds))
     old_members = list(body.body) if isinstance(body, cst.IndentedBlock) else []
     if taken_parts:
         old_members = [member for member in old_members if not _is_pass(member)]
@@ -165,7 +169,7 @@ def _is_pass(node: cst.BaseStatement) -> bool:
 def _class_part(node: Statement, parts: Sequence[Unit]) -> Statement:
     """Returns a class with only some of its members, and its docstring."""
     assert isinstance(node, cst.ClassDef)
-    kept_ids = {id(part.node) for part in parts} | {
+    kept_ids = {id(taken_part.node) for taken_part in parts} | {
         id(member.node) for member in members(node) if member.kind == "docstring"
     }
     assert isinstance(node.body, cst.IndentedBlock)
@@ -176,8 +180,8 @@ def _class_part(node: Statement, parts: Sequence[Unit]) -> Statement:
 def _used_names(source: SourceModule) -> set[str]:
     """Returns the global names that the moved statements read."""
     used_names = {name for unit in source.moved for name in unit.uses}
-    for owner, parts in source.parts.items():
-        used_names.update(name for part in parts for name in part.uses)
+    for owner, taken_parts in source.parts.items():
+        used_names.update(name for taken_part in taken_parts for name in taken_part.uses)
         tree = owner.tree
         assert isinstance(tree, ast.ClassDef)
         header = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
@@ -191,7 +195,7 @@ def _used_names(source: SourceModule) -> set[str]:
 
 def _imports(target: _Target) -> tuple[list[Statement], bool]:
     """Returns the imports that the receiving file lacks, and whether it needs `from __future__ import annotations`."""
-    source, wanted = target.source, _used_names(target.source)
+    source, used_names = target.source, _used_names(target.source)
     units_by_name = bound(target.units, "import", "definition")
     present = {unit.code.strip() for unit in target.units}
     needed_imports: list[Statement] = []
@@ -203,10 +207,12 @@ def _imports(target: _Target) -> tuple[list[Statement], bool]:
             if source.is_emptied and tree.module != source.target:
                 needed_imports.append(unit.node)
         elif not isinstance(tree, ast.Import | ast.ImportFrom):
-            if wanted & unit.binds - set(units_by_name):
+            if used_names & unit.binds - set(units_by_name):
                 needed_imports.append(unit.node)
         else:
-            needed_aliases = [alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in wanted]
+            needed_aliases = [
+                alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in used_names
+            ]
             missing = [alias for alias in needed_aliases if not _is_there(target, units_by_name, tree, alias)]
             if missing:
                 needed_imports.append(_narrow_import(unit.node, tree, missing))
@@ -228,8 +234,8 @@ def _is_there(
         return False
     if not any(_imports_same(unit.tree, tree, alias) for unit in equal_units):
         own_import = ast.Import([alias]) if isinstance(tree, ast.Import) else ast.ImportFrom(tree.module, [alias], 0)
-        place = (target.source.path, target.source.target_path)
-        target.clashes.append(Clash(name, place, (ast.unparse(own_import), equal_units[0].code)))
+        source_and_target = (target.source.path, target.source.target_path)
+        target.clashes.append(Clash(name, source_and_target, (ast.unparse(own_import), equal_units[0].code)))
     return True
 
 
@@ -261,18 +267,18 @@ def _merged_statements(
 ) -> Iterator[Statement]:
     """Yields the statements of the receiving file merged with the new ones."""
     old_body = list(target.tree.body)
-    kinds = [unit.kind for unit in target.units]
-    heads = [index for index, kind in enumerate(kinds) if kind in HEAD]
-    top = heads[-1] + 1 if heads and all(kind != "definition" for kind in kinds[: heads[-1]]) else 0
+    unit_kinds = [unit.kind for unit in target.units]
+    heads = [index for index, unit_kind in enumerate(unit_kinds) if unit_kind in HEAD]
+    top = heads[-1] + 1 if heads and all(unit_kind != "definition" for unit_kind in unit_kinds[: heads[-1]]) else 0
     if not top:
-        top = next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(old_body))
+        top = next((index for index, kind in enumerate(unit_kinds) if kind not in HEAD), len(old_body))
     # Names used while the file is imported must be bound above, because they were imports until now.
     has_old_import = any(_is_old_import(unit, target.source) for unit in target.units)
     first_class = next(
         (index for index, statement in enumerate(old_body) if statement not in [u.node for u in target.units]), top
     )
     end = next((index for index, statement in enumerate(old_body) if _is_guard(statement)), len(old_body))
-    for index, one in enumerate(old_body):
+    for index, child_statement in enumerate(old_body):
         if index == top:
             yield from imports
             if has_old_import:
@@ -281,7 +287,7 @@ def _merged_statements(
             yield from before
         if index == end and not has_old_import:
             yield from after
-        yield one
+        yield child_statement
     if top >= len(old_body):
         yield from imports
     if first_class >= len(old_body):
@@ -307,18 +313,24 @@ def _with_all(target: _Target, body: list[Statement], is_new: bool) -> list[Stat
     if (has_all and own_names is None) or not names:
         return body
     if has_all:
-        wanted = [*(own_names or ()), *(name for name in names if name not in (own_names or ()))]
+        public_names = [*(own_names or ()), *(name for name in names if name not in (own_names or ()))]
     else:
         defined_names = {name for unit in target.units if unit.kind == "definition" for name in unit.binds}
-        wanted = [*sorted(name for name in defined_names if not name.startswith("_") and name not in names), *names]
-    if wanted == own_names:
+        public_names = [
+            *sorted(name for name in defined_names if not name.startswith("_") and name not in names),
+            *names,
+        ]
+    if public_names == own_names:
         return body
-    statement = _all_statement(wanted)
+    statement = _all_statement(public_names)
     if not has_all:
         position = next((i for i, unit in enumerate(units(body)) if unit.kind in ("definition", "effect")), len(body))
         return [*body[:position], statement, *body[position:]]
     old_node = next(unit.node for unit in target.units if unit.kind == "all")
-    return [statement.with_changes(leading_lines=old_node.leading_lines) if one is old_node else one for one in body]
+    return [
+        statement.with_changes(leading_lines=old_node.leading_lines) if old_statement is old_node else old_statement
+        for old_statement in body
+    ]
 
 
 def _all_statement(names: Iterable[str]) -> Statement:
@@ -336,32 +348,34 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
     """
     old_ids = {id(statement) for statement in old}
     spaced: list[Statement] = []
-    for index, one in enumerate(body):
-        wanted = 0
+    for index, own_statement in enumerate(body):
+        blank_lines = 0
         if index:
             previous_statement = body[index - 1]
-            needs_space = isinstance(one, cst.FunctionDef | cst.ClassDef) or isinstance(
+            needs_space = isinstance(own_statement, cst.FunctionDef | cst.ClassDef) or isinstance(
                 previous_statement, cst.FunctionDef | cst.ClassDef
             )
-            wanted = (
+            blank_lines = (
                 2
                 if needs_space
                 else 0
-                if _is_import(one) == _is_import(previous_statement) and not _is_future(previous_statement)
+                if _is_import(own_statement) == _is_import(previous_statement) and not _is_future(previous_statement)
                 else 1
             )
-        blanks = sum(1 for line in one.leading_lines if line.comment is None)
-        if index and id(one) in old_ids and id(body[index - 1]) in old_ids:
-            spaced.append(one)
+        blanks = sum(1 for line in own_statement.leading_lines if line.comment is None)
+        if index and id(own_statement) in old_ids and id(body[index - 1]) in old_ids:
+            spaced.append(own_statement)
         elif index == 0:
-            lines = list(one.leading_lines)
+            lines = list(own_statement.leading_lines)
             while lines and lines[0].comment is None:
                 del lines[0]
-            spaced.append(one.with_changes(leading_lines=lines))
-        elif blanks < wanted and not any(line.comment for line in one.leading_lines[:blanks]):
-            spaced.append(one.with_changes(leading_lines=_with_blank(one.leading_lines, wanted)))
+            spaced.append(own_statement.with_changes(leading_lines=lines))
+        elif blanks < blank_lines and not any(line.comment for line in own_statement.leading_lines[:blanks]):
+            spaced.append(
+                own_statement.with_changes(leading_lines=_with_blank(own_statement.leading_lines, blank_lines))
+            )
         else:
-            spaced.append(one)
+            spaced.append(own_statement)
     return spaced
 
 

@@ -64,27 +64,29 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     for name in operations:
         if name not in movable_units and name not in backend_definitions:
             raise UsageError(f"no operation {name!r} to move{suggestion(name, [*movable_units, *backend_definitions])}")
-    wanted = [name for name in operations if name in movable_units]
-    if not sources or (operations and not wanted):
+    wanted_names = [name for name in operations if name in movable_units]
+    if not sources or (operations and not wanted_names):
         return result
-    select(modules, wanted)
+    select(modules, wanted_names)
     moving = [source for source in sources if _has_moves(source, bool(operations))]
-    for one in sources:
-        result.before[one.path] = project.text(one.path)
+    for each_source in sources:
+        result.before[each_source.path] = project.text(each_source.path)
     _check_elsewhere(project, layout, backend, moving)
     texts: dict[str, str | None] = {}
-    for one in moving:
-        texts[one.target_path] = _receiving_text(project, one, result)
+    for each_source in moving:
+        texts[each_source.target_path] = _receiving_text(project, each_source, result)
     moves = _moves_of(project, layout, backend, sources, bool(operations))
     references = _references(project, layout) if any(source.is_emptied for source in sources) else []
     private_names = _private_attributes(project, sources)
-    for one in moving:
-        texts[one.path] = _remaining_text(one, sources, references, private_names, result)
+    for each_source in moving:
+        texts[each_source.path] = _remaining_text(each_source, sources, references, private_names, result)
     _packages(project, layout, backend, texts, result)
     _follow(project, texts, moves, result)
-    for one in moving:
-        if {one.path, one.target_path} & set(result.changes):
-            result.moved.append(f"{one.path} -> {one.target_path}: {', '.join(one.operations) or 'imports'}")
+    for each_source in moving:
+        if {each_source.path, each_source.target_path} & set(result.changes):
+            result.moved.append(
+                f"{each_source.path} -> {each_source.target_path}: {', '.join(each_source.operations) or 'imports'}"
+            )
     _verify(moving, result)
     _check_frontend(project, layout, moving, result)
     result.windows.update(source.target_path for source in moving if _ends_in_crlf(project, source.path))
@@ -110,14 +112,14 @@ def _sources(project: Project, layout: Layout, backend: str) -> list[SourceModul
 
 def module_name(project: Project, path: str) -> str:
     """Returns the dotted name of a file, which starts at the outermost package around it."""
-    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
-    folders = parts[:-1]
+    segments = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    folders = segments[:-1]
     start = len(folders)
     while start and _is_package(project, "/".join(folders[:start])):
         start -= 1
     if start == len(folders):
         start = _outermost(project, folders)
-    name = ".".join(parts[start:])
+    name = ".".join(segments[start:])
     root = project.settings.root
     while not start and (root / "__init__.py").is_file():
         name, root = f"{root.name}.{name}", root.parent
@@ -145,13 +147,17 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
     files = layout.backend_files(project, backend)
     targets = {source.target_path for source in moving}
     package = f"{module_name(project, layout.frontend + '/x.py').rpartition('.')[0]}.{backend}"
-    others = [path for path in files if path not in targets and not path.endswith("__init__.py")]
-    others = [path for path in others if package not in project.text(path)]
-    defined = definitions(project, layout, others)
+    other_files = [path for path in files if path not in targets and not path.endswith("__init__.py")]
+    other_files = [path for path in other_files if package not in project.text(path)]
+    defined = definitions(project, layout, other_files)
     clashes: list[Clash] = []
     for name, own_definition in definitions(project, layout, [source.path for source in moving]).items():
         moved_names = {
-            part for source in moving for parts in source.parts.values() for unit in parts for part in unit.binds
+            name
+            for source in moving
+            for unit_parts in source.parts.values()
+            for unit in unit_parts
+            for name in unit.binds
         }
         is_leaving = any(name in source.names or source.is_emptied for source in moving) or name in moved_names
         if name in defined and is_leaving:
@@ -167,8 +173,8 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
 def _stop(clashes: Sequence[Clash]) -> None:
     if clashes:
         names = ", ".join(dict.fromkeys(clash.name for clash in clashes))
-        parts = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names} where it is"]
-        raise MigrationError("\n\n".join(parts))
+        reasons = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names} where it is"]
+        raise MigrationError("\n\n".join(reasons))
 
 
 def _receiving_text(project: Project, one: SourceModule, result: Plan) -> str:
@@ -194,13 +200,13 @@ def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[
         names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
         old, new = (name.rpartition(".")[0] for name in names)
         modules[old] = new
-    left = [source for source in sources if source.names and not source.is_emptied]
-    names_moved = {source.module: dict.fromkeys(source.names, source.target) for source in left}
-    for one in sources:
-        for owner in one.parts:
+    unemptied = [source for source in sources if source.names and not source.is_emptied]
+    names_moved = {source.module: dict.fromkeys(source.names, source.target) for source in unemptied}
+    for each_source in sources:
+        for owner in each_source.parts:
             for name in owner.binds:
                 # the rest of the class inherits everything from the moved part
-                names_moved.get(one.module, {}).pop(name, None)
+                names_moved.get(each_source.module, {}).pop(name, None)
     exports = {
         source.module: tuple(all_names(source.units) or _public_names(source))
         for source in sources
@@ -221,14 +227,14 @@ def _python_files(project: Project) -> list[str]:
 def _references(project: Project, layout: Layout) -> list[str]:
     """Returns the places that import a module of the frontend by a computed name."""
     frontend = module_name(project, f"{layout.frontend}/__init__.py")
-    places = []
+    uses = []
     for path in _python_files(project):
         tree = project.tree(path)
         if tree is not None:
             name = module_name(project, path)
             package = name if path.endswith("__init__.py") else name.rpartition(".")[0]
-            places += [f"{path}:{line}" for line in computed_imports(tree, package, frontend)]
-    return places
+            uses += [f"{path}:{line}" for line in computed_imports(tree, package, frontend)]
+    return uses
 
 
 def _private_attributes(project: Project, sources: Sequence[SourceModule]) -> set[str]:
@@ -252,7 +258,7 @@ def _remaining_text(
     if one.is_shim:
         return result.before[one.path]
     result.notes.append(f"{one.path} stays as a list of imports: {references[0]} imports it by a computed name")
-    below = [other.module for other in sources if other.module.rpartition(".")[0] == one.module]
+    below = [other_source.module for other_source in sources if other_source.module.rpartition(".")[0] == one.module]
     return shim(one, sorted(name.rpartition(".")[2] for name in below) if one.is_package else [])
 
 
@@ -312,13 +318,15 @@ def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
 def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceModule], result: Plan) -> None:
     """Stops for an import of the frontend in a moved file if that makes a circle of imports; else notes it."""
     frontend, backends = (module_name(project, f"{folder}/__init__.py") for folder in (layout.frontend, layout.backend))
-    for one in moving:
-        text = result.after.get(one.target_path)
-        for imported in imports(ast.parse(text), one.target, one.target_path.endswith("__init__.py")) if text else ():
+    for source in moving:
+        text = result.after.get(source.target_path)
+        for imported in (
+            imports(ast.parse(text), source.target, source.target_path.endswith("__init__.py")) if text else ()
+        ):
             below = imported.target.removeprefix(f"{frontend}.")
             if below == imported.target or below.partition(".")[0] in layout.names or imported.typing_only:
                 continue
-            word = f"{one.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
+            word = f"{source.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
             if any(_imports_below(project, result, path, backends) for path in _runs(project, layout, below)):
                 raise MigrationError(f"{word} first, because the frontend imports the backends")
             result.warnings.append(word)
@@ -327,10 +335,12 @@ def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceMod
 def _runs(project: Project, layout: Layout, module: str) -> Iterator[str]:
     """Yields the files that run when a module of the frontend, or a name in one, is imported."""
     yield f"{layout.frontend}/__init__.py"
-    parts = module.split(".")
-    for end in range(1, len(parts) + 1):
-        place = f"{layout.frontend}/{'/'.join(parts[:end])}"
-        yield from (path for path in (f"{place}.py", f"{place}/__init__.py") if _read(project, path) is not None)
+    segments = module.split(".")
+    for end in range(1, len(segments) + 1):
+        module_path = f"{layout.frontend}/{'/'.join(segments[:end])}"
+        yield from (
+            path for path in (f"{module_path}.py", f"{module_path}/__init__.py") if _read(project, path) is not None
+        )
 
 
 def _imports_below(project: Project, result: Plan, path: str, package: str) -> bool:

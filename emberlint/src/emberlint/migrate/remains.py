@@ -28,7 +28,7 @@ def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str 
     aliases = [_alias(name, None) for name in returning_names]
     aliases += [_alias(name, f"_{name}") for unit in source.parts for name in sorted(unit.binds)]
     moved_uses = {name for unit in source.moved for name in unit.uses} | {
-        name for parts in source.parts.values() for part in parts for name in part.uses
+        name for taken_parts in source.parts.values() for taken_part in taken_parts for name in taken_part.uses
     }
     exported = set(all_names(source.units) or ()) | used_names
     pruned = [
@@ -50,7 +50,7 @@ def _remaining_statement(unit: Unit, source: SourceModule) -> Statement:
     """Returns a statement that stays. If part of a class moved, it is the rest, which inherits from the moved part."""
     if unit not in source.parts:
         return unit.node
-    node, moved_names = unit.node, {name for part in source.parts[unit] for name in part.binds}
+    node, moved_names = unit.node, {name for taken_part in source.parts[unit] for name in taken_part.binds}
     assert isinstance(node, cst.ClassDef)
     assert isinstance(node.body, cst.IndentedBlock)
     moved_ids = {id(member.node) for member in members(node) if member.binds & moved_names}
@@ -80,8 +80,8 @@ def _prune_import(node: Statement, unused: set[str]) -> Statement | None:
 
 def _import_index(body: Sequence[Statement]) -> int:
     """Returns the index for a new import: after the imports at the top."""
-    kinds = [unit.kind for unit in units(body)]
-    return next((index for index, kind in enumerate(kinds) if kind not in HEAD), len(body))
+    unit_kinds = [unit.kind for unit in units(body)]
+    return next((index for index, unit_kind in enumerate(unit_kinds) if unit_kind not in HEAD), len(body))
 
 
 def _returning_names(source: SourceModule) -> set[str]:
@@ -93,8 +93,8 @@ def _returning_names(source: SourceModule) -> set[str]:
 
 def shim(source: SourceModule, submodules: Sequence[str]) -> str:
     """Returns a file that re-exports the moved names under the old module name, for imports by a composed name."""
-    kinds = ("definition", "import") if source.is_package else ("definition",)
-    names = sorted({*bound(source.units, *kinds), *_returning_names(source)} - {*submodules})
+    unit_kinds = ("definition", "import") if source.is_package else ("definition",)
+    names = sorted({*bound(source.units, *unit_kinds), *_returning_names(source)} - {*submodules})
     lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]
     if names:
         lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in names), ")"]

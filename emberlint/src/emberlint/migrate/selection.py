@@ -66,8 +66,10 @@ class SourceModule:
     def operations(self) -> list[str]:
         """The names that move, including the members of a class that moves in part, as `Class.name`."""
         names = [name for unit in self.moved for name in sorted(unit.binds)]
-        for owner, parts in self.parts.items():
-            names += [f"{next(iter(owner.binds))}.{name}" for part in parts for name in sorted(part.binds)]
+        for owner, taken_parts in self.parts.items():
+            names += [
+                f"{next(iter(owner.binds))}.{name}" for taken_part in taken_parts for name in sorted(taken_part.binds)
+            ]
         return names
 
     @property
@@ -105,7 +107,9 @@ def movable(modules: Mapping[str, SourceModule]) -> list[str]:
     for module in modules.values():
         for unit in module.units:
             if isinstance(unit.node, cst.ClassDef):
-                names.update(dict.fromkeys(name for part in members(unit.node) for name in sorted(part.binds)))
+                names.update(
+                    dict.fromkeys(name for member_unit in members(unit.node) for name in sorted(member_unit.binds))
+                )
             elif unit.kind == "definition":
                 names.update(dict.fromkeys(sorted(unit.binds)))
     return [name for name in names if not name.startswith("_")]
@@ -125,9 +129,9 @@ class _Closure:
         for module in self.modules.values():
             for unit in list(module.units):
                 if unit in self.bodies:
-                    for part in self.bodies[unit]:
-                        if name in part.binds:
-                            self.member(module, unit, part)
+                    for member_unit in self.bodies[unit]:
+                        if name in member_unit.binds:
+                            self.member(module, unit, member_unit)
                 elif unit.kind == "definition" and name in unit.binds:
                     self.unit(module, unit)
 
@@ -147,10 +151,12 @@ class _Closure:
             return
         taken_parts.append(part)
         body = self.bodies[owner]
-        wanted = member_needs(part, next(iter(owner.binds)))
-        for other in body:
-            if other.binds & (wanted | part.uses) or (other is not part and member_stores(other) & wanted):
-                self.member(one, owner, other)
+        needed_names = member_needs(part, next(iter(owner.binds)))
+        for other_member in body:
+            if other_member.binds & (needed_names | part.uses) or (
+                other_member is not part and member_stores(other_member) & needed_names
+            ):
+                self.member(one, owner, other_member)
         for name in sorted(part.uses | _header(owner)):
             if not any(name in other.binds for other in body):
                 self.name(one, name)
@@ -179,7 +185,7 @@ class _Closure:
         for module in self.modules.values():
             for owner, taken_parts in list(module.parts.items()):
                 body = self.bodies[owner]
-                if all(part in taken_parts or not part.binds for part in body):
+                if all(member_unit in taken_parts or not member_unit.binds for member_unit in body):
                     del module.parts[owner]
                     module.moved.append(owner)
                 else:
@@ -205,5 +211,7 @@ def _header(owner: Unit) -> frozenset[str]:
     """Returns the names in a class's bases and decorators."""
     tree = owner.tree
     assert isinstance(tree, ast.ClassDef)
-    parts = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
-    return frozenset(node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name))
+    header_nodes = [*tree.bases, *(word.value for word in tree.keywords), *tree.decorator_list]
+    return frozenset(
+        node.id for header_node in header_nodes for node in ast.walk(header_node) if isinstance(node, ast.Name)
+    )

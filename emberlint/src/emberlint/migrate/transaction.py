@@ -15,15 +15,15 @@ class MigrationError(Exception):
 
 def diff(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> str:
     """Returns the unified diff of some files; None stands for a missing file."""
-    parts: list[str] = []
+    file_diffs: list[str] = []
     for path in sorted(after):
         old, new = before[path], after[path]
         if old == new:
             continue
         first, second = ("/dev/null" if text is None else path for text in (old, new))
         lines = difflib.unified_diff((old or "").splitlines(True), (new or "").splitlines(True), first, second)
-        parts.extend(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return "".join(parts)
+        file_diffs.extend(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return "".join(file_diffs)
 
 
 def ends_in_crlf(content: bytes) -> bool:
@@ -92,8 +92,8 @@ def _put(path: Path, content: bytes | None) -> None:
 def _prune(folder: Path, root: Path) -> None:
     """Removes folders that contain nothing but compiled files."""
     while folder != root and folder.is_dir():
-        left = [path_inside for path_inside in folder.iterdir() if path_inside.name != "__pycache__"]
-        if left:
+        remaining_paths = [path_inside for path_inside in folder.iterdir() if path_inside.name != "__pycache__"]
+        if remaining_paths:
             return
         cache = folder / "__pycache__"
         if cache.is_dir():

@@ -90,13 +90,13 @@ def _quoted_names(code: str) -> Iterator[str]:
     """Yields the names in annotations written as strings."""
     for node in ast.walk(ast.parse(code)):
         annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
-        for part in ast.walk(annotation) if isinstance(annotation, ast.expr) else ():
-            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+        for annotation_node in ast.walk(annotation) if isinstance(annotation, ast.expr) else ():
+            if isinstance(annotation_node, ast.Constant) and isinstance(annotation_node.value, str):
                 try:
-                    inner = ast.parse(part.value, mode="eval")
+                    quoted_tree = ast.parse(annotation_node.value, mode="eval")
                 except SyntaxError:
                     continue  # a plain string, as in Literal["mean"]
-                yield from (node.id for node in ast.walk(inner) if isinstance(node, ast.Name))
+                yield from (node.id for node in ast.walk(quoted_tree) if isinstance(node, ast.Name))
 
 
 def members(node: cst.ClassDef) -> list[Unit]:

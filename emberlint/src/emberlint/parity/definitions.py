@@ -111,13 +111,13 @@ def _functions(tree: ast.Module) -> dict[str, FunctionNode]:
 
 
 def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool) -> Definition | None:
-    place, category = Span.of(path, node), stem(path)
+    span, category = Span.of(path, node), stem(path)
     if isinstance(node, FunctionNode):
         decorator_names = decorators(node)
         if node.name.startswith("_") or decorator_names & {"overload", "setter"}:
             return None
         own_signature = signature(node.args, bound=in_class and "staticmethod" not in decorator_names)
-        return Definition(node.name, category, own_signature, place, ast.unparse(node), refusal(node))
+        return Definition(node.name, category, own_signature, span, ast.unparse(node), refusal(node))
     pair = assignment(node)
     if pair is None or pair[0].startswith("_") or isinstance(pair[1], PLAIN_VALUES):
         return None
@@ -125,8 +125,8 @@ def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode]
     if isinstance(value, ast.Call) and last_name(value) in DECLARES_NOTHING:
         reason = value.args[0] if value.args else None
         words = str(reason.value) if isinstance(reason, ast.Constant) else ast.unparse(reason) if reason else ""
-        return Definition(name, category, None, place, ast.unparse(node), words)
-    return Definition(name, category, _signature(value, functions, in_class), place, ast.unparse(node))
+        return Definition(name, category, None, span, ast.unparse(node), words)
+    return Definition(name, category, _signature(value, functions, in_class), span, ast.unparse(node))
 
 
 def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bool) -> Signature | None:
@@ -145,10 +145,10 @@ def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bo
 
 def _returned_arguments(factory: FunctionNode) -> ast.arguments | None:
     """Returns the arguments of the single function that a factory defines and returns."""
-    inner = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
+    inner_functions = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
     returned_values = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]
     if len(returned_values) != 1:
         return None
     if isinstance(returned_values[0], ast.Lambda):
         return returned_values[0].args
-    return inner.get(returned_values[0].id) if isinstance(returned_values[0], ast.Name) else None
+    return inner_functions.get(returned_values[0].id) if isinstance(returned_values[0], ast.Name) else None

@@ -92,10 +92,10 @@ def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, 
     names: set[str] = set()
     for folder in (backend, frontend):
         for path in project.files(folder):
-            parts = path[len(folder) + 1 :].split("/")
-            name = parts[0].removesuffix(".py").removesuffix("_backend")
-            is_backend = folder == backend and len(parts) == 2 and parts[1].endswith("_ops.py")
-            if (name in settings_names and (len(parts) > 1 or folder == backend)) or is_backend:
+            segments = path[len(folder) + 1 :].split("/")
+            name = segments[0].removesuffix(".py").removesuffix("_backend")
+            is_backend = folder == backend and len(segments) == 2 and segments[1].endswith("_ops.py")
+            if (name in settings_names and (len(segments) > 1 or folder == backend)) or is_backend:
                 names.add(name)
     return (*(name for name in settings_names if name in names), *sorted(names.difference(settings_names)))
 

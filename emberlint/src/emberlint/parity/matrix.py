@@ -128,21 +128,21 @@ def _cell(
     op: Declaration, defined: Definition | None, misplaced: Definition | None, is_made: bool = False
 ) -> BackendCell:
     """Returns the status of an op; `is_made` says that it may be in a class that the backend makes by a call."""
-    wanted = "" if op.signature is None else signature_text(op.signature)
+    declared_text = "" if op.signature is None else signature_text(op.signature)
     if defined is None:
         if is_made and not op.composite:
-            return BackendCell(Status.OK, "in a class that a call makes", wanted)
+            return BackendCell(Status.OK, "in a class that a call makes", declared_text)
         if misplaced is not None:
-            return BackendCell(Status.MISPLACED, misplaced.place.path, wanted, definition=misplaced)
-        return BackendCell(Status.COMPOSITE if op.composite else Status.MISSING, declared=wanted)
+            return BackendCell(Status.MISPLACED, misplaced.place.path, declared_text, definition=misplaced)
+        return BackendCell(Status.COMPOSITE if op.composite else Status.MISSING, declared=declared_text)
     if defined.unsupported is not None:
-        return BackendCell(Status.UNSUPPORTED, defined.unsupported, wanted, definition=defined)
+        return BackendCell(Status.UNSUPPORTED, defined.unsupported, declared_text, definition=defined)
     defined_text = "" if defined.signature is None else signature_text(defined.signature)
     if op.signature is not None and defined.signature is not None:
         difference_text = difference(op.signature, defined.signature)
         if difference_text is not None:
-            return BackendCell(Status.DIFFERS, difference_text, wanted, defined_text, defined)
-    return BackendCell(Status.OVERRIDE if op.composite else Status.OK, "", wanted, defined_text, defined)
+            return BackendCell(Status.DIFFERS, difference_text, declared_text, defined_text, defined)
+    return BackendCell(Status.OVERRIDE if op.composite else Status.OK, "", declared_text, defined_text, defined)
 
 
 def _rows_without_declarations(
@@ -154,13 +154,13 @@ def _rows_without_declarations(
 
     Every op that any backend defines is expected of all, with the signature of the first definition.
     """
-    wanted: dict[str, Definition] = {}
+    undeclared: dict[str, Definition] = {}
     for backend_ops in (*defined.values(), *misplaced.values()):
         for name, definition in backend_ops.items():
-            wanted_row = wanted.get(name)
+            wanted_row = undeclared.get(name)
             if wanted_row is None or wanted_row.unsupported is not None or wanted_row.signature is None:
-                wanted[name] = definition
-    for name, definition in sorted(wanted.items(), key=lambda item: (item[1].category, item[0])):
+                undeclared[name] = definition
+    for name, definition in sorted(undeclared.items(), key=lambda item: (item[1].category, item[0])):
         op = Declaration(name, definition.category, False, definition.signature, definition.place)
         cells = {key: _cell(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
         yield OpRow(name, definition.category, False, cells)

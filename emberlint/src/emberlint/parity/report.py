@@ -42,8 +42,8 @@ def text(matrix: Matrix, verbose: bool = False) -> str:
 
 def _summary(matrix: Matrix, backend: str) -> str:
     status_counts = Counter(row.cells[backend].status for row in matrix.rows)
-    parts = ", ".join(f"{status_counts[status]} {status}" for status in Status if status_counts[status])
-    return f"{_percent(matrix.coverage(backend))} of {len(matrix.rows)} ops ({parts or 'none'})"
+    counts_text = ", ".join(f"{status_counts[status]} {status}" for status in Status if status_counts[status])
+    return f"{_percent(matrix.coverage(backend))} of {len(matrix.rows)} ops ({counts_text or 'none'})"
 
 
 def _percent(fraction: float) -> str:
@@ -126,19 +126,19 @@ def _cell(cell: BackendCell) -> dict[str, object]:
 def html(matrix: Matrix) -> str:
     """Returns one HTML page without scripts or references to other files."""
     rows = [f"<tr><th>{name}</th><td>{escape(_summary(matrix, name))}</td></tr>" for name in matrix.backends]
-    parts = [f"<h1>Ops and backends</h1><table>{''.join(rows)}</table>"]
+    html_parts = [f"<h1>Ops and backends</h1><table>{''.join(rows)}</table>"]
     titles = "".join(f"<th>{escape(name)}</th>" for name in ("op", *matrix.backends))
     for category in matrix.categories:
         body = "".join(_html_row(matrix, row) for row in matrix.rows if row.category == category)
-        parts.append(f"<h2>{escape(category)}</h2><table><tr>{titles}</tr>{body}</table>")
+        html_parts.append(f"<h2>{escape(category)}</h2><table><tr>{titles}</tr>{body}</table>")
     head = f'<meta charset="utf-8"><title>Ops and backends</title><style>{_STYLE}</style>'
-    return "\n".join(["<!doctype html>", f'<html lang="en">{head}', *parts, "</html>", ""])
+    return "\n".join(["<!doctype html>", f'<html lang="en">{head}', *html_parts, "</html>", ""])
 
 
 def _html_row(matrix: Matrix, row: OpRow) -> str:
     cells = []
     for name in matrix.backends:
         cell = row.cells[name]
-        kind = "gap" if cell.status.is_gap else cell.status.value
-        cells.append(f'<td class="{kind}" title="{escape(_note(row, cell))}">{MARKS[cell.status]}</td>')
+        row_class = "gap" if cell.status.is_gap else cell.status.value
+        cells.append(f'<td class="{row_class}" title="{escape(_note(row, cell))}">{MARKS[cell.status]}</td>')
     return f"<tr><td>{escape(row.name)}</td>{''.join(cells)}</tr>"

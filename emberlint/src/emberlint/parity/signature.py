@@ -46,18 +46,20 @@ def _source(node: ast.expr | None) -> str | None:
 
 def signature_text(parameters: Signature) -> str:
     """Returns a signature as Python writes it, without annotations."""
-    parts: list[str] = []
+    parameter_texts: list[str] = []
     for index, parameter in enumerate(parameters):
         previous_kind = parameters[index - 1].kind if index else ""
         if previous_kind == POSITIONAL_ONLY and parameter.kind != POSITIONAL_ONLY:
-            parts.append("/")
+            parameter_texts.append("/")
         if parameter.kind == KEYWORD_ONLY and previous_kind not in (KEYWORD_ONLY, VARIADIC):
-            parts.append("*")
+            parameter_texts.append("*")
         prefix = {VARIADIC: "*", KEYWORDS: "**"}.get(parameter.kind, "")
-        parts.append(f"{prefix}{parameter.name}" + ("" if parameter.default is None else f"={parameter.default}"))
+        parameter_texts.append(
+            f"{prefix}{parameter.name}" + ("" if parameter.default is None else f"={parameter.default}")
+        )
     if parameters and parameters[-1].kind == POSITIONAL_ONLY:
-        parts.append("/")
-    return f"({', '.join(parts)})"
+        parameter_texts.append("/")
+    return f"({', '.join(parameter_texts)})"
 
 
 def difference(declared: Signature, defined: Signature) -> str | None:
@@ -74,7 +76,7 @@ def difference(declared: Signature, defined: Signature) -> str | None:
 def _names(declared: Signature, defined: Signature) -> str | None:
     ordered = [parameter.name for parameter in declared if parameter.kind in (POSITIONAL_ONLY, EITHER)]
     positional_names = [parameter.name for parameter in defined if parameter.kind in (POSITIONAL_ONLY, EITHER)]
-    kinds = {parameter.kind for parameter in defined}
+    parameter_kinds = {parameter.kind for parameter in defined}
     declared_names = {parameter.name for parameter in declared}
     accepted_names = {parameter.name for parameter in defined if parameter.kind not in (VARIADIC, KEYWORDS)}
     missing = [
@@ -82,7 +84,7 @@ def _names(declared: Signature, defined: Signature) -> str | None:
         for index, parameter in enumerate(declared)
         if parameter.name not in accepted_names
         and parameter.kind not in (VARIADIC, KEYWORDS)
-        and not _is_taken(parameter, index, positional_names, kinds)
+        and not _is_taken(parameter, index, positional_names, parameter_kinds)
     ]
     extra = [
         parameter.name
@@ -112,29 +114,35 @@ def _is_taken(one: Parameter, index: int, own_names: list[str], kinds: set[str])
 
 def _kinds(declared: Signature, defined: Signature) -> str | None:
     kinds_by_name = {parameter.name: parameter.kind for parameter in defined}
-    for one in declared:
-        kind = kinds_by_name.get(one.name, one.kind)
-        if one.kind == EITHER and kind in (POSITIONAL_ONLY, KEYWORD_ONLY):
-            return f"{one.name} is {kind}"
-        if {one.kind, kind} == {POSITIONAL_ONLY, KEYWORD_ONLY}:
-            return f"{one.name} is {kind}"
-        if one.kind in (VARIADIC, KEYWORDS) and one.kind not in kinds_by_name.values():
-            return f"lacks {one.kind}"
+    for declared_parameter in declared:
+        parameter_kind = kinds_by_name.get(declared_parameter.name, declared_parameter.kind)
+        if declared_parameter.kind == EITHER and parameter_kind in (POSITIONAL_ONLY, KEYWORD_ONLY):
+            return f"{declared_parameter.name} is {parameter_kind}"
+        if {declared_parameter.kind, parameter_kind} == {POSITIONAL_ONLY, KEYWORD_ONLY}:
+            return f"{declared_parameter.name} is {parameter_kind}"
+        if declared_parameter.kind in (VARIADIC, KEYWORDS) and declared_parameter.kind not in kinds_by_name.values():
+            return f"lacks {declared_parameter.kind}"
     return None
 
 
 def _defaults(declared: Signature, defined: Signature) -> str | None:
     parameters_by_name = {parameter.name: parameter for parameter in defined}
-    for one in declared:
-        other = parameters_by_name.get(one.name)
-        if other is None or other.kind in (VARIADIC, KEYWORDS):
+    for declared_parameter in declared:
+        defined_parameter = parameters_by_name.get(declared_parameter.name)
+        if defined_parameter is None or defined_parameter.kind in (VARIADIC, KEYWORDS):
             continue
-        if one.default is None and other.default is not None:
-            return f"{one.name} has a default, {other.default}"
-        if one.default is not None and other.default is None:
-            return f"{one.name} has no default"
-        if one.default is not None and other.default is not None and not _are_equal(one.default, other.default):
-            return f"{one.name} is {other.default} by default, not {one.default}"
+        if declared_parameter.default is None and defined_parameter.default is not None:
+            return f"{declared_parameter.name} has a default, {defined_parameter.default}"
+        if declared_parameter.default is not None and defined_parameter.default is None:
+            return f"{declared_parameter.name} has no default"
+        if (
+            declared_parameter.default is not None
+            and defined_parameter.default is not None
+            and not _are_equal(declared_parameter.default, defined_parameter.default)
+        ):
+            return (
+                f"{declared_parameter.name} is {defined_parameter.default} by default, not {declared_parameter.default}"
+            )
     return None
 
 

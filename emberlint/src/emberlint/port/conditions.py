@@ -202,9 +202,11 @@ def _caught_exception(file: SourceFile, call: ast.Call) -> str:
     child: ast.AST = call
     for ancestor in file.ancestors(call):
         if isinstance(ancestor, ast.Try) and child in ancestor.body:
-            kinds = [handler.type for handler in ancestor.handlers if handler.type is not None]
+            exception_types = [handler.type for handler in ancestor.handlers if handler.type is not None]
             exception_nodes = [
-                name for kind in kinds for name in (kind.elts if isinstance(kind, ast.Tuple) else [kind])
+                name
+                for exception_type in exception_types
+                for name in (exception_type.elts if isinstance(exception_type, ast.Tuple) else [exception_type])
             ]
             native = next((name for name in exception_nodes if file.native(name) is not None), None)
             if native is not None:
@@ -256,9 +258,9 @@ def _is_test_for_sequence(test: ast.expr, node: ast.expr) -> bool:
 
 def _names(node: ast.expr) -> set[str]:
     """Returns the names in an expression, those after a dot too."""
-    parts = list(ast.walk(node))
-    return {part.id for part in parts if isinstance(part, ast.Name)} | {
-        part.attr for part in parts if isinstance(part, ast.Attribute)
+    nodes = list(ast.walk(node))
+    return {node_.id for node_ in nodes if isinstance(node_, ast.Name)} | {
+        part.attr for part in nodes if isinstance(part, ast.Attribute)
     }
 
 
@@ -271,9 +273,9 @@ def _may_be_none(file: SourceFile, node: ast.expr) -> bool:
     if function is None or not isinstance(node, ast.Name):
         return False
     arguments = function.args
-    places = [*arguments.posonlyargs, *arguments.args]
+    parameters = [*arguments.posonlyargs, *arguments.args]
     optional = [
-        *zip(places[len(places) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(parameters[len(parameters) - len(arguments.defaults) :], arguments.defaults, strict=True),
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     is_none = {

@@ -128,9 +128,13 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
                 read_names[node.id] = None
             elif function_of(file, last) is None:
                 raise UntranslatableError(f"`{node.id}` is used in a function too")
-    others = [call for call in calls(file) if is_method(call, "backward")]
+    backward_calls = [call for call in calls(file) if is_method(call, "backward")]
     own_function = function_of(file, last)
-    if read_names and len([other for other in others if function_of(file, other) is own_function]) > 1:
+    if (
+        read_names
+        and len([backward_call for backward_call in backward_calls if function_of(file, backward_call) is own_function])
+        > 1
+    ):
         raise UntranslatableError(f"`{min(read_names)}` is used after the gradients are computed, and there are others")
     return tuple(read_names)
 

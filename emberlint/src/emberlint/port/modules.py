@@ -82,21 +82,21 @@ def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
     """
     classes = [first]
     for class_ in classes:  # which grows meanwhile
-        classes += [other for other in subclasses(file, class_) if other not in classes]
-    for kind in classes:
+        classes += [subclass for subclass in subclasses(file, class_) if subclass not in classes]
+    for class_node in classes:
         methods = {
             statement.name: statement
-            for statement in kind.body
+            for statement in class_node.body
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef)
         }
         forward = methods.get("forward")
         if forward is not None and "__call__" in methods:
-            raise UntranslatableError(f"`{kind.name}` has forward and __call__")
+            raise UntranslatableError(f"`{class_node.name}` has forward and __call__")
         if forward is not None:
             line = file.lines[forward.lineno - 1]
             start = line.find("forward", file.column(forward.lineno, forward.col_offset) - 1)
             yield Change(forward.lineno, start, start + len("forward"), 0, "__call__")
-        for call in (node for node in ast.walk(kind) if isinstance(node, ast.Call)):
+        for call in (node for node in ast.walk(class_node) if isinstance(node, ast.Call)):
             yield from _called_forward(file, call)
 
 
@@ -118,10 +118,10 @@ def _called_forward(file: SourceFile, call: ast.Call) -> Iterator[Change]:
 
 def subclasses(file: SourceFile, kind: ast.ClassDef) -> Iterator[ast.ClassDef]:
     """Yields the classes of the file that name a class as their base."""
-    for other in file.index.nodes(ast.ClassDef):
-        for base in other.bases:
+    for class_node in file.index.nodes(ast.ClassDef):
+        for base in class_node.bases:
             if isinstance(base, ast.Name) and any(binding.node is kind for binding in file.names.bindings(base)):
-                yield other
+                yield class_node
 
 
 def is_module(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
@@ -220,10 +220,12 @@ def _imports(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]:
     for statement, unused_names in statements.items():
         assert isinstance(statement, ast.Import | ast.ImportFrom)
         kept_aliases = [name for name in statement.names if (name.asname or name.name) not in unused_names]
-        parts = [alias.name if alias.asname is None else f"{alias.name} as {alias.asname}" for alias in kept_aliases]
+        alias_texts = [
+            alias.name if alias.asname is None else f"{alias.name} as {alias.asname}" for alias in kept_aliases
+        ]
         head = "import" if isinstance(statement, ast.Import) else f"from {statement.module} import"
         lines = [
-            *([f"{head} {', '.join(parts)}"] if kept_aliases else []),
+            *([f"{head} {', '.join(alias_texts)}"] if kept_aliases else []),
             f"from emberharmony import {', '.join(unused_names)}",
         ]
         column = file.column

@@ -26,8 +26,8 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
             tree = parse(text) if mentioned.search(text) else None
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
-        for kind in ast.walk(tree) if tree is not None else ():
-            for statement in kind.body if isinstance(kind, ast.ClassDef) else ():
+        for class_node in ast.walk(tree) if tree is not None else ():
+            for statement in class_node.body if isinstance(class_node, ast.ClassDef) else ():
                 if isinstance(statement, ast.FunctionDef) and statement.name in names:
                     methods[statement.name] = (*methods.get(statement.name, ()), statement)
     return methods

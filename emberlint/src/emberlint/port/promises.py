@@ -31,7 +31,7 @@ def number(file: SourceFile, call: ast.Call) -> str:
     returned_values = (
         node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value is not None
     )
-    for value_part in (part for value in returned_values for part in _value_parts(value)):
+    for value_part in (value_part for value in returned_values for value_part in _value_parts(value)):
         if value_part is call or (
             isinstance(value_part, ast.Name) and isinstance(target, ast.Name) and value_part.id == target.id
         ):
@@ -42,8 +42,8 @@ def number(file: SourceFile, call: ast.Call) -> str:
 def _value_parts(node: ast.expr) -> Iterator[ast.expr]:
     """Yields the expressions of which a returned value is one, or which it holds."""
     if isinstance(node, ast.Tuple | ast.IfExp):
-        for part in node.elts if isinstance(node, ast.Tuple) else (node.body, node.orelse):
-            yield from _value_parts(part)
+        for subnode in node.elts if isinstance(node, ast.Tuple) else (node.body, node.orelse):
+            yield from _value_parts(subnode)
     else:
         yield node
 

@@ -90,7 +90,10 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Def
         return
     if origin.startswith(TRACING) and origin.rpartition(".")[2] in TRANSFORMS:
         functions = (definition for definition in definitions if not isinstance(definition, ast.ClassDef))
-        yield from (Region(one, _step_node(node, function), origin, TRACED, COMPILED) for one in functions)
+        yield from (
+            Region(traced_function, _step_node(node, function), origin, TRACED, COMPILED)
+            for traced_function in functions
+        )
     elif origin.startswith(FROM_SOURCE):
         yield from (
             Region(definition, _step_node(node, function), origin, SOURCE, COMPILED) for definition in definitions
@@ -134,10 +137,10 @@ def _step_node(node: ast.expr, function: ast.expr) -> ast.expr:
 
 def _gradient_regions(file: SourceFile) -> Iterator[Region]:
     """Yields the subclasses of `torch.autograd.Function`."""
-    for kind in file.index.nodes(ast.ClassDef):
-        for base in kind.bases:
+    for class_node in file.index.nodes(ast.ClassDef):
+        for base in class_node.bases:
             if file.names.origin(base) in AUTOGRAD:
-                yield Region(kind, base, "torch.autograd.Function", GRADIENT, "ops.custom_gradient")
+                yield Region(class_node, base, "torch.autograd.Function", GRADIENT, "ops.custom_gradient")
 
 
 def _definitions(file: SourceFile, node: ast.expr) -> Iterator[Definition]:

@@ -20,14 +20,16 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report for people."""
     for path, file in files.items():
-        yield from (f"{path}:{place}: {native}: {why}" for place, native, why in _remaining_places(file.remaining))
+        yield from (f"{path}:{line}: {native}: {why}" for line, native, why in _remaining_places(file.remaining))
         cells = _count_uses({path: file}, lambda use: use.cell)
         yield from (
-            f"{path}:cell {cell}: {ported_count} ported, {left} remain" for cell, ported_count, left in cells if cell
+            f"{path}:cell {cell}: {ported_count} ported, {remaining_count} remain"
+            for cell, ported_count, remaining_count in cells
+            if cell
         )
     yield from (
-        f"{kind}: {ported_count} ported, {left} remain"
-        for kind, ported_count, left in _count_uses(files, lambda use: use.kind)
+        f"{use_kind}: {ported_count} ported, {remaining_count} remain"
+        for use_kind, ported_count, remaining_count in _count_uses(files, lambda use: use.kind)
     )
     yield _summary(files)
     if tried is not None:
@@ -70,23 +72,24 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
 def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
     """Returns the report as one page of HTML that loads nothing."""
     remaining = [(path, *row) for path, file in files.items() for row in _remaining_places(file.remaining)]
-    kinds = [
-        (kind, str(ported_count), str(left)) for kind, ported_count, left in _count_uses(files, lambda use: use.kind)
+    kind_rows = [
+        (use_kind, str(ported_count), str(remaining_count))
+        for use_kind, ported_count, remaining_count in _count_uses(files, lambda use: use.kind)
     ]
-    parts = [f"<p>{escape(_summary(files))}</p>", _table(("kind", "ported", "remain"), kinds)]
+    tables = [f"<p>{escape(_summary(files))}</p>", _table(("kind", "ported", "remain"), kind_rows)]
     if tried is not None:
         rows = [("before", "", _counts(tried.before))]
         rows += [("after", backend, _counts(run)) for backend, run in tried.after.items()]
         rows += [("after", backend, "not installed") for backend in tried.absent]
-        parts += [f"<h2>Tests</h2><p><code>{escape(tried.command)}</code></p>", _table(("", "backend", "tests"), rows)]
+        tables += [f"<h2>Tests</h2><p><code>{escape(tried.command)}</code></p>", _table(("", "backend", "tests"), rows)]
         if tried.changed_outcomes:
-            parts += [
+            tables += [
                 "<h2>Tests that part</h2>",
                 _table(("backend", "test", "before", "after"), tried.changed_outcomes),
             ]
-    parts += ["<h2>What remains</h2>", _table(("file", "line", "use", "reason"), remaining)]
+    tables += ["<h2>What remains</h2>", _table(("file", "line", "use", "reason"), remaining)]
     head = f'<meta charset="utf-8"><title>emberlint port</title><style>{STYLE}</style>'
-    body = "\n".join(["<h1>emberlint port</h1>", *parts])
+    body = "\n".join(["<h1>emberlint port</h1>", *tables])
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>'
 
 
@@ -137,7 +140,7 @@ def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) ->
         for use in similar_uses
     ]
     counts = Counter(uses)
-    return [(one, counts[one, 0], counts[one, 1]) for one in sorted({one for one, _ in uses})]
+    return [(key, counts[key, 0], counts[key, 1]) for key in sorted({one for one, _ in uses})]
 
 
 def _summary(files: Mapping[str, Ported]) -> str:

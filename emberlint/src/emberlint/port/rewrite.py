@@ -113,9 +113,9 @@ def port(
             break
         ported_uses += _reported_uses(changing, current.text, notebook)
         current = parsed(ported_text)
-    left = [step for step in steps(current, terms) if not step.changes]
-    marked, lines = _add_marks(current, left) if mark or MARK in text else (current.text, lambda line: line)
-    return Ported(text, marked, tuple(ported_uses), tuple(_reported_uses(left, marked, notebook, lines)))
+    remaining_steps = [step for step in steps(current, terms) if not step.changes]
+    marked, lines = _add_marks(current, remaining_steps) if mark or MARK in text else (current.text, lambda line: line)
+    return Ported(text, marked, tuple(ported_uses), tuple(_reported_uses(remaining_steps, marked, notebook, lines)))
 
 
 def _reported_uses(
@@ -125,8 +125,8 @@ def _reported_uses(
     current_notebook = notebook and Notebook(notebook.with_text(text))
     for step in steps:
         line = line_of(step.node.lineno)
-        place = current_notebook.place(line) if current_notebook is not None else CellPlace(0, line, line)
-        yield UseReport(step.native, step.kind, place.line, step.reason, step.advice, place.cell)
+        cell_place = current_notebook.place(line) if current_notebook is not None else CellPlace(0, line, line)
+        yield UseReport(step.native, step.kind, cell_place.line, step.reason, step.advice, cell_place.cell)
 
 
 def _terms_of_file(file: SourceFile, default_float: str, own_methods: Methods) -> Terms:
@@ -210,9 +210,9 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
         if mark not in marks.setdefault(first, []):
             marks[first].append(" ".join(mark.split()))
     pieces = LINE_END.split(file.text)
-    parts: list[str] = []
+    text_parts: list[str] = []
     for number, (line, end) in enumerate(zip(pieces[::2], [*pieces[1::2], ""], strict=True), 1):
         indent = line[: len(line) - len(line.lstrip())]
-        parts += [f"{indent}{mark}{end or chr(10)}" for mark in marks.get(number, ())]
-        parts.append(line + end)
-    return "".join(parts), lambda line: line + sum(len(mark) for at, mark in marks.items() if at <= line)
+        text_parts += [f"{indent}{mark}{end or chr(10)}" for mark in marks.get(number, ())]
+        text_parts.append(line + end)
+    return "".join(text_parts), lambda line: line + sum(len(mark) for at, mark in marks.items() if at <= line)

@@ -110,8 +110,8 @@ def _native_call_steps(file: SourceFile, terms: Terms) -> Iterator[Step]:
     for use in native_uses(file):
         call = file.parent(use.node)
         if use.kind != "dtype" and isinstance(call, ast.Call) and call.func is use.node:
-            other = _comparison_step(file, call, use) or no_grad_step(file, call, use.origin)
-            yield other or _call_step(file, call, use.origin, candidates(use.origin), use, terms)
+            other_step = _comparison_step(file, call, use) or no_grad_step(file, call, use.origin)
+            yield other_step or _call_step(file, call, use.origin, candidates(use.origin), use, terms)
     for call in file.index.nodes(ast.Call):
         if isinstance(call.func, ast.Attribute) and file.native(call.func) is None:
             yield from _method_steps(file, call, call.func, terms)
@@ -268,14 +268,14 @@ def _call_step(
     file: SourceFile, call: ast.Call, origin: str, signatures: Sequence[Signature], use: Use | None, terms: Terms
 ) -> Step:
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
-    kind = "method" if use is None else "call" if use.kind == "use" else use.kind
-    kind = KIND if is_module_use(origin) else kind
+    step_kind = "method" if use is None else "call" if use.kind == "use" else use.kind
+    step_kind = KIND if is_module_use(origin) else step_kind
     why, advice = difference(origin), _advice(file, use, signatures)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
-    part = _item_index(file, call)
+    index_step = _item_index(file, call)
     for signature in sorted(signatures, key=lambda one: one.part is None):
-        if signature.part not in (None, part):
+        if signature.part not in (None, index_step):
             continue
         try:
             op_spelling = (
@@ -286,13 +286,13 @@ def _call_step(
             )
             if signature.part is not None:
                 changes = (*changes, NodeEditor(file, call, op_spelling).without_part())
-            return Step(call, origin, kind, changes, op_spelling)
+            return Step(call, origin, step_kind, changes, op_spelling)
         except (UntranslatableError, ShadowedError) as error:
             if signature is signatures[0]:
                 why, name = str(error), program_name(signature.op)
                 advice = "" if use is None else WAYS.get(origin, "")
                 advice = advice or ("see its docstring" if name in why else name)
-    return Step(call, origin, kind, reason=why, advice=advice)
+    return Step(call, origin, step_kind, reason=why, advice=advice)
 
 
 def _item_index(file: SourceFile, call: ast.Call) -> int | None:
@@ -377,7 +377,7 @@ def _value_step(
     """Returns the step of a dtype, a constant or a function that is passed as a value."""
     neutral_name, substitute = neutral_dtype(use.origin), replacement(use.origin)
     neutral_name = neutral_name or (tensor_type(use.origin) if is_argument else None)
-    kind = "constant" if use.kind == "use" else use.kind
+    step_kind = "constant" if use.kind == "use" else use.kind
     name = neutral_name or (substitute.op if substitute is not None else "")
     is_known_op = name in parameters()
     if not name and _is_annotation(file, use.node):
@@ -386,16 +386,16 @@ def _value_step(
     if not name or is_known_op or not (is_argument or is_plain(file, use)):
         why = "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
         advice = f"ops.{name}" if name else f"ops.{candidate_ops[0].op}" if candidate_ops else WAYS.get(use.origin, "")
-        return Step(use.node, use.origin, kind, reason=why, advice=advice)
+        return Step(use.node, use.origin, step_kind, reason=why, advice=advice)
     if neutral_name and is_left and not is_argument:
         why = "a native call that is left may be given this dtype, which ops understand too"
-        return Step(use.node, use.origin, kind, reason=why, advice=f"ops.{name}")
+        return Step(use.node, use.origin, step_kind, reason=why, advice=f"ops.{name}")
     try:
         space = spelling(file, use.node)
         changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{name}"),)
     except (UntranslatableError, ShadowedError) as error:
-        return Step(use.node, use.origin, kind, reason=str(error), advice=f"ops.{name}")
-    return Step(use.node, use.origin, kind, changes, space)
+        return Step(use.node, use.origin, step_kind, reason=str(error), advice=f"ops.{name}")
+    return Step(use.node, use.origin, step_kind, changes, space)
 
 
 def _is_transformed(file: SourceFile, node: ast.expr, parent: ast.AST | None) -> bool:

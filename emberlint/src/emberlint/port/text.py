@@ -33,10 +33,14 @@ def receivers(call: ast.Call) -> list[ast.expr]:
     function = call.func
     if not isinstance(function, ast.Attribute):
         return []
-    place = function.value
-    if isinstance(place, ast.Subscript) and isinstance(place.value, ast.Attribute) and place.value.attr == "at":
-        return [place.value.value, place.slice]
-    return [place]
+    receiver = function.value
+    if (
+        isinstance(receiver, ast.Subscript)
+        and isinstance(receiver.value, ast.Attribute)
+        and receiver.value.attr == "at"
+    ):
+        return [receiver.value.value, receiver.slice]
+    return [receiver]
 
 
 class NodeEditor:
@@ -147,12 +151,12 @@ class NodeEditor:
         """Yields the changes of `x.at[i].set(` to `op(x, i, `."""
         function = call.func
         assert isinstance(function, ast.Attribute)
-        place = function.value
-        assert isinstance(place, ast.Subscript)
-        line, end = place.value.end_lineno or 0, self._column(place.value, is_end=True)
+        receiver = function.value
+        assert isinstance(receiver, ast.Subscript)
+        line, end = receiver.value.end_lineno or 0, self._column(receiver.value, is_end=True)
         text = self.file.lines[line - 1]
         dot, opening_column = text.rfind(".", 0, end), text.find("[", end)
-        closing, name = self._column(place, is_end=True) - 1, self._column(function, is_end=True)
+        closing, name = self._column(receiver, is_end=True) - 1, self._column(function, is_end=True)
         paren = text.find("(", name)
         gaps = (text[end:opening_column], text[name:paren])
         if function.end_lineno != line or text[dot + 1 : end].strip() != "at" or paren < 0 or any(map(str.strip, gaps)):

@@ -209,10 +209,10 @@ def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[C
     end = len(file.lines[(last.end_lineno or 1) - 1])
     closing = line_end(file)
     if isinstance(last, ast.Assign):
-        place = last.targets[0]
-        start = column(place.lineno, place.col_offset) - 1
+        assigned = last.targets[0]
+        start = column(assigned.lineno, assigned.col_offset) - 1
         text = file.lines[last.lineno - 1]
-        equals_index = text.index("=", column(place.lineno, place.end_col_offset or 0) - 1) + 1
+        equals_index = text.index("=", column(assigned.lineno, assigned.end_col_offset or 0) - 1) + 1
         yield Change(last.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(keeping)}return ")
     else:
         closing = f"{new_line}    {''.join(keeping)}return {target}{closing}"

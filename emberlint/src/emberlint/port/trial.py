@@ -87,9 +87,13 @@ def _run(command: str, folder: Path, sources: Sequence[str], backend: str | None
     """Runs the command in a folder, in a group of processes of its own, so that all of them end together."""
     results = folder.parent / "results.xml"
     results.unlink(missing_ok=True)
-    places = [str(folder), *(str(folder / one) for one in ("src", *sources)), os.environ.get("PYTHONPATH", "")]
+    search_path = [
+        str(folder),
+        *(str(folder / source) for source in ("src", *sources)),
+        os.environ.get("PYTHONPATH", ""),
+    ]
     environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(place for place in places if place),
+        "PYTHONPATH": os.pathsep.join(folder_or_empty for folder_or_empty in search_path if folder_or_empty),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={shlex.quote(str(results))}",
     }
@@ -131,7 +135,7 @@ def _outcomes(results: Path) -> dict[str, str]:
         return {}
     outcomes = {}
     for case in ElementTree.parse(results).iter("testcase"):
-        name = "::".join(part for part in (case.get("classname", ""), case.get("name", "")) if part)
+        name = "::".join(name_part for name_part in (case.get("classname", ""), case.get("name", "")) if name_part)
         case_tags = {element.tag for element in case}
         outcomes[name] = next((tag for tag in ("error", "failure", "skipped") if tag in case_tags), "passed")
     return outcomes

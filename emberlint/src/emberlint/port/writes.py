@@ -55,9 +55,9 @@ def writes(file: SourceFile) -> Iterator[Write]:
             reason = f"it writes to a part of `{file.segment(whole_tensor)}`, {_VIEW}"
             yield Write(node, reason, "write to the tensor itself, or take the part with ops.copy")
         elif shown_read is not None:
-            part = file.segment(shown_read)
-            reason = f"`{part}` is kept, {_VIEW}"
-            yield Write(node, reason, f"keep ops.copy({part})")
+            read_text = file.segment(shown_read)
+            reason = f"`{read_text}` is kept, {_VIEW}"
+            yield Write(node, reason, f"keep ops.copy({read_text})")
 
 
 def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Write]:
@@ -125,11 +125,14 @@ def _key(file: SourceFile, node: ast.expr) -> Key | None:
 
 def _is_view(file: SourceFile, node: ast.Subscript) -> bool:
     """Returns whether the indices of a part are numbers and slices, so that some libraries give a view."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    index_nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     copying = ast.List | ast.ListComp | ast.Compare
     return not any(
-        isinstance(part, copying) or _is_text(part) or file.inference.is_shape(part) or _is_tensor(file, part)
-        for part in parts
+        isinstance(index_node, copying)
+        or _is_text(index_node)
+        or file.inference.is_shape(index_node)
+        or _is_tensor(file, index_node)
+        for index_node in index_nodes
     )
 
 

@@ -9,8 +9,10 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields a workflow command for each finding."""
     for finding in findings:
         lines, columns = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
-        place = f"file={_property(finding.path)},line={lines[0]},endLine={lines[-1]}{'' if finding.cell else columns}"
-        yield f"::error {place},title={finding.code} {finding.name}::{_message(finding.message)}"
+        properties = (
+            f"file={_property(finding.path)},line={lines[0]},endLine={lines[-1]}{'' if finding.cell else columns}"
+        )
+        yield f"::error {properties},title={finding.code} {finding.name}::{_message(finding.message)}"
 
 
 def _message(text: str) -> str:

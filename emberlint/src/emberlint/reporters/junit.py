@@ -23,9 +23,9 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _case(finding: Finding) -> str:
-    place = f"{finding.path}:{finding.entry.partition(' ')[0].rstrip(':')}"
+    location = f"{finding.path}:{finding.entry.partition(' ')[0].rstrip(':')}"
     name = f"{finding.code} {finding.name} ({finding.line}:{finding.column})"
-    line, failure = finding.file_lines[0], f"<failure message={_quote(finding.message)}>{_text(place)}</failure>"
+    line, failure = finding.file_lines[0], f"<failure message={_quote(finding.message)}>{_text(location)}</failure>"
     head = f"<testcase name={_quote(name)} classname={_quote(finding.path)} file={_quote(finding.path)}"
     return f'{head} line="{line}">{failure}</testcase>'
 

@@ -55,8 +55,8 @@ def _result(finding: Finding, index: int) -> dict[str, object]:
     region = {"startLine": finding.file_lines[0]}
     if not finding.cell:  # columns of a cell are not those of the file
         region.update(startColumn=finding.column, endLine=finding.end_line, endColumn=finding.end_column)
-    place = {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}
-    location: dict[str, object] = {"physicalLocation": place}
+    physical_location = {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}
+    location: dict[str, object] = {"physicalLocation": physical_location}
     if finding.cell:
         location["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}"}]
     result: dict[str, object] = {
@@ -74,7 +74,7 @@ def _result(finding: Finding, index: int) -> dict[str, object]:
         and finding.fix.replacement
     ):
         change = {"deletedRegion": region, "insertedContent": {"text": finding.fix.replacement}}
-        artifact = {"artifactLocation": place["artifactLocation"], "replacements": [change]}
+        artifact = {"artifactLocation": physical_location["artifactLocation"], "replacements": [change]}
         result["fixes"] = [{"description": {"text": finding.fix.title}, "artifactChanges": [artifact]}]
     if finding.fingerprint:
         result["partialFingerprints"] = {"emberlint/v1": finding.fingerprint}

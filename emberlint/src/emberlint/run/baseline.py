@@ -65,15 +65,15 @@ def entry_of(finding: Finding) -> Entry:
 
 def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[Finding], Counter[Entry]]:
     """Returns the findings that are not accepted, and the entries that no longer accept anything."""
-    left = Counter(accepted)
+    remaining_counts = Counter(accepted)
     new_findings: list[Finding] = []
     for finding in findings:
         entry = entry_of(finding)
-        if finding.fingerprint and left[entry] > 0:
-            left[entry] -= 1
+        if finding.fingerprint and remaining_counts[entry] > 0:
+            remaining_counts[entry] -= 1
         else:
             new_findings.append(finding)
-    return new_findings, +left
+    return new_findings, +remaining_counts
 
 
 def stale(file: Path, shown_path: str, entries: Counter[Entry], checked_paths: frozenset[str]) -> list[Finding]:
@@ -85,8 +85,8 @@ def stale(file: Path, shown_path: str, entries: Counter[Entry], checked_paths: f
     for entry in sorted(entries):
         if entry.path in checked_paths:
             line = next((number for number, text in enumerate(lines, 1) if _is_of(text, entry)), 1)
-            place = (line, 1, line, len(lines[line - 1]) + 1)
-            stale_findings.append(all_rules()["EMB905"].at(shown_path, place, what=entry.code, where=entry.path))
+            span = (line, 1, line, len(lines[line - 1]) + 1)
+            stale_findings.append(all_rules()["EMB905"].at(shown_path, span, what=entry.code, where=entry.path))
     return stale_findings
 
 

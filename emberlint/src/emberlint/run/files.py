@@ -135,11 +135,11 @@ class Files:
         pending = [*self.entries]
         while pending:
             path = pending.pop()
-            for other in self.entries[path].near:
-                if other not in self.contents and not self.library.is_known(other):
-                    if not self._read(other) or other not in self.entries:
+            for near_file in self.entries[path].near:
+                if near_file not in self.contents and not self.library.is_known(near_file):
+                    if not self._read(near_file) or near_file not in self.entries:
                         return False
-                    pending.append(other)
+                    pending.append(near_file)
         return all(is_current(entry.used, path, self.library) for path, entry in self.entries.items())
 
     def _read(self, path: str) -> bool:

@@ -99,7 +99,7 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
     except (tokenize.TokenError, SyntaxError):
         return text
     lines = LINE.findall(text) or [""]
-    wanted: dict[int, set[str]] = {}
+    codes_by_line: dict[int, set[str]] = {}
     for line, codes_of_line in codes.items():
         comment_line = line
         while comment_line in lines_within_strings or (
@@ -108,8 +108,8 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
             and lines[comment_line - 1].rstrip("\r\n").endswith("\\")
         ):
             comment_line += 1
-        wanted.setdefault(min(comment_line, len(lines)), set()).update(codes_of_line)
-    for line, line_codes in wanted.items():
+        codes_by_line.setdefault(min(comment_line, len(lines)), set()).update(codes_of_line)
+    for line, line_codes in codes_by_line.items():
         old_line = lines[line - 1]
         if not (line == 1 and old_line.startswith("#!")):  # the comment would be an argument of the interpreter
             body = old_line.rstrip("\r\n")

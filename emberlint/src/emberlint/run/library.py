@@ -64,8 +64,8 @@ class Library:
     def get(self, path: str) -> Any:
         """Returns the summary of a file, or None if it has none or is not checked yet."""
         if path not in self._encoded and self.spool is not None:
-            place = self._place(path)
-            self._encoded[path] = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else None
+            file = self._place(path)
+            self._encoded[path] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
         return self._encoded.get(path)
 
     def digest(self, path: str) -> str:
@@ -112,7 +112,7 @@ class Shelf:
         self._path = path
         self.near = near
         self._hidden = hidden
-        self._seen = {place: place not in hidden for place in near}
+        self._seen = {near_file: near_file not in hidden for near_file in near}
 
     def is_seen(self, place: str) -> bool:
         """Returns whether imports lead from the file to a place that it may see."""
@@ -135,22 +135,22 @@ class Shelf:
 
     def summary(self, module: str) -> Any:
         """Returns the summary of a module, or None."""
-        place = self.library.modules.find(module, self._path)
-        self.used[module] = NO_FILE if place is None else self._digest(place)
-        return None if place is None or not self.is_seen(place) else self.library.get(place)
+        file = self.library.modules.find(module, self._path)
+        self.used[module] = NO_FILE if file is None else self._digest(file)
+        return None if file is None or not self.is_seen(file) else self.library.get(file)
 
     def is_module(self, module: str) -> bool:
         """Returns whether the project has a module of that name."""
-        place = self.library.modules.find(module, self._path)
-        self.used[module] = NO_FILE if place is None else self._digest(place)
-        return place is not None
+        file = self.library.modules.find(module, self._path)
+        self.used[module] = NO_FILE if file is None else self._digest(file)
+        return file is not None
 
     def _digest(self, place: str) -> str:
         return self.library.digest(place) if self.is_seen(place) else UNSEEN
 
     def any_telling(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
-        digests = {f"={place}": self._digest(place) for place in self.near}
+        digests = {f"={near_file}": self._digest(near_file) for near_file in self.near}
         self.used.update(digests)
         return not {*digests.values()} <= {NO_SUMMARY, UNSEEN}
 
@@ -174,9 +174,9 @@ def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf
         if word.startswith("?"):
             current_answer = str(int(library.modules.exists(word[1:])))
         else:
-            place = word[1:] if word.startswith("=") else library.modules.find(word, path)
-            is_seen = digest != UNSEEN if shelf is None or place is None else shelf.is_seen(place)
-            current_answer = NO_FILE if place is None else library.digest(place) if is_seen else UNSEEN
+            file = word[1:] if word.startswith("=") else library.modules.find(word, path)
+            is_seen = digest != UNSEEN if shelf is None or file is None else shelf.is_seen(file)
+            current_answer = NO_FILE if file is None else library.digest(file) if is_seen else UNSEEN
         if current_answer != digest:
             return False
     return True

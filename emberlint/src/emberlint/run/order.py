@@ -31,7 +31,9 @@ def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list
         def near_paths(path: str, members: set[str] = members) -> list[str]:
             return [member for member in at_once(path) if member in members]
 
-        groups.append([path for inner in _groups(sorted(group), near_paths) for path in _within(inner, near_paths)])
+        groups.append(
+            [path for inner_group in _groups(sorted(group), near_paths) for path in _within(inner_group, near_paths)]
+        )
     return groups
 
 
@@ -54,15 +56,15 @@ def _groups(paths: Iterable[str], imported: Edges) -> list[list[str]]:
         is_open.add(start)
         while work:
             path, unvisited = work[-1]
-            for other in unvisited:
-                if other not in numbers:
-                    numbers[other] = lowest[other] = len(numbers)
-                    open_paths.append(other)
-                    is_open.add(other)
-                    work.append((other, iter(imported(other))))
+            for unvisited_path in unvisited:
+                if unvisited_path not in numbers:
+                    numbers[unvisited_path] = lowest[unvisited_path] = len(numbers)
+                    open_paths.append(unvisited_path)
+                    is_open.add(unvisited_path)
+                    work.append((unvisited_path, iter(imported(unvisited_path))))
                     break
-                if other in is_open:
-                    lowest[path] = min(lowest[path], numbers[other])
+                if unvisited_path in is_open:
+                    lowest[path] = min(lowest[path], numbers[unvisited_path])
             else:
                 work.pop()
                 if work:
@@ -87,11 +89,11 @@ def _within(group: list[str], imported: Edges) -> list[str]:
     work = [(start, iter(imported(start)))]
     while work:
         path, unvisited = work[-1]
-        other = next((frame for frame in unvisited if frame in members and frame not in visited), None)
-        if other is None:
+        next_path = next((frame for frame in unvisited if frame in members and frame not in visited), None)
+        if next_path is None:
             ordered_paths.append(path)
             work.pop()
         else:
-            visited.add(other)
-            work.append((other, iter(imported(other))))
+            visited.add(next_path)
+            work.append((next_path, iter(imported(next_path))))
     return ordered_paths

@@ -102,7 +102,7 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
     from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
     from multiprocessing import active_children
 
-    others = active_children()
+    earlier_children = active_children()
     schedule = _Schedule(work)
     with ProcessPoolExecutor(jobs) as pool:
         try:
@@ -119,7 +119,7 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
         except BaseException:
             # Without this, an interrupt would wait until the workers finish their batches.
             for worker in active_children():
-                if worker not in others:
+                if worker not in earlier_children:
                     worker.terminate()
             raise
 
@@ -149,9 +149,9 @@ class _Schedule:
         self.readers: list[list[int]] = [[] for _ in work.groups]
         self.waiting: list[int] = []
         for number, group in enumerate(work.groups):
-            needed_groups = {owner[other] for path in group for other in work.near.get(path, ()) if other in owner} - {
-                number
-            }
+            needed_groups = {
+                owner[near_path] for path in group for near_path in work.near.get(path, ()) if near_path in owner
+            } - {number}
             self.waiting.append(len(needed_groups))
             for other in needed_groups:
                 self.readers[other].append(number)

@@ -31,9 +31,9 @@ def active(path: str, settings: Settings, codes: frozenset[str]) -> frozenset[st
 
 def file_rules(file: SourceFile, codes: frozenset[str]) -> list[Rule]:
     """Returns the rules for single files that run on a file, in the order of their codes."""
-    active_codes, kind = active(file.path, file.settings, codes), file.role.kind
+    active_codes, role_kind = active(file.path, file.settings, codes), file.role.kind
     rules = [rule for code, rule in all_rules().items() if code in active_codes and isinstance(rule, Rule)]
-    return [rule for rule in rules if kind in rule.roles]
+    return [rule for rule in rules if role_kind in rule.roles]
 
 
 def project_rules(codes: frozenset[str]) -> list[ProjectRule]:

@@ -52,8 +52,8 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
         match = _COMMENT.search(token.string)
         if match and match["verb"] != MARK:
             line, offset = token.start
-            place = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
-            comments.append(_parse(match["verb"], match["codes"] or "", place))
+            span = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
+            comments.append(_parse(match["verb"], match["codes"] or "", span))
         comments += _noqa(token)
     if tree is None or all(comment.verb != "ignore" for comment in comments):
         return tuple(_with_ranges(comments, {}))
@@ -120,7 +120,11 @@ def _with_ranges(directives_found: Sequence[Directive], statements: dict[int, tu
         if directive.verb == "file-ignore":
             yield directive._replace(first=1, last=END)
         elif directive.verb == "off":
-            closing = (other.line for other in directives_found[index + 1 :] if closes(other, directive))
+            closing = (
+                later_directive.line
+                for later_directive in directives_found[index + 1 :]
+                if closes(later_directive, directive)
+            )
             yield directive._replace(first=directive.line, last=next(closing, END))
         elif directive.verb == "ignore":
             first, last = statements.get(directive.line, (directive.line, directive.line))

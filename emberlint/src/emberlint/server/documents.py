@@ -49,7 +49,7 @@ class Document:
 
     def within(self, findings: Iterable[Finding], uri: str) -> list[Finding]:
         """Returns the findings in a part, with its lines."""
-        return [finding for part, finding in map(self.place, findings) if part == uri]
+        return [finding for document_uri, finding in map(self.place, findings) if document_uri == uri]
 
 
 class NotebookDocument(Document):
@@ -62,7 +62,7 @@ class NotebookDocument(Document):
 
     @cached_property
     def _joined_cells(self) -> Joined:
-        return Joined(Cell(self._numbers[uri], part.source) for uri, part in self.parts.items())
+        return Joined(Cell(self._numbers[uri], cell_document.source) for uri, cell_document in self.parts.items())
 
     @cached_property
     def text(self) -> str:

@@ -60,8 +60,8 @@ class DocumentText:
         matcher = SequenceMatcher(
             None, old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail], autojunk=False
         )
-        for kind, start, end, first, last in matcher.get_opcodes():
-            if kind != "equal":
+        for edit_kind, start, end, first, last in matcher.get_opcodes():
+            if edit_kind != "equal":
                 text = "".join(new_lines[head + first : head + last])
                 yield Edit(DocumentPlace(head + start, 0), self._start_of(head + end), text)
 

@@ -81,11 +81,11 @@ class Server(LanguageServer):
         self._cancel(uri)
         document = self.document(uri)
         checked_document = self.check(document)
-        for part, content in document.parts.items():
+        for part_uri, content in document.parts.items():
             text = self.text(content.source)
-            findings = [] if checked_document is None else document.within(checked_document.findings, part)
+            findings = [] if checked_document is None else document.within(checked_document.findings, part_uri)
             diagnostics = [_diagnostic(finding, text) for finding in findings]
-            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part, diagnostics, content.version))
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part_uri, diagnostics, content.version))
 
     async def publish_all(self, uri: str) -> None:
         """Publishes, and again when the rules that look at the whole project have run, in a thread."""
@@ -134,10 +134,10 @@ class Server(LanguageServer):
 
     def publish_others(self, uri: str) -> None:
         """Checks the other open documents again, which may import a file that was saved."""
-        for other in [*self._checked]:
-            if other != uri:
-                self._checked.pop(other)
-                self.publish(other)
+        for other_uri in [*self._checked]:
+            if other_uri != uri:
+                self._checked.pop(other_uri)
+                self.publish(other_uri)
 
     def close(self, uri: str) -> None:
         """Drops a document."""
@@ -147,8 +147,8 @@ class Server(LanguageServer):
 
     def clear(self, parts: Iterable[lsp.TextDocumentIdentifier]) -> None:
         """Drops the diagnostics of documents or cells that were closed."""
-        for part in parts:
-            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part.uri, []))
+        for part_uri in parts:
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part_uri.uri, []))
 
     def _cancel(self, uri: str) -> None:
         timer = self._timers.pop(uri, None)
@@ -283,23 +283,32 @@ def _actions(
 
     `state` names the document and its version; the action carries it until the edit is made.
     """
-    wanted, kind = params.context.only, lsp.CodeActionKind.QuickFix
-    if wanted is not None and _is_among(fix_all, wanted):
+    wanted_kinds, action_kind = params.context.only, lsp.CodeActionKind.QuickFix
+    if wanted_kinds is not None and _is_among(fix_all, wanted_kinds):
         yield lsp.CodeAction("emberlint: make the safe repairs", kind=fix_all, data={**state, "do": "all"})
-    if wanted is not None and not _is_among(kind.value, wanted):
+    if wanted_kinds is not None and not _is_among(action_kind.value, wanted_kinds):
         return
     at = [finding for finding in findings if _overlaps(_range(finding, text), params.range)]
-    for one in at:
-        if one.fix is not None and one.fix.safety is not Safety.GUIDED:
-            is_safe, document = one.fix.safety is Safety.SAFE, [_diagnostic(one, text)]
-            title = f"emberlint: {one.fix.title}{'' if is_safe else ' (may change a dtype or a device)'}"
+    for finding_here in at:
+        if finding_here.fix is not None and finding_here.fix.safety is not Safety.GUIDED:
+            is_safe, document = finding_here.fix.safety is Safety.SAFE, [_diagnostic(finding_here, text)]
+            title = f"emberlint: {finding_here.fix.title}{'' if is_safe else ' (may change a dtype or a device)'}"
             yield lsp.CodeAction(
-                title, kind, document, is_preferred=is_safe, data={**state, "do": "repair", "at": _key(one)}
+                title,
+                action_kind,
+                document,
+                is_preferred=is_safe,
+                data={**state, "do": "repair", "at": _key(finding_here)},
             )
-    for one in at:
-        if is_silenceable(one):
-            title = f"emberlint: ignore {one.code} {one.name} on this line"
-            yield lsp.CodeAction(title, kind, [_diagnostic(one, text)], data={**state, "do": "ignore", "at": _key(one)})
+    for finding_here in at:
+        if is_silenceable(finding_here):
+            title = f"emberlint: ignore {finding_here.code} {finding_here.name} on this line"
+            yield lsp.CodeAction(
+                title,
+                action_kind,
+                [_diagnostic(finding_here, text)],
+                data={**state, "do": "ignore", "at": _key(finding_here)},
+            )
 
 
 def _key(finding: Finding) -> list[object]:

@@ -126,9 +126,9 @@ class Session:
                 findings = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
             old_lines, project_findings = self._last_findings.get(file, ([], []))
             findings += [
-                one
+                checked_file
                 for old_finding in project_findings
-                if (one := _follow_line(old_finding, old_lines, lines)) is not None
+                if (checked_file := _follow_line(old_finding, old_lines, lines)) is not None
             ]
         return Checked(path, text, project, self._without_accepted(findings, settings))
 

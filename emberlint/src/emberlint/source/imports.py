@@ -24,8 +24,8 @@ def absolute(node: ast.ImportFrom, package: str) -> str:
     """Returns the absolute name of the module that a `from` import in a package names."""
     if not node.level:
         return node.module or ""
-    parts = package.split(".") if package else []
-    base = parts[: len(parts) - (node.level - 1)]
+    segments = package.split(".") if package else []
+    base = segments[: len(segments) - (node.level - 1)]
     return ".".join([*base, node.module] if node.module else base)
 
 
@@ -44,13 +44,13 @@ def import_statements(tree: ast.Module) -> Iterator[tuple[ast.Import | ast.Impor
     pending: list[tuple[ast.AST, bool]] = [(node, False) for node in reversed(tree.body)]
     while pending:
         node, typing_only = pending.pop()
-        kind = type(node)
-        if kind is ast.Import or kind is ast.ImportFrom:
+        cls = type(node)
+        if cls is ast.Import or cls is ast.ImportFrom:
             yield node, typing_only  # type: ignore[misc]
-        for block in _INSIDE[kind]:
+        for block in _INSIDE[cls]:
             block_statements = getattr(node, block)
             if block_statements:
-                hidden = typing_only or (block == "body" and kind is ast.If and _is_typing_flag(node.test))  # type: ignore[attr-defined]
+                hidden = typing_only or (block == "body" and cls is ast.If and _is_typing_flag(node.test))  # type: ignore[attr-defined]
                 pending.extend((statement, hidden) for statement in reversed(block_statements))
 
 
@@ -68,8 +68,8 @@ def imported_names(
     for node, typing_only in statements:
         base = "" if isinstance(node, ast.Import) else f"{absolute(node, package)}."
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        place = (node.lineno, node.col_offset + 1, end_line, end + 1)
-        names.extend(Import(f"{base}{alias.name}", *place, typing_only) for alias in node.names)
+        span = (node.lineno, node.col_offset + 1, end_line, end + 1)
+        names.extend(Import(f"{base}{alias.name}", *span, typing_only) for alias in node.names)
     return tuple(names)
 
 

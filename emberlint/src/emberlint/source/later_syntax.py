@@ -67,16 +67,16 @@ def _newer(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:
     pending: list[Any] = [tree]
     while pending:
         node = pending.pop()
-        kind = type(node).__name__
-        if kind == "TypeParam" and getattr(node, "default", None) is not None:
+        cls = type(node).__name__
+        if cls == "TypeParam" and getattr(node, "default", None) is not None:
             yield (3, 13), "a default of a type parameter"
-        elif kind in ("TypeParameters", "TypeAlias"):
+        elif cls in ("TypeParameters", "TypeAlias"):
             yield (3, 12), "type parameters"
-        elif kind == "FormattedString":
+        elif cls == "FormattedString":
             yield (3, 12), "quotes or lines inside an f-string"
-        elif kind == "ExceptHandler" and isinstance(node.type, cst.Tuple) and not node.type.lpar:
+        elif cls == "ExceptHandler" and isinstance(node.type, cst.Tuple) and not node.type.lpar:
             yield (3, 14), "several exceptions without parentheses"
-        elif kind == "TemplatedString":
+        elif cls == "TemplatedString":
             yield (3, 14), "a template string"
         pending.extend(node.children)
 

@@ -85,17 +85,23 @@ def _tensor_of_shape(node: ast.expr) -> ast.expr | None:
 
 def is_read(length: Length, index: str, body: list[ast.AST]) -> bool:
     """Returns whether a body reads or writes the tensor at an index of the measured axis: `t[i]` or `t[:, i, ...]`."""
-    wanted = ast.unparse(length.tensor)
-    subscripts = (node for part in body for node in ast.walk(part) if isinstance(node, ast.Subscript))
+    tensor_text = ast.unparse(length.tensor)
+    subscripts = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Subscript))
     return any(
-        _has(subscript.slice, length.axis, index) for subscript in subscripts if ast.unparse(subscript.value) == wanted
+        _has(subscript.slice, length.axis, index)
+        for subscript in subscripts
+        if ast.unparse(subscript.value) == tensor_text
     )
 
 
 def _has(where: ast.expr, axis: int | None, index: str) -> bool:
     """Returns whether the part of a subscript for an axis contains a name."""
-    parts = where.elts if isinstance(where, ast.Tuple) else [where]
+    loop_targets = where.elts if isinstance(where, ast.Tuple) else [where]
     if axis is not None:
-        position = axis if axis >= 0 else len(parts) + axis
-        parts = parts[position : position + 1]
-    return any(isinstance(node, ast.Name) and node.id == index for part in parts for node in ast.walk(part))
+        position = axis if axis >= 0 else len(loop_targets) + axis
+        loop_targets = loop_targets[position : position + 1]
+    return any(
+        isinstance(node, ast.Name) and node.id == index
+        for loop_target in loop_targets
+        for node in ast.walk(loop_target)
+    )

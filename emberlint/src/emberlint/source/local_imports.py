@@ -21,9 +21,9 @@ def role_of(file: SourceFile, place: str) -> Role:
     `library/ops/numpy.py` is a module of the frontend, although files in a folder `library/ops/numpy/` are not.
     """
     source = file.settings.source(file.path)
-    parts = place.split("/")
-    for end in range(len(parts), 0, -1):
-        path = f"{source}{'/'.join(parts[:end])}.py"
+    segments = place.split("/")
+    for end in range(len(segments), 0, -1):
+        path = f"{source}{'/'.join(segments[:end])}.py"
         if file.exists(path):
             return file.settings.role(path)
     module, package = (file.settings.role(f"{source}{place}{end}") for end in (".py", "/__init__.py"))

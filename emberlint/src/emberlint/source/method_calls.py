@@ -52,18 +52,20 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
 
 def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
     """Returns whether the receiver is an instance, created here, of a class of this file that has the method."""
-    kind: ast.AST | None = None
+    class_node: ast.AST | None = None
     if isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
-        kind = next((ancestor for ancestor in file.ancestors(receiver) if isinstance(ancestor, ast.ClassDef)), None)
+        class_node = next(
+            (ancestor for ancestor in file.ancestors(receiver) if isinstance(ancestor, ast.ClassDef)), None
+        )
     elif isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Name):
         bindings = file.names.bindings(receiver.func)
-        kind = next((binding.node for binding in bindings if isinstance(binding.node, ast.ClassDef)), None)
+        class_node = next((binding.node for binding in bindings if isinstance(binding.node, ast.ClassDef)), None)
     elif isinstance(receiver, ast.Name):
         values = (binding.value for binding in file.names.bindings(receiver) if binding.value is not None)
         return any(isinstance(value, ast.Call) and _defines(file, value, method) for value in values)
-    return isinstance(kind, ast.ClassDef) and any(
+    return isinstance(class_node, ast.ClassDef) and any(
         isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == method
-        for statement in kind.body
+        for statement in class_node.body
     )
 
 

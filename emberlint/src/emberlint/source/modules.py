@@ -70,8 +70,10 @@ class Modules:
         return prefixes
 
     def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
-        places = _places(module, prefixes)
-        existing = (path for path in places if self.exists(path) and (path in self._texts or not self._excluded(path)))
+        candidates = _places(module, prefixes)
+        existing = (
+            path for path in candidates if self.exists(path) and (path in self._texts or not self._excluded(path))
+        )
         return next(existing, None)
 
     def places(self, module: str, importer: str) -> Iterator[str]:
@@ -91,13 +93,13 @@ class Modules:
         """
         files: dict[str | None, None] = {}
         for base, names in _mentioned_modules(text, self._package(path), at_once):
-            place = self.find(base, path)
-            if place is not None and not place.endswith("/__init__.py"):
-                files[place] = None  # a module, whose names are no modules
+            module_file = self.find(base, path)
+            if module_file is not None and not module_file.endswith("/__init__.py"):
+                files[module_file] = None  # a module, whose names are no modules
                 continue
             modules = [self.find(f"{base}.{name}" if base else name, path) for name in names]
             if not modules or None in modules:
-                files[place] = None
+                files[module_file] = None
             files.update(dict.fromkeys(modules))
         files.pop(path, None)
         return [file for file in files if file is not None]
@@ -117,9 +119,9 @@ def _entries(folder: str) -> dict[str, bool]:
 
 
 def _places(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:
-    place = module.replace(".", "/")
+    module_path = module.replace(".", "/")
     for prefix in prefixes:
-        base = f"{prefix}/{place}" if prefix else place
+        base = f"{prefix}/{module_path}" if prefix else module_path
         yield f"{base}.py"
         yield f"{base}/__init__.py"
 
@@ -147,8 +149,8 @@ def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple
             continue
         level = len(base) - len(base.lstrip("."))
         if level:
-            parts = package.split(".") if package else []
-            package_parts = parts[: len(parts) - (level - 1)]
+            segments = package.split(".") if package else []
+            package_parts = segments[: len(segments) - (level - 1)]
             base = ".".join([*package_parts, base[level:]] if base[level:] else package_parts)
         imported_names = (block if block is not None else names).split(",")
         words = (name.split("#")[0].strip(" \t\n()\\").partition(" ")[0] for name in imported_names)

@@ -93,8 +93,8 @@ class Names:
                 )
         for function in tree.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
             yield self.scope(function), function.name, Binding("function", function)
-        for kind in tree.nodes(ast.ClassDef):
-            yield self.scope(kind), kind.name, Binding("class", kind)
+        for class_node in tree.nodes(ast.ClassDef):
+            yield self.scope(class_node), class_node.name, Binding("class", class_node)
         for argument in tree.nodes(ast.arg):
             owner = tree.parents[tree.parents[argument]]
             yield self._scope_at(owner), argument.arg, Binding("parameter", argument)
@@ -165,9 +165,9 @@ class Names:
         """Returns the bindings that may be in effect where `name` is read."""
         identifier = name.id
         if identifier not in self._inner_names:
-            outer = self.root.bindings.get(identifier, [])
-            if len(outer) < 2:
-                return outer
+            module_bindings = self.root.bindings.get(identifier, [])
+            if len(module_bindings) < 2:
+                return module_bindings
         own_scope = self.scope(name)
         scope_bindings = self._lookup(identifier, own_scope)
         if scope_bindings is None:
@@ -380,8 +380,8 @@ class Names:
         """
         owner = self.owner(node)
         function = self._function(node)
-        for kind in () if owner is None else self._lineage(owner):
-            values = self._all_attributes().get((kind, node.attr), [])
+        for class_node in () if owner is None else self._lineage(owner):
+            values = self._all_attributes().get((class_node, node.attr), [])
             earlier_values = [
                 value for value in values if value.lineno <= node.lineno or self._function(value) is not function
             ]
@@ -440,8 +440,8 @@ class Names:
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left, right = self.constant(node.left, depth), self.constant(node.right, depth)
-            return left + right if left is not None and right is not None else None
+            left_constant, right_constant = self.constant(node.left, depth), self.constant(node.right, depth)
+            return left_constant + right_constant if left_constant is not None and right_constant is not None else None
         if isinstance(node, ast.Name) and depth < _DEPTH:
             bindings = self.bindings(node)
             if len(bindings) == 1 and bindings[0].kind == "value" and bindings[0].value is not None:

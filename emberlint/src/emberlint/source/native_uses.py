@@ -22,13 +22,13 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
         return
     parents, leads, naming = file.index.parents, file.names.leads, file.names.leading(file.foreign)
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
-        kind = type(node)
-        if not (_is_getattr(node) if kind is ast.Call else leads(node, naming)):  # type: ignore[arg-type]
+        cls = type(node)
+        if not (_is_getattr(node) if cls is ast.Call else leads(node, naming)):  # type: ignore[arg-type]
             continue
         parent = parents[node]
         if type(parent) is ast.Attribute:
             continue  # part of a longer expression, which is reported instead
-        if kind is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
+        if cls is ast.Name and type(node.ctx) is not ast.Load:  # type: ignore[union-attr]
             continue
         origin = file.native(node)
         if origin is None or not _is_thing(file, node, origin) or _is_typing(file, node):

@@ -20,13 +20,15 @@ _CONSTANTS = frozenset({"Constant", "MatchSingleton"})  # their `value` is no no
 def _fields() -> dict[type[ast.AST], tuple[str, ...]]:
     """Returns the fields of each type of node that hold nodes, the last one first."""
     fields = {}
-    for kind in vars(ast).values():
-        if isinstance(kind, type) and issubclass(kind, ast.AST):
-            names = () if kind.__name__ in _CONSTANTS else reversed(kind._fields)
+    for node_class in vars(ast).values():
+        if isinstance(node_class, type) and issubclass(node_class, ast.AST):
+            names = () if node_class.__name__ in _CONSTANTS else reversed(node_class._fields)
             field_names = (
-                name for name in names if name not in _PLAIN and kind.__name__ in _NOT_PLAIN.get(name, {kind.__name__})
+                name
+                for name in names
+                if name not in _PLAIN and node_class.__name__ in _NOT_PLAIN.get(name, {node_class.__name__})
             )
-            fields[kind] = tuple(field_names)
+            fields[node_class] = tuple(field_names)
     return fields
 
 
@@ -50,12 +52,12 @@ class Tree:
         pop, push = stack.pop, stack.append
         while stack:
             node = pop()
-            kind = type(node)
-            if kind in by_type:
-                by_type[kind].append(node)
+            cls = type(node)
+            if cls in by_type:
+                by_type[cls].append(node)
             else:
-                by_type[kind] = [node]
-            for name in fields[kind]:
+                by_type[cls] = [node]
+            for name in fields[cls]:
                 value = getattr(node, name)
                 if type(value) is list:
                     for child in reversed(value):
@@ -74,8 +76,8 @@ class Tree:
     def nodes(self, kind: type[A], second: type[B], third: type[C], /) -> Iterator[A | B | C]: ...
     def nodes(self, *kinds: type[Any]) -> Iterator[Any]:
         """Yields the nodes of exactly these types, type by type."""
-        for kind in kinds:
-            yield from self.by_type.get(kind, ())
+        for node_class in kinds:
+            yield from self.by_type.get(node_class, ())
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yields the ancestors of `node`, the innermost first."""

@@ -119,8 +119,8 @@ def _is_type(node: ast.expr) -> bool:
 def _names_type(node: ast.expr) -> bool:
     """Returns whether an expression is the name or module of a type, such as `type(x).__module__`."""
     while isinstance(node, (ast.Subscript, ast.Call)) and not _is_type(node):
-        inner = node.value if isinstance(node, ast.Subscript) else node.func
-        node = inner.value if isinstance(inner, ast.Attribute) and isinstance(node, ast.Call) else inner
+        type_node = node.value if isinstance(node, ast.Subscript) else node.func
+        node = type_node.value if isinstance(type_node, ast.Attribute) and isinstance(node, ast.Call) else type_node
     is_name_attribute = isinstance(node, ast.Attribute) and node.attr in ("__module__", "__name__", "__qualname__")
     return is_name_attribute and isinstance(node, ast.Attribute) and _is_type(node.value)
 
@@ -142,14 +142,14 @@ def _find_tested_nodes(file: SourceFile) -> frozenset[ast.AST]:
     if not native_uses(file):
         return frozenset()
     covered_nodes: set[ast.AST] = set()
-    for place, _ in type_tests(file):
-        if isinstance(place, ast.Call) and isinstance(place.func, ast.Name):
-            covered_nodes.update(node for arg in place.args[1:] for node in ast.walk(arg))
-        elif isinstance(place, ast.Call):
-            covered_nodes.update(node for arg in place.args[:1] for node in ast.walk(arg))
-        elif isinstance(place, ast.Compare):
-            sides = (place.left, *place.comparators)
+    for test_node, _ in type_tests(file):
+        if isinstance(test_node, ast.Call) and isinstance(test_node.func, ast.Name):
+            covered_nodes.update(node for arg in test_node.args[1:] for node in ast.walk(arg))
+        elif isinstance(test_node, ast.Call):
+            covered_nodes.update(node for arg in test_node.args[:1] for node in ast.walk(arg))
+        elif isinstance(test_node, ast.Compare):
+            sides = (test_node.left, *test_node.comparators)
             covered_nodes.update(node for side in sides if not _is_type(side) for node in ast.walk(side))
         else:
-            covered_nodes.update(ast.walk(place))
+            covered_nodes.update(ast.walk(test_node))
     return frozenset(covered_nodes)

@@ -73,6 +73,6 @@ class OpMissing(ProjectRule):
                 continue
             is_misplaced = cell.status is Status.MISPLACED
             place_text = f": it is only in {cell.detail}" if is_misplaced else ""
-            place = row.declaration.place
+            span = row.declaration.place
             fix = MOVE if is_misplaced else WRITE
-            yield self.at(place.path, place[1:], fix=fix, op=row.name, backend=backend, where=place_text)
+            yield self.at(span.path, span[1:], fix=fix, op=row.name, backend=backend, where=place_text)

@@ -70,5 +70,5 @@ class OpNotExported(ProjectRule):
             return
         for row in op_matrix.rows:
             if row.declaration is not None and not row.exported:
-                place = row.declaration.place
-                yield self.at(place.path, place[1:], fix=GUIDE, op=row.name, package=op_matrix.layout.frontend)
+                span = row.declaration.place
+                yield self.at(span.path, span[1:], fix=GUIDE, op=row.name, package=op_matrix.layout.frontend)

@@ -73,8 +73,6 @@ class OpSignature(ProjectRule):
         op_matrix = current(project)
         for row, _, cell in op_matrix.gaps() if op_matrix is not None else ():
             if cell.status is Status.DIFFERS and cell.definition is not None:
-                place, declared, defined = cell.definition.place, cell.declared, cell.defined
+                span, declared, defined = cell.definition.place, cell.declared, cell.defined
                 how = cell.detail
-                yield self.at(
-                    place.path, place[1:], fix=GUIDE, op=row.name, declared=declared, defined=defined, how=how
-                )
+                yield self.at(span.path, span[1:], fix=GUIDE, op=row.name, declared=declared, defined=defined, how=how)

@@ -34,8 +34,8 @@ class BackendCrossImport(Rule):
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each import of another backend's module."""
         own_backend = file.role.backend
-        for import_node, place in local_imports(file) if own_backend else ():
-            imported_backend = role_of(file, place).backend
+        for import_node, imported_path in local_imports(file) if own_backend else ():
+            imported_backend = role_of(file, imported_path).backend
             if imported_backend is not None and imported_backend != own_backend:
                 yield self.at(
                     file.path,

@@ -42,6 +42,6 @@ class BackendImportsFrontend(Rule):
         """Yields a finding for each import of the frontend."""
         if is_frontend(file, file.module.replace(".", "/")):
             return  # EMB305 reports such a file as misplaced
-        for import_node, place in local_imports(file):
-            if is_frontend(file, place) and role_of(file, place).backend is None:
+        for import_node, imported_path in local_imports(file):
+            if is_frontend(file, imported_path) and role_of(file, imported_path).backend is None:
                 yield self.at(file.path, place_of(file, import_node), target=import_node.target)

@@ -34,7 +34,7 @@ class ConcreteBackendImport(Rule):
 
     def check(self, file: SourceFile) -> Iterator[Finding]:
         """Yields a finding for each import of a concrete backend."""
-        for import_node, place in local_imports(file):
-            backend = role_of(file, place).backend
+        for import_node, imported_path in local_imports(file):
+            backend = role_of(file, imported_path).backend
             if backend is not None:
                 yield self.at(file.path, place_of(file, import_node), target=import_node.target, backend=backend)

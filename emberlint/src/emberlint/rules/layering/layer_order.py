@@ -71,5 +71,5 @@ class LayerOrder(ProjectRule):
         """Yields a finding for each import that starts a forbidden chain."""
         for breach in breaches(project):
             at = breach.at
-            place = (at.line, at.column, at.end_line, at.end_column)
-            yield self.at(breach.path, place, contract=breach.contract, chain=" -> ".join(breach.chain))
+            span = (at.line, at.column, at.end_line, at.end_column)
+            yield self.at(breach.path, span, contract=breach.contract, chain=" -> ".join(breach.chain))

@@ -132,7 +132,7 @@ def _holds_objects(values: ast.expr, target: ast.expr, body: list[ast.AST]) -> b
     """
     if not isinstance(target, ast.Name):
         return False
-    nodes = [node for part in body for node in ast.walk(part)]
+    nodes = [node for statement in body for node in ast.walk(statement)]
     target_attributes = [node for node in nodes if isinstance(node, ast.Attribute) and _is_named(node.value, target.id)]
     if any(
         (attribute.attr.startswith("_") and not attribute.attr.startswith("__"))

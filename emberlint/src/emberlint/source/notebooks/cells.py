@@ -103,7 +103,7 @@ class _NotebookReader:
 
     def cell(self, number: int) -> Cell | None:
         """Returns the cell here if it is of code, and moves past it."""
-        kind: Any = None
+        cell_type: Any = None
         metadata: Any = None
         code_cell: Cell | None = None
         for key in self.members():
@@ -111,13 +111,13 @@ class _NotebookReader:
                 code_cell = self._source(number)
             else:
                 value = self.value()
-                kind = value if key == "cell_type" else kind
+                cell_type = value if key == "cell_type" else cell_type
                 metadata = value if key == "metadata" else metadata
-        if kind not in ("code", "markdown", "raw"):
-            raise ValueError(f"cell {number} has the type {kind!r}; expected 'code', 'markdown' or 'raw'")
+        if cell_type not in ("code", "markdown", "raw"):
+            raise ValueError(f"cell {number} has the type {cell_type!r}; expected 'code', 'markdown' or 'raw'")
         if code_cell is None:
             raise ValueError(f"cell {number} has no source")
-        return code_cell if kind == "code" and _editor_language(metadata) == "python" else None
+        return code_cell if cell_type == "code" and _editor_language(metadata) == "python" else None
 
     def _source(self, number: int) -> Cell:
         is_string = self._next() == '"'

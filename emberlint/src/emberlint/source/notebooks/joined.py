@@ -81,9 +81,9 @@ class Joined:
 
     def reword_lines(self, text: str) -> str:
         """Returns a text with its `(line 7)`, a line of the joined text, as `(cell 2, line 3)`."""
-        places = ((match[0], self.place(int(match[1]))) for match in _LINE.finditer(text))
-        for word, place in places:
-            text = text.replace(word, f"(cell {place.cell}, line {place.line})")
+        words_and_places = ((match[0], self.place(int(match[1]))) for match in _LINE.finditer(text))
+        for word, cell_place in words_and_places:
+            text = text.replace(word, f"(cell {cell_place.cell}, line {cell_place.line})")
         return text
 
     def sources(self, text: str) -> list[str]:

@@ -89,16 +89,16 @@ class _LineState:
                 token = _PART.search(text, offset)
                 if token is None:
                     return
-                part = token[0]
-                if part == "#":
+                character = token[0]
+                if character == "#":
                     self.is_comment = True
                     return
-                if part in ('"""', "'''"):
-                    self.quote = part
-                elif part in "([{":
+                if character in ('"""', "'''"):
+                    self.quote = character
+                elif character in "([{":
                     self.depth += 1
-                elif part in ")]}":
+                elif character in ")]}":
                     self.depth -= 1
-                elif part == "\\" or (part[0] in "\"'" and part.endswith("\\")):
+                elif character == "\\" or (character[0] in "\"'" and character.endswith("\\")):
                     self.is_continued = True
             offset = token.end()

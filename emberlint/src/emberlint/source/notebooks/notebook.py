@@ -48,11 +48,11 @@ class Notebook(Joined):
         """Returns the place of a line of the joined text."""
         if not self.cells:
             return CellPlace(0, line, line)
-        place = super().place(line)
-        cell = next(cell for cell in self.cells if cell.number == place.cell)
+        joined_place = super().place(line)
+        cell = next(cell for cell in self.cells if cell.number == joined_place.cell)
         # A string of the file usually holds one line of the cell.
-        piece = cell.pieces[min(place.line, len(cell.pieces)) - 1] if len(cell.pieces) > 1 else None
-        return place._replace(file_line=self._file_line(cell.start if piece is None else piece.start))
+        piece = cell.pieces[min(joined_place.line, len(cell.pieces)) - 1] if len(cell.pieces) > 1 else None
+        return joined_place._replace(file_line=self._file_line(cell.start if piece is None else piece.start))
 
     @cached_property
     def _file_lines(self) -> list[int]:
