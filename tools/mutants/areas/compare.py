@@ -196,7 +196,7 @@ MUTANTS = [
         name="verify-infinities",
         module="emberharmony/testing/sample.py",
         function="error_in_eps",
-        original="np.array_equal(wide_actual[infinite], wanted[infinite])",
+        original="np.array_equal(wide_actual[infinite], wide_expected[infinite])",
         replacement="True",
         tests=(
             "tests/testing/test_verify.py --ember-backend numpy",

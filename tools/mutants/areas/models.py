@@ -124,7 +124,7 @@ MUTANTS = [
         name="models-wrappers-are-not-named",
         module="emberharmony/testing/models/watching.py",
         function="Comparing.take_event",
-        original="inner in self._running",
+        original="inner_call in self._running",
         replacement="False",
         tests=("tests/testing/models/test_spans.py -k code_of_a_module",),
         why="the layer is named for the code of a part that the other model does not have as a module",
@@ -142,7 +142,7 @@ MUTANTS = [
         name="models-joined-layers-are-left",
         module="emberharmony/testing/models/weights.py",
         function="_of_joined",
-        original="claimed[1 - joined_side].update(parts)",
+        original="claimed[1 - joined_side].update(part_paths)",
         replacement="return",
         tests=("tests/testing/models/test_spans.py -k queries_keys",),
         why="wrong weights of a key are not named where the other model has one layer for queries, keys and values",
@@ -151,7 +151,7 @@ MUTANTS = [
         name="models-wrapped-layers-are-pairs",
         module="emberharmony/testing/models/alignment.py",
         function="_wraps",
-        original="outer.kind(part) == kind and outer.sizes(part) == sizes",
+        original="outer_side.kind(child) == layer_kind and outer_side.sizes(child) == sizes",
         replacement="False",
         tests=("tests/testing/models/test_spans.py -k around_a_layer",),
         why="a right pair is accused: a layer with its activation is compared with the layer alone",
@@ -161,7 +161,8 @@ MUTANTS = [
         module="emberharmony/testing/models/evidence.py",
         function="_parts_alike",
         original=(
-            "[*similar_names, *(name for name in others if _plain_options(side, name) == _plain_options(side, path))]"
+            "[*similar_names, "
+            "*(name for name in replacements if _plain_options(side, name) == _plain_options(side, path))]"
         ),
         replacement="similar_names",
         tests=("tests/testing/models/test_spans.py -k other_sizes",),
