@@ -88,23 +88,8 @@ def loading(
     if strict and layout == "torch":
         faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing]
         faults += [f"unexpected: {name}{suggest(name, places_by_name)}" for name in unexpected]
-    new_tensors: dict[Cell, Any] = {}
-    cast_names: list[str] = []
-    for name, cell in places_by_name.items():
-        if name in renamed:
-            before = _value(module, name, cell)
-            try:
-                tensor = _own_tensor(renamed[name])
-                _require_like(tensor, before)
-                dtype = ops.dtype(before)
-                if keep_dtype and ops.dtype(tensor) != dtype:
-                    tensor = ops.cast(tensor, dtype)
-                    cast_names.append(name)
-                if cell in new_tensors and not _is_equal(new_tensors[cell], tensor):
-                    raise StateDictError("is the same parameter as another name, whose value differs")
-                new_tensors[cell] = tensor
-            except EmberError as error:
-                faults.append(f"wrong: {name}: {error}")
+    new_tensors, cast_names, wrong = _new_tensors(module, places_by_name, renamed, keep_dtype)
+    faults += wrong
     if faults:
         given_tensors = _rename_keys(values, rename)
         hint = (layout == "torch" and _prefix_hint(places_by_name, given_tensors)) or _layout_hint(
@@ -116,6 +101,31 @@ def loading(
         )
     loaded = Loaded([name for name in places_by_name if name in renamed], missing, unexpected + foreign, cast_names)
     return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
+
+
+def _new_tensors(
+    module: walk.Holder, cells: Mapping[str, Cell], values: Mapping[str, Any], keep_dtype: bool
+) -> tuple[dict[Cell, Any], list[str], list[str]]:
+    """Returns the tensor that each cell gets, the names of tensors that are cast, and what is wrong with the others."""
+    new_tensors: dict[Cell, Any] = {}
+    cast_names: list[str] = []
+    faults: list[str] = []
+    for name, cell in cells.items():
+        if name in values:
+            before = _value(module, name, cell)
+            try:
+                tensor = _own_tensor(values[name])
+                _require_like(tensor, before)
+                dtype = ops.dtype(before)
+                if keep_dtype and ops.dtype(tensor) != dtype:
+                    tensor = ops.cast(tensor, dtype)
+                    cast_names.append(name)
+                if cell in new_tensors and not _is_equal(new_tensors[cell], tensor):
+                    raise StateDictError("is the same parameter as another name, whose value differs")
+                new_tensors[cell] = tensor
+            except EmberError as error:
+                faults.append(f"wrong: {name}: {error}")
+    return new_tensors, cast_names, faults
 
 
 def converted_state_dict(module: walk.Holder, values: Values, source: str, layout: str) -> dict[str, Any]:

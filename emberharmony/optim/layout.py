@@ -57,6 +57,18 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
         key = (is_fitting, value.dtype, getattr(value, "device", None), entry is None, *looks)
         groups.setdefault(key, []).append(index)
+    layout_parts = _parts_of_groups(step, groups, values, shapes)
+    first_works = [
+        layout_part.first_work(step, [states[i] for i in layout_part.places]) for layout_part in layout_parts
+    ]
+    return Layout(cells, step.backend.home, step.updates, layout_parts), first_works
+
+
+def _parts_of_groups(
+    step: GroupStep, groups: dict[Any, list[int]], values: list[Any], shapes: list[tuple[int, ...]]
+) -> list[SeparatePart | JoinedPart]:
+    """Returns the parts of a layout: small parameters that are alike are joined, the others stay separate."""
+    cells = step.cells
     layout_parts: list[SeparatePart | JoinedPart] = []
     for (is_fitting, *_), similar_places in groups.items():
         sizes = {i: math.prod(shapes[i]) for i in similar_places}
@@ -73,10 +85,7 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
             layout_parts.append(
                 SeparatePart([cells[i] for i in sorted(large_places)], sorted(large_places), is_fitting)
             )
-    first_works = [
-        layout_part.first_work(step, [states[i] for i in layout_part.places]) for layout_part in layout_parts
-    ]
-    return Layout(cells, step.backend.home, step.updates, layout_parts), first_works
+    return layout_parts
 
 
 def _limits(step: GroupStep, value: Any) -> tuple[int, int]:

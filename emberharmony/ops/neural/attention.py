@@ -203,23 +203,22 @@ def rope(
         cosine, sine = cos(angles), sin(angles)
     shape = [x.shape[a] if a == axis_index or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
     cosine, sine = reshape(cosine, (*shape, pairs)), reshape(sine, (*shape, pairs))
-    rotated = get_item(widened_x, (..., slice(0, 2 * pairs)))
-    if traditional:
-        grouped = reshape(rotated, (*x.shape[:-1], pairs, 2))
-        first_half, second_half = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
-    else:
-        first_half, second_half = (
-            get_item(rotated, (..., slice(0, pairs))),
-            get_item(rotated, (..., slice(pairs, 2 * pairs))),
-        )
-    rotated_pair = (
-        subtract(multiply(first_half, cosine), multiply(second_half, sine)),
-        add(multiply(first_half, sine), multiply(second_half, cosine)),
-    )
-    if traditional:
-        result = reshape(stack(rotated_pair, -1), tuple(rotated.shape))
-    else:
-        result = concatenate(rotated_pair, -1)
+    result = _rotate_pairs(get_item(widened_x, (..., slice(0, 2 * pairs))), cosine, sine, traditional)
     if 2 * pairs < x.shape[-1]:
         result = concatenate([result, get_item(widened_x, (..., slice(2 * pairs, None)))], -1)
     return cast(result, as_inexact(dtype(x)))
+
+
+def _rotate_pairs(x: Tensor, cosine: Tensor, sine: Tensor, neighbours: bool) -> Tensor:
+    """Returns pairs of features rotated by angles; a pair is two neighbours, or one feature of each half."""
+    pairs = x.shape[-1] // 2
+    if neighbours:
+        grouped = reshape(x, (*x.shape[:-1], pairs, 2))
+        first, second = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
+    else:
+        first, second = get_item(x, (..., slice(0, pairs))), get_item(x, (..., slice(pairs, 2 * pairs)))
+    rotated = (
+        subtract(multiply(first, cosine), multiply(second, sine)),
+        add(multiply(first, sine), multiply(second, cosine)),
+    )
+    return reshape(stack(rotated, -1), tuple(x.shape)) if neighbours else concatenate(rotated, -1)

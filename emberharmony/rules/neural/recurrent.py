@@ -87,13 +87,10 @@ def _lstm(
     gates = add(product(x, matrix_transpose(weight_ih)), product(earlier_states, matrix_transpose(weight_hh)))
     for bias in (bias_ih, bias_hh):
         gates = gates if bias is None else add(gates, bias)
-    input_gate, forget_gate, candidate, output_gate = split(gates, 4, -1)
-    input_gate, forget_gate, candidate, output_gate = (
-        sigmoid(input_gate),
-        sigmoid(forget_gate),
-        tanh(candidate),
-        sigmoid(output_gate),
-    )
+    activations = (sigmoid, sigmoid, tanh, sigmoid)
+    input_gate, forget_gate, candidate, output_gate = [
+        function(gate) for function, gate in zip(activations, split(gates, 4, -1), strict=True)
+    ]
     cell, cells, forget_gates = c, [], unstack(forget_gate)
     for forget_share, change in zip(forget_gates, unstack(multiply(input_gate, candidate)), strict=True):
         cell = add(multiply(forget_share, cell), change)

@@ -240,7 +240,7 @@ MUTANTS = [
     Mutant(
         name="load-in-the-dtype-given",
         module="emberharmony/nn/state.py",
-        function="loading",
+        function="_new_tensors",
         original="keep_dtype and ops.dtype(tensor) != dtype",
         replacement="False",
         tests=("tests/nn/test_state.py --ember-backend numpy",),
@@ -249,7 +249,7 @@ MUTANTS = [
     Mutant(
         name="load-tied-differently",
         module="emberharmony/nn/state.py",
-        function="loading",
+        function="_new_tensors",
         original="cell in new_tensors and not _is_equal(new_tensors[cell], tensor)",
         replacement="False",
         tests=("tests/nn/test_state.py --ember-backend numpy",),

@@ -115,8 +115,15 @@ def _transpose(
                     slice(g * input_channels, (g + 1) * input_channels),
                 )
                 full_output[:, *output_position, outputs] += x[:, *position, inputs] @ w[k][outputs].T
+    cuts = _cuts_of_output(x.shape[1:-1], steps, window_lengths, extra_rows, padding)
+    return full_output[:, *cuts] + (0 if bias is None else bias)
+
+
+def _cuts_of_output(lengths: Any, steps: Any, window_lengths: Any, extra_rows: Any, padding: Any) -> list[slice]:
+    """Returns the part of all that the elements contribute which is the output, for each axis."""
     cuts = []
-    for m, s, r, e, side in zip(x.shape[1:-1], steps, window_lengths, extra_rows, _sides(padding, n), strict=True):
+    sides = _sides(padding, len(lengths))
+    for m, s, r, e, side in zip(lengths, steps, window_lengths, extra_rows, sides, strict=True):
         if isinstance(side, tuple):
             start, length = side[0], (m - 1) * s + r + (e or 0) - sum(side)
         elif padding == "valid":
@@ -126,7 +133,7 @@ def _transpose(
         else:
             start, length = r // 2, (m - 1) * s + r - 2 * (r // 2) + e
         cuts.append(slice(start, start + length))
-    return full_output[:, *cuts] + (0 if bias is None else bias)
+    return cuts
 
 
 def _unfold(x: Any, k: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
