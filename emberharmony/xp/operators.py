@@ -207,7 +207,7 @@ def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[...,
         "kept": "".join(keep_lines(kit, ["self"])),
         "name": name,
         "op": op,
-        "read": _READ.format(index) if index else "v = @_get_item(a, key); n = True",
+        "read": _READ.format(index) if index else "v = @_get_item(a, key); n = a.__class__ is @exact",
         "element": "" if kit.backend.scalars_share_memory else _ELEMENT,
         "scalar": "v.__class__ is not @exact and " if wraps else "",
         "wrapped": "$wrap(v)" if wraps else "v",
@@ -229,7 +229,7 @@ def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
     """
     same = "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "=="
     tests = ["self._links is None"]
-    if number or spec.facts.gives or "{0}.dtype is {1}.dtype" not in fast_of(spec, kit.backend).when:
+    if number or spec.facts.gives or "dtype is {1}." not in fast_of(spec, kit.backend).when:
         tests.append(f"v.dtype {same} a.dtype")
     tests += [] if number else ["v.shape == a.shape"]
     return f"if {' and '.join(tests)}: self._v = v; return self"

@@ -1,6 +1,5 @@
 """Elementwise arithmetic, on JAX."""
 
-import operator
 from typing import Any
 
 import jax
@@ -8,9 +7,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from emberharmony.backend.jax.derivatives import Arrays, elementwise, with_differential
-from emberharmony.backend.jax.dtypes import is_complex, is_float, kind_of, program, promotion, widen
+from emberharmony.backend.jax.dtypes import FLOAT, is_complex, is_float, kind_of, program, promotion, widen
 from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirror_below_cut
-from emberharmony.backend.promote import FLOAT, direct
+from emberharmony.backend.promote import direct
 from emberharmony.core.options import is_number
 
 _REAL = f"({FLOAT})"
@@ -242,7 +241,7 @@ class JAXMathOps:
     sqrt = direct(jnp.sqrt, jax.jit(_sqrt), when=_REAL)
     rsqrt = direct(jax.jit(lambda x: jnp.reciprocal(_sqrt(x))))
     square = direct(jnp.square, _square, when=_REAL)
-    negative = direct(operator.neg, when="{0}.dtype.kind != 'b'")
+    negative = direct(jax.jit(lax.neg, inline=True))
     absolute = direct(_real_abs, _absolute, when=_REAL)
     positive = staticmethod(lambda x: x)
     sign = direct(_sign, _sign_of_any, when=_REAL)

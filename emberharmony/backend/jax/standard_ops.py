@@ -12,8 +12,7 @@ import numpy as np
 from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.jax.device_ops import check_memory
-from emberharmony.backend.jax.dtypes import DTYPES, adding, cast, of_host, program, promotion, widen
-from emberharmony.backend.promote import FLOAT
+from emberharmony.backend.jax.dtypes import DTYPES, FLOAT, adding, cast, of_host, program, promotion, widen
 
 F = TypeVar("F", bound=Callable[..., Any])
 

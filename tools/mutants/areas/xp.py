@@ -2,14 +2,14 @@
 
 from mutants.mutant import Mutant
 
-VIEWS, ARRAY = "tests/xp/test_views.py", "tests/xp/test_array.py"
+VIEWS, ARRAY, LOANS = "tests/xp/test_views.py", "tests/xp/test_array.py", "tests/xp/test_loans.py"
 NUMPY, TORCH, MLX = (f"--ember-backend {name}" for name in ("numpy", "torch", "mlx"))
 
 MUTANTS = [
     Mutant(
         name="views-that-are-outdated",
         module="emberharmony/xp/views.py",
-        function="Memory._update",
+        function="Memory._outdate_views",
         original="each._v = Stale(self, each)",
         replacement="pass",
         tests=(f"{VIEWS} -k sees {MLX}", f"{VIEWS} {MLX}"),
@@ -46,7 +46,7 @@ MUTANTS = [
         name="dtypes-of-what-is-added-in-place",
         module="emberharmony/xp/operators.py",
         function="_store_line",
-        original="number or spec.facts.gives or '{0}.dtype is {1}.dtype' not in fast_of(spec, kit.backend).when",
+        original="number or spec.facts.gives or 'dtype is {1}.' not in fast_of(spec, kit.backend).when",
         replacement="False",
         tests=(f"{ARRAY} -k in_place {NUMPY}", f"{ARRAY} -k in_place {MLX}"),
         why="integers become floats by `x += 1.5`",
@@ -194,5 +194,59 @@ MUTANTS = [
         replacement="pass",
         tests=(f"{VIEWS} -k reverse {TORCH}",),
         why="x[::-1] of PyTorch keeps its elements when x is written to",
+    ),
+    Mutant(
+        name="memory-that-numpy-still-has",
+        module="emberharmony/xp/links.py",
+        function="Stale.value",
+        original="array is not None and not self.loan.is_open",
+        replacement="array is not None",
+        tests=(f"{LOANS} {MLX}",),
+        why="an array of MLX keeps elements that NumPy writes over",
+    ),
+    Mutant(
+        name="memory-that-numpy-has-given-back",
+        module="emberharmony/xp/links.py",
+        function="Stale.value",
+        original="array is not None and not self.loan.is_open",
+        replacement="False",
+        tests=(f"{LOANS} -k given_it_back {MLX}",),
+        why="an array of MLX that NumPy has read once is copied each time it is used",
+    ),
+    Mutant(
+        name="views-of-memory-that-numpy-has",
+        module="emberharmony/xp/links.py",
+        function="Stale.value",
+        original="self.parent._v.__class__ is not Stale",
+        replacement="True",
+        tests=(f"{LOANS} {MLX}",),
+        why="a view of an array of MLX keeps elements that NumPy writes over",
+    ),
+    Mutant(
+        name="views-from-before-numpy-had-the-memory",
+        module="emberharmony/xp/views.py",
+        function="Memory.lend",
+        original="self._outdate_views([root])",
+        replacement="pass",
+        tests=(f"{LOANS} {MLX}",),
+        why="a view of an array of MLX that is older than np.asarray does not see what NumPy writes",
+    ),
+    Mutant(
+        name="writes-into-memory-that-numpy-has",
+        module="emberharmony/xp/views.py",
+        function="Memory._update",
+        original="loan is not None and loan.is_open",
+        replacement="False",
+        tests=(f"{LOANS} {MLX}",),
+        why="NumPy does not see what is written into an array of MLX after np.asarray",
+    ),
+    Mutant(
+        name="memory-of-views-for-numpy",
+        module="emberharmony/xp/views.py",
+        function="Memory.lend",
+        original="reversed(views)",
+        replacement="()",
+        tests=(f"{LOANS} -k view {MLX}",),
+        why="NumPy writes into a view of an array of MLX at other places of the array",
     ),
 ]

@@ -24,7 +24,7 @@ def _product(a: Any, b: Any) -> Any:
     return jnp.matmul(a, b, precision=chosen_precision())
 
 
-@fast(_product, "(dtype := {0}.dtype) is {1}.dtype and (dtype is native_float32 or dtype is native_float64)")
+@fast(_product, "(dtype := {0}.aval.dtype) is {1}.aval.dtype and (dtype is native_float32 or dtype is native_float64)")
 def _matmul(x1: jax.Array, x2: jax.Array) -> jax.Array:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)

@@ -9,10 +9,10 @@ import numpy as np
 from jax import lax
 
 from emberharmony.backend.jax.derivatives import elementwise
-from emberharmony.backend.jax.dtypes import cast, in_single, is_complex, of_host, promotion
+from emberharmony.backend.jax.dtypes import FLOAT, cast, in_single, is_complex, of_host, promotion
 from emberharmony.backend.jax.elementwise.complex_numbers_ops import mirror_below_cut
 from emberharmony.backend.jax.tracing import Tracer, at_hand
-from emberharmony.backend.promote import FLOAT, direct
+from emberharmony.backend.promote import direct
 from emberharmony.backend.shared.elementwise import elementary
 
 _FEW = 2**14
