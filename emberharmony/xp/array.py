@@ -1,8 +1,8 @@
 """The array object of the array API standard: what the classes of all backends share.
 
 An array stands for its tensor (`core.tracing`), as a cell does: an op that meets one runs the function of the array's
-namespace, so `ops`, `nn`, `optim` and `io` take arrays and give them back. `__array__` gives a read-only array where
-NumPy does not get the memory itself, since a function with `output=` would otherwise write into a copy without a word.
+namespace, so `ops`, `nn`, `optim` and `io` take arrays and give them back. NumPy gets the memory of an array, or a copy
+that becomes it (`xp.loans`), since a function with `output=` would otherwise write into a copy without a word.
 """
 
 import operator
@@ -17,7 +17,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods
 from emberharmony.core.tracing import Standing, outside_function_message, require_untraced
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.views import LOCK, call_op, new_links, value
+from emberharmony.xp.links import LOCK, call_op, new_links, value
 
 _CPU = 1
 """The number of the host's memory in DLPack."""
@@ -282,19 +282,22 @@ class ArrayBase(SharedMethods, Standing):
         return bool((self == item).any())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Returns the values as an array of NumPy, which cannot be written to unless it is the memory of this one.
+        """Returns the values as an array of NumPy, in the memory of this one.
+
+        On MLX and JAX they are copied once, and what is written into the copy is read whenever the array is used. The
+        array of NumPy cannot be written to there if this one is a view that was not made by keys, such as `x.T`.
 
         Raises:
             ValueError: if `copy` is False and a copy is necessary.
         """
-        self._read("a function of NumPy or another library")
-        array = self._kit.ops.to_numpy(self._given_out())
+        kit, tensor = self._kit, self._read("a function of NumPy or another library")
+        array = kit.ops.to_numpy(self._given_out() if kit.memory.shares else tensor)
         changed = dtype is not None and array.dtype != np.dtype(dtype)
         if copy or changed:
             if copy is False:
                 raise ValueError(f"an array of {array.dtype} becomes one of {dtype} only by a copy")
             return array.astype(array.dtype if dtype is None else dtype)
-        return array if self._kit.memory.shares else _read_only(array)
+        return array if kit.memory.shares else kit.memory.lend(self)
 
     def __dlpack_device__(self) -> Any:
         """Returns the kind and the number of the device, for DLPack."""
@@ -361,12 +364,6 @@ def _of_kind(number: Any, kind: type) -> Any:
     if isinstance(number, complex) or (kind is int and type(number) is not int):
         raise TypeError(f"an array of {type(number).__name__} does not convert to {kind.__name__}")
     return number
-
-
-def _read_only(array: Any) -> Any:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _from_pickle(namespace: Any, packed: Any) -> Any:

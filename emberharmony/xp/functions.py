@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.views import LOCK, new_links, value
+from emberharmony.xp.links import LOCK, new_links, value
 
 Function = Callable[..., Any]
 _KINDS = {"real": "float", "complex": "complex"}

@@ -21,8 +21,9 @@ from emberharmony.core.trees.nodes import register_node
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
+from emberharmony.xp.links import LOCK, Links, Stale, call_op, is_element, new_links, value
 from emberharmony.xp.operators import operators
-from emberharmony.xp.views import LOCK, Links, Memory, Stale, call_op, is_element, new_links, value
+from emberharmony.xp.views import Memory
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _OPTIONS = frozenset((bool, int, float, complex, str, type(None), type(...)))

@@ -13,8 +13,8 @@ from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
 from emberharmony.xp.functions import MAKERS, creating
 from emberharmony.xp.kit import Kit
+from emberharmony.xp.links import LOCK
 from emberharmony.xp.transforms import on_trees
-from emberharmony.xp.views import LOCK
 
 _PACKAGE = "emberharmony.xp"
 _CHOOSERS = ("array_namespace", "available_backends", "backend_of", "get_backend", "set_backend", "use_backend")

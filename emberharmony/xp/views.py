@@ -6,161 +6,28 @@ gets a new tensor, so do those that it is a view of, and the other views are mar
 `Stale`, which the ops take in the place of a tensor, and which is read from the array that it is a view of when it is
 needed. So views cost nothing where they are only read.
 
-All arrays share one lock. Threads that write to slices of one array, as those of joblib do, lose no update.
-
 An element (`x[0]` of a vector) is no view, as in NumPy: PyTorch's gets memory of its own before the next write, or
 `x[0], x[1] = x[1], x[0]` would lose a value. A result that is an argument itself, or lies in its memory (`view_test` of
 the backend), is copied before the first write into it, and so are arrays that a tree or a transform made: under `vmap`
 slices lie in the caller's memory. `x += y` gives the array the new tensor if nobody else has its memory, and writes
-otherwise. Without the lock, reading, setting and writing slices from several threads lost updates in 15 of 20 rounds.
+otherwise.
 """
 
+import functools
 import itertools
-import threading
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.core.registry import OPS
-from emberharmony.core.tracing import Standing
+from emberharmony.xp.links import FEW, LOCK, Call, Links, Stale, family, links_of, live_views, loan_of, new_links, value
+from emberharmony.xp.loans import Loan
 
-LOCK = threading.RLock()
-_FEW = 64
-"""How many views an array may have before those are forgotten that nobody holds."""
 _RANKS = {"bool": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
 _NUMBERS = (bool, int, float, complex)
-_new = object.__new__
-
-
-class Links:
-    """What an array has to do with others.
-
-    Attributes:
-        parent: the array that it is a view of, or None.
-        how: the key, or the `Call`, by which it is read from its parent.
-        element: whether it is an element, which lies in the memory of its parent, but must not see its next write.
-        views: weak references to the views of it.
-        most: how many these may be before those that are gone are forgotten.
-        foreign: whether its memory belongs to somebody else, so that it is copied before the first write.
-    """
-
-    __slots__ = ("element", "foreign", "how", "most", "parent", "views")
-    parent: Any
-    how: Any
-    element: bool
-    views: list[Any]
-    most: int
-    foreign: bool
-
-
-class Call:
-    """How a view is read from its parent by a function of tensors that only chooses elements."""
-
-    __slots__ = ("run",)
-
-    def __init__(self, run: Callable[[Any], Any]) -> None:
-        self.run = run
-
-
-def new_links(foreign: bool = False) -> Links:
-    """Returns the links of an array without relatives."""
-    links = _new(Links)
-    links.parent = links.how = None
-    links.views, links.most, links.foreign, links.element = [], _FEW, foreign, False
-    return links
-
-
-def is_element(array: Any, how: Any) -> bool:
-    """Returns whether an array that was read from another at a key is an element, for which NumPy gives a scalar."""
-    key_parts = how if how.__class__ is tuple else (how,)
-    return bool(key_parts) and all(key_part.__class__ is int for key_part in key_parts) and not array._v.ndim
-
-
-def links_of(array: Any) -> Any:
-    """Returns the `Links` of an array, or None; a view begins with the pair of its parent and how it is read."""
-    links = array._links
-    if links.__class__ is tuple:
-        with LOCK:
-            links = array._links
-            if links.__class__ is tuple:
-                parent, link_kind = links
-                links = new_links()
-                links.parent, links.how, links.element = parent, link_kind, is_element(array, link_kind)
-                array._links = links
-    return links
-
-
-def value(array: Any) -> Any:
-    """Returns the tensor of an array."""
-    tensor = array._v
-    return tensor.value() if tensor.__class__ is Stale else tensor
-
-
-class Stale(Standing):
-    """The tensor of a view whose parent was written to: it is read again when it is needed."""
-
-    __slots__ = ("array", "memory", "parent")
-
-    def __init__(self, memory: "Memory", array: Any) -> None:
-        self.memory, self.parent, self.array = memory, links_of(array).parent, ref(array)
-
-    def value(self) -> Any:
-        """Returns the tensor, and puts it into the array."""
-        with LOCK:
-            array = self.array()
-            # A transform may still hold this object while the array has its tensor already.
-            if array is None or array._v is not self:
-                raise RuntimeError("a view was read after it was deleted")
-            array._v = tensor = self.memory.read(value(self.parent), links_of(array).how)
-            if self.memory.shares:
-                self.memory._mark_copy(tensor, self.parent)
-            return tensor
-
-    def on(self, bound: Any) -> Any:
-        """Returns the tensor."""
-        return self.value()
-
-    def run(self, backend: Any, op: str, arguments: tuple[Any, ...]) -> Any:
-        """Runs an op on the tensors that the outdated views among its arguments stand for."""
-        return call_op(getattr(backend.bound, op), op, [with_tensors(x) for x in arguments])
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.value(), name)
-
-
-def with_tensors(argument: Any) -> Any:
-    """Returns an argument with the tensors of the outdated views in it, at any depth of lists and tuples."""
-    cls = argument.__class__
-    if cls is Stale:
-        return argument.value()
-    return cls(map(with_tensors, argument)) if cls is list or cls is tuple else argument
-
-
-def call_op(function: Callable[..., Any], op: str, arguments: Any) -> Any:
-    """Calls an op with arguments in the order of its declaration."""
-    names = [p.name for p in OPS[op].parameters if p.keyword_only]
-    cut = len(arguments) - len(names)
-    return function(*arguments[:cut], **dict(zip(names, arguments[cut:], strict=True)))
-
-
-def _family(array: Any) -> Iterator[Any]:
-    """Yields an array, then what it is a view of, up to the array that is no view."""
-    while array is not None:
-        yield array
-        links = links_of(array)
-        array = None if links is None else links.parent
-
-
-def _live_views(parent: Any) -> Iterator[Any]:
-    """Yields the views of an array that somebody holds; an element that got memory of its own is none any more."""
-    for reference in tuple(links_of(parent).views):
-        array = reference()
-        links = None if array is None else links_of(array)
-        if links is not None and links.parent is parent:
-            yield array
 
 
 class Memory:
@@ -178,7 +45,7 @@ class Memory:
             elif given.__class__ is dict:
                 self.keep(*given.values())
             elif given.__class__ is self.kit.array and not self.kit.is_stand_in(given._v):
-                *_, root = _family(given)
+                *_, root = family(given)
                 self._own_links(root).foreign = True
 
     def link(self, view: Any, parent: Any, how: Any, source: Any) -> None:
@@ -204,8 +71,35 @@ class Memory:
         views.append(ref(view))
         if len(views) > links.most:
             self.forget(links)
-        if parent._v is not source:
+        if parent._v is not source or source.__class__ is Stale:
             self.outdate(view)
+
+    def lend(self, array: Any) -> np.ndarray:
+        """Returns an array of NumPy over the memory of an array, which is on the host from now on.
+
+        A view that was not made by keys, such as `x.T`, is given as a copy that cannot be written to.
+        """
+        with LOCK:
+            if self._own_links(array).element:
+                self._separate(array)
+            *views, root = family(array)
+            keys = [links_of(view).how for view in reversed(views)]
+            if any(key.__class__ is Call for key in keys):
+                copied: np.ndarray = self.ops.to_numpy(value(array)).view()
+                copied.flags.writeable = False
+                return copied
+            loan = loan_of(root)
+            if loan is None:
+                tensor = value(root)
+                loan = Loan(np.array(self.ops.to_numpy(tensor), order="C"), tensor.dtype, self.ops.get_device(tensor))
+                self._own_links(root)
+                root._v = Stale(self, root, loan)
+                self._outdate_views([root])
+            return functools.reduce(operator.getitem, keys, loan.give())
+
+    def read_loan(self, loan: Loan) -> Any:
+        """Returns a tensor of the memory that NumPy has."""
+        return self.ops.convert_to_tensor(loan.memory, loan.known["dtype"], device=loan.device, copy=True)
 
     def outdate(self, view: Any) -> None:
         """Lets a view be read again, because another thread wrote to its array before the view was linked."""
@@ -232,7 +126,7 @@ class Memory:
         with LOCK:
             count = len(links.views)
             links.views[:count] = [reference for reference in links.views[:count] if reference() is not None]
-            links.most = max(_FEW, 2 * len(links.views))
+            links.most = max(FEW, 2 * len(links.views))
 
     def _separate(self, array: Any) -> Links:
         """Gives an element memory of its own."""
@@ -352,9 +246,9 @@ class Memory:
 
     def _detach(self, array: Any) -> None:
         """Gives memory of their own to the arrays that must not see the next write into the family of an array."""
-        waiting = [*_family(array)][-1:]
+        waiting = [*family(array)][-1:]
         while waiting:
-            for each in _live_views(waiting.pop()):
+            for each in live_views(waiting.pop()):
                 if links_of(each).element:
                     each._v, each._links = self.ops.copy(value(each)), None
                 else:
@@ -362,23 +256,35 @@ class Memory:
 
     def _update(self, array: Any, new: Any) -> None:
         """Gives an array a new tensor, and all that it is a view of; the other views become outdated."""
+        fresh = list(family(array))
+        loan = loan_of(fresh[-1])
         array._v = new
-        fresh = list(_family(array))
         for view, parent in itertools.pairwise(fresh):
             parent._v = self._write_back(value(parent), links_of(view).how, view._v)
         root = fresh[-1]
-        if self.shares:  # the views have to lie in the new memory, which later writes go into
+        if loan is not None and loan.is_open:
+            np.copyto(loan.memory, self.ops.to_numpy(root._v))
+            root._v = Stale(self, root, loan)
+        if self.shares or root._v.__class__ is Stale:  # the views have to lie in the memory, which later writes go into
             fresh = [root]
         if root._links is not None:
             links_of(root).foreign = False
-            waiting = [root]
-            while waiting:
-                for each in _live_views(waiting.pop()):
-                    if each._v.__class__ is Stale or links_of(each).element:
-                        continue
-                    if all(each is not kept for kept in fresh):
-                        each._v = Stale(self, each)
-                    waiting.append(each)
+            self._outdate_views(fresh)
+
+    def _outdate_views(self, fresh: list[Any]) -> None:
+        """Lets the views of an array be read again.
+
+        Args:
+            fresh: views that have their elements already, and last the array.
+        """
+        waiting = fresh[-1:]
+        while waiting:
+            for each in live_views(waiting.pop()):
+                if each._v.__class__ is Stale or links_of(each).element:
+                    continue
+                if all(each is not kept for kept in fresh):
+                    each._v = Stale(self, each)
+                waiting.append(each)
 
     def _write_back(self, parent: Any, how: Any, view: Any) -> Any:
         """Returns the tensor of a parent after its view was written to.

@@ -1,0 +1,51 @@
+"""Memory that NumPy has of an array, on backends whose tensors nothing outside of the library may write into.
+
+A function with `output=`, and compiled code that takes only memory that may be written to, get a copy on the host. As
+long as somebody holds it, or a view of it, the copy is the memory of the array: the tensor is read from it whenever it
+is needed, and what is written into the array goes into it. So `np.asarray(x)` means the same on every backend.
+"""
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+
+class _Door:
+    """What NumPy reads the memory through; it lives as long as an array or a buffer over the memory does."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "memory")
+
+    def __init__(self, memory: np.ndarray) -> None:
+        self.memory, self.__array_interface__ = memory, memory.__array_interface__
+
+
+class Loan:
+    """The memory on the host of an array, and whether somebody outside holds it.
+
+    Args:
+        memory: the values of the tensor, in memory that nobody else has.
+        dtype: the dtype of the tensor in the library.
+        device: the name of its device.
+    """
+
+    __slots__ = ("_door", "device", "known", "memory")
+
+    def __init__(self, memory: np.ndarray, dtype: Any, device: Any) -> None:
+        self.memory, self.device = memory, device
+        self.known = {"shape": memory.shape, "ndim": memory.ndim, "dtype": dtype}
+        self._door: Any = lambda: None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody may still write into the memory."""
+        return self._door() is not None
+
+    def give(self) -> np.ndarray:
+        """Returns an array over the memory."""
+        door = self._door()
+        if door is None:
+            # Bytes, because the interface has no word for bfloat16.
+            door = _Door(self.memory.reshape(-1).view(np.uint8))
+            self._door = ref(door)
+        return np.asarray(door).view(self.memory.dtype).reshape(self.memory.shape)
