@@ -173,7 +173,6 @@ def test_what_a_functional_call_assigns_does_not_end_its_vectorization(backend: 
     assert int(net[0].num_batches_tracked.value) == 0
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # an error in Dynamo would let the function run uncompiled
 def test_a_compiled_function_in_a_gradient_has_the_layers_of_each_call(backend: str) -> None:
     rng = ops.random.Generator(0)
     net = nn.Sequential(nn.Linear(3, 3, rng=rng), nn.Linear(3, 3, rng=rng), nn.Linear(3, 3, rng=rng))

@@ -262,6 +262,7 @@ def test_the_tests_that_call_a_function_are_found(mutants, trials, tmp_path, mon
     assert [case.breadth for case in found.cases("pack/m.py", "loop")] == [1]
     assert found.cases("pack/m.py", "absent") == []
     assert len(said) == 2
+    assert (-3, 4) in found.branches()["pack/m.py"]
     reach.Reach(tmp_path / "reached").update(said.append)
     assert len(said) == 2
     (tmp_path / "tree" / "tests" / "test_none.py").write_text("import pack.m\ndef test_new(): pack.m.low(1)")

@@ -12,8 +12,9 @@ each with a list `MUTANTS`.
   run can be interrupted and resumed, and only mutants whose module or tests have changed are tried again.
 - `python tools/mutants --draw N [--seed S] [--paths PATH ...] [--conditions]` tries N mutants drawn by a seed, and
   prints those that were not noticed. `--conditions` draws only conditions on a dtype, size, layout or option. Their
-  tests are those that call the function, the nearest first. A run with a trace function, of each test file once, finds
-  these; it takes about as long as all tests.
+  tests are those that call the function, the nearest first. A run under coverage, of each test file of ops and of the
+  folders that mirror the paths, finds these; its record is kept by test file, so it can be interrupted and resumed.
+- `python tools/mutants --branches [--paths PATH ...]` prints from the same record which branches no test takes.
 
 To add a mutant, append it to the list of its area::
 

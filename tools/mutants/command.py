@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mutants import branches
 from mutants.catalogue import areas, faults
 from mutants.drawing import draw
 from mutants.mutant import ROOT, Mutant
@@ -31,10 +32,16 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
     parser.add_argument("--seed", type=int, default=0, help="draw others (default: 0)")
     parser.add_argument("--paths", nargs="+", default=["emberharmony"], help="draw from these files and folders")
     parser.add_argument("--conditions", action="store_true", help="draw conditions on dtype, size, layout and options")
+    parser.add_argument("--branches", action="store_true", help="show which branches of --paths no test takes")
     options = parser.parse_args(arguments)
     catalogue = areas()
     if options.check:
         return _check(catalogue)
+    if options.branches:
+        reach = Reach()
+        reach.update(_say, options.paths)
+        print(branches.report(reach, options.paths))
+        return 0
     if options.draw is not None:
         return _draw(options, Results(state))
     chosen = _select(catalogue, options.area, options.only)
@@ -56,7 +63,7 @@ def main(arguments: Sequence[str] | None = None, state: Path = STATE) -> int:
 def _draw(options: argparse.Namespace, results: Results) -> int:
     """Tries drawn mutants and prints those that no test noticed, in the form in which an area lists them."""
     reach = Reach()
-    reach.update(_say)
+    reach.update(_say, options.paths)
     mutants = draw(options.draw, options.seed, options.paths, reach, options.conditions)
     if options.fresh:
         results.forget(mutant.name for mutant in mutants)

@@ -28,9 +28,14 @@ SERVER = Path(__file__).parent / "server.py"
 
 
 class Copy:
-    """A copy of the files that git tracks or would track, with a server that runs pytest there."""
+    """A copy of the files that git tracks or would track, with a server that runs pytest there.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: a folder for it, which does not exist.
+        profile: which cases tests try, see `tests/sampling.py`, unless the environment says so.
+    """
+
+    def __init__(self, folder: Path, profile: str = "whole") -> None:
         self.folder = folder / "tree"
         self.report = folder / "report.json"
         self.log = folder / "log.txt"
@@ -56,7 +61,7 @@ class Copy:
             "PYTHONHASHSEED": "0",
             "DASK_SCHEDULER": "synchronous",
             "XLA_FLAGS": XLA_FLAGS,
-            "HYPOTHESIS_PROFILE": os.environ.get("HYPOTHESIS_PROFILE", "whole"),
+            "HYPOTHESIS_PROFILE": os.environ.get("HYPOTHESIS_PROFILE", profile),
         }
         self._process = subprocess.Popen(
             [sys.executable, str(SERVER), *LIBRARIES],

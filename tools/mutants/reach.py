@@ -1,11 +1,11 @@
-"""Knows which tests call which functions of the package, from a run of each test file with a trace function."""
+"""Knows which tests call which functions of the package, and which branches they take, from a run of each test file."""
 
 import hashlib
 import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from mutants.copies import Copy
@@ -15,7 +15,10 @@ FOLDER = ROOT / ".mutants" / "reached"
 LEFT_OUT = ("tests/emberlint/", "tests/typing/", "tests/tools/")
 """Tests of other packages and of types."""
 
-TOGETHER = 12
+EVERYWHERE = ("tests/ops", "tests/conformance")
+"""Tests that call all parts of the package; other folders of tests mirror those of the package."""
+
+TOGETHER = 6
 """So many test files run in one process."""
 
 LONGEST = 1800.0
@@ -54,32 +57,53 @@ class Reach:
             self._cases = self._read()
         return self._cases.get(f"{module}:{function}", [])
 
-    def update(self, say: Callable[[str], None]) -> None:
-        """Runs the test files that are new or have changed since their record was written."""
-        stale = [name for name in _files() if not self._is_kept(name)]
+    def update(self, say: Callable[[str], None], paths: Sequence[str] = ("emberharmony",)) -> None:
+        """Runs the test files that are new or have changed since their record was written.
+
+        They run as `make tests` runs them: all cases would take several times as long, and add hardly a function.
+
+        Args:
+            say: receives a line for each part.
+            paths: files and folders of the package, of which the tests that mirror them run.
+        """
+        wanted = _folders(paths)
+        stale = [name for name in _files() if name.startswith(wanted) and not self._is_kept(name)]
         if not stale:
             return
         say(f"{len(stale)} test files are run once, to see which functions their tests call")
         self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="mutants-") as folder, Copy(Path(folder) / "0") as copy:
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder, Copy(Path(folder) / "0", "quick") as copy:
             for start in range(0, len(stale), TOGETHER):
                 part = stale[start : start + TOGETHER]
                 answer = copy.ask({"arguments": part, "reached": str(self.folder)}, LONGEST)
                 for name in part:
-                    self._keep(name)
+                    self._keep(name, copy.folder)
                 say(f"{start + len(part):4}/{len(stale)} {answer['seconds']:6.1f} s  to {part[-1]}")
         self._cases = None
+
+    def branches(self) -> dict[str, set[tuple[int, int]]]:
+        """Returns by module the branches that tests have taken, as pairs of lines; of modules that are as they were."""
+        taken: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        for name in _files():
+            if self._is_kept(name):
+                record = json.loads(self._path(name).read_text(encoding="utf-8"))
+                for module, (hashed, pairs) in record["branches"].items():
+                    if (ROOT / module).exists() and hashed == _hash(module):
+                        taken[module].update((first, last) for first, last in pairs)
+        return taken
 
     def _is_kept(self, name: str) -> bool:
         path = self._path(name)
         return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("hash") == _hash(name)
 
-    def _keep(self, name: str) -> None:
-        """Adds the hash of the test file to its record, which is empty if no test of it ran."""
+    def _keep(self, name: str, root: Path) -> None:
+        """Adds the hashes of the files that ran to the record of a test file, which is empty if no test of it ran."""
         path = self._path(name)
-        empty: dict[str, list[Any]] = {"functions": [], "sets": [], "tests": []}
+        empty: dict[str, Any] = {"functions": [], "sets": [], "tests": [], "branches": {}}
         content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else empty
-        path.write_text(json.dumps({"hash": _hash(name), **content}), encoding="utf-8")
+        branches = {module: (_hash(module, root), pairs) for module, pairs in content["branches"].items()}
+        content["branches"] = branches
+        path.write_text(json.dumps({"hash": _hash(name, root), **content}), encoding="utf-8")
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name.replace('/', '+')}.json"
@@ -104,5 +128,11 @@ def _files() -> Sequence[str]:
     return [name for name in names if not name.startswith(LEFT_OUT)]
 
 
-def _hash(name: str) -> str:
-    return hashlib.sha256((ROOT / name).read_bytes()).hexdigest()[:20]
+def _folders(paths: Sequence[str]) -> tuple[str, ...]:
+    """Returns the beginnings of the names of the test files that mirror files and folders of the package."""
+    parts = [PurePosixPath(path).with_suffix("").parts[1:2] for path in paths]
+    return ("tests/",) if () in parts else (*EVERYWHERE, *(f"tests/{part}" for (part,) in dict.fromkeys(parts)))
+
+
+def _hash(name: str, root: Path | None = None) -> str:
+    return hashlib.sha256(((root or ROOT) / name).read_bytes()).hexdigest()[:20]

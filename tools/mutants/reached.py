@@ -1,22 +1,25 @@
-"""A plugin of pytest that writes which functions of the package each test calls.
+"""A plugin of pytest that writes which functions of the package each test calls, and which branches it takes.
 
 `server.py` loads it in a copy of the tree, where its folder is on the path and the package `mutants` is not.
 """
 
+import ast
 import json
-import sys
-import threading
 import time
-from collections.abc import Generator
+from collections import defaultdict
+from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
+import coverage
 import pytest
 
 
 class Reached:
-    """Writes one file for each test file: the functions that its tests call, between set-up and tear-down.
+    """Writes one file for each test file: the functions that its tests enter, between set-up and tear-down.
+
+    The tracer of `coverage` sees them, because it is written in C: a test takes half as long again.
 
     Args:
         folder: the folder to write to.
@@ -25,44 +28,65 @@ class Reached:
 
     def __init__(self, folder: Path, root: Path) -> None:
         self.folder = folder
-        self._root = f"{root}/"
-        self._codes: set[CodeType] = set()
-        self._files: dict[str, dict[str, Any]] = {}
+        self._root = root
+        # Only what a test imports is read, so `source`, which adds all other modules as empty, is not given.
+        self._coverage = coverage.Coverage(
+            data_file=None, branch=True, include=[f"{root}/*"], omit=[f"{root}/tests/*"], config_file=False
+        )
+        self._seconds: dict[str, float] = {}
+        self._coverage.start()  # modules are imported when tests are collected
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
-        """Runs a test with a trace function that sees each call."""
+        """Runs a test as a context of its own."""
         started = time.monotonic()
-        self._codes.clear()
-        threading.settrace(self._see)
-        sys.settrace(self._see)
+        self._coverage.switch_context(item.nodeid)
         try:
             return (yield)
         finally:
-            sys.settrace(None)
-            threading.settrace(None)
+            self._seconds[item.nodeid] = round(time.monotonic() - started, 3)
             file = item.nodeid.partition("::")[0]
-            self._keep(file, item.nodeid, round(time.monotonic() - started, 3))
             if nextitem is None or nextitem.nodeid.partition("::")[0] != file:
                 self._write(file)
 
-    def _see(self, frame: FrameType, event: str, argument: object) -> None:
-        self._codes.add(frame.f_code)
-
-    def _keep(self, file: str, test: str, seconds: float) -> None:
-        names = {_name(code, self._root) for code in self._codes if code.co_filename.startswith(self._root)}
-        called = {name for name in names if not name.startswith("tests/")}
-        record = self._files.setdefault(file, {"functions": {}, "sets": {}, "tests": []})
-        functions, sets = record["functions"], record["sets"]
-        numbers = tuple(sorted(functions.setdefault(name, len(functions)) for name in called))
-        record["tests"].append((test, seconds, sets.setdefault(numbers, len(sets))))
-
     def _write(self, file: str) -> None:
-        record = self._files[file]
-        content = {"functions": [*record["functions"]], "sets": [*record["sets"]], "tests": record["tests"]}
+        """Writes the record of a file whose tests have all run, and begins anew."""
+        self._coverage.stop()
+        data = self._coverage.get_data()
+        called: dict[str, set[str]] = defaultdict(set)
+        branches: dict[str, list[tuple[int, int]]] = {}
+        for path in data.measured_files():
+            module = Path(path).relative_to(self._root).as_posix()
+            branches[module] = sorted(data.arcs(path) or ())
+            inner = dict(_lines(path))
+            for line, tests_at in data.contexts_by_lineno(path).items():
+                for name in tests_at if line in inner else ():
+                    called[name].add(f"{module}:{inner[line]}")
+        functions: dict[str, int] = {}
+        sets: dict[tuple[int, ...], int] = {}
+        tests: list[tuple[str, float, int]] = []
+        for test, seconds in self._seconds.items():
+            numbers = tuple(sorted(functions.setdefault(name, len(functions)) for name in called[test]))
+            tests.append((test, seconds, sets.setdefault(numbers, len(sets))))
+        content = {"functions": [*functions], "sets": [*sets], "tests": tests, "branches": branches}
         (self.folder / f"{file.replace('/', '+')}.json").write_text(json.dumps(content), encoding="utf-8")
+        self._seconds.clear()
+        self._coverage.erase()
+        self._coverage.start()
 
 
-def _name(code: CodeType, root: str) -> str:
-    """Returns the path and the qualified name of a function; a lambda or comprehension counts as where it stands."""
-    return f"{code.co_filename.removeprefix(root)}:{code.co_qualname.replace('.<locals>', '').partition('.<')[0]}"
+@cache
+def _lines(path: str) -> tuple[tuple[int, str], ...]:
+    """Returns the lines inside of the functions of a file, with the qualified name of the innermost function."""
+    return tuple(_inside(ast.parse(Path(path).read_text(encoding="utf-8")), ""))
+
+
+def _inside(node: ast.AST, name: str) -> Iterator[tuple[int, str]]:
+    for child in ast.iter_child_nodes(node):
+        inner = name
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = f"{name}.{child.name}".removeprefix(".")
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            first, last = child.body[0].lineno, child.body[-1].end_lineno
+            yield from ((line, inner) for line in range(first, (last or first) + 1))
+        yield from _inside(child, inner)

@@ -190,6 +190,15 @@ MUTANTS = [
         why="on MLX a compiled function keeps the values of the parameters that it closes over",
     ),
     Mutant(
+        name="warnings-of-the-compiler",
+        module="emberharmony/backend/torch/flow/compilation.py",
+        function="TorchFunction._run_despite_warnings",
+        original="not isinstance(error.__context__, Warning)",
+        replacement="True",
+        tests=("tests/backend/torch/flow/test_guards.py -k warning",),
+        why="a function that torch.compile warns of runs uncompiled where warnings are errors, as in tests",
+    ),
+    Mutant(
         name="functions-of-which-nothing-is-compiled",
         module="emberharmony/backend/torch/flow/compilation.py",
         function="_is_compilers",

@@ -13,6 +13,7 @@ import inspect
 import itertools
 import threading
 import traceback
+import warnings
 import weakref
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -199,14 +200,21 @@ def _model_of(fn: FunctionType) -> Any:
 
 def _compile_whole(entry: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an entry compiled as a whole, which looks in each call only at what can change."""
-    options = {"guard_filter_fn": changing, **attention_fusion.OPTIONS}
-    compiled: Callable[..., Any] = torch.compile(entry, fullgraph=True, options=options)
-    return compiled
+    return _compile(entry, fullgraph=True, guard_filter_fn=changing)
 
 
 def _compile_parts(entry: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an entry compiled in parts, between what cannot be compiled."""
-    compiled: Callable[..., Any] = torch.compile(entry, options=dict(attention_fusion.OPTIONS))
+    return _compile(entry)
+
+
+def _compile(entry: Callable[..., Any], fullgraph: bool = False, **options: Any) -> Callable[..., Any]:
+    with warnings.catch_warnings():
+        # The first call imports the compiler, whose own code uses what PyTorch deprecates.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        compiled: Callable[..., Any] = torch.compile(
+            entry, fullgraph=fullgraph, options={**options, **attention_fusion.OPTIONS}
+        )
     return compiled
 
 
@@ -269,7 +277,7 @@ class TorchFunction:
         # A function that is compiled in parts would take the ops of an `autocast` block for those of the backend.
         for advice in range(self._way, _IN_PARTS if self._bound.variant else _NOT):
             try:
-                result = self._run(advice, *args, **kwargs)
+                result = self._run_despite_warnings(advice, *args, **kwargs)
             except Exception as error:
                 if not _is_compilers(error, advice):
                     raise
@@ -282,6 +290,20 @@ class TorchFunction:
         result = self._fn(*args, **kwargs)
         self._way, self._is_whole = _NOT, False
         return result
+
+    def _run_despite_warnings(self, way: int, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function in a way, again if a warning ended the compilation, as it does where warnings are errors.
+
+        Dynamo raises an error of its own in the place of such a warning, before anything has run.
+        """
+        try:
+            return self._run(way, *args, **kwargs)
+        except torch._dynamo.exc.TorchDynamoException as error:
+            if not isinstance(error.__context__, Warning):
+                raise
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._run(way, *args, **kwargs)
 
     def _run(self, way: int, *args: Any, **kwargs: Any) -> Any:
         if way == _WHOLE:

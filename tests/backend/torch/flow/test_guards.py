@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import warnings
 import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -207,7 +208,6 @@ def _call_layer_in_parts(layer: nn.Module, x: Any) -> Any:
     return layer(x)
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # an error in Dynamo would let the function run uncompiled
 @pytest.mark.parametrize("function", [_call_layer, _call_layer_in_parts])
 def test_each_layer_of_a_gradient_has_its_own_parameters(function: Any) -> None:
     net = nn.Sequential(nn.LayerNorm(4), nn.LayerNorm(4), nn.LayerNorm(4))
@@ -225,6 +225,23 @@ def test_each_layer_of_a_gradient_has_its_own_parameters(function: Any) -> None:
     assert float(value) == pytest.approx(float(expected))
     for name, gradient in gradients.items():
         assert compiled_gradients[name].tolist() == pytest.approx(gradient.tolist(), rel=1e-4, abs=1e-4), name
+
+
+def test_a_function_is_compiled_where_a_warning_of_the_compiler_is_an_error() -> None:
+    layer, x = nn.LayerNorm(4), ops.array([[1.0, 2.0, 3.0, 5.0]])
+    graphs = torch._dynamo.utils.counters["stats"]
+    before = graphs["unique_graphs"]
+
+    def loss(call: Any) -> Any:
+        # Dynamo looks at the gradient of the layer's parameters, which are no leaves here; PyTorch warns of that.
+        return ops.sum(ops.square(call(layer, call(layer, x))))
+
+    compiled = ops.compile(_call_layer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value, _ = nn.value_and_grad(layer, lambda: loss(compiled))()
+    assert float(value) == pytest.approx(float(loss(_call_layer)))
+    assert graphs["unique_graphs"] == before + 2
 
 
 def _sum_of(net: nn.Module, x: Any) -> Any:
