@@ -44,7 +44,7 @@ class ArrayNamespace(ModuleType):
         self._backend, self._part = backend, part
         # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
         self.__dict__["__getattr__"] = self._first_use
-        if backend.eager:  # its compiler cannot trace the first use
+        if backend.tracer:  # which cannot trace the first use
             for name in self._names():
                 getattr(self, name)
 

@@ -98,8 +98,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
     """Whether native functions may return something other than `tensor_type` (NumPy scalars); `wrap` converts it."""
     boolean_keys: ClassVar[bool] = True
     """Whether native tensors take boolean keys, as in `x[x > 0]`; `ops.get_item` takes them on every backend."""
-    eager: ClassVar[bool] = False
-    """Whether switching to the backend compiles all ops at once, because `torch.compile` cannot trace a first call."""
+    tracer: ClassVar[str] = ""
+    """The name of the module by which the library traces the source of functions, if it cannot trace a first use, as
+    `torch.compile` cannot. All ops are compiled, and the namespace is filled, before it traces."""
     observable: ClassVar[bool] = True
     """Whether watchers see the calls of its ops; not those that compute nothing, inside of `eval_shape`."""
     is_twin: ClassVar[bool] = False

@@ -2,9 +2,9 @@
 
 What few programs need is imported at its first use: modules that only bodies of ops call, the translation of errors,
 the programs of optimizers, hints for unknown names. A test compares each name with the import beside it for type
-checkers. On PyTorch the modules that an op may reach are imported when it becomes the backend of the process, or when
-`ops.compile` traces in a block, because `torch.compile` cannot trace an import. To import the categories of ops
-themselves late would leave the table of all ops incomplete, from which dispatch, protocol and checks derive.
+checkers. On PyTorch the modules that an op may reach are imported before `torch.compile` may meet one, because it
+cannot trace an import. To import the categories of ops themselves late would leave the table of all ops incomplete,
+from which dispatch, protocol and checks derive.
 """
 
 import importlib

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from emberharmony.core import op_globals
 from emberharmony.core.axes import python_integers
+from emberharmony.core.deferred import import_what_ops_reach
 from emberharmony.core.docstrings.docstring import docstring
 from emberharmony.core.errors import ArgumentTypeError, EmberError, TracedTensorError
 from emberharmony.core.op_code.code_swap import SWAP as SWAP
@@ -190,6 +191,12 @@ class Bound:
         if CODES.guarded is self:
             commit(if_unchanged(CODES, "guarded", self, [self._guard(name)]))
         return function
+
+    def compile_all(self) -> None:
+        """Compiles the ops that were not called yet, for a compiler that cannot trace a first call."""
+        import_what_ops_reach()
+        for name in list(OPS):
+            getattr(self, name)
 
     def _made_guarded(self) -> list[Step]:
         """Returns the steps that make the ops compiled so far guarded."""

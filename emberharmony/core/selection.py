@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from itertools import chain, compress, repeat
 from operator import eq
-from sys import getrefcount
+from sys import getrefcount, modules
 from typing import Any
 
 from emberharmony.core import op_globals
-from emberharmony.core.deferred import import_what_ops_reach
 from emberharmony.core.dispatch import DISPATCH, SWAP, UNCALLED, Bound, looked_up_steps
-from emberharmony.core.registry import OPS, complete
+from emberharmony.core.registry import complete
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.state.scopes import Entry, Scope
 
@@ -153,7 +152,7 @@ def switching(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     bound = backend.bound
     state = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
-    direct = _direct_steps(backend)  # compiles the ops of an eager backend, so that they can become guarded
+    direct = _direct_steps(backend)  # may compile all ops, so that they can become guarded
     return chain(UNCALLED, state, _overridden_again(bound), direct)
 
 
@@ -172,11 +171,16 @@ def _overridden_again(bound: Bound) -> Iterable[Step]:
 def _direct_steps(backend: Any) -> Iterable[Step]:
     """Returns the steps that make a backend's ops direct; they do nothing if an override is used before they run."""
     bound = backend.bound
-    if backend.eager:
-        import_what_ops_reach()
-        for name in list(OPS):
-            getattr(bound, name)
+    if backend.tracer in modules:
+        bound.compile_all()
     return if_unchanged(_PROCESS, "overridden", False, bound._made_direct)
+
+
+def compile_for_tracer(tracer: str) -> None:
+    """Compiles all ops of the backend of the process, if it is one for which this module traces functions."""
+    bound = _PROCESS.bound
+    if bound is not None and bound.backend.tracer == tracer:
+        bound.compile_all()
 
 
 def _overriding() -> None:

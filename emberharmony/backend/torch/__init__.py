@@ -22,6 +22,7 @@ from emberharmony.backend.torch.elementwise.complex_numbers_ops import TorchComp
 from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.elementwise.rounding_ops import TorchRoundingOps
 from emberharmony.backend.torch.elementwise.special_ops import TorchSpecialOps
+from emberharmony.backend.torch.flow.first_trace import DYNAMO
 from emberharmony.backend.torch.flow.steps import TorchSteps
 from emberharmony.backend.torch.flow.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.images.fft_ops import TorchFftOps
@@ -112,7 +113,7 @@ class TorchBackend(
     exact_type = False
     joinable = 2**14
     """Whether PyTorch counts references to a tensor and to its memory; other versions may not."""
-    eager = True
+    tracer = DYNAMO
     # PyTorch raises RuntimeError for most faults, so the message decides. The first rule that matches counts: specific
     # patterns come before general ones.
     errors = (

@@ -8,7 +8,7 @@ thread may run an op whose code is just being exchanged. `choose_dispatch` there
 exchange is not tested, and the module `portable` makes the functions.
 
 Ops become direct one by one, at their first call, because compiling all of them at import cost 25 ms. On PyTorch all
-become direct at once, because `torch.compile` cannot trace the look-up. A new version of CPython needs
+become direct before `torch.compile` may meet one, because it cannot trace a first call. A new version of CPython needs
 `EMBERHARMONY_DISPATCH=swap` and the tests to pass, and then a higher `NEWEST`.
 """
 

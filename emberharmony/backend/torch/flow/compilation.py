@@ -26,8 +26,7 @@ from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
 from emberharmony.core import op_globals, selection
 from emberharmony.core.cells.cell import Cell
-from emberharmony.core.deferred import Deferred, import_what_ops_reach
-from emberharmony.core.registry import OPS
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
 from emberharmony.core.trees.nodes import OF_CLASSES
 
@@ -127,9 +126,7 @@ def _traceable(bound: Any) -> str:
     """Lets torch.compile trace ops while an override is alive, and returns their kind."""
     variant_name = f"{bound.backend.prefix}{bound.variant}"
     if variant_name not in vars(_Entries):
-        import_what_ops_reach()
-        for name in list(OPS):
-            getattr(bound, name)  # because torch.compile cannot trace the first call of an op
+        bound.compile_all()  # because torch.compile cannot trace the first call of an op
         setattr(_Entries, variant_name, (bound,))
         op_globals.publish(override=_override)
     return variant_name

@@ -191,7 +191,7 @@ def test_a_class_of_the_package_that_a_caller_names_is_guarded() -> None:
 
 def test_tracing_in_a_block_imports_what_ops_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     imported: list[str] = []
-    monkeypatch.setattr(compilation, "import_what_ops_reach", lambda: imported.append("all"))
+    monkeypatch.setattr("emberharmony.core.dispatch.import_what_ops_reach", lambda: imported.append("all"))
     monkeypatch.setattr(compilation, "_Entries", type("_Entries", (), {}))
     with ops.use_backend("torch"):
         compilation._traceable(selection.active())
