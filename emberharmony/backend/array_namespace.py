@@ -135,7 +135,7 @@ def _op(backend: Any, spec: OpSpec) -> Function:
         function.__doc__, function.__module__ = spec.function.__doc__, spec.declared.__module__
         function.__annotations__ = spec.declared.__annotations__
         return function
-    finish = _finish(backend, spec)
+    finish = _result_conversion(backend, spec)
     return _with_backend(backend, function, spec.function, finish)
 
 
@@ -160,7 +160,7 @@ def _with_backend(backend: Any, function: Function, named: Function, finish: Fun
     return run
 
 
-def _finish(backend: Any, spec: OpSpec) -> Function | None:
+def _result_conversion(backend: Any, spec: OpSpec) -> Function | None:
     """Returns what remains to be done to an op's result: dtypes become native, functions get bound to the backend."""
     native = backend.dtypes.native
     if spec.returns == "DType":

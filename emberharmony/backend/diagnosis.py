@@ -57,14 +57,14 @@ def explain(
     spec = OPS[op]
     head = f"{op}() on backend {backend.name!r}: "
     if typed in (None, errors.ShapeError):
-        unfit = _unfit_shapes(backend, spec, arguments)
+        unfit = _hint_for_shapes(backend, spec, arguments)
         if unfit:
             return errors.ShapeError(f"{head}shapes {unfit}")
     if isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error)):
         typed = errors.OutOfMemoryError
     if str(error) == "tuple index out of range":
         typed = errors.AxisError  # Python's message for `x.shape[axis]` with an axis out of range
-    if isinstance(error, (TypeError, ValueError, OverflowError)) and _names_a_far_axis(spec, arguments):
+    if isinstance(error, (TypeError, ValueError, OverflowError)) and _has_axis_out_of_range(spec, arguments):
         typed = errors.AxisError  # the libraries only say that the number does not fit their integers
     if typed is None:
         typed = next(
@@ -76,7 +76,7 @@ def explain(
     typed = errors.ArgumentTypeError if way_out else typed
     way_out = way_out or _misplaced_argument(backend, spec, arguments)
     if not way_out and typed is errors.ShapeError:
-        way_out = _unfit_parts(backend, spec, arguments) or _unfit_size(backend, spec, arguments)
+        way_out = _hint_for_axis(backend, spec, arguments) or _hint_for_size(backend, spec, arguments)
     elif not way_out and typed in _WAY_OUT:
         way_out = f"; {_WAY_OUT[typed]}"
     return typed(f"{head}{message} (given {description}){way_out}")
@@ -132,7 +132,7 @@ def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) 
     return ""
 
 
-def _names_a_far_axis(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
+def _has_axis_out_of_range(spec: OpSpec, arguments: tuple[Any, ...]) -> bool:
     """Returns whether an argument names an axis that no tensor can have."""
     for parameter, value in zip(spec.parameters, arguments, strict=False):
         if parameter.name in _AXES:
@@ -164,7 +164,7 @@ def _brief_value(backend: Any, value: Any) -> str:
     return brief(value)
 
 
-def _unfit_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def _hint_for_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns that the operands' shapes, as "(2, 3) and (2,)", do not broadcast, and the way out; or an empty text."""
     shapes = {
         parameter.name: tuple(value.shape)
@@ -188,7 +188,7 @@ def _broadcasts(shapes: Iterable[tuple[int, ...]]) -> bool:
     return True
 
 
-def _unfit_parts(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def _hint_for_axis(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns along which axis tensors of other lengths could be joined, else an empty string."""
     arguments_by_name = {parameter.name: value for parameter, value in zip(spec.parameters, arguments, strict=False)}
     tensors = next(
@@ -209,7 +209,7 @@ def _unfit_parts(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     return f"; with axis={unequal[0]} they would fit" if spec.name == "concatenate" and len(unequal) == 1 else ""
 
 
-def _unfit_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
+def _hint_for_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns that a new shape has another number of elements, and which one would fit; else an empty string."""
     if spec.name != "reshape" or not backend.is_tensor(arguments[0]):
         return ""

@@ -99,7 +99,7 @@ def load(name: str) -> Backend:
     if name not in _LOADED:
         complete()  # may load this backend already: it imports `ops`, which loads the one that the environment names
     if name not in _LOADED:
-        backend = _construct(name)
+        backend = _construct_backend(name)
         check(backend)
         if os.environ.get(ENVIRONMENT) and not BLOCK_ENTERED.get():
             backend.bound.get_default_device()
@@ -112,7 +112,7 @@ def loaded_backends() -> list[Backend]:
     return list(_LOADED.values())
 
 
-def _construct(name: str) -> Backend:
+def _construct_backend(name: str) -> Backend:
     if name in _OWN:
         try:
             module = importlib.import_module(f"emberharmony.backend.{name}")

@@ -69,16 +69,16 @@ def refuse_masked(value: object) -> None:
     """
     # If a masked array exists, numpy.ma is imported already; importing it here would take 20 ms.
     ma: Any = sys.modules.get("numpy.ma")
-    if ma is not None and _holds_kind(value, ma.MaskedArray):
+    if ma is not None and _contains_instance(value, ma.MaskedArray):
         raise ArgumentTypeError(
             "a numpy.ma.MaskedArray would lose its mask: pass x.filled(value), or x.data and the mask x.mask as two "
             "arguments (ops.where)"
         )
 
 
-def _holds_kind(value: Any, kind: type) -> bool:
+def _contains_instance(value: Any, kind: type) -> bool:
     if isinstance(value, (list, tuple)):
-        return not _are_numbers(set(map(type, value))) and any(_holds_kind(item, kind) for item in value)
+        return not _are_numbers(set(map(type, value))) and any(_contains_instance(item, kind) for item in value)
     return isinstance(value, kind)
 
 
@@ -158,7 +158,7 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
         if unsigned is None:
             raise RangeError(f"no integer dtype holds all integers in {brief(value)}; use floats or split it")
         array = unsigned
-    return _in_default_dtype(value, array) if dtype is None else _read(array, dtype)
+    return _as_default_dtype(value, array) if dtype is None else _read(array, dtype)
 
 
 def _integers(value: Any, dtype: DType) -> np.ndarray[Any, Any] | None:
@@ -261,11 +261,11 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     array = _as_array(value, plain_array)
     _check_dtype(value, array, is_host)
     if not is_host and not _holds_numpy(value):
-        array = _in_default_dtype(value, array) if dtype is None else _read(array, dtype)
+        array = _as_default_dtype(value, array) if dtype is None else _read(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _in_default_dtype(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _as_default_dtype(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Returns an array made from Python numbers in their default dtype."""
     default = _WEAK_KINDS.get(array.dtype.kind)
     if array.size == 0 and isinstance(value, (list, tuple)):

@@ -414,12 +414,12 @@ def tensor_and_axis(x: Any, axis: int | None, least: int = 0) -> tuple[Any, int]
     return (x.reshape(-1), 0) if axis is None else (x, single(axis, max(x.ndim, least)))
 
 
-def remaining(shape: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+def shape_after_reduction(shape: Any, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
     """Returns the shape of the result of a reduction."""
     return tuple([1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes])
 
 
-def nonempty(shape: Any, axis: Any) -> None:
+def require_nonempty(shape: Any, axis: Any) -> None:
     """Checks that a reduction without an identity has elements to reduce.
 
     Raises:

@@ -89,7 +89,7 @@ class AbstractIndexing:
                 has_followed = bool(joint)
             else:
                 first, is_split = (first, is_split or has_followed) if joint else (len(result_shape), False)
-                joint.append(self._read_by(part, mask))
+                joint.append(self._index_shape(part, mask))
                 width = part.ndim if mask else 0 if isinstance(part, bool) else 1
                 result_shape += x.shape[axis + width : end]
                 has_followed = has_followed or axis + width < end
@@ -105,7 +105,7 @@ class AbstractIndexing:
         return -1 if self.integers(part) is not None else None
 
     @staticmethod
-    def _read_by(part: Any, mask: bool) -> tuple[int, ...]:
+    def _index_shape(part: Any, mask: bool) -> tuple[int, ...]:
         """Returns the shape of the index tensors that a part of a key stands for."""
         if isinstance(part, (bool, np.bool_)):
             return (int(part),)
@@ -169,11 +169,11 @@ class AbstractIndexing:
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._index_pair(_count_below(rows, columns, clip_offset(k, rows, columns)))
+        return self._index_pair(_count_on_and_below(rows, columns, clip_offset(k, rows, columns)))
 
     def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
         rows, columns = as_shape((n, n if m is None else m))
-        return self._index_pair(rows * columns - _count_below(rows, columns, clip_offset(k, rows, columns) - 1))
+        return self._index_pair(rows * columns - _count_on_and_below(rows, columns, clip_offset(k, rows, columns) - 1))
 
     def _index_pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
         index_tensor = self.tensor_of((count,), self.dtypes["int64"])
@@ -204,7 +204,7 @@ class AbstractIndexing:
         )
 
 
-def _count_below(rows: int, columns: int, offset: int) -> int:
+def _count_on_and_below(rows: int, columns: int, offset: int) -> int:
     """Returns the number of elements of a matrix on and below a diagonal.
 
     Row i has min(max(i + offset + 1, 0), columns) of them.

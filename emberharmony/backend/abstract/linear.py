@@ -39,7 +39,7 @@ def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], operand:
     return type(operand)(*results) if type(operand) is not tuple else tuple(results)
 
 
-def _batch(x: AbstractTensor) -> tuple[int, ...]:
+def _batch_shape(x: AbstractTensor) -> tuple[int, ...]:
     return square(x).shape[:-2]
 
 
@@ -80,8 +80,8 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
 class AbstractLinear:
     """Holds the primitives of `ops/algebra/products.py`, `ops/solver.py` and `ops/images/fft_ops.py`."""
 
-    det = _decomposition(lambda x: [_batch(x)])
-    slogdet = _decomposition(lambda x: [_batch(x)] * 2)
+    det = _decomposition(lambda x: [_batch_shape(x)])
+    slogdet = _decomposition(lambda x: [_batch_shape(x)] * 2)
     inv = _decomposition(lambda x: [square(x).shape])
     cholesky = _decomposition(lambda x: [square(x).shape])
     eigh = _decomposition(lambda x: [square(x).shape[:-1], x.shape])

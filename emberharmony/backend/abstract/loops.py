@@ -20,16 +20,16 @@ class AbstractLoops:
     convert: Any
 
     def cond(self, pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-        if _is_hidden(pred):
-            return self._common("cond", [true_fn, false_fn], operands)
+        if _is_unknown_scalar(pred):
+            return self._common_result("cond", [true_fn, false_fn], operands)
         return self.composed("cond")(pred, true_fn, false_fn, *operands)
 
     def switch(self, index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-        if _is_hidden(index) and isinstance(branches, (list, tuple)) and branches:
-            return self._common("switch", branches, operands)
+        if _is_unknown_scalar(index) and isinstance(branches, (list, tuple)) and branches:
+            return self._common_result("switch", branches, operands)
         return self.composed("switch")(index, branches, *operands)
 
-    def _common(self, name: str, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
+    def _common_result(self, name: str, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
         """Returns the result of the first branch, checked to be like those of all others."""
         results = [branch(*operands) for branch in branches]
         if any(self._signature(result) != self._signature(results[0]) for result in results):
@@ -44,7 +44,7 @@ class AbstractLoops:
         maximum_iterations: int | None = None,
     ) -> Any:
         has_several = isinstance(loop_vars, (tuple, list))
-        if not _is_hidden(cond(*loop_vars) if has_several else cond(loop_vars)):
+        if not _is_unknown_scalar(cond(*loop_vars) if has_several else cond(loop_vars)):
             return self.composed("while_loop")(cond, body, loop_vars, maximum_iterations)
         loop_result = self.composed("while_loop")(lambda *_: True, body, loop_vars, 1)
         if self._signature(loop_result) != self._signature(tuple(loop_vars) if has_several else loop_vars):
@@ -92,6 +92,6 @@ class AbstractLoops:
         return structure, [(x.shape, x.dtype) for x in map(self.convert, leaves)]
 
 
-def _is_hidden(value: Any) -> bool:
+def _is_unknown_scalar(value: Any) -> bool:
     """Returns whether a value is a scalar tensor without a value."""
     return isinstance(value, AbstractTensor) and value.known is None and value.shape == ()

@@ -10,7 +10,7 @@ import numpy as np
 from emberharmony.backend.abstract.rules import Rule, one_element, reduced_shape, resized_shape
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import as_shape, matrices
-from emberharmony.backend.shared.arrays.writing import check_mode, convert_like, does_not_fit, suits
+from emberharmony.backend.shared.arrays.writing import broadcasts_into, check_mode, convert_like, misfit_error
 from emberharmony.backend.shared.random import checked_seed
 from emberharmony.backend.shared.random_parameters import check_fits_shape, size_of
 from emberharmony.backend.shared.random_state import State
@@ -198,8 +198,8 @@ class AbstractReaders:
             full_shape = self.get_item(x, key).shape
         except NoValueError:  # how many elements a mask selects is not known here, so that `new` is not checked
             return x
-        if not suits(new_value.shape, full_shape):
-            raise does_not_fit(new_value.shape, full_shape)
+        if not broadcasts_into(new_value.shape, full_shape):
+            raise misfit_error(new_value.shape, full_shape)
         return x
 
     def host_call(self, fn: Callable[..., Any], *args: Any, vjp: Callable[..., Any] | None = None) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from emberharmony.backend.abstract.rules import Rule, dtype_from, one_element, reduced_shape, resized_shape
-from emberharmony.backend.promote import nonempty, single
+from emberharmony.backend.promote import require_nonempty, single
 from emberharmony.backend.shared.reductions.histograms import check_weights
 from emberharmony.backend.shared.reductions.segments import check_segments, segment_count, segments
 from emberharmony.backend.shared.reductions.sorting import side_of, top
@@ -33,7 +33,7 @@ def _extreme(
 ) -> Any:
     result = _reduce(backend, name, x, axis, keepdims, *options)
     if not options or options[0] is None:
-        nonempty(x.shape, axis)
+        require_nonempty(x.shape, axis)
     return result
 
 

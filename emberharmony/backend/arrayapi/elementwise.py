@@ -32,7 +32,7 @@ def for_floats(definition: F) -> F:
     return definition
 
 
-def _for_all(library: Library, native: Function, spec: OpSpec) -> Function:
+def _for_all_dtypes(library: Library, native: Function, spec: OpSpec) -> Function:
     """Returns a function of tensors of one dtype, for all dtypes that the op takes."""
     operand_kinds, result_kind = spec.facts.takes, spec.facts.gives
     is_unary = spec.declared.__code__.co_argcount == 1
@@ -41,11 +41,11 @@ def _for_all(library: Library, native: Function, spec: OpSpec) -> Function:
     if result_kind == "float":
         return direct(native) if is_unary else native
     if operand_kinds == "real numeric":
-        return _dividing(library, native)
-    return _ordering(library, native) if operand_kinds == "real" else native
+        return _safe_division(library, native)
+    return _for_orderable(library, native) if operand_kinds == "real" else native
 
 
-def _dividing(library: Library, native: Function) -> Function:
+def _safe_division(library: Library, native: Function) -> Function:
     """Returns a division, which is 0 where an integer is divided by 0: the standard leaves that open."""
 
     def divide(a: Any, b: Any) -> Any:
@@ -58,7 +58,7 @@ def _dividing(library: Library, native: Function) -> Function:
     return divide
 
 
-def _ordering(library: Library, native: Function) -> Function:
+def _for_orderable(library: Library, native: Function) -> Function:
     """Returns a function that depends on the order of the elements; the standard does not order booleans."""
 
     def compare(a: Any, b: Any) -> Any:
@@ -73,7 +73,7 @@ def _ordering(library: Library, native: Function) -> Function:
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
     natives = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
-    definitions = {op: _for_all(library, native, OPS[op]) for op, native in natives.items()}
+    definitions = {op: _for_all_dtypes(library, native, OPS[op]) for op, native in natives.items()}
     wider = _Wider(library).bound()
     if library.takes_all:
         wider = {op: direct(library.function(op)) for op in wider}
@@ -172,7 +172,7 @@ class _Elementwise(_Bound):
 
     def floor_divide(self, a: Any, b: Any) -> Any:
         xp = self._xp
-        quotient = _dividing(self._library, xp.floor_divide)(a, b)
+        quotient = _safe_division(self._library, xp.floor_divide)(a, b)
         if self._library.kind(a) not in _FLOATING:
             return quotient
         # The standard lets a library follow Python where an operand is infinite.

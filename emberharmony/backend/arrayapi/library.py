@@ -24,7 +24,7 @@ def program(*static: str) -> Callable[[F], F]:
     return decorate
 
 
-def needing(function: str) -> Callable[[F], F]:
+def requiring(function: str) -> Callable[[F], F]:
     """Returns a decorator of a definition that calls the function of another op; see `Definitions`."""
 
     def decorate(definition: F) -> F:
@@ -154,11 +154,11 @@ class Library:
         """Returns half precision as float32; other tensors unchanged."""
         return self.astype(x, self.dtypes["float32"]) if self.is_half(x) else x
 
-    def adding(self, x: Any, count: int) -> Any:
+    def widen_for_sum(self, x: Any, count: int) -> Any:
         """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits that others keep."""
         return self.widen(x)
 
-    def multiplying(self, x: Any) -> Any:
+    def widen_for_product(self, x: Any) -> Any:
         """Returns a tensor in the dtype in which its elements are multiplied."""
         return self.double(x)
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Definitions, Library, needing, program
-from emberharmony.backend.promote import nonempty, nonnegative_axes, remaining, single
+from emberharmony.backend.arrayapi.library import Definitions, Library, program, requiring
+from emberharmony.backend.promote import nonnegative_axes, require_nonempty, shape_after_reduction, single
 from emberharmony.backend.shared.algebra.products import check_factors
 from emberharmony.core.options import without_axes
 from emberharmony.core.tracing import Substitute
@@ -52,7 +52,7 @@ class _Reductions(Definitions):
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
             return self._any_along(x, axes, keepdims)
-        widened_x = library.adding(library.cast(x, dtype), math.prod(x.shape[a] for a in axes))
+        widened_x = library.widen_for_sum(library.cast(x, dtype), math.prod(x.shape[a] for a in axes))
         return library.cast(self._xp.sum(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
 
     @program("axes", "keepdims", "dtype")
@@ -60,7 +60,7 @@ class _Reductions(Definitions):
         library = self._library
         if library.promotion.kinds[dtype] == "bool":
             return self._all_true(x, axes, keepdims)
-        widened_x = library.multiplying(library.cast(x, dtype))
+        widened_x = library.widen_for_product(library.cast(x, dtype))
         return library.cast(self._xp.prod(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
@@ -74,7 +74,7 @@ class _Reductions(Definitions):
         axes, native = self._axes(x, axis), getattr(self._xp, name)
         if initial is None:
             if 0 in x.shape:
-                nonempty(x.shape, axes)
+                require_nonempty(x.shape, axes)
             extreme = native(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             return extreme if self._library.takes_all else self._library.astype(extreme, x.dtype)
         if isinstance(initial, Substitute):
@@ -85,7 +85,7 @@ class _Reductions(Definitions):
             extreme = native(self._booleans_as_integers(x), axis=axes, keepdims=keepdims)
             larger = getattr(self._xp, f"{name}imum")
             return self._library.astype(larger(extreme, self._booleans_as_integers(start)), x.dtype)
-        kept_shape = remaining(x.shape, axes, keepdims)
+        kept_shape = shape_after_reduction(x.shape, axes, keepdims)
         return self._xp.broadcast_to(start, tuple(kept_shape))
 
     def max(self, x: Any, axis: Any = None, keepdims: bool = False, initial: Any = None) -> Any:
@@ -111,7 +111,7 @@ class _Reductions(Definitions):
 
     def _place_of_extreme(self, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
         self._promotion.refuse(x, _COMPLEX)
-        nonempty(x.shape, axis)
+        require_nonempty(x.shape, axis)
         axis = None if axis is None else single(axis, len(x.shape))
         index = getattr(self._xp, name)(self._booleans_as_integers(x), axis=axis, keepdims=keepdims)
         return self._library.astype(index, self._library.dtypes["int64"])
@@ -134,11 +134,11 @@ class _Reductions(Definitions):
         widened_x = library.astype(x, library.dtypes["int64"]) if library.kind(x) == "bool" else library.double(x)
         return library.cast(native(widened_x, axis=axis, dtype=widened_x.dtype), dtype)
 
-    @needing("cumulative_sum")
+    @requiring("cumulative_sum")
     def cumsum(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
         return self._cumulative(self._xp.cumulative_sum, x, axis, dtype)
 
-    @needing("cumulative_prod")
+    @requiring("cumulative_prod")
     def cumprod(self, x: Any, axis: int | None = None, dtype: Any = None) -> Any:
         return self._cumulative(self._xp.cumulative_prod, x, axis, dtype)
 

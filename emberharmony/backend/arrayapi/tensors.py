@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from emberharmony.backend.arrayapi.library import Definitions, Library, needing
+from emberharmony.backend.arrayapi.library import Definitions, Library, requiring
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import inside, is_plain, nonnegative_indices
@@ -38,7 +38,7 @@ class _Tensors(Definitions):
         self._tensor_type: Any = tensor_type
         self._promotion = library.promotion
 
-    @needing("convert_to_tensor")
+    @requiring("convert_to_tensor")
     def copy(self, x: Any) -> Any:
         return self._xp.asarray(x, copy=True)
 

@@ -31,7 +31,7 @@ class _Blocks:
 class _DaskLibrary(Library):
     takes_all: ClassVar[bool] = True
     cast = astype = staticmethod(cast)
-    widen = multiplying = staticmethod(widen)
+    widen = widen_for_product = staticmethod(widen)
 
     def number(self, value: Any, like: da.Array) -> Any:
         """Returns a number as an array, which a block takes as it is."""

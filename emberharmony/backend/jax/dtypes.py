@@ -120,7 +120,7 @@ def widen(x: jax.Array) -> jax.Array:
     return lax.convert_element_type(x, np.dtype(np.float32)) if x.dtype.itemsize == 2 and is_float(x) else x
 
 
-def adding(x: jax.Array, count: int) -> jax.Array:
+def widen_for_sum(x: jax.Array, count: int) -> jax.Array:
     """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits."""
     if is_float(x) and x.dtype.itemsize <= 4:
         return x.astype(jnp.float64 if count > _FEW else jnp.float32)

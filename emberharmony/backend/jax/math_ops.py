@@ -74,17 +74,17 @@ def _divide_no_nan(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.where(is_zero, jnp.zeros_like(quotient), quotient)
 
 
-def _by_base(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
+def _slope_by_base(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
     is_zero = b == 0
     return jnp.where(is_zero, jnp.zeros_like(y), b * _pow(a, jnp.where(is_zero, jnp.ones_like(b), b - 1)))
 
 
-def _by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
+def _slope_by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
     return y * jnp.log(jnp.where(a == 0, jnp.ones_like(a), a))
 
 
 # JAX 0.10 gives NaN for some derivatives at a base of 0.
-_pow: Any = elementwise(lambda a, b: lax.pow(*jnp.broadcast_arrays(a, b)), _by_base, _by_exponent)
+_pow: Any = elementwise(lambda a, b: lax.pow(*jnp.broadcast_arrays(a, b)), _slope_by_base, _slope_by_exponent)
 
 
 def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
@@ -197,7 +197,7 @@ def _extremum(native: Any, is_first_chosen: Any) -> Any:
     return jax.jit(with_differential(native, push_tangents))
 
 
-def _one_side_of_clip(native: Any, is_kept: Any) -> Any:
+def _clip_at_bound(native: Any, is_kept: Any) -> Any:
     """Returns one side of clip, whose derivative goes to `x` where `x` equals the bound too."""
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Any:
@@ -206,7 +206,7 @@ def _one_side_of_clip(native: Any, is_kept: Any) -> Any:
     return jax.jit(with_differential(native, push_tangents))
 
 
-_at_least, _at_most = _one_side_of_clip(jnp.maximum, jnp.greater_equal), _one_side_of_clip(jnp.minimum, jnp.less_equal)
+_at_least, _at_most = _clip_at_bound(jnp.maximum, jnp.greater_equal), _clip_at_bound(jnp.minimum, jnp.less_equal)
 # The derivative of JAX 0.10 at 0 is 1.
 _real_abs: Any = jax.jit(elementwise(jnp.abs, lambda x, y: jnp.sign(x)))
 

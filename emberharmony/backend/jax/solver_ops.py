@@ -17,7 +17,7 @@ from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
 
 
-def _on_empty(name: str, x: jax.Array, *options: Any) -> Any:
+def _lapack_on_empty(name: str, x: jax.Array, *options: Any) -> Any:
     """Returns a function of `shared.lapack` of matrices without elements, which JAX does not take."""
     result = getattr(lapack, name)(np.zeros(x.shape, x.dtype), *options)
     return type(result)(*map(of_host, result)) if isinstance(result, tuple) else of_host(result)
@@ -34,7 +34,7 @@ def _require_finite(x: jax.Array, read: jax.Array | None = None) -> jax.Array:
     return x
 
 
-def _finite_below(x: jax.Array) -> jax.Array:
+def _require_finite_lower(x: jax.Array) -> jax.Array:
     """Returns `x`, if its matrices are square and their lower triangles, which are read, are finite.
 
     Raises:
@@ -58,7 +58,7 @@ def _invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
     return solved
 
 
-def _columns(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _broadcast_systems(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns matrices and right-hand sides, as matrices too, whose leading axes are broadcast."""
     columns = b[..., None] if b.ndim == 1 else b
     batch = jnp.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
@@ -75,13 +75,13 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def det(x: jax.Array) -> jax.Array:
-        return jnp.linalg.det(x) if square(x).size else _on_empty("det", x)
+        return jnp.linalg.det(x) if square(x).size else _lapack_on_empty("det", x)
 
     @staticmethod
     @inexact(promotion)
     def slogdet(x: jax.Array) -> SlogdetResult:
         if not square(x).size:
-            return _on_empty("slogdet", x)
+            return _lapack_on_empty("slogdet", x)
         sign, logarithm = jnp.linalg.slogdet(x)
         # If the determinant is NaN, so is its sign.
         return SlogdetResult(jnp.where(jnp.isnan(logarithm), jnp.nan, sign).astype(sign.dtype), logarithm)
@@ -95,7 +95,7 @@ class JAXSolverOps:
     @inexact(promotion, 2)
     def solve(a: jax.Array, b: jax.Array) -> jax.Array:
         check_sides(a, b)
-        a, columns = _columns(a, b)
+        a, columns = _broadcast_systems(a, b)
         result = _invertible(a, jnp.linalg.solve(a, columns)) if a.size and columns.size else columns
         return result[..., 0] if b.ndim == 1 else result
 
@@ -105,7 +105,7 @@ class JAXSolverOps:
         check_sides(a, b)
         if truth_or(jnp.any(jnp.diagonal(a, 0, -2, -1) == 0), False):
             raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
-        a, columns = _columns(a, b)
+        a, columns = _broadcast_systems(a, b)
         if a.size and columns.size:
             columns = lax.linalg.triangular_solve(a, columns, left_side=True, lower=bool(lower))
         return columns[..., 0] if b.ndim == 1 else columns
@@ -124,13 +124,13 @@ class JAXSolverOps:
     @inexact(promotion)
     def qr(x: jax.Array, mode: str = "reduced") -> QRResult:
         check_qr_mode(mode)
-        return QRResult(*linear.qr(x, mode)) if matrices(x).size else _on_empty("qr", x, mode)
+        return QRResult(*linear.qr(x, mode)) if matrices(x).size else _lapack_on_empty("qr", x, mode)
 
     @staticmethod
     @inexact(promotion)
     def svd(x: jax.Array, full_matrices: bool = True, compute_uv: bool = True) -> SVDResult | jax.Array:
         if not matrices(x).size:
-            empty_result: SVDResult | jax.Array = _on_empty("svd_or_values", x, full_matrices, compute_uv)
+            empty_result: SVDResult | jax.Array = _lapack_on_empty("svd_or_values", x, full_matrices, compute_uv)
             return empty_result
         return (
             SVDResult(*linear.svd(_require_finite(x), full_matrices))
@@ -141,32 +141,32 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def svdvals(x: jax.Array) -> jax.Array:
-        return linear.svdvals(_require_finite(x)) if matrices(x).size else _on_empty("svdvals", x)
+        return linear.svdvals(_require_finite(x)) if matrices(x).size else _lapack_on_empty("svdvals", x)
 
     @staticmethod
     @inexact(promotion)
     def eigh(x: jax.Array) -> EigResult:
-        return EigResult(*linear.eigh(_finite_below(x))) if square(x).size else _on_empty("eigh", x)
+        return EigResult(*linear.eigh(_require_finite_lower(x))) if square(x).size else _lapack_on_empty("eigh", x)
 
     @staticmethod
     @inexact(promotion)
     def eigvalsh(x: jax.Array) -> jax.Array:
-        return linear.eigh(_finite_below(x))[0] if square(x).size else _on_empty("eigvalsh", x)
+        return linear.eigh(_require_finite_lower(x))[0] if square(x).size else _lapack_on_empty("eigvalsh", x)
 
     @staticmethod
     @inexact(promotion)
     def eig(x: jax.Array) -> EigResult:
-        return EigResult(*linear.eig(_require_finite(x))) if square(x).size else _on_empty("eig", x)
+        return EigResult(*linear.eig(_require_finite(x))) if square(x).size else _lapack_on_empty("eig", x)
 
     @staticmethod
     @inexact(promotion)
     def eigvals(x: jax.Array) -> jax.Array:
-        return linear.eig(_require_finite(x))[0] if square(x).size else _on_empty("eigvals", x)
+        return linear.eig(_require_finite(x))[0] if square(x).size else _lapack_on_empty("eigvals", x)
 
     @staticmethod
     @inexact(promotion)
     def lu_factor(x: jax.Array) -> LUResult:
         if not matrices(x).size:
-            return _on_empty("lu_factor", x)
+            return _lapack_on_empty("lu_factor", x)
         factors, pivots, _ = lax.linalg.lu(x)
         return LUResult(factors, pivots.astype(np.int64))

@@ -12,7 +12,7 @@ import numpy as np
 from emberharmony.backend.arrayapi import standard_ops
 from emberharmony.backend.arrayapi.library import Library
 from emberharmony.backend.jax.device_ops import check_memory
-from emberharmony.backend.jax.dtypes import DTYPES, FLOAT, adding, cast, of_host, program, promotion, widen
+from emberharmony.backend.jax.dtypes import DTYPES, FLOAT, cast, of_host, program, promotion, widen, widen_for_sum
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,8 +23,8 @@ class _JAXLibrary(Library):
     takes_all: ClassVar[bool] = True
     floating: ClassVar[str] = FLOAT
     cast = staticmethod(cast)
-    adding = staticmethod(adding)
-    multiplying = widen = staticmethod(widen)
+    widen_for_sum = staticmethod(widen_for_sum)
+    widen_for_product = widen = staticmethod(widen)
     from_host = staticmethod(of_host)
 
     def __init__(self) -> None:

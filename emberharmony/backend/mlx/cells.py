@@ -17,7 +17,7 @@ REMAINDER = 6
 T = TypeVar("T")
 
 
-def _refuses_operators(read: Callable[[TensorMethods], T]) -> Callable[[TensorMethods], T]:
+def _conversion_without_operators(read: Callable[[TensorMethods], T]) -> Callable[[TensorMethods], T]:
     """Returns a conversion to a number that raises a TypeError for an operator of MLX, such as `x * p`.
 
     An array of MLX 0.32 asks its right operand for a complex number before it asks for an array, and the result would
@@ -36,5 +36,5 @@ def _refuses_operators(read: Callable[[TensorMethods], T]) -> Callable[[TensorMe
     return number
 
 
-TensorMethods.__float__ = _refuses_operators(TensorMethods.__float__)  # type: ignore[method-assign]
-TensorMethods.__complex__ = _refuses_operators(TensorMethods.__complex__)  # type: ignore[method-assign]
+TensorMethods.__float__ = _conversion_without_operators(TensorMethods.__float__)  # type: ignore[method-assign]
+TensorMethods.__complex__ = _conversion_without_operators(TensorMethods.__complex__)  # type: ignore[method-assign]

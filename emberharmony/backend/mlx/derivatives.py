@@ -189,7 +189,7 @@ def both_modes(native: Function) -> Function:
     return _opaque_function(native, pull, push_tangents)
 
 
-def differentiated_by(native: Function, right: Function) -> Function:
+def with_transforms_of(native: Function, right: Function) -> Function:
     """Returns a function of tensors that computes `native`, and whose transforms are those of `right`.
 
     It is for a program that calls a transform of MLX itself, which no flag shows.
@@ -201,7 +201,7 @@ def differentiated_by(native: Function, right: Function) -> Function:
     custom: Any = mx.custom_function(lambda *xs: native(*map(mx.stop_gradient, xs)))
 
     def vjp(primals: Any, cotangent: mx.array, _output: mx.array) -> Any:
-        return _in_form_of(primals, pull_back(lambda *xs: [right(*xs)], _as_sequence(primals), [cotangent]))
+        return _tuple_or_single(primals, pull_back(lambda *xs: [right(*xs)], _as_sequence(primals), [cotangent]))
 
     def jvp(primals: Any, tangents: Any) -> mx.array:
         xs, tangents_of_inputs = list(_as_sequence(primals)), _as_sequence(tangents)
@@ -233,7 +233,7 @@ def _with_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRul
     custom: Any = mx.custom_function(function)
 
     def vjp(primals: Any, cotangents: Any, outputs: Any) -> Any:
-        return _in_form_of(primals, pull(_as_sequence(primals), _as_sequence(outputs), _as_sequence(cotangents)))
+        return _tuple_or_single(primals, pull(_as_sequence(primals), _as_sequence(outputs), _as_sequence(cotangents)))
 
     def jvp(primals: Any, tangents: Any) -> Any:
         results = tuple(push_tangents(_as_sequence(primals), _as_sequence(tangents)))
@@ -308,6 +308,6 @@ def _as_sequence(values: Any) -> Sequence[Any]:
     return values if isinstance(values, (tuple, list)) else (values,)
 
 
-def _in_form_of(value: Any, values: Arrays) -> Any:
+def _tuple_or_single(value: Any, values: Arrays) -> Any:
     """Returns values as MLX expects them: a tuple if it gave one, else the only value."""
     return tuple(values) if isinstance(value, (tuple, list)) else values[0]

@@ -124,17 +124,17 @@ _at_most = where_transformed(
 )
 
 
-def _by_base(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
+def _slope_by_base(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
     is_zero = b == 0
     return mx.where(is_zero, mx.zeros_like(y), b * _pow(a, mx.where(is_zero, mx.ones_like(b), b - 1)))
 
 
-def _by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
+def _slope_by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
     return y * mx.log(mx.where(a == 0, mx.ones_like(a), a))
 
 
 # MLX 0.32 has the derivatives of some complex powers wrong, and NaN for some at 0.
-_pow: Any = elementwise(mx.power, _by_base, _by_exponent)
+_pow: Any = elementwise(mx.power, _slope_by_base, _slope_by_exponent)
 
 
 def _power(x1: mx.array, x2: mx.array) -> mx.array:

@@ -147,7 +147,7 @@ def integral(name: str, value: Any, shape: Any) -> Any:
     return value
 
 
-def trials(counts: Any, shape: Any) -> Any:
+def trial_counts(counts: Any, shape: Any) -> Any:
     """Returns the numbers of trials of a binomial distribution, given as a number or host array, as integers.
 
     Raises:

@@ -78,18 +78,18 @@ _FORKING: dict[int, int] = {}
 """For each thread, the number of the fork that it is about to make."""
 
 
-def _number_fork() -> None:
+def _take_fork_number() -> None:
     _FORKING[get_ident()] = next(_Process.seed.forks)
 
 
-def _inherit() -> None:
+def _reseed_child() -> None:
     """Gives a forked child default streams that differ from its parent's and from those of other children."""
     seed = _Process.seed
     _Process.seed = _Seed(seed.value, (*seed.lineage, _FORKING[get_ident()]))
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_number_fork, after_in_child=_inherit)
+    os.register_at_fork(before=_take_fork_number, after_in_child=_reseed_child)
 
 
 class DefaultStream(Generic[S]):

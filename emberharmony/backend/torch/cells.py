@@ -25,7 +25,7 @@ def _torch_function(cls: type, function: Any, types: Any, args: Any = (), kwargs
     return function(*native(args), **native(kwargs or {}))
 
 
-def _never_alone(function: Any) -> None:
+def _trace_within_callers(function: Any) -> None:
     """Makes `torch.compile` trace a function inside of its callers alone, and run it uncompiled elsewhere.
 
     PyTorch 2.13 compiles a function that takes a method of PyTorch as an argument, and calls it later with another one
@@ -36,5 +36,5 @@ def _never_alone(function: Any) -> None:
     frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.DEFAULT))
 
 
-_never_alone(_torch_function)
+_trace_within_callers(_torch_function)
 TensorMethods.__torch_function__ = classmethod(_torch_function)

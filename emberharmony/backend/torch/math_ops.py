@@ -23,7 +23,7 @@ _FINITE = f"({promotion.weak}) and -1e300 < {{1}} < 1e300"
 """When the native sum with a Python number is right: PyTorch adds infinity to a complex tensor with a NaN part."""
 
 
-def _by_parts(native: Binary) -> Binary:
+def _apply_to_parts(native: Binary) -> Binary:
     """Returns a sum or difference that computes the real and the imaginary parts of complex numbers separately.
 
     PyTorch 2.13 multiplies the second operand by a complex 1 (`alpha`), which turns the 0 of `inf + 0j` into NaN.
@@ -39,7 +39,7 @@ def _by_parts(native: Binary) -> Binary:
 
 
 def _sum(native: Binary) -> Any:
-    return direct(native, through_int64(_by_parts(native), ordered=False), weak=_FINITE)
+    return direct(native, through_int64(_apply_to_parts(native), ordered=False), weak=_FINITE)
 
 
 def _floor_divide(x1: torch.Tensor, x2: Any) -> torch.Tensor:

@@ -52,7 +52,7 @@ _SHAPES = frozenset(
 
 
 @functools.cache
-def _only_shapes(kind: type) -> bool:
+def _is_shape_node(kind: type) -> bool:
     """Returns whether the nodes of a class have gradients that need no look."""
     return kind.__name__.partition("Backward")[0] in _SHAPES
 
@@ -118,7 +118,7 @@ class TorchProbes(Probes):
                 if parent is not None and parent not in seen_nodes:
                     seen_nodes.add(parent)
                     pending_nodes.append((parent, notes.get(parent, note)))
-            if note is not None and not _only_shapes(node.__class__):
+            if note is not None and not _is_shape_node(node.__class__):
                 node.register_hook(look(note))
 
     def loses_gradient(self, tensor: Any) -> bool:

@@ -45,7 +45,7 @@ def _signs(x: torch.Tensor) -> torch.Tensor:
     return torch.where(signs == 0, torch.ones_like(signs), signs)
 
 
-def _columns(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def _right_sides_as_matrices(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Returns right-hand sides as matrices: PyTorch would read some batches of matrices as batches of vectors."""
     if a.ndim == b.ndim:
         return b
@@ -101,7 +101,7 @@ def _require_finite(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def _finite_below(x: torch.Tensor) -> torch.Tensor:
+def _require_finite_lower(x: torch.Tensor) -> torch.Tensor:
     """Returns `x`, if its matrices are square and their lower triangles, which the kernel reads, are finite.
 
     Raises:
@@ -268,7 +268,7 @@ class TorchSolverOps:
     @inexact(promotion, 2, _quick_solve)
     def solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         check_sides(a, b)
-        result = _solve(a, _columns(a, b))
+        result = _solve(a, _right_sides_as_matrices(a, b))
         return result.squeeze(-1) if b.ndim == 1 else result
 
     @staticmethod
@@ -277,7 +277,7 @@ class TorchSolverOps:
         check_sides(a, b)
         if _any(a.detach().diagonal(0, -2, -1) == 0):
             raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
-        result = torch.linalg.solve_triangular(a, _columns(a, b), upper=not lower)
+        result = torch.linalg.solve_triangular(a, _right_sides_as_matrices(a, b), upper=not lower)
         return result.squeeze(-1) if b.ndim == 1 else result
 
     @staticmethod
@@ -327,13 +327,13 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def eigh(x: torch.Tensor) -> EigResult:
-        values, vectors = torch.linalg.eigh(_hermitian(_finite_below(x)))
+        values, vectors = torch.linalg.eigh(_hermitian(_require_finite_lower(x)))
         return EigResult(values, vectors * _phases(vectors))
 
     @staticmethod
     @inexact(promotion)
     def eigvalsh(x: torch.Tensor) -> torch.Tensor:
-        return torch.linalg.eigvalsh(_finite_below(x))
+        return torch.linalg.eigvalsh(_require_finite_lower(x))
 
     @staticmethod
     @inexact(promotion)

@@ -24,7 +24,7 @@ def mirror_below_cut(native: Any) -> Any:
 
 
 @program()
-def _pair_up(x: jax.Array) -> jax.Array:
+def _complex_of_pairs(x: jax.Array) -> jax.Array:
     return lax.complex(x[..., 0], x[..., 1])
 
 
@@ -39,4 +39,4 @@ class JAXComplexNumbersOps:
     def view_as_complex(x: jax.Array) -> jax.Array:
         promotion.refuse(x, ("complex",))
         check_parts(x.shape)
-        return _pair_up(widen(promotion.floats(x)))
+        return _complex_of_pairs(widen(promotion.floats(x)))

@@ -57,7 +57,7 @@ def _logaddexp2(x1: jax.Array, x2: jax.Array) -> jax.Array:
     return jnp.where(is_equal, x1 + 1, jnp.logaddexp2(x1, x2))
 
 
-def _with_ends(native: Any, at_the_ends: Any) -> Any:
+def _with_values_at_infinity(native: Any, at_the_ends: Any) -> Any:
     """Returns a function that has the values of C99 at complex infinities, for which JAX 0.10 has others.
 
     Args:
@@ -88,10 +88,10 @@ def _inverse(native: Any, at_infinity: Any) -> Any:
         infinite = jnp.isinf(real) | jnp.isinf(imag)
         return [jnp.where(infinite, limit, jnp.nan) for limit in at_infinity(real, imag)]
 
-    return _with_ends(native, at_the_ends)
+    return _with_values_at_infinity(native, at_the_ends)
 
 
-def _right_angle(part: jax.Array) -> jax.Array:
+def _signed_half_pi(part: jax.Array) -> jax.Array:
     """Returns half of pi with the sign of a part of a complex number, or NaN if the part is NaN."""
     return jnp.where(jnp.isnan(part), part, jnp.copysign(math.pi / 2, part))
 
@@ -198,7 +198,7 @@ def _arctanh_of_any(x: jax.Array) -> jax.Array:
     return jnp.arctanh(x) if is_complex(x) else _double_arctanh(x)
 
 
-_any_exp2 = _with_ends(jnp.exp2, _exp2_at_ends)
+_any_exp2 = _with_values_at_infinity(jnp.exp2, _exp2_at_ends)
 
 
 _single_erfinv: Any = jax.jit(in_single(lax.erf_inv))
@@ -234,8 +234,8 @@ class JAXElementaryOps:
     of ours correct JAX's at infinities, or give the derivative there.
     """
 
-    exp = direct(jnp.exp, _with_ends(jnp.exp, _exp_at_ends), when=FLOAT)
-    expm1 = direct(_with_ends(_expm1, _expm1_at_ends))
+    exp = direct(jnp.exp, _with_values_at_infinity(jnp.exp, _exp_at_ends), when=FLOAT)
+    expm1 = direct(_with_values_at_infinity(_expm1, _expm1_at_ends))
     exp2 = staticmethod(_exp2)
     log1p = direct(log1p_of_real)
     logaddexp = staticmethod(_log_of_sum(jnp.logaddexp, jnp.exp))
@@ -248,14 +248,14 @@ class JAXElementaryOps:
             mirror_below_cut(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im))
         )
     )
-    arctan = direct(_inverse(jnp.arctan, lambda re, im: (_right_angle(re), jnp.copysign(0.0, im))))
+    arctan = direct(_inverse(jnp.arctan, lambda re, im: (_signed_half_pi(re), jnp.copysign(0.0, im))))
     arctan2 = staticmethod(jax.jit(_angle))
-    sinh = direct(_with_ends(_sinh, _sinh_at_ends))
+    sinh = direct(_with_values_at_infinity(_sinh, _sinh_at_ends))
     arcsinh = direct(_inverse(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
     arccosh = direct(
         _inverse(mirror_below_cut(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
     )
-    arctanh = direct(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _right_angle(im))))
+    arctanh = direct(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _signed_half_pi(im))))
     erf = staticmethod(jax.jit(in_single(lax.erf)))
     erfc = staticmethod(jax.jit(in_single(lax.erfc)))
     erfinv = staticmethod(_erfinv)

@@ -38,7 +38,7 @@ _next = elementwise(
 
 
 @program("decimals")
-def _by_scale(x: jax.Array, decimals: int, bound: float) -> jax.Array:
+def _round_by_scale(x: jax.Array, decimals: int, bound: float) -> jax.Array:
     # XLA would multiply by the reciprocal of a number: 0.3 would become 0.30000000000000004, and 1e-300 would become 0.
     scale = lax.optimization_barrier(jnp.full(x.shape, 10.0 ** abs(decimals), x.dtype))
     if decimals < 0:
@@ -99,7 +99,7 @@ class JAXRoundingOps(Decimals):
 
     @staticmethod
     def _round_scaled(x: jax.Array, decimals: int, bound: float) -> jax.Array:
-        return _by_scale(x, decimals, bound)
+        return _round_by_scale(x, decimals, bound)
 
     def nan_to_num(self, x: jax.Array, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> jax.Array:
         if holds_tensor(nan, posinf, neginf):

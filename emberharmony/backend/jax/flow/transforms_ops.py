@@ -146,7 +146,7 @@ class JAXTransformsOps:
         outputs = list(forward(*map(lax.stop_gradient, primals)))
         if any(isinstance(output, TensorProxy) or is_traced(output) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
-        return _link(backward, list(primals), outputs) if outputs and len(primals) else outputs
+        return _with_custom_gradient(backward, list(primals), outputs) if outputs and len(primals) else outputs
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return JAXFunction(fn, self.cannot_transform)
@@ -172,7 +172,9 @@ def _cast_cotangent(cotangent: jax.Array, output: jax.Array) -> jax.Array:
     return cotangent if cotangent.dtype == output.dtype else cotangent.astype(output.dtype)
 
 
-def _link(backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]) -> list[jax.Array]:
+def _with_custom_gradient(
+    backward: Callable[..., Any], primals: list[jax.Array], outputs: list[jax.Array]
+) -> list[jax.Array]:
     """Returns the outputs of a function, connected to its primals by a user-defined gradient.
 
     Args:

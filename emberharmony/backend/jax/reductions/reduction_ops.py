@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from emberharmony.backend.jax.dtypes import adding, is_complex, program, promotion, widen
+from emberharmony.backend.jax.dtypes import is_complex, program, promotion, widen, widen_for_sum
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.core.options import is_number, without_axes
 
@@ -22,7 +22,7 @@ def _count(x: jax.Array, axes: tuple[int, ...]) -> int:
 @program("axes", "keepdims")
 def _average(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
     count = _count(x, axes)
-    total = jnp.sum(adding(x, count), axes, keepdims=keepdims)
+    total = jnp.sum(widen_for_sum(x, count), axes, keepdims=keepdims)
     return (total / count if count else total * math.nan).astype(x.dtype)
 
 
@@ -67,7 +67,7 @@ def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Arra
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
     top = jnp.max(lax.stop_gradient(widened_x), axes, keepdims=True, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(top), top, 0)
-    total = jnp.sum(adding(jnp.exp(widened_x - shift), _count(x, axes)), axes, keepdims=True)
+    total = jnp.sum(widen_for_sum(jnp.exp(widened_x - shift), _count(x, axes)), axes, keepdims=True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
     is_empty_sum = total == 0
     total = (

@@ -49,7 +49,7 @@ else:
     np = Deferred("numpy")
 
 
-def _seen_part(part: Any) -> Any:
+def _checked_part(part: Any) -> Any:
     """Returns a part of a key, in checked mode with index tensors read; masks are read later in any case."""
     return part if isinstance(part, mx.array) and part.dtype == mx.bool_ else read_if_checked(part)
 
@@ -100,7 +100,7 @@ class MLXIndexingOps:
         native_key: list[Any] = []
         added_axes = 0
         if checking():
-            key = tuple(_seen_part(key_part) for key_part in key) if isinstance(key, tuple) else _seen_part(key)
+            key = tuple(_checked_part(key_part) for key_part in key) if isinstance(key, tuple) else _checked_part(key)
         for part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(part, bool) or (mask and part.ndim == 0):
                 # As in NumPy, True or False adds an axis of length 1 or 0.

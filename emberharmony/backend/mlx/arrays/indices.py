@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.mlx.derivatives import Arrays, Function, differentiated_by, with_own_derivatives
+from emberharmony.backend.mlx.derivatives import Arrays, Function, with_own_derivatives, with_transforms_of
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.arrays.indexing import nonnegative_indices
@@ -207,9 +207,9 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
         # MLX 0.32 divides by the size of a row here, and a size of 0 ends the process.
         return rows
     if reduction is None and _MANY <= rows.size <= 4 * updates.size and rows.size >= _WIDE * count:
-        return _copy_from_either(rows, places, updates)
+        return _rows_from_either(rows, places, updates)
     if spill:
-        rows = _with_more(rows)
+        rows = _with_extra_rows(rows)
     if reduction is not None:
         rows = ON_ROWS[reduction](rows, places, updates)
         return rows[:count] if spill else rows
@@ -223,7 +223,7 @@ def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: s
     return rows[:count] if spill else rows
 
 
-def _copy_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
+def _rows_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx.array:
     """Returns rows with updates written, as `write_rows` does: each row of the result is copied from either.
 
     An assignment (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows.
@@ -234,7 +234,7 @@ def _copy_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx
     return mx.take(fitting(rows_and_updates), sources[:count], 0)
 
 
-def _with_more(rows: mx.array) -> mx.array:
+def _with_extra_rows(rows: mx.array) -> mx.array:
     """Returns rows with one more or several, whose content does not matter."""
     count = rows.shape[0]
     group_count = max(_GROUP * count // rows.size, 1)
@@ -263,7 +263,7 @@ def _row_padder(row_count: int) -> Function:
     def pad_with_zeros(rows: mx.array) -> mx.array:
         return mx.pad(rows, [(0, row_count), *((0, 0),) * (rows.ndim - 1)])
 
-    return differentiated_by(copy_last_row, pad_with_zeros)
+    return with_transforms_of(copy_last_row, pad_with_zeros)
 
 
 def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.array:
@@ -275,7 +275,7 @@ def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.ar
     )
 
 
-def led_aside(indices: mx.array, length: int) -> mx.array:
+def nonnegative_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up; those outside the range 0 to length - 1 become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones.
     unsigned = integers(indices).astype(mx.int64).view(mx.uint64)
@@ -289,7 +289,7 @@ def _in_index_dtype(places: mx.array) -> mx.array:
     return places if op_globals.untransformed else places.astype(mx.int64)
 
 
-def past_the_end(indices: mx.array, length: int) -> mx.array:
+def wrapped_or_length(indices: mx.array, length: int) -> mx.array:
     """Returns indices from 0 up, without reading them; the others become `length`, which `write_rows` drops."""
     # Read as unsigned, negative numbers are the largest ones, and adding the length makes them the indices from 0 up.
     unsigned = integers(indices).astype(mx.int64).view(mx.uint64)
@@ -321,7 +321,7 @@ def linear(indices: mx.array, lengths: Sequence[int]) -> mx.array:
         Positions of shape (...); for indices out of bounds, one past the last position, which `write_rows` drops.
     """
     if len(lengths) == 1:
-        return past_the_end(indices[..., 0], lengths[0]).astype(mx.int64)
+        return wrapped_or_length(indices[..., 0], lengths[0]).astype(mx.int64)
     flat_indices, is_outside = mx.zeros(indices.shape[:-1], mx.int64), mx.zeros(indices.shape[:-1], mx.bool_)
     for axis, length in enumerate(lengths):
         column = integers(indices)[..., axis].astype(mx.int64)

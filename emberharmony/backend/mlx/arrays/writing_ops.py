@@ -5,10 +5,10 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.arrays.indices import LARGE, assign_at, past_the_end, write_rows
+from emberharmony.backend.mlx.arrays.indices import LARGE, assign_at, wrapped_or_length, write_rows
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combine, suits, value_like
+from emberharmony.backend.shared.arrays.writing import MODES, broadcasts_into, checked_pair, combine, value_like
 from emberharmony.core import op_globals
 from emberharmony.core.state.checked_mode import checking
 
@@ -59,7 +59,9 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
         return None
     new_value = _value_to_write(backend, x, value, (*key.shape, *x.shape[1:]), mode)
     return (
-        None if new_value is None else write_rows(x, past_the_end(key, x.shape[0]), new_value, _REDUCTIONS[mode], True)
+        None
+        if new_value is None
+        else write_rows(x, wrapped_or_length(key, x.shape[0]), new_value, _REDUCTIONS[mode], True)
     )
 
 
@@ -75,7 +77,7 @@ def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int
     if new_value is None:
         return None
     new_value = new_value if new_value.shape == full_shape else mx.broadcast_to(new_value, full_shape)
-    positions = past_the_end(indices, length)
+    positions = wrapped_or_length(indices, length)
     if mode == "set" and op_globals.untransformed and (x.size < LARGE or x.size < _FEW * indices.size):
         widths = [(0, 0)] * x.ndim
         widths[axis] = (0, 1)
@@ -102,7 +104,7 @@ def _value_to_write(backend: Any, x: mx.array, value: Any, full_shape: tuple[int
     """
     new_value = value_like(backend, promotion, value, x)
     if new_value.shape != full_shape:
-        if not suits(new_value.shape, full_shape):
+        if not broadcasts_into(new_value.shape, full_shape):
             return None
         new_value = new_value.reshape(new_value.shape[max(new_value.ndim - len(full_shape), 0) :])
     if mode in ("min", "max"):

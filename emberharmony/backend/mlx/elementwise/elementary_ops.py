@@ -26,7 +26,7 @@ def on_cpu() -> bool:
     return bool(mx.default_device() == mx.Device(mx.cpu, 0))
 
 
-def _or_in_double(native: Unary, double: Unary) -> Any:
+def _choose_by_dtype(native: Unary, double: Unary) -> Any:
     """Returns a float function that uses `double` for float64, and `native` for all other dtypes."""
     return direct(
         native,
@@ -232,17 +232,17 @@ class MLXElementaryOps:
     digits and the derivatives that MLX's lack.
     """
 
-    exp = _or_in_double(_exp, exp_double)
-    sin = _or_in_double(mx.sin, _sin64)
-    cos = _or_in_double(mx.cos, _cos64)
+    exp = _choose_by_dtype(_exp, exp_double)
+    sin = _choose_by_dtype(mx.sin, _sin64)
+    cos = _choose_by_dtype(mx.cos, _cos64)
     expm1 = direct(mx.expm1, _expm1, when=promotion.inexact)
     log = direct(mx.log)
     log1p = direct(mx.log1p)
-    log2 = _or_in_double(mx.log2, _log2_64)
-    log10 = _or_in_double(mx.log10, _log10_64)
+    log2 = _choose_by_dtype(mx.log2, _log2_64)
+    log10 = _choose_by_dtype(mx.log10, _log10_64)
     logaddexp = staticmethod(logaddexp)
     logaddexp2 = staticmethod(_logaddexp2)
-    tan = _or_in_double(mx.tan, _tan64)
+    tan = _choose_by_dtype(mx.tan, _tan64)
     arcsin = direct(mx.arcsin)
     arccos = direct(mx.arccos)
     arctan = direct(mx.arctan)
@@ -255,7 +255,7 @@ class MLXElementaryOps:
     arctanh = direct(mx.arctanh)
     erf = staticmethod(_erf)
     erfc = staticmethod(_op_in_float64(elementary.erfc))
-    erfinv = _or_in_double(mx.erfinv, _erfinv64)
+    erfinv = _choose_by_dtype(mx.erfinv, _erfinv64)
     i0 = staticmethod(_op_in_float64(_i0))
 
     @staticmethod

@@ -68,7 +68,7 @@ class MLXTransformsOps:
     def pullback(self, fn: TensorFunction, primals: Tensors, taped: bool = False) -> tuple[list[mx.array], Any]:
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
-            outputs_and_pull: tuple[list[mx.array], Any] = _attempt(
+            outputs_and_pull: tuple[list[mx.array], Any] = _run_or_fallback(
                 by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws()
             )
             return outputs_and_pull
@@ -91,7 +91,7 @@ class MLXTransformsOps:
             def natively(*tensors: mx.array) -> Pair:
                 with Transforming():
                     return [], list(
-                        pull_back(_some_outputs(fn, list(cotangents_by_place)), tensors[:count], tensors[count:])
+                        pull_back(_with_chosen_outputs(fn, list(cotangents_by_place)), tensors[:count], tensors[count:])
                     )
 
             def pull_later(run: Callable[[], Pair]) -> Pair:
@@ -100,7 +100,7 @@ class MLXTransformsOps:
 
             run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
             unread = functools.partial(_call_without_values, natively, tensors)
-            return _attempt(lambda: pull_later(run), lambda: pull_later(unread), tensors)[1]
+            return _run_or_fallback(lambda: pull_later(run), lambda: pull_later(unread), tensors)[1]
 
         return outputs, pull
 
@@ -121,7 +121,7 @@ class MLXTransformsOps:
 
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
-            return _attempt(by_tape, lambda: _call_without_values(natively, primals), primals, Draws())
+            return _run_or_fallback(by_tape, lambda: _call_without_values(natively, primals), primals, Draws())
         if is_unread():
             return _call_without_values(natively, primals)
         try:
@@ -129,7 +129,7 @@ class MLXTransformsOps:
         except Exception as error:
             if not _is_refusal(error):
                 raise
-            return _retry(error, lambda: _call_without_values(natively, primals))
+            return _run_fallback(error, lambda: _call_without_values(natively, primals))
 
     def linearize(self, fn: TensorFunction, primals: Tensors) -> Any:
         if _by_tape(primals):
@@ -151,7 +151,7 @@ class MLXTransformsOps:
                 return list(outputs), list(pushed_tangents)
 
             tensors = [*primals, *tangents]
-            return _attempt(
+            return _run_or_fallback(
                 functools.partial(natively, *tensors), lambda: _call_without_values(natively, tensors), tensors
             )
 
@@ -188,8 +188,8 @@ class MLXTransformsOps:
             return []
         if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
-        barriers = [_barrier(output) for output in outputs]
-        return _link(self, backward, len(primals), [*primals, *barriers]) if len(primals) else barriers
+        barriers = [_undifferentiable(output) for output in outputs]
+        return _with_custom_gradient(self, backward, len(primals), [*primals, *barriers]) if len(primals) else barriers
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         return MLXFunction(fn, self.cannot_transform)
@@ -202,7 +202,7 @@ def _by_tape(tensors: Tensors) -> bool:
     return (checking() or is_nested()) and not is_unread()
 
 
-def _attempt(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
+def _run_or_fallback(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
     """Returns `run()`, or `unread()` if MLX refuses a tensor that is on a tape.
 
     A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
@@ -232,7 +232,7 @@ def _attempt(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, dr
     except Exception as error:
         if not _is_refusal(error):
             raise
-        return _retry(error, unread, draws)
+        return _run_fallback(error, unread, draws)
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -240,7 +240,7 @@ def _is_refusal(error: Exception) -> bool:
     return has_message(error, (TypeError, ValueError, RuntimeError), _REFUSED)
 
 
-def _retry(first_error: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
+def _run_fallback(first_error: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
     """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_attempted`.
 
     Raises:
@@ -283,7 +283,7 @@ def _call_without_values(transform: Callable[..., Pair], tensors: Tensors) -> Pa
     return results[:width], results[width:]
 
 
-def _link(
+def _with_custom_gradient(
     ops: MLXTransformsOps, backward: Callable[..., Any], count: int, tensors: Sequence[mx.array]
 ) -> list[mx.array]:
     """Returns the outputs of a function, connected to its primals by a user-defined gradient.
@@ -321,14 +321,14 @@ def _link(
             )
             return gradients
 
-        outputs = _link(ops, backward_each, count, to_front(tensors, axes))
+        outputs = _with_custom_gradient(ops, backward_each, count, to_front(tensors, axes))
         return outputs, [0] * len(outputs)
 
     linked: Any = function(list(tensors))
     return list(linked)
 
 
-def _barrier(x: mx.array) -> mx.array:
+def _undifferentiable(x: mx.array) -> mx.array:
     """Returns a tensor through which nothing may be differentiated: if a gradient reaches it, an error is raised.
 
     Raises:
@@ -349,13 +349,13 @@ def _barrier(x: mx.array) -> mx.array:
 
     @function.vmap
     def batch(x: mx.array, axis: int | None) -> tuple[mx.array, int | None]:
-        return _barrier(x), axis
+        return _undifferentiable(x), axis
 
     result: Any = function(x)
     return result
 
 
-def _some_outputs(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
+def _with_chosen_outputs(fn: TensorFunction, wanted: Sequence[int]) -> TensorFunction:
     """Returns `fn` reduced to some of its outputs.
 
     Args:

@@ -24,7 +24,7 @@ else:
     np = Deferred("numpy")
 
 
-def _looked_at(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
+def _attention_mask(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
     """Returns a mask, not 0 at the keys that each query attends to; None if it attends to all of them.
 
     Args:
@@ -90,7 +90,7 @@ class MLXAttentionOps:
             composed = self.composed("dot_product_attention")
             options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
             return composed(query, key, value, bias, mask, *options)
-        masked = _looked_at(mask, is_causal, (query.shape[1], key.shape[1]))
+        masked = _attention_mask(mask, is_causal, (query.shape[1], key.shape[1]))
         queries = mx.swapaxes(query, 1, 2)
         if mask is not None and masked is not None:
             # Zero fully masked queries: their logits, though tiny, would still receive a gradient.

@@ -22,7 +22,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from emberharmony.backend.mlx.derivatives import Function, differentiated_by
+from emberharmony.backend.mlx.derivatives import Function, with_transforms_of
 from emberharmony.backend.mlx.device_ops import fitting
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
@@ -224,8 +224,8 @@ def _native_convolution(
 
     if groups == 1 and isinstance(plan, Windows):
         # The derivatives of the composite take three times as many calls.
-        return differentiated_by(native, functools.partial(_convolve_unrolled, plan=plan))
-    return differentiated_by(native, lambda x, kernel: composed(name)(x, kernel, *options))
+        return with_transforms_of(native, functools.partial(_convolve_unrolled, plan=plan))
+    return with_transforms_of(native, lambda x, kernel: composed(name)(x, kernel, *options))
 
 
 @functools.lru_cache(maxsize=256)

@@ -36,13 +36,13 @@ class MLXLayersOps:
             elif length > LONG and x.size == length and on_cpu():
                 block = next((n for n in _BLOCKS if length % n == 0), 0)
                 if block:
-                    product = _of_a_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
+                    product = _matrix_times_row(x.reshape(-1), weight, block).reshape(*x.shape[:-1], -1)
             if product is not None:
                 return product if bias is None else product + bias
         return self.composed("linear")(x, weight, bias, transposed)
 
 
-def _of_a_row(row: mx.array, weight: mx.array, block: int) -> mx.array:
+def _matrix_times_row(row: mx.array, weight: mx.array, block: int) -> mx.array:
     """Returns `weight @ row`, whose sums are added in blocks.
 
     MLX 0.32 adds the products of float32 sequentially on the CPU. A product in float64 would convert the whole weight,

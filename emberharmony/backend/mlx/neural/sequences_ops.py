@@ -16,7 +16,7 @@ else:
     np = Deferred("numpy")
 
 
-def _led_inside(numbers: Any, limit: int) -> Any:
+def _clip_unchecked(numbers: Any, limit: int) -> Any:
     """Returns labels or lengths; those in a tensor, which are not checked, are clipped to the range 0 to limit - 1.
 
     In checked mode they are returned unchanged, because the composite then checks them when it uses them as indices.
@@ -40,6 +40,6 @@ class MLXSequencesOps:
     ) -> mx.array:
         shape = target.shape if isinstance(target, mx.array) else np.shape(target)
         if output.ndim == 3 and len(shape) == 2:
-            target = _led_inside(target, output.shape[2])
-            target_length = _led_inside(target_length, shape[1] + 1)
+            target = _clip_unchecked(target, output.shape[2])
+            target_length = _clip_unchecked(target_length, shape[1] + 1)
         return self.composed("ctc_loss")(target, output, target_length, output_length, mask_index)

@@ -23,7 +23,7 @@ from emberharmony.backend.mlx.derivatives import Arrays, Function, where_transfo
 from emberharmony.backend.mlx.dtypes import cast, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import exp_double, on_cpu
 from emberharmony.backend.mlx.math_ops import even_maximum, even_minimum, is_complex, is_float
-from emberharmony.backend.promote import nonempty, nonnegative_axes, remaining, tensor_and_axis
+from emberharmony.backend.promote import nonnegative_axes, require_nonempty, shape_after_reduction, tensor_and_axis
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number, without_axes
@@ -72,7 +72,7 @@ def reduce_or_identity(
     """Returns the result of a native reduction; for an empty tensor the identity, because MLX 0.32 can hang there."""
     if x.size:
         return native(x, axes, keepdims)
-    return mx.full(remaining(x.shape, axes, keepdims), mx.array(identity, x.dtype))
+    return mx.full(shape_after_reduction(x.shape, axes, keepdims), mx.array(identity, x.dtype))
 
 
 def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
@@ -83,11 +83,11 @@ def _in_blocks(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
     as the native one (4 million elements, MLX 0.32).
     """
     if math.prod([x.shape[a] for a in axes]) > FEW and on_cpu():
-        x = _of_blocks(x, axes).astype(mx.float64)
+        x = _block_sums(x, axes).astype(mx.float64)
     return mx.sum(x, axes, keepdims)
 
 
-def _of_blocks(x: mx.array, axes: tuple[int, ...]) -> mx.array:
+def _block_sums(x: mx.array, axes: tuple[int, ...]) -> mx.array:
     """Returns a tensor with the same sum over axes: the sums of blocks, if the tensor is large.
 
     Besides its precision, the sum of adjacent blocks takes half of the time of MLX's sum over the last axis.
@@ -192,9 +192,11 @@ def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> 
         bound = None if initial is None else promotion.common(x, without_axes("initial", initial))[1].astype(x.dtype)
         if not x.size:
             if bound is None:
-                nonempty(x.shape, axes)
+                require_nonempty(x.shape, axes)
             # Not mx.full, whose derivative by a tensor is too large (MLX 0.32): 4 for `mx.full(2, a).sum()`.
-            return mx.broadcast_to(mx.array(0, x.dtype) if bound is None else bound, remaining(x.shape, axes, keepdims))
+            return mx.broadcast_to(
+                mx.array(0, x.dtype) if bound is None else bound, shape_after_reduction(x.shape, axes, keepdims)
+            )
         result = extreme_over(native, axes)(x) if axes else x
         result = result if keepdims or not axes else mx.squeeze(result, axes)
         return result if bound is None else pair(result, bound)
@@ -206,9 +208,9 @@ def _arg(native: Callable[..., mx.array]) -> Any:
     def arg(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
-        nonempty(x.shape, axes)
+        require_nonempty(x.shape, axes)
         if not x.size or x.ndim == 0:
-            return mx.zeros(remaining(x.shape, axes, keepdims), mx.int64)
+            return mx.zeros(shape_after_reduction(x.shape, axes, keepdims), mx.int64)
         return native(x, axis, keepdims).astype(mx.int64)
 
     return arg
@@ -293,10 +295,10 @@ def _sum_of_squares(axes: tuple[int, ...]) -> Function:
     def sum_squares(x: mx.array) -> mx.array:
         # Two passes, because the mean of the squares minus the square of the mean would lose digits.
         widened_x, count = widen(x, few=0), math.prod(x.shape[a] for a in axes)
-        centred = widened_x - reduce_or_identity(mx.sum, _of_blocks(widened_x, axes), axes, True, 0) / mx.array(
+        centred = widened_x - reduce_or_identity(mx.sum, _block_sums(widened_x, axes), axes, True, 0) / mx.array(
             count, widened_x.dtype
         )
-        return reduce_or_identity(mx.sum, _of_blocks(mx.square(centred), axes), axes, True, 0)
+        return reduce_or_identity(mx.sum, _block_sums(mx.square(centred), axes), axes, True, 0)
 
     def slopes(x: mx.array) -> mx.array:
         return 2 * (x - _mean(x, axes, True))
@@ -345,7 +347,7 @@ def _deviation(x: mx.array, axis: Any = None, keepdims: bool = False, correction
     return root.astype(mx.float32 if is_complex(x) else x.dtype)
 
 
-def _of_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
+def _quick_for_few(native: Callable[..., mx.array], general: Callable[..., mx.array]) -> Any:
     """Returns an op that leaves few elements of float32 to MLX's `var` or `std`, in float64 on the CPU."""
 
     def quick_deviation(x: mx.array, axis: int | None, keepdims: bool, correction: int) -> mx.array:
@@ -420,8 +422,8 @@ class MLXReductionOps:
 
     sum = staticmethod(fast(_quick_sum, f"{_PLAIN} and {{3}} is None")(_sum))
     mean = staticmethod(fast(_quick_mean, _PLAIN)(_mean))
-    var = _of_few(mx.var, _variance)
-    std = _of_few(mx.std, _deviation)
+    var = _quick_for_few(mx.var, _variance)
+    std = _quick_for_few(mx.std, _deviation)
     logsumexp = staticmethod(fast(_quick_logsumexp, _PLAIN)(_logsumexp))
     max = staticmethod(_extreme(mx.max, where_transformed(mx.maximum, even_maximum)))
     min = staticmethod(_extreme(mx.min, where_transformed(mx.minimum, even_minimum)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.mlx.arrays.indices import integers, led_aside, read_if_checked, write_rows
+from emberharmony.backend.mlx.arrays.indices import integers, nonnegative_or_length, read_if_checked, write_rows
 from emberharmony.backend.mlx.device_ops import check_memory
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
@@ -35,7 +35,7 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
         if is_unread and num_segments is not None:
             check_segments(segment_ids.shape, data.shape)
             num_segments = segment_count(num_segments)
-            ids = led_aside(segment_ids, num_segments)
+            ids = nonnegative_or_length(segment_ids, num_segments)
         else:
             host_array = host_indices(np.asarray(integers(segment_ids)) if is_unread else segment_ids)
             check_segments(host_array.shape, data.shape)
@@ -65,7 +65,7 @@ def _quick_sum(data: mx.array, segment_ids: mx.array, num_segments: int, _sorted
     if not data.size or not 0 < num_segments <= shape[0] or segment_ids.shape != shape[:1] or checking():
         return _general_sum(data, segment_ids, num_segments)
     rows = mx.zeros((num_segments + 1, *shape[1:]), mx.float32)
-    return rows.at[led_aside(segment_ids, num_segments)].add(data)[:num_segments]
+    return rows.at[nonnegative_or_length(segment_ids, num_segments)].add(data)[:num_segments]
 
 
 _PLAIN = "{0}.dtype == native_float32 and {1}.__class__ is native_type and {2}.__class__ is int"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from emberharmony.backend.numpy.dtypes import promotion
-from emberharmony.backend.promote import nonempty, nonnegative_axes
+from emberharmony.backend.promote import nonnegative_axes, require_nonempty
 from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, safe_norm_range
 from emberharmony.core.options import constant
 
@@ -41,7 +41,7 @@ class NumpyNormsOps:
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = nonnegative_axes(axis, x.ndim)
         if ord == -np.inf:
-            nonempty(x.shape, axis)
+            require_nonempty(x.shape, axis)
         if not leaves_float64(ord, x.real.itemsize * 8):
             return _norm(x, axes, keepdims, ord).astype(x.real.dtype)
         with np.errstate(all="ignore"):

@@ -21,7 +21,7 @@ _MOST_AXES = 32
 """`ufunc.at` (NumPy 2.4) crashes if a key selects more axes, as with 40 times None."""
 
 
-def _quick_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: str) -> np.ndarray:
+def _quick_set_item(x: np.ndarray, key: np.ndarray, value: np.ndarray, _mode: str) -> np.ndarray:
     result = x.copy()
     result[readable(key)] = value
     return result
@@ -34,7 +34,7 @@ class NumpyWritingOps:
     """
 
     @fast(
-        _quick_item,
+        _quick_set_item,
         "{3} == 'set' and {1}.__class__ is native_type and {2}.__class__ is native_type and {0}.dtype is {2}.dtype",
     )
     def set_item(self, x: np.ndarray, key: Any, value: Any, mode: str = "set") -> np.ndarray:
@@ -61,8 +61,8 @@ class NumpyWritingOps:
                     _UFUNCS[mode].at(result, key, new_value)
         except (TypeError, ValueError) as error:
             shape = x[key].shape
-            if not shared_writing.suits(new_value.shape, shape):
-                raise shared_writing.does_not_fit(new_value.shape, shape) from error
+            if not shared_writing.broadcasts_into(new_value.shape, shape):
+                raise shared_writing.misfit_error(new_value.shape, shape) from error
             if mode != "set":
                 raise
             # Into one element, or at a mask, NumPy 2.4 writes no array with more axes than the key selects.

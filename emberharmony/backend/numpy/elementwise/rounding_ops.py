@@ -19,7 +19,7 @@ def _rounding_op(native: np.ufunc) -> Any:
     return direct(native, lambda x: x if x.dtype.kind in "biu" else native(x), when=promotion.inexact)
 
 
-def _by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
+def _round_by_scale(x: np.ndarray, decimals: int) -> np.ndarray:
     """Returns the same as `np.round`, which in NumPy 2.4 scales by inexact powers of ten: it changes 1e-23."""
     scale = np.asarray(10.0 ** abs(decimals), x.dtype)
     apply_scale, undo_scale = (np.multiply, np.divide) if decimals > 0 else (np.divide, np.multiply)
@@ -49,9 +49,9 @@ class NumpyRoundingOps(Decimals):
     @staticmethod
     def _round_scaled(x: np.ndarray, decimals: int, bound: float) -> np.ndarray:
         if decimals < 0 or not x.size or np.abs(x).max() < bound:
-            return _by_scale(x, decimals)
+            return _round_by_scale(x, decimals)
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(np.abs(x) < bound, _by_scale(x, decimals), x)
+            return np.where(np.abs(x) < bound, _round_by_scale(x, decimals), x)
 
     def _rounded_floats(self, x: np.ndarray, decimals: int) -> np.ndarray:
         if abs(decimals) < 38:

@@ -117,7 +117,7 @@ def _is_floating(x: np.ndarray) -> bool:
     return x.dtype.char in "fd" and x.size > 0 and x.ndim > 0
 
 
-def _less_maximum(x: np.ndarray, axis: Any) -> np.ndarray:
+def _minus_maximum(x: np.ndarray, axis: Any) -> np.ndarray:
     """Returns `x` less its maximum over axes, as a new array."""
     return np.subtract(x, fold(np.maximum, x, axis, True))
 
@@ -174,7 +174,7 @@ class NumpyActivationOps:
             if np.minimum.reduce(total, None) > _SMALLEST:
                 result /= total
                 return result
-        result = _less_maximum(x, axis)
+        result = _minus_maximum(x, axis)
         np.exp(result, result)
         result /= fold(np.add, result, axis, True)
         return result
@@ -182,7 +182,7 @@ class NumpyActivationOps:
     def log_softmax(self, x: np.ndarray, axis: Any = -1) -> np.ndarray:
         if not _is_floating(x):
             return self.composed("log_softmax")(x, axis)
-        result = _less_maximum(x, axis)
+        result = _minus_maximum(x, axis)
         total = fold(np.add, np.exp(result), axis, True)
         result -= np.log(total, total)
         return result

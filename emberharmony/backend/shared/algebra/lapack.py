@@ -76,7 +76,7 @@ def _require_finite(x: np.ndarray) -> np.ndarray:
     return x
 
 
-def _finite_below(x: np.ndarray) -> np.ndarray:
+def _require_finite_lower(x: np.ndarray) -> np.ndarray:
     """Returns a tensor of square matrices, checked to have finite lower triangles.
 
     Raises:
@@ -189,13 +189,13 @@ def svdvals(x: np.ndarray) -> np.ndarray:
 
 def eigh(x: np.ndarray) -> EigResult:
     """Returns eigenvalues and eigenvectors of Hermitian matrices."""
-    values, vectors = np.linalg.eigh(_finite_below(x))
+    values, vectors = np.linalg.eigh(_require_finite_lower(x))
     return EigResult(values, vectors * _phases(vectors))
 
 
 def eigvalsh(x: np.ndarray) -> np.ndarray:
     """Returns eigenvalues of Hermitian matrices."""
-    return np.linalg.eigvalsh(_finite_below(x))
+    return np.linalg.eigvalsh(_require_finite_lower(x))
 
 
 def eig(x: np.ndarray) -> EigResult:

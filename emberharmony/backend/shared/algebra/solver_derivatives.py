@@ -124,7 +124,7 @@ class Differentials:
         if v.shape[-2] > k:
             v_moved = v_moved + (self.adjoint(tangent) @ u - v @ self.adjoint(scaled_tangent)) / scale
         if self._is_complex(u):
-            angle = self._turned_back(u, u_moved)
+            angle = self._phase_rates(u, u_moved)
             u_moved, v_moved = u_moved + angle * u, v_moved + angle * v
         # Columns beyond the singular values are arbitrary, and are treated as constant.
         vh_tangent = self._pad_columns(v_moved, self.adjoint(vh_full))
@@ -141,7 +141,7 @@ class Differentials:
         scaled_tangent = self.adjoint(vectors) @ self.hermitian(tangents[0]) @ vectors
         vectors_tangent = vectors @ (self._gaps(values).astype(scaled_tangent.dtype) * scaled_tangent)
         if self._is_complex(vectors):
-            vectors_tangent = vectors_tangent + self._turned_back(vectors, vectors_tangent) * vectors
+            vectors_tangent = vectors_tangent + self._phase_rates(vectors, vectors_tangent) * vectors
         return self.real(self.diagonal(scaled_tangent)), vectors_tangent
 
     def eig(self, primals: Tensors, outputs: Tensors, tangents: Tensors) -> Tensors:
@@ -151,7 +151,7 @@ class Differentials:
         vectors_tangent = vectors @ (self._gaps(values) * scaled_tangent)
         own_components = self._xp.real(self._xp.sum(self._xp.conj(vectors) * vectors_tangent, -2, keepdims=True))
         return self.diagonal(scaled_tangent), vectors_tangent + (
-            self._turned_back(vectors, vectors_tangent) - own_components
+            self._phase_rates(vectors, vectors_tangent) - own_components
         ) * vectors
 
     def _gaps(self, values: Any) -> Any:
@@ -161,7 +161,7 @@ class Differentials:
         zeros, ones = self._xp.zeros_like(gaps), self._xp.ones_like(gaps)
         return self._xp.where(is_same, zeros, 1 / self._xp.where(is_same, ones, gaps))
 
-    def _turned_back(self, columns: Any, tangent: Any) -> Any:
+    def _phase_rates(self, columns: Any, tangent: Any) -> Any:
         """Returns the rates, times i, at which columns must rotate so that their largest components stay real.
 
         Args:

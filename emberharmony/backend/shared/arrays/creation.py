@@ -39,7 +39,7 @@ def _are_numbers(*values: Any) -> bool:
     return all(value.__class__ in _REAL or isinstance(value, (int, float, complex, np.generic)) for value in values)
 
 
-def _made_of(*numbers: Any) -> DType:
+def _default_dtype_of(*numbers: Any) -> DType:
     """Returns the default dtype of an array that is computed from these numbers.
 
     It depends on the numbers and not on the array, because `torch.compile` (torch 2.13) cannot trace the array's dtype.
@@ -67,7 +67,7 @@ def check_ends(*numbers: Any) -> None:
         raise ArgumentError(f"the ends and the step of a range are finite, got {', '.join(map(str, numbers))}")
 
 
-def _points(number: Any) -> int:
+def _number_of_points(number: Any) -> int:
     """Returns the number of points of a window, which is 0 if a negative one is given.
 
     Raises:
@@ -159,7 +159,7 @@ class HostMade:
         if step == 0:
             raise ArgumentError("step must not be 0")
         low, high = (0, start) if stop is None else (start, stop)
-        result_dtype = _made_of(low, high, step)
+        result_dtype = _default_dtype_of(low, high, step)
         if result_dtype is not int64:
             constant("start, stop or step", [low, high, step])
         result_native = self.dtypes[result_dtype] if dtype is None else dtype
@@ -212,7 +212,10 @@ class HostMade:
         if _are_numbers(start, stop):
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
-            array, result_dtype = np.linspace(start, stop, num, endpoint), self.dtypes[_made_of(start, stop, 0.0)]
+            array, result_dtype = (
+                np.linspace(start, stop, num, endpoint),
+                self.dtypes[_default_dtype_of(start, stop, 0.0)],
+            )
             samples = self._place_array(
                 self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device
             )
@@ -248,7 +251,7 @@ class HostMade:
             nonnegative_axes(axis, 1)
             start, stop = _as_float(start), _as_float(stop)
             array = np.logspace(start, stop, num, endpoint, base)
-            result_dtype = self.dtypes[_made_of(start, stop, base, 0.0)]
+            result_dtype = self.dtypes[_default_dtype_of(start, stop, base, 0.0)]
             return self._place_array(
                 self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device
             )
@@ -282,7 +285,7 @@ class HostMade:
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         nonnegative_axes(axis, 1)
         array = np.geomspace(_as_float(start), _as_float(stop), num, endpoint)
-        result_dtype = self.dtypes[_made_of(start, stop, 0.0)]
+        result_dtype = self.dtypes[_default_dtype_of(start, stop, 0.0)]
         return self._place_array(self._floor_if_integer(array, dtype), result_dtype if dtype is None else dtype, device)
 
     def bartlett(self, x: int, dtype: Any = None, device: Any = None) -> Any:
@@ -311,7 +314,7 @@ class HostMade:
     def vander(self, x: Any, N: int | None = None, increasing: bool = False) -> Any:
         if len(x.shape) != 1:
             raise ShapeError(f"expected a vector, got shape {tuple(x.shape)}")
-        powers = np.arange(x.shape[0] if N is None else _points(N))
+        powers = np.arange(x.shape[0] if N is None else _number_of_points(N))
         check_memory((x.shape[0], powers.size), self.dtypes.neutral[x.dtype].itemsize, self._memory)
         target_device = self.get_device(x)
         # The copy makes the array contiguous: torch 2.13 does not take arrays with negative strides.
@@ -330,7 +333,7 @@ class HostMade:
             dtype: the native dtype; None is the default float.
             device: the device of the tensor.
         """
-        count = _points(x)
+        count = _number_of_points(x)
         rising_half = rising(np.arange(1 - count, 1, 2), count - 1) if count > 1 else np.ones(count)
         native_dtype = self.dtypes[default_float()] if dtype is None else dtype
         if self.dtypes.neutral[native_dtype] is float32:

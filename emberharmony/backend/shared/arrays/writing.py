@@ -83,7 +83,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
                 kept_axes.append((len(positions), axis, None if positions == range(shape[axis]) else positions))
                 axis += 1
         kept_axes += [(shape[a], a, None) for a in range(axis, end)]
-    return _laid_out(kept_axes, arrays, 0 if is_split else first, (start, lengths) if is_block else None)
+    return _assemble_selection(kept_axes, arrays, 0 if is_split else first, (start, lengths) if is_block else None)
 
 
 def _indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
@@ -97,7 +97,7 @@ def _indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
     return (np.asarray(part),) if isinstance(part, int) else (part,)
 
 
-def _laid_out(
+def _assemble_selection(
     kept_parts: list[tuple[int, int | None, range | None]],
     arrays: list[tuple[int | None, Any]],
     first: int,
@@ -227,8 +227,8 @@ def checked_pair(backend: Any, promotion: Promotion, x: Any, key: Any, value: An
     """
     check_mode(mode)
     new_value, old_value = value_like(backend, promotion, value, x), x[key]
-    if not suits(new_value.shape, old_value.shape):
-        raise does_not_fit(new_value.shape, old_value.shape)
+    if not broadcasts_into(new_value.shape, old_value.shape):
+        raise misfit_error(new_value.shape, old_value.shape)
     if mode in ("min", "max"):
         promotion.refuse(x, ("complex",))
     return old_value, new_value.reshape(new_value.shape[max(new_value.ndim - old_value.ndim, 0) :])
@@ -239,14 +239,14 @@ def combine(backend: Any, mode: str, old: Any, new: Any) -> Any:
     return getattr(backend.bound, _COMBINE[mode])(old, new)
 
 
-def does_not_fit(shape: Sequence[int], full_shape: Sequence[int]) -> ShapeError:
+def misfit_error(shape: Sequence[int], full_shape: Sequence[int]) -> ShapeError:
     """Returns the error for a value whose shape does not broadcast to what a key selects."""
     return ShapeError(
         f"a value of shape {tuple(shape)} does not broadcast to shape {tuple(full_shape)}, which the key selects"
     )
 
 
-def suits(shape: Sequence[int], full_shape: Sequence[int]) -> bool:
+def broadcasts_into(shape: Sequence[int], full_shape: Sequence[int]) -> bool:
     """Returns whether an assignment broadcasts a shape to another one; it drops leading axes of length 1."""
     extra = max(len(shape) - len(full_shape), 0)
     pairs = zip(reversed(shape[extra:]), reversed(full_shape), strict=False)
@@ -267,7 +267,7 @@ def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) ->
     """
     positions = indices if is_tensor else host_indices(indices)
     full_shape = (*shape[:axis], *positions.shape[axis : axis + 1], *shape[axis + 1 :])
-    if len(positions.shape) != len(shape) or not suits(positions.shape, full_shape):
+    if len(positions.shape) != len(shape) or not broadcasts_into(positions.shape, full_shape):
         raise ShapeError(
             f"indices of shape {tuple(positions.shape)} do not broadcast against a tensor of shape {tuple(shape)} on "
             f"the axes other than {axis}; reshape them to as many axes"

@@ -112,12 +112,12 @@ def sine_over(r: Any) -> Any:
     return polynomial(r * r, _SINE)
 
 
-def from_nearest(xp: Any, x: Any) -> Any:
+def offset_from_nearest(xp: Any, x: Any) -> Any:
     """Returns the distance from the nearest integer, which is exact."""
     return x - xp.floor(x + 0.5)
 
 
-def _steps_to_1_to_3(xp: Any, x: Any) -> tuple[Any, Any]:
+def _shift_into_1_to_3(xp: Any, x: Any) -> tuple[Any, Any]:
     """Returns how many steps of 1 move `x`, from 0 to 10, to [1, 3], and the distance of the moved one from 1."""
     steps = xp.floor(x) - 2.0
     return steps, xp.where(x < 1.0, x, xp.where(steps > 0.0, x - steps, x) - 1.0)
@@ -148,7 +148,7 @@ def _gammaln_on_1_to_3(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
 
 def gamma_next(xp: Any, a: Any, terms: int) -> Any:
     """Returns `gamma(1 + a)` for `a` from 0 to 10, by so many terms of the series for its logarithm."""
-    steps, offset_from_1 = _steps_to_1_to_3(xp, a)
+    steps, offset_from_1 = _shift_into_1_to_3(xp, a)
     offset_from_1 = xp.where(a < 1.0, a, offset_from_1)
     product = xp.where(a < 1.0, 1.0, a)
     for k in range(1, 9):
@@ -169,7 +169,7 @@ def log_gamma(xp: Any, x: Any) -> Any:
 
 
 def _log_gamma_near(xp: Any, x: Any) -> Any:
-    steps, offset_from_1 = _steps_to_1_to_3(xp, x)
+    steps, offset_from_1 = _shift_into_1_to_3(xp, x)
     # The product would overflow for tiny numbers.
     is_tiny = x < 1.0
     logarithm = xp.log(xp.where(is_tiny, x, _product(xp, xp.where(is_tiny, 1.0, x), steps)))
@@ -183,7 +183,7 @@ def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
 
 def _reflection(xp: Any, x: Any, right: Any) -> Any:
     """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
-    r = from_nearest(xp, harmless_outside(xp, x <= 0.0, x, -0.5))
+    r = offset_from_nearest(xp, harmless_outside(xp, x <= 0.0, x, -0.5))
     return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sine_over(r)) - right)
 
 
@@ -207,7 +207,7 @@ def digamma(xp: Any, x: Any) -> Any:
 
 
 def _digamma_near(xp: Any, x: Any) -> Any:
-    steps, offset_from_1 = _steps_to_1_to_3(xp, x)
+    steps, offset_from_1 = _shift_into_1_to_3(xp, x)
     from_root = (offset_from_1 - (_ROOT - 1.0)) - _ROOT_REST
     return from_root * chebyshev(2.0 * (offset_from_1 - 1.0), _DIGAMMA) + _sum(xp, x, steps)
 
@@ -221,7 +221,7 @@ def digamma_far(xp: Any, x: Any) -> Any:
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
     """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
-    r = from_nearest(xp, harmless_outside(xp, x < 0.0, x, 0.5))
+    r = offset_from_nearest(xp, harmless_outside(xp, x < 0.0, x, 0.5))
     reflected = 0.5 - xp.abs(r)
     cotangent = reflected * sine_over(reflected) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))
     return positive - math.pi * cotangent
@@ -267,7 +267,7 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
 
 def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
     """Returns `_zeta` for q <= 0, where `above` is the sum of the terms below `q`, but for their sign."""
-    r = from_nearest(xp, q)
+    r = offset_from_nearest(xp, q)
     sign = xp.where(s - 2.0 * xp.floor(s / 2.0) == 0.0, 1.0, -1.0)
     nearest = xp.power(xp.abs(r) / scale, -s) * xp.where(r < 0.0, sign, 1.0)
     tail_sum = _hurwitz(xp, s, 1.0 + r, r - ((1.0 + r) - 1.0), scale)

@@ -17,7 +17,7 @@ from emberharmony.backend.shared.elementwise.elementary import (
     harmless_outside,
     polynomial,
 )
-from emberharmony.backend.shared.elementwise.special import from_nearest, gamma_next, sine_over, stirling
+from emberharmony.backend.shared.elementwise.special import gamma_next, offset_from_nearest, sine_over, stirling
 from emberharmony.backend.shared.elementwise.special_integrals import log1p_less
 
 # The Chebyshev coefficients of x exp(x) E1(x) in 1 / x, from 1 to 4 and beyond.
@@ -107,7 +107,7 @@ def _gamma_left(xp: Any, a: Any) -> Any:
     """Returns `gamma(-a)` for a > 0, by reflection."""
     is_near = a < 10.0
     first, second = _large_gamma(xp, at_least(xp, a, 10.0))
-    r = from_nearest(xp, at_most(xp, a, 200.0))
+    r = offset_from_nearest(xp, at_most(xp, a, 200.0))
     nearest_integer = xp.floor(at_most(xp, a, 200.0) + 0.5)
     sign = xp.where(nearest_integer == 2.0 * xp.floor(nearest_integer / 2.0), -1.0, 1.0)
     r = xp.where(r == 0.0, math.nan, r)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from emberharmony.backend.shared.elementwise.elementary import chebyshev, harmless_outside, polynomial
-from emberharmony.backend.shared.elementwise.special import from_nearest, sine_over
+from emberharmony.backend.shared.elementwise.special import offset_from_nearest, sine_over
 from emberharmony.backend.shared.elementwise.special_exponential import gamma
 
 # The polynomials of Debye's expansion in the square of v / w, by powers of 1 / w.
@@ -210,7 +210,7 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     result = xp.where(is_large, far_value, near_value)
     is_integer = v == xp.floor(v)
     reflected = is_regular & (v < 0.0) & ~is_integer
-    r = from_nearest(xp, xp.where(reflected, n, 0.5))
+    r = offset_from_nearest(xp, xp.where(reflected, n, 0.5))
     nearest = xp.where(reflected, n, 0.5) - r
     sine = r * sine_over(r) * xp.where(nearest == 2.0 * xp.floor(nearest / 2.0), 2.0, -2.0)
     reflected_value = xp.pick(reflected, partial(_positive_kv, xp), xp.where(reflected, n, 1.0), y)

@@ -46,7 +46,7 @@ def colours(shape: Sequence[int], data_format: str | None) -> int:
     return axis
 
 
-def computed_in(dtype: DType) -> DType:
+def pixel_compute_dtype(dtype: DType) -> DType:
     """Returns the dtype in which pixels are computed: float32 for half precision, the default float for integers.
 
     Raises:
@@ -201,7 +201,7 @@ def in_proportion(size: Sequence[int], target: Sequence[int]) -> tuple[int, int]
     return size[1] * target[0] // target[1], size[0] * target[1] // target[0]
 
 
-def bell(size: int, sigma: float) -> list[float]:
+def gaussian_window(size: int, sigma: float) -> list[float]:
     """Returns the weights of a Gaussian window; they add up to 1."""
     exponents = -0.5 * ((np.arange(size) - (size - 1) / 2) / sigma) ** 2
     # Subtract the maximum, because all weights of a narrow Gaussian centred between two pixels would underflow.

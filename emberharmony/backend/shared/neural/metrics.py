@@ -127,7 +127,7 @@ def log_likelihoods(logits: Array, target: Array, axis: int, ignored: int) -> tu
     return float(target_score[is_kept].sum()), int(is_kept.sum())
 
 
-def area(scores: Array, target: Array) -> float:
+def area_under_curve(scores: Array, target: Array) -> float:
     """Returns the area under the curve of true over false positives: the share of pairs in the right order.
 
     A pair of equal scores counts as half. It is NaN if one of the classes is missing.

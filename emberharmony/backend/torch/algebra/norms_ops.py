@@ -5,13 +5,13 @@ from typing import Any
 
 import torch
 
-from emberharmony.backend.promote import nonempty, nonnegative_axes
+from emberharmony.backend.promote import nonnegative_axes, require_nonempty
 from emberharmony.backend.shared.algebra.norms import is_usual, leaves_float64, order_of, safe_norm_range
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.options import constant
 
 
-def _is_held(norms: torch.Tensor, ord: float) -> bool:
+def _stays_in_range(norms: torch.Tensor, ord: float) -> bool:
     """Returns whether the powers that these norms were computed from are known to have stayed within float64."""
     if torch.compiler.is_compiling() or not norms.is_cpu:
         return False
@@ -54,14 +54,14 @@ class TorchNormsOps:
             if x.dtype is torch.float32:
                 return torch.linalg.vector_norm(x, dtype=torch.float64).to(torch.float32)
             length = torch.linalg.vector_norm(x)
-            if _is_held(length.detach(), 2):
+            if _stays_in_range(length.detach(), 2):
                 return length
         x, ord = promotion.floats(x), order_of(constant("ord", ord))
         axes = nonnegative_axes(axis, x.ndim)
         if ord == -torch.inf:
-            nonempty(x.shape, axis)
+            require_nonempty(x.shape, axis)
         result = _norm(x, axes, keepdims, ord)
-        if not x.numel() or not leaves_float64(ord, x.real.itemsize * 8) or _is_held(result.detach(), ord):
+        if not x.numel() or not leaves_float64(ord, x.real.itemsize * 8) or _stays_in_range(result.detach(), ord):
             return result
         # The composite divides by the largest element first, so no power overflows.
         return self.composed("vector_norm")(x, axis, keepdims, ord)

@@ -84,7 +84,7 @@ def _quick_one_hot(x: torch.Tensor, num_classes: int, _axis: int, _dtype: None, 
     return x.new_zeros((*x.shape, num_classes), dtype=torch.float32).scatter_(-1, x.unsqueeze(-1), 1)
 
 
-def _in_company(part: Any, device: torch.device) -> Any:
+def _scalar_as_vector(part: Any, device: torch.device) -> Any:
     """Returns a single index as a tensor of one element, and every other part of a key unchanged."""
     if type(part) is int:
         return torch.tensor([part], device=device)
@@ -153,7 +153,7 @@ class TorchIndexingOps:
             native_key.append(key_part)
         if joint:
             # NumPy treats an integer next to index arrays as an index array: it decides where the resulting axes go.
-            native_key = [_in_company(part, x.device) for part in native_key]
+            native_key = [_scalar_as_vector(part, x.device) for part in native_key]
         return x[tuple(native_key)]
 
     @staticmethod

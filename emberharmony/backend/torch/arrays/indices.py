@@ -71,10 +71,10 @@ def indices_like(indices: Any, length: int, x: torch.Tensor) -> torch.Tensor:
         if indices.__class__ is list and all(i.__class__ is int and 0 <= i < length for i in indices):
             return torch.tensor(indices, dtype=torch.int64, device=x.device)
         return torch.from_numpy(np.array(nonnegative_indices(host_indices(indices), length))).to(x.device)
-    return _from_zero(integers(indices, x.device), length)
+    return _nonnegative(integers(indices, x.device), length)
 
 
-def _from_zero(indices: torch.Tensor, length: int) -> torch.Tensor:
+def _nonnegative(indices: torch.Tensor, length: int) -> torch.Tensor:
     return torch.where(indices < 0, indices + length, indices)
 
 
@@ -93,13 +93,13 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
     flat = positions if positions.ndim == 1 else positions.reshape(-1)
     try:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
-        slices = index_select(x, axis, _from_zero(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
+        slices = index_select(x, axis, _nonnegative(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
     except (IndexError, RuntimeError) as error:
         if passing(error):
             raise
         # index_select rejects negative indices. Wrap them only now, since most calls have none.
         try:
-            slices = index_select(x, axis, _from_zero(flat, x.shape[axis]))
+            slices = index_select(x, axis, _nonnegative(flat, x.shape[axis]))
         except IndexError:
             nonnegative_indices(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
             raise
@@ -127,7 +127,7 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
     row_numbers = torch.zeros_like(columns[0])
     for column, length in zip(columns, lengths, strict=False):
         # Clamp an index out of bounds here; the write that follows raises for it.
-        row_numbers = row_numbers * length + _from_zero(column, length).clamp(0, max(length - 1, 0))
+        row_numbers = row_numbers * length + _nonnegative(column, length).clamp(0, max(length - 1, 0))
     shape, numbers = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
     flat, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
     last = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)

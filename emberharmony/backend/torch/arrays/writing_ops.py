@@ -24,7 +24,7 @@ _TENSORS = f"{{2}}.__class__ is {{1}}.__class__ is native_type and {HAS_VALUES}"
 """When tensors are written at a tensor of indices; the kernels raise for other dtypes than that of `x`."""
 
 
-def _quick_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mode: str) -> torch.Tensor:
+def _quick_set_item(x: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mode: str) -> torch.Tensor:
     """Returns `x` written at indices along its first axis; the kernel checks them, and the shapes."""
     if mode == "add":
         return x.index_add(0, key, value)
@@ -59,7 +59,8 @@ class TorchWritingOps:
     composed: Any
 
     @fast(
-        _quick_item, f"{_TENSORS} and {{1}}.dtype is int64_of_torch and {{2}}.ndim == {{0}}.ndim > 0 and {{0}}.numel()"
+        _quick_set_item,
+        f"{_TENSORS} and {{1}}.dtype is int64_of_torch and {{2}}.ndim == {{0}}.ndim > 0 and {{0}}.numel()",
     )
     def set_item(self, x: torch.Tensor, key: Any, value: Any, mode: str = "set") -> torch.Tensor:
         if not is_plain(key, x.shape):

@@ -89,11 +89,11 @@ class _Composite:
 _WHOLE_CALL, _COMPOSITE = _Whole(), _Composite()
 
 
-def _whole_kind() -> str | None:
+def _whole_call_kind() -> str | None:
     return _WHOLE_CALL.kind
 
 
-vars(_whole_kind)["_dynamo_marked_constant"] = True
+vars(_whole_call_kind)["_dynamo_marked_constant"] = True
 
 
 def _override() -> Any:
@@ -104,13 +104,13 @@ def _override() -> Any:
     one kind of ops. A function that is compiled in parts, or by `torch.compile` alone, breaks the graph here.
     """
     if is_whole():
-        return _COMPOSITE.entry or getattr(_Entries, _whole_kind())  # type: ignore[arg-type]
+        return _COMPOSITE.entry or getattr(_Entries, _whole_call_kind())  # type: ignore[arg-type]
     return selection.override_entry()
 
 
 def is_whole() -> bool:
     """Returns whether torch.compile is tracing a function as a whole, for `ops.compile` and while ops are guarded."""
-    return torch.compiler.is_compiling() and _whole_kind() is not None
+    return torch.compiler.is_compiling() and _whole_call_kind() is not None
 
 
 def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -215,7 +215,7 @@ def _compile(entry: Callable[..., Any], fullgraph: bool = False, **options: Any)
     return compiled
 
 
-def _is_compilers(error: Exception, way: int) -> bool:
+def _is_compiler_error(error: Exception, way: int) -> bool:
     """Returns whether an error says that Dynamo cannot compile a function in this way, so that nothing has run yet."""
     if isinstance(error, (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit)):
         return True  # the bug may be in the function itself; running it eagerly gives the readable error
@@ -227,7 +227,7 @@ def _is_compilers(error: Exception, way: int) -> bool:
     return isinstance(error, RuntimeError) and way == _WHOLE and "no compiled frames" in str(error)
 
 
-def _stops_at_a_move(error: Exception) -> bool:
+def _is_stop_at_move(error: Exception) -> bool:
     """Returns whether Dynamo stopped where a cell comes from another backend; it cannot trace that."""
     frames = getattr(error, "real_stack", None) or ()
     return any(frame.name == Cell._following.__name__ for frame in frames)
@@ -260,7 +260,7 @@ class TorchFunction:
             try:
                 return self._whole(*args, **kwargs)
             except Exception as error:
-                if not _is_compilers(error, _WHOLE):
+                if not _is_compiler_error(error, _WHOLE):
                     raise
         if is_watched():
             # torch.compile would translate NumPy calls into PyTorch ops, and silently lose the gradient; uncompiled,
@@ -276,9 +276,9 @@ class TorchFunction:
             try:
                 result = self._run_despite_warnings(advice, *args, **kwargs)
             except Exception as error:
-                if not _is_compilers(error, advice):
+                if not _is_compiler_error(error, advice):
                     raise
-                if not self._has_moved and _stops_at_a_move(error):
+                if not self._has_moved and _is_stop_at_move(error):
                     self._has_moved = True  # by the call below; the next one finds the cells here
                     return self._fn(*args, **kwargs)
                 continue

@@ -53,7 +53,7 @@ def number_in(dtype: torch.dtype, cpu: bool) -> Callable[[float], Any]:
 
 def run_update(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[Sequence[torch.Tensor]]:
     """Runs a program over lists of tensors; see `Backend.run_update`."""
-    program, numbers = _for_tensors(update, columns[0][0])
+    program, numbers = _program_for(update, columns[0][0])
     rows = [_run(program, numbers, tensors) for tensors in zip(*columns, strict=True)]
     return list(zip(*rows, strict=True))
 
@@ -62,7 +62,7 @@ def _run(program: Program, numbers: list[Any], tensors: Sequence[torch.Tensor]) 
     """Returns what a program computes from tensors; it writes into results that nothing reads any more."""
     registers: list[Any] = list(tensors)
     for i, call in enumerate(program.calls):
-        call_of, target = _partial(call, registers, numbers), program.targets.get(i)
+        call_of, target = _bind_call(call, registers, numbers), program.targets.get(i)
         registers.append(call_of() if target is None else call_of(out=registers[target]))
     return [registers[register] for register in program.outputs]
 
@@ -74,7 +74,7 @@ def overwrites(program: Program) -> bool:
 
 def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
-    program, numbers = _for_tensors(update, columns[0][0])
+    program, numbers = _program_for(update, columns[0][0])
     output_slots, scratch = program.places or {}, program.scratch
     longest = max(x.numel() for x in columns[0])
     memory = [columns[0][0].new_empty(longest) for _ in program.memory]
@@ -86,12 +86,12 @@ def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> li
                 target = registers[output_slots[i]]
             else:
                 target = memory[scratch[i]][: tensors[0].numel()].view(tensors[0].shape)
-            calls.append((functools.partial(_partial(call, registers, numbers), out=target),))
+            calls.append((functools.partial(_bind_call(call, registers, numbers), out=target),))
             registers.append(target)
     return calls
 
 
-def _for_tensors(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
+def _program_for(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:
     """Returns a program for tensors like this one, and its numbers in the form in which functions take them."""
     program, numbers = update.program, update.numbers
     if like.dtype.itemsize >= 4:
@@ -106,7 +106,7 @@ def _for_tensors(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]
     return program, natives
 
 
-def _partial(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
+def _bind_call(call: ProgramCall, registers: Sequence[Any], numbers: Sequence[Any]) -> Callable[..., Any]:
     """Returns a call of a program for one tensor."""
     args = [numbers[x] if x.__class__ is Number else registers[x] for x in call.args]
     if call.function in _FUSED:

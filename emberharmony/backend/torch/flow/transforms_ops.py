@@ -107,7 +107,7 @@ class TorchTransformsOps:
     def gradients(
         fn: TensorFunction, primals: Tensors, constant: bool = False
     ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        if not _by_func():
+        if not _needs_func():
             return _gradients_of_autograd(fn, primals, constant)
         outputs, gradients = _gradients_of_func(fn, primals)
         if constant:
@@ -212,7 +212,7 @@ def _in_transform() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
-def _by_func() -> bool:
+def _needs_func() -> bool:
     """Returns whether `torch.func` must compute a gradient, because `torch.autograd` cannot."""
     return torch.compiler.is_compiling() or torch.is_inference_mode_enabled() or _in_transform()
 

@@ -74,7 +74,7 @@ def product(
     grouped_x = x.contiguous().view(-1, groups, group_size)  # the kernel reads the weights without regard to strides
     added, vectors = grouped_x.sum(-1), len(grouped_x)
     if vectors <= _FEW:
-        bag_indices, starts = _bags(vectors * groups, group_size, len(table))
+        bag_indices, starts = _bag_indices_and_starts(vectors * groups, group_size, len(table))
         sums = _kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
             vectors, groups, -1
         )
@@ -95,7 +95,7 @@ def _product_by_vector(
 ) -> torch.Tensor:
     """Returns `x @ matrix.T` for one vector, in fewer calls."""
     rows, groups = scales.shape
-    bag_indices, starts = _bags(groups, group_size, len(table))
+    bag_indices, starts = _bag_indices_and_starts(groups, group_size, len(table))
     vector = x.contiguous().view(-1)
     sums = _kernel(bits)(table, bag_indices, starts, per_sample_weights=vector)
     if sums.shape[1] != rows:
@@ -140,7 +140,7 @@ def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:
 
 def _groups(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
     """Yields the integers of each group of columns as float32 numbers, (group_size, rows)."""
-    bag_indices, _ = _bags(1, group_size, group_size)
+    bag_indices, _ = _bag_indices_and_starts(1, group_size, group_size)
     for start in range(0, len(table), group_size):
         group_weights = _kernel(bits)(table[start : start + group_size], bag_indices, bag_indices)
         yield group_weights[:, :rows]
@@ -154,7 +154,7 @@ def _kernel(bits: int) -> Any:
 
 
 @functools.lru_cache(64)
-def _bags(count: int, size: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _bag_indices_and_starts(count: int, size: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the places in a table of so many rows, and the starts, of bags of a size that follow one another."""
     bag_indices = torch.arange(count * size, dtype=torch.int32)
     return torch.remainder(bag_indices, rows), bag_indices[::size].clone()

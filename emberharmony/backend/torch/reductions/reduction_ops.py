@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.promote import nonempty, nonnegative_axes, remaining, tensor_and_axis
+from emberharmony.backend.promote import nonnegative_axes, require_nonempty, shape_after_reduction, tensor_and_axis
 from emberharmony.backend.torch.dtypes import cast, from_orderable, orderable, promotion
 from emberharmony.backend.torch.tracing import has_values
 from emberharmony.core.dispatch import fast
@@ -71,8 +71,8 @@ def _extreme(native: Any, pair: Any) -> Any:
         )
         if not x.numel():
             if bound is None:
-                nonempty(x.shape, axes)
-            shape = remaining(x.shape, axes, keepdims)
+                require_nonempty(x.shape, axes)
+            shape = shape_after_reduction(x.shape, axes, keepdims)
             return x.new_empty(shape) if bound is None else bound.expand(shape).clone()
         # An empty tuple of axes means all axes to PyTorch.
         result = native(orderable(x), axes, keepdims) if axes else orderable(x)
@@ -87,7 +87,7 @@ def _arg(native: Any) -> Any:
     @fast(native, f"({{1}} is None and not {{2}} or {{1}}.__class__ is int) and {_FLOATS}")
     def arg(x: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
-        nonempty(x.shape, axis)
+        require_nonempty(x.shape, axis)
         if axis is None:
             return native(orderable(x)).reshape([1] * x.ndim if keepdims else [])
         return native(orderable(x), *nonnegative_axes(axis, x.ndim), keepdims)
