@@ -26,7 +26,7 @@ from emberharmony.core.op_code.op_source import Fast as Fast
 from emberharmony.core.op_code.op_source import fast as fast
 from emberharmony.core.op_code.op_source import fast_of, parameter_names
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, facts_of, register, register_alias
-from emberharmony.core.state.blame import is_callers
+from emberharmony.core.state.blame import passed_through_caller
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.state.handlers import passing
 from emberharmony.core.tracing import Substitute
@@ -262,7 +262,7 @@ def _current_error() -> Exception:
 def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
     """Raises the error of an op that takes a function: an error of that function unchanged, other errors translated."""
     error = _current_error()
-    if isinstance(error, EmberError) or is_callers(error, backend) or passing(error) is error:
+    if isinstance(error, EmberError) or passed_through_caller(error, backend) or passing(error) is error:
         raise error
     typed_error = backend.translate(name, error, arguments)
     raise typed_error from (None if typed_error is error else error)

@@ -255,7 +255,7 @@ def _enter_observed(scope: Override) -> Any:
     return bound.backend
 
 
-def telling_ops(bound: Any) -> Any:
+def watched_ops(bound: Any) -> Any:
     """Returns the ops that tell the watchers of this thread or task in the place of others; these if there are none."""
     observers = _PROCESS.observers
     return bound if observers is None else observers[0](bound)

@@ -54,7 +54,7 @@ class Cell(Movable, TensorMethods, Substitute):
         self.name = name
         self._journey = Journey()
         self._grad = None
-        self._held = _without_record(_held_of(value))
+        self._held = _without_record(_tensor_and_home_of(value))
         for block in _OBSERVED:
             block.note_new_cell(self)
 
@@ -79,7 +79,7 @@ class Cell(Movable, TensorMethods, Substitute):
 
     @value.setter
     def value(self, value: Any) -> None:
-        tensor_and_home = _held_of(value)
+        tensor_and_home = _tensor_and_home_of(value)
         if self._journey is not None:
             entry = _THREAD.entry if _WATCHES else None
             if entry is not None:
@@ -104,7 +104,7 @@ class Cell(Movable, TensorMethods, Substitute):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        commit([self.exchanging_grad(None if value is None else _without_record(_held_of(value)))])
+        commit([self.exchanging_grad(None if value is None else _without_record(_tensor_and_home_of(value)))])
 
     def of(self, bound: Any) -> Any:
         """Returns the current tensor as one of the backend of `bound`: `on` without its costs in the usual case."""
@@ -155,7 +155,7 @@ class Cell(Movable, TensorMethods, Substitute):
     def changing(self, fn: Callable[[Any], Any]) -> list[Step]:
         """Returns the steps that replace the tensor by `fn(tensor)`, and likewise the gradient if there is one."""
         steps, grad = [self.replacing(fn(self.value))], self.grad
-        return steps if grad is None else [*steps, self.exchanging_grad(_without_record(_held_of(fn(grad))))]
+        return steps if grad is None else [*steps, self.exchanging_grad(_without_record(_tensor_and_home_of(fn(grad))))]
 
     def with_tensor(self, tensor: Any) -> Self:
         """Returns a cell like this one that holds another tensor of the active backend; a traced one only in a call."""
@@ -185,7 +185,7 @@ class Cell(Movable, TensorMethods, Substitute):
         """
         if _WATCHES and _THREAD.entry is not None:
             raise TracedTensorError(f"{self!r} cannot change in the loss function of ops.backward: leave it first")
-        return assignment(self, "_held", self._held_to_keep(_held_of(value)))
+        return assignment(self, "_held", self._held_to_keep(_tensor_and_home_of(value)))
 
     def without_grad(self) -> Step:
         """Returns the step that sets the gradient to None, for a caller that commits several assignments together."""
@@ -319,7 +319,7 @@ def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
         if before is not None:
             gradient = bound.add(before, gradient)
         steps.append((setattr, cell, "_grad", (gradient, home)))
-    _Sum.count = 0 if before is None else _with_another(cells[-1])
+    _Sum.count = 0 if before is None else _count_with_another(cells[-1])
     return steps
 
 
@@ -329,7 +329,7 @@ class _Sum:
     cell = count = 0
 
 
-def _with_another(cell: Cell) -> int:
+def _count_with_another(cell: Cell) -> int:
     """Returns how many there are with another one, and warns if nobody would add so many on purpose."""
     count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
     _Sum.cell = id(cell)
@@ -365,7 +365,7 @@ def replace_cells(bound: Any, values: Any) -> Any:
     return replaced_values if cls is list else tuple(replaced_values)
 
 
-def _held_of(value: Any) -> Held:
+def _tensor_and_home_of(value: Any) -> Held:
     """Returns a tensor, number or list as a tensor of the active backend, with that backend.
 
     Raises:

@@ -17,7 +17,7 @@ from emberharmony.core.cells.blocks import OBSERVED, THREAD, Held
 from emberharmony.core.cells.overwriting import OVERWRITINGS, await_end
 from emberharmony.core.errors import BackendSwitchWarning, EmberError, TracedTensorError
 from emberharmony.core.named_tuple import Record
-from emberharmony.core.state.checked_mode import moves_allowed
+from emberharmony.core.state.checked_mode import allowed_moves
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
 from emberharmony.core.tracing import TensorProxy
 
@@ -116,7 +116,7 @@ class Movable:
             raise error_class(
                 f"{self!r} stays on {source_text} and cannot follow to {home.backend.name!r}: {error}"
             ) from error
-        moves_left = moves_allowed()
+        moves_left = allowed_moves()
         if moves_left is not None and next(journey.moves) == moves_left + 1:
             warnings.warn(
                 f"{self!r} has changed its backend more than {moves_left} times, and each change copies it: read it "

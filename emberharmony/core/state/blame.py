@@ -9,7 +9,7 @@ _OWN = sys.modules[__name__.partition(".")[0]].__path__[0] + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 
 
-def is_callers(error: BaseException, backend: Any) -> bool:
+def passed_through_caller(error: BaseException, backend: Any) -> bool:
     """Returns whether an exception passed through the caller's code before it reached the frame that handles it.
 
     The caller's code is all code outside this package, the backend, the backend's library and the standard library.

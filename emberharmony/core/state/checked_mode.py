@@ -56,7 +56,7 @@ def checking() -> bool:
     return _OUTSIDE if entry is None else bool(entry[0])
 
 
-def moves_allowed() -> int | None:
+def allowed_moves() -> int | None:
     """Returns how often a cell may change its backend without a warning; None if that is not checked."""
     entry = _CHECKING.get()
     if entry is not None and len(entry) > _LIMIT:
@@ -65,7 +65,7 @@ def moves_allowed() -> int | None:
     return FEW_MOVES if checking() else None
 
 
-def switched_off(since_entry: Entry | None) -> bool:
+def is_switched_off(since_entry: Entry | None) -> bool:
     """Returns whether a block inside of another one has turned all checks off.
 
     Args:

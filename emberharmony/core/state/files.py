@@ -45,9 +45,9 @@ def replace_bytes(path: str, then: Iterable[Step] = (), *, backup: str | None = 
 class Replacement:
     """The context manager that `replace_bytes` returns; it is entered once.
 
-    A signal handler may raise before `with` has registered the block, or before the first instruction of `_end`, where
-    no `finally` helps. But `with` alone holds the function that it gets as `__exit__`. If that function is dropped
-    before it has ended the block, a weak reference to it does so.
+    A signal handler may raise before `with` has registered the block, or before the first instruction of
+    `_end_replacement`, where no `finally` helps. But `with` alone holds the function that it gets as `__exit__`. If that
+    function is dropped before it has ended the block, a weak reference to it does so.
     """
 
     def __init__(self, path: str, then: Iterable[Step], backup: str | None) -> None:
@@ -94,7 +94,7 @@ class Replacement:
                 os.unlink(leftover)
 
 
-def _end(replacement: Replacement, watch: list[Any], kind: object = None, *raised: object) -> None:
+def _end_replacement(replacement: Replacement, watch: list[Any], kind: object = None, *raised: object) -> None:
     try:
         if kind is None:
             replacement.replace()
@@ -105,7 +105,7 @@ def _end(replacement: Replacement, watch: list[Any], kind: object = None, *raise
 
 
 def _end_in_stack(replacement: Replacement, *raised: object) -> None:
-    _end(replacement, [], *raised)
+    _end_replacement(replacement, [], *raised)
 
 
 class _Exit:
@@ -115,7 +115,7 @@ class _Exit:
         if replacement is None:  # contextlib.ExitStack reads it from the class
             return _end_in_stack
         watch: list[Any] = []
-        end = partial(_end, replacement, watch)
+        end = partial(_end_replacement, replacement, watch)
         watch.append(ref(end, replacement.clean))
         return end
 

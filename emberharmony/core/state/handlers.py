@@ -12,26 +12,26 @@ def passing(error: BaseException) -> BaseException | None:
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, (Warning, FloatingPointError, TimeoutError)):
-        if hasattr(cause, "of_watcher") or _from_handler(cause):
+        if hasattr(cause, "of_watcher") or _came_from_handler(cause):
             break
         cause = cause.__cause__
     return cause
 
 
-def _from_handler(error: BaseException) -> bool:
+def _came_from_handler(error: BaseException) -> bool:
     """Returns whether the exception passed through a frame of a signal handler or of a trace function.
 
     Python calls these functions from the interrupted frame and passes that frame to them as an argument.
     """
     trace = error.__traceback__
     while trace is not None:
-        if _knows_its_caller(trace.tb_frame):
+        if _refers_to_caller(trace.tb_frame):
             return True
         trace = trace.tb_next
     return False
 
 
-def _knows_its_caller(frame: FrameType) -> bool:
+def _refers_to_caller(frame: FrameType) -> bool:
     """Returns whether a local variable of the frame, or a tuple in one, holds the frame's caller."""
     caller = frame.f_back
     # The locals of a module are its globals, which may hold a frame for other reasons.
