@@ -70,7 +70,7 @@ class Batches:
             )
         self._rng = rngs.generator(rng, "data") if shuffle else None
         if shard:
-            self._take_part()
+            self._find_own_part()
         self.epoch = self._position = 0
         self._drawn_from: Any = None  # the state of the generator from which the order was drawn
         self._order: Buffer | None = None
@@ -118,7 +118,7 @@ class Batches:
             self._drawn_from = self._rng.state_dict()
             self._order = Buffer(ops.random.permutation(self.rows, generator=self._rng))
 
-    def _take_part(self) -> None:
+    def _find_own_part(self) -> None:
         """Finds out which part of each batch this rank gets.
 
         Raises:

@@ -95,7 +95,7 @@ def loading(
         hint = (layout == "torch" and _prefix_hint(places_by_name, given_tensors)) or _layout_hint(
             module, places_by_name, given_tensors, layout
         )
-        hint = hint or (_rest_hint(faults, given_tensors) if layout == "torch" else "")
+        hint = hint or (_hint_to_load_rest(faults, given_tensors) if layout == "torch" else "")
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
@@ -183,7 +183,7 @@ def _prefix_hint(own_keys: Iterable[str], given_keys: Iterable[str]) -> str:
     return ""
 
 
-def _rest_hint(faults: Sequence[str], given_tensors: Values) -> str:
+def _hint_to_load_rest(faults: Sequence[str], given_tensors: Values) -> str:
     """Returns the end of a message that says how to load the tensors that fit, if others are wrong."""
     if len(faults) < len(given_tensors) and all(fault.startswith("wrong: ") for fault in faults):
         return "\nto load the rest, leave these out of the dict (that of a file is io.load(path)) and pass strict=False"
@@ -194,7 +194,7 @@ def _shapes(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> dict[str,
     """Returns the shapes of parameters and buffers, which stay on their backend."""
     shapes = {}
     for name, cell in cells_by_name.items():
-        with _naming(module, name):
+        with _name_in_error(module, name):
             tensor, home = cell.tensor_and_home()
         shapes[name] = tuple((tensor.bits if home is None else tensor).shape)
     return shapes
@@ -223,12 +223,12 @@ def _value(module: walk.Holder, name: str, cell: Cell) -> Any:
     Raises:
         UninitializedParameterError: if its shape is not known yet; the message has the name.
     """
-    with _naming(module, name):
+    with _name_in_error(module, name):
         return cell.value
 
 
 @contextmanager
-def _naming(module: walk.Holder, name: str) -> Iterator[None]:
+def _name_in_error(module: walk.Holder, name: str) -> Iterator[None]:
     """Puts the name of a parameter into the error that says it has no shape yet."""
     try:
         yield

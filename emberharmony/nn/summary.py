@@ -108,12 +108,12 @@ def _outputs(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str]:
     leaves, treedef = tree_flatten(module)
     observed = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters
     for name, submodule in list(walk.named_modules(observed)):
-        submodule.__class__ = _observing(submodule.__class__, name, shapes)
+        submodule.__class__ = _class_noting_shapes(submodule.__class__, name, shapes)
     ops.eval_shape(lambda *inputs: observed(*inputs), *specs)
     return shapes
 
 
-def _observing(kind: type[Any], name: str, shapes: dict[str, str]) -> type[Any]:
+def _class_noting_shapes(kind: type[Any], name: str, shapes: dict[str, str]) -> type[Any]:
     """Returns a class like a layer's, whose calls note the shapes of the outputs."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

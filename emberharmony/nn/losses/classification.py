@@ -16,7 +16,7 @@ from emberharmony.nn.losses.operands import (
     class_axis,
     class_ids,
     class_weight,
-    in_kind,
+    in_result_dtype,
     is_floating,
     listed_ids,
     matching,
@@ -162,12 +162,12 @@ def binary_cross_entropy(
     require_probabilities(name, "target", t)
     is_inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
     safe_p = ops.where(is_inside, p, 0.5)
-    likelihood_inside = _likelihood(t, ops.log(safe_p), ops.log1p(ops.negative(safe_p)))
+    likelihood_inside = _binary_log_loss(t, ops.log(safe_p), ops.log1p(ops.negative(safe_p)))
     # At the ends the value is constant, and the gradient is that of a line.
     constant_p = ops.stop_gradient(p)
     line = ops.multiply(ops.subtract(p, constant_p), ops.divide(ops.subtract(constant_p, t), _LEAST_PRODUCT))
     logs = [ops.clip(ops.log(q), _LEAST_LOG, None) for q in (constant_p, _one_minus(constant_p))]
-    loss = ops.where(is_inside, likelihood_inside, ops.add(_likelihood(t, *logs), line))
+    loss = ops.where(is_inside, likelihood_inside, ops.add(_binary_log_loss(t, *logs), line))
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, p))
     return reduce_losses(name, loss, reduction, result_dtype)
@@ -329,11 +329,11 @@ def kl_div(
     if reduction == "batchmean":
         if not x.shape:
             raise fault(ShapeError("kl_div(): reduction='batchmean' needs an axis of examples, but input has no axes"))
-        return in_kind(ops.divide(ops.sum(loss), x.shape[0]), result_dtype)
+        return in_result_dtype(ops.divide(ops.sum(loss), x.shape[0]), result_dtype)
     return reduce_losses("kl_div", loss, reduction, result_dtype)  # type: ignore[arg-type]
 
 
-def _likelihood(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
+def _binary_log_loss(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
     return ops.negative(_mix(t, log_p, log_q))
 
 
@@ -379,9 +379,9 @@ def _cross_entropy_of_shares(
         terms = ops.multiply(terms, _weights_along(weights, logs, class_axis_number))
     loss = ops.negative(ops.sum(terms, class_axis_number))
     if reduction == "none":
-        return in_kind(loss, result_dtype)
+        return in_result_dtype(loss, result_dtype)
     total = ops.sum(loss)
-    return in_kind(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, result_dtype)
+    return in_result_dtype(ops.divide(total, math.prod(loss.shape)) if reduction == "mean" else total, result_dtype)
 
 
 def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tensor:
@@ -413,12 +413,12 @@ def _reduce_weighted(
     if counted_weights is None:
         return reduce_losses(name, losses, reduction, kind)
     if reduction == "none":
-        return in_kind(losses, kind)
+        return in_result_dtype(losses, kind)
     total = ops.sum(losses)
     if reduction != "mean":
-        return in_kind(total, kind)
+        return in_result_dtype(total, kind)
     # If no position counts, the mean is NaN and its gradient 0; MLX would give the gradient NaN.
     divisor = ops.sum(counted_weights)
     has_some = ops.not_equal(divisor, 0.0)
     mean = ops.divide(total, ops.where(has_some, divisor, 1.0))
-    return in_kind(ops.where(has_some, mean, math.nan), kind)
+    return in_result_dtype(ops.where(has_some, mean, math.nan), kind)

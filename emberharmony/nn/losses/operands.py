@@ -267,10 +267,10 @@ def reduce_losses(name: str, loss: Tensor, reduction: Reduction, kind: DType) ->
         loss = ops.mean(loss)
     elif reduction == "sum":
         loss = ops.sum(loss)
-    return in_kind(loss, kind)
+    return in_result_dtype(loss, kind)
 
 
-def in_kind(x: Tensor, kind: DType) -> Tensor:
+def in_result_dtype(x: Tensor, kind: DType) -> Tensor:
     """Returns a result in the dtype of the operands; in an `ops.autocast` block losses stay in float32."""
     bound = selection.active()
     return x if bound.backend.dtype_of(x) == kind or bound.variant else ops.cast(x, kind)

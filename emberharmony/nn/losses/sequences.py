@@ -8,7 +8,14 @@ from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.types import Tensor, TensorLike
 from emberharmony.nn.locate import fault
-from emberharmony.nn.losses.operands import Reduction, in_kind, operands, reduce_losses, require, require_reduction
+from emberharmony.nn.losses.operands import (
+    Reduction,
+    in_result_dtype,
+    operands,
+    reduce_losses,
+    require,
+    require_reduction,
+)
 
 _IMPOSSIBLE = 1e29
 """`ops.ctc_loss` returns more than this for a target that no alignment gives."""
@@ -69,7 +76,7 @@ def ctc(
         target_counts = ops.cast(ops.maximum(ops.convert_to_tensor(lengths), 1), ops.dtype(losses))
         losses = ops.divide(losses, target_counts)
     if is_unbatched:
-        return in_kind(ops.squeeze(losses, 0), result_dtype)
+        return in_result_dtype(ops.squeeze(losses, 0), result_dtype)
     return reduce_losses("ctc", losses, reduction, result_dtype)
 
 

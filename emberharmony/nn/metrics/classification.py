@@ -295,7 +295,7 @@ class AUC(Metric):
         self._state = {name: host.concatenate(value, sums[name]) for name, value in self._state.items()}
 
     def compute(self) -> float:
-        return host.area(self._state["scores"], self._state["target"])
+        return host.area_under_curve(self._state["scores"], self._state["target"])
 
 
 class Perplexity(Metric):

@@ -81,7 +81,7 @@ def require_loss_of_batch(loss_fn: Any, inputs: tuple[Any, ...]) -> None:
         ) from None
 
 
-def warn_of_strangers(module: Module, optimizer: Any) -> None:
+def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:
     """Warns of parameters of a model that an optimizer lacks, if it has some that the model lost."""
     if not hasattr(optimizer, "parameters"):
         return

@@ -101,7 +101,7 @@ def fit(
     arguments.require_parts(module, loss_fn, optimizer, batches, validation)
     numbers = {"steps": steps, "epochs": epochs, "validate_every": validate_every, "clip": clip}
     arguments.require_numbers(numbers, callbacks)
-    arguments.warn_of_strangers(module, optimizer)
+    arguments.warn_of_missing_parameters(module, optimizer)
     position = Position(batches)
     saves = None
     if checkpoint is not None:
