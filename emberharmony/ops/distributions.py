@@ -163,7 +163,7 @@ def random_binomial(
 
     See also: `random_bernoulli`, of one trial.
     """
-    host_counts = checks.trials(
+    host_counts = checks.trial_counts(
         counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape
     )
     return _draw("binomial", shape, dtype, seed, generator, host_counts, probabilities=(probabilities, checks.CHANCE))

@@ -88,8 +88,8 @@ def set_item(
     ):
         return _write_by_mask(x, key_parts[0][0], value, mode)
     selection = shared_writing.selection_of(key_parts, x.shape, nonzero)
-    if not shared_writing.suits(value.shape, selection.shape):
-        raise shared_writing.does_not_fit(value.shape, selection.shape)
+    if not shared_writing.broadcasts_into(value.shape, selection.shape):
+        raise shared_writing.misfit_error(value.shape, selection.shape)
     value = reshape(value, value.shape[-len(selection.shape) :] if selection.shape else ())
     if selection.block is not None:
         start, lengths = selection.block
@@ -174,7 +174,7 @@ def _combine(mode: str, old: Tensor, value: Tensor) -> Tensor:
 def _write_by_mask(x: Tensor, mask: Any, value: Tensor, mode: str) -> Tensor:
     """Returns `x` written where a mask of its first axes is true; the value broadcasts to the other axes."""
     item_shape = tuple(x.shape[mask.ndim :])
-    if not shared_writing.suits(value.shape, item_shape):
+    if not shared_writing.broadcasts_into(value.shape, item_shape):
         raise ShapeError(
             f"a value of shape {tuple(value.shape)} does not broadcast to shape {item_shape}, the axes of x that the "
             "mask "

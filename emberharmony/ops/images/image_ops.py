@@ -53,7 +53,7 @@ def rgb_to_grayscale(
         [[[118]]]
     """
     axis = shared_image.colours(images.shape, data_format)
-    wide_dtype = cast(images, shared_image.computed_in(dtype(images)))
+    wide_dtype = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     red, green, blue = (
         multiply(channel, channel_weight)
         for channel, channel_weight in zip(unstack(wide_dtype, axis=axis), _LUMA, strict=True)
@@ -83,7 +83,7 @@ def rgb_to_hsv(images: TensorLike, data_format: Literal["channels_last", "channe
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
     axis, float_dtype = shared_image.colours(images.shape, data_format), _floating(images)
-    x = cast(images, shared_image.computed_in(float_dtype))
+    x = cast(images, shared_image.pixel_compute_dtype(float_dtype))
     red, green, blue = unstack(where(less(absolute(x), finfo(float_dtype).eps), 0.0, x), axis=axis)
     value = maximum(maximum(red, green), blue)
     span = subtract(value, minimum(minimum(red, green), blue))
@@ -119,7 +119,7 @@ def hsv_to_rgb(images: TensorLike, data_format: Literal["channels_last", "channe
     Source: Smith, Color gamut transform pairs, 1978, the hexcone model.
     """
     axis, float_dtype = shared_image.colours(images.shape, data_format), _floating(images)
-    hue, saturation, value = unstack(cast(images, shared_image.computed_in(float_dtype)), axis=axis)
+    hue, saturation, value = unstack(cast(images, shared_image.pixel_compute_dtype(float_dtype)), axis=axis)
     angle = multiply(mod(hue, 1.0), 6.0)
     shares = [
         subtract(absolute(subtract(angle, 3.0)), 1.0),

@@ -90,7 +90,7 @@ def resize(
         for axis, length, wanted in sizes:
             images = take(images, shared_image.nearest(length, wanted), axis)
         return images
-    x = cast(images, shared_image.computed_in(dtype(images)))
+    x = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     for axis, length, wanted in sizes:
         if length != wanted:
             x = _sum_taps(
@@ -149,7 +149,7 @@ def scale_and_translate(
         raise ShapeError(f"shape {tuple(images.shape)} can change along axes {axes} only, got output_shape {shape}")
     if any(images.shape[a] == 0 for a in axes):
         raise ShapeError(f"expected images with pixels along axes {axes}, got shape {tuple(images.shape)}")
-    x = cast(images, shared_image.computed_in(dtype(images)))
+    x = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     for axis, factor, offset in zip(axes, scales, offsets, strict=True):
         x = _sum_taps(
             x,
@@ -183,7 +183,7 @@ def gaussian_blur(
     """
     axes, x = (
         shared_image.spatial_axes(images.shape, data_format),
-        cast(images, shared_image.computed_in(dtype(images))),
+        cast(images, shared_image.pixel_compute_dtype(dtype(images))),
     )
     sizes, widths = (
         shared_convolution.per_axis(kernel_size, 2, "kernel_size"),
@@ -195,7 +195,7 @@ def gaussian_blur(
         first, last = max(left_padding - length + 1, 0), min(left_padding + length, size)
         x = _correlate(
             _pad_axis(x, axis, left_padding - first, last - 1 - left_padding),
-            shared_image.bell(size, width)[first:last],
+            shared_image.gaussian_window(size, width)[first:last],
             axis,
         )
     return to_image_dtype(x, dtype(images))
@@ -216,7 +216,7 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
     Source: `scipy.ndimage.sobel`.
     """
     height_axis, width_axis = shared_image.spatial_axes(images.shape, data_format)
-    wide_dtype = cast(images, shared_image.computed_in(dtype(images)))
+    wide_dtype = cast(images, shared_image.pixel_compute_dtype(dtype(images)))
     x = pad(wide_dtype, [(int(a - images.ndim in (height_axis, width_axis)),) * 2 for a in range(images.ndim)], "edge")
     edges = [
         _correlate(_correlate(x, (-1.0, 0.0, 1.0), slope_axis), (1.0, 2.0, 1.0), smoothing_axis)
@@ -266,12 +266,15 @@ def ssim(
     if min(image1.shape[a] for a in axes) < filter_size:
         raise ShapeError(f"images of shape {tuple(image1.shape)} are smaller than filter_size={filter_size}")
     result_dtype = result_type(image1, image2)
-    x, y = cast(image1, shared_image.computed_in(result_dtype)), cast(image2, shared_image.computed_in(result_dtype))
+    x, y = (
+        cast(image1, shared_image.pixel_compute_dtype(result_dtype)),
+        cast(image2, shared_image.pixel_compute_dtype(result_dtype)),
+    )
     (length, _), (width, _) = (
         shared_convolution.per_axis(filter_size, 2, "filter_size"),
         shared_image.per_axis(filter_sigma, 2, "filter_sigma"),
     )
-    weights = shared_image.bell(length, width)
+    weights = shared_image.gaussian_window(length, width)
 
     def smooth(z: Tensor) -> Tensor:
         for axis in axes:

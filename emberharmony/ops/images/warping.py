@@ -116,7 +116,9 @@ def affine_transform(
     count, height, width, _ = x.shape
     if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
         raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
-    result_dtype = result_type(shared_image.computed_in(dtype(transform)), shared_image.computed_in(dtype(images)))
+    result_dtype = result_type(
+        shared_image.pixel_compute_dtype(dtype(transform)), shared_image.pixel_compute_dtype(dtype(images))
+    )
     numbers = to_device(reshape(cast(transform, result_dtype), (-1, 8, 1, 1)), get_device(images))
     a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
     column_grid, row_grid = _grid(height, width, numbers)
@@ -184,7 +186,7 @@ def grid_sample(
         )
     last = shared_image.spatial_axes(images.shape, data_format, n)[0] == -n - 1
     x = images if last else moveaxis(images, 1, -1)
-    wide_dtype = shared_image.computed_in(dtype(grid))
+    wide_dtype = shared_image.pixel_compute_dtype(dtype(grid))
     shares = unstack(cast(to_device(grid, get_device(images)), wide_dtype), axis=-1)[::-1]
     source_positions = [
         multiply(add(axis_share, 1.0), (size - 1) / 2)
@@ -233,7 +235,7 @@ def perspective_transform(
         for points in (start_points, end_points)
     ]
     transform = shared_image.homography(*points)
-    numbers = convert_to_tensor(transform, shared_image.computed_in(dtype(images)), device=get_device(images))
+    numbers = convert_to_tensor(transform, shared_image.pixel_compute_dtype(dtype(images)), device=get_device(images))
     return affine_transform(images, numbers, interpolation, "constant", fill_value, data_format)
 
 
@@ -324,7 +326,7 @@ def _rows_at(
     if 0 in shape:
         raise ShapeError(f"expected a tensor with elements, got shape {tuple(shape)}")
     rows_dtype = dtype(rows)
-    wide_dtype = shared_image.computed_in(rows_dtype)
+    wide_dtype = shared_image.pixel_compute_dtype(rows_dtype)
     is_varying = hasattr(value, "shape") or isinstance(value, list)
     outside_value = option("fill_value", value, rows) if is_varying else shared_image.fitting_value(value, rows_dtype)
     table = cast(rows, wide_dtype) if order else rows
@@ -355,7 +357,7 @@ def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, T
 
     The second is None if all elements exist; the third is None if there is only one element.
     """
-    x = cast(place, shared_image.computed_in(dtype(place)))
+    x = cast(place, shared_image.pixel_compute_dtype(dtype(place)))
     if mode == "constant":
         x = clip(x, -1.0, float(n))
     elif mode == "nearest":

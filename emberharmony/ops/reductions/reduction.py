@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from emberharmony.backend.promote import nonempty, nonnegative_axes, single
+from emberharmony.backend.promote import nonnegative_axes, require_nonempty, single
 from emberharmony.core.dispatch import alias, op
 from emberharmony.core.errors import ArgumentError, AxisError
 from emberharmony.core.options import without_axes
@@ -528,7 +528,7 @@ def _with_place(place_of: Callable[..., Tensor], x: Tensor, axis: int | None, ke
 def _first_extreme(reduction: Callable[..., Tensor], x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     """Returns the first place of the extreme element along an axis; NaN is extreme."""
     refuse_complex(x)
-    nonempty(x.shape, axis)
+    require_nonempty(x.shape, axis)
     if axis is None:
         index = _first_extreme(reduction, ravel(x), 0, False)
         return reshape(index, (1,) * len(x.shape)) if keepdims else index
