@@ -253,7 +253,7 @@ class Optimizer(ParameterGroups):
         )
         work = layout.work(step) if layout is not None and layout.updates is updates else None
         if layout is None or work is None:
-            self._warn_of_strangers()
+            self._warn_of_missing_parameters()
             changed_layout, work = new_layout(step)
             plan.steps += [] if layout is None else layout.left(changed_layout, self._state)
             plan.steps.append((layouts.__setitem__, place, changed_layout))
@@ -261,7 +261,7 @@ class Optimizer(ParameterGroups):
         for layout_part, part_work in zip(layout.parts, work, strict=True):
             layout_part.add(step, part_work)
 
-    def _warn_of_strangers(self) -> None:
+    def _warn_of_missing_parameters(self) -> None:
         """Warns of parameters with a gradient that are in the model, but not in the optimizer made for it."""
         model = MODELS.get(self, lambda: None)()
         if model is None or recording() is not None:

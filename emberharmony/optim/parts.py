@@ -112,7 +112,7 @@ class SeparatePart(GroupPart):
         entries: list[Any] = list(map(step.held.get, self.cells))
         if states[0] is None:
             states = list(map(step.initial, values))
-        elif all(entry is not None and all(map(_is_kept, entry.values())) for entry in entries):
+        elif all(entry is not None and all(map(_is_in_stored_form, entry.values())) for entry in entries):
             self.entries = entries
             first: State = entries[0]
             self.state = {
@@ -416,7 +416,7 @@ def _tensors(after: Any, state: State) -> list[Any]:
     return [after, *(x for x in state.values() if not numbers.is_python(x))]
 
 
-def _is_kept(x: Any) -> bool:
+def _is_in_stored_form(x: Any) -> bool:
     """Returns whether a state has a value in the form in which a step has put it there."""
     return isinstance(x, Buffer) or numbers.is_python(x)
 

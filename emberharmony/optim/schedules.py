@@ -200,10 +200,10 @@ def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
 
 
 def _cosine(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
-    return _wave(lr, lowest_rate, numbers.divide(count, half))
+    return _half_cosine(lr, lowest_rate, numbers.divide(count, half))
 
 
-def _wave(start: float, end: float, part: Number) -> Number:
+def _half_cosine(start: float, end: float, part: Number) -> Number:
     """Returns the value of half a wave of a cosine from `start` (`part` 0) to `end` (`part` 1)."""
     height = numbers.add(1.0, numbers.cos(numbers.multiply(math.pi, part)))
     return numbers.add(end, numbers.multiply((start - end) / 2, height))
@@ -228,12 +228,12 @@ def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) 
 def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
     waves = numbers.divide(count, first)
     if times == 1:
-        return _wave(lr, lowest_rate, numbers.subtract(waves, numbers.floor(waves)))
+        return _half_cosine(lr, lowest_rate, numbers.subtract(waves, numbers.floor(waves)))
     # The smallest summand makes the logarithm of a whole power not less than the exponent.
     logarithm = numbers.divide(numbers.log(numbers.add(numbers.multiply(waves, times - 1), 1.0)), math.log(times))
     length = numbers.power(times, numbers.floor(numbers.add(logarithm, 1e-6)))
     steps_before = numbers.divide(numbers.subtract(length, 1.0), times - 1)
-    return _wave(lr, lowest_rate, numbers.divide(numbers.subtract(waves, steps_before), length))
+    return _half_cosine(lr, lowest_rate, numbers.divide(numbers.subtract(waves, steps_before), length))
 
 
 @keep_call
@@ -363,7 +363,7 @@ def _one_cycle(phases: Sequence[tuple[float, float, float]], strategy: str, coun
             continue
         share = numbers.divide(numbers.subtract(step, start), end - start)
         if strategy == "cos":
-            level = _wave(low, high, share)
+            level = _half_cosine(low, high, share)
         else:
             level = numbers.add(low, numbers.multiply(high - low, share))
         rate = level if rate is None else numbers.where(numbers.less(end, step), rate, level)

@@ -55,11 +55,11 @@ class Line:
         self.evaluations += 1
         return Point(length, *self._evaluate(length))
 
-    def _falls(self, point: Point) -> bool:
+    def _decreases_enough(self, point: Point) -> bool:
         """Returns whether the loss decreases sufficiently."""
         return not point.loss > self.start.loss + SUFFICIENT * point.length * self.start.slope
 
-    def _is_flat(self, point: Point) -> bool:
+    def _is_flat_enough(self, point: Point) -> bool:
         """Returns whether the slope decreases sufficiently."""
         return abs(point.slope) <= -CURVATURE * self.start.slope
 
@@ -70,9 +70,9 @@ class Line:
         """Returns two points with a point that satisfies the conditions between them, or one such point and None."""
         previous_point, point = self.start, self._point_at(length)
         while self._evaluations_left() > 0:
-            if not self._falls(point) or (self.evaluations > 2 and point.loss >= previous_point.loss):
+            if not self._decreases_enough(point) or (self.evaluations > 2 and point.loss >= previous_point.loss):
                 return previous_point, point
-            if self._is_flat(point):
+            if self._is_flat_enough(point):
                 return point, None
             if point.slope >= 0:
                 return previous_point, point
@@ -101,11 +101,11 @@ class Line:
                 )
             stuck = is_near
             point = self._point_at(length)
-            if not self._falls(point) or point.loss >= ends[low].loss:
+            if not self._decreases_enough(point) or point.loss >= ends[low].loss:
                 ends[1 - low] = point
                 low = 0 if ends[0].loss <= ends[1].loss else 1
                 continue
-            flat = self._is_flat(point)
+            flat = self._is_flat_enough(point)
             if not flat and point.slope * (ends[1 - low].length - ends[low].length) >= 0:
                 ends[1 - low] = ends[low]
             ends[low] = point
