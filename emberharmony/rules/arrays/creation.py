@@ -11,13 +11,13 @@ from emberharmony.ops.dtype import dtype as dtype_of
 from emberharmony.ops.elementwise.complex_numbers import conj
 from emberharmony.ops.math import divide, maximum, multiply, power, subtract
 from emberharmony.ops.reductions.reduction import sum as sum_
-from emberharmony.rules.arrays.scatter_back import put_back
+from emberharmony.rules.arrays.scatter_back import cotangent_of_pick
 
 T = Any
 
 
 def _diag(g: T, y: T, x: T, k: int = 0) -> T:
-    return diag(g, k) if len(x.shape) == 1 else put_back(g, x, lambda places: diag(places, k))
+    return diag(g, k) if len(x.shape) == 1 else cotangent_of_pick(g, x, lambda places: diag(places, k))
 
 
 def _vander(g: T, y: T, x: T, N: int | None = None, increasing: bool = False) -> T:

@@ -21,24 +21,24 @@ from emberharmony.ops.logic.comparison import equal
 from emberharmony.ops.math import divide, divide_no_nan, mod, multiply
 from emberharmony.ops.reductions.segments import segment_sum
 from emberharmony.ops.tensor import convert_to_tensor
-from emberharmony.rules.arrays.scatter_back import added_at, put_back
+from emberharmony.rules.arrays.scatter_back import cotangent_of_pick, zeros_with_added
 
 T = Any
 
 
 def _take(g: T, y: T, x: T, indices: Any, axis: int | None = None) -> T:
     if axis is None:
-        return added_at(g, _from_zero(indices, math.prod(x.shape)), x.shape)
+        return zeros_with_added(g, _nonnegative(indices, math.prod(x.shape)), x.shape)
     indices = convert_to_tensor(indices)
     axis %= len(x.shape)
     count, rank = x.shape[axis], len(indices.shape)
     rows = moveaxis(g, tuple(range(axis, axis + rank)), tuple(range(rank)))
     item_shape = x.shape[:axis] + x.shape[axis + 1 :]
     rows = reshape(rows, (math.prod(indices.shape), *item_shape))
-    return moveaxis(segment_sum(rows, reshape(_from_zero(indices, count), (-1,)), count), 0, axis)
+    return moveaxis(segment_sum(rows, reshape(_nonnegative(indices, count), (-1,)), count), 0, axis)
 
 
-def _from_zero(indices: Any, count: int) -> T:
+def _nonnegative(indices: Any, count: int) -> T:
     """Returns the indices with `count` added to the negative ones."""
     return mod(convert_to_tensor(indices), count) if count else convert_to_tensor(indices)
 
@@ -46,7 +46,7 @@ def _from_zero(indices: Any, count: int) -> T:
 def _get_item(g: T, y: T, x: T, key: Any) -> T:
     corner = _corner(key, x.shape)
     if corner is None:
-        return put_back(g, x, lambda places: get_item(places, key))
+        return cotangent_of_pick(g, x, lambda places: get_item(places, key))
     start, lengths = corner
     return slice_update(zeros_like(x, dtype=g.dtype), start, reshape(g, lengths))
 
@@ -101,7 +101,7 @@ def _scatter_x(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None =
         return scatter_update(g, indices, zeros_like(updates))
     if reduction == "mul":
         return multiply(g, scatter_update(ones_like(x), indices, updates, "mul"))
-    return multiply(g, divide_no_nan(equal(x, y), _winners(x, y, indices, updates)))
+    return multiply(g, divide_no_nan(equal(x, y), _count_extremes(x, y, indices, updates)))
 
 
 def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:
@@ -112,7 +112,7 @@ def _scatter_updates(g: T, y: T, x: T, indices: T, updates: T, reduction: str | 
         return where(_last_written(x, indices, updates), picked_slices, 0.0)
     if reduction == "mul":
         return multiply(picked_slices, _other_factors(x, indices, updates))
-    winners = _slices_at(_winners(x, y, indices, updates), indices)
+    winners = _slices_at(_count_extremes(x, y, indices, updates), indices)
     return multiply(picked_slices, divide_no_nan(equal(updates, _slices_at(y, indices)), winners))
 
 
@@ -128,7 +128,7 @@ def _other_factors(x: T, indices: T, updates: T) -> T:
     return where(equal(zeros_there, zero), divide(product, factors), 0.0)
 
 
-def _winners(x: T, y: T, indices: T, updates: T) -> T:
+def _count_extremes(x: T, y: T, indices: T, updates: T) -> T:
     """Returns for each element of the result how many candidates (of `x` and of the updates) equal the extreme."""
     is_extreme = where(equal(x, y), 1.0, 0.0)
     return scatter_update(is_extreme, indices, where(equal(updates, _slices_at(y, indices)), 1.0, 0.0), "add")
@@ -142,7 +142,9 @@ RULES: dict[str, Any] = {
     ),
     "take": (_take,),
     "take_along_axis": (
-        lambda g, y, x, indices, axis=-1: put_back(g, x, lambda places: take_along_axis(places, indices, axis)),
+        lambda g, y, x, indices, axis=-1: cotangent_of_pick(
+            g, x, lambda places: take_along_axis(places, indices, axis)
+        ),
     ),
     "get_item": (_get_item,),
     "slice": (lambda g, y, x, start, shape: slice_update(zeros_like(x, dtype=g.dtype), start, g),),
@@ -153,7 +155,7 @@ RULES: dict[str, Any] = {
     ),
     "scatter_update": (_scatter_x, None, _scatter_updates),
     "diagonal": (
-        lambda g, y, x, offset=0, axis1=0, axis2=1: put_back(
+        lambda g, y, x, offset=0, axis1=0, axis2=1: cotangent_of_pick(
             g, x, lambda places: diagonal(places, offset, axis1, axis2)
         ),
     ),

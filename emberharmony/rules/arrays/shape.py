@@ -26,7 +26,7 @@ from emberharmony.ops.arrays.shape import (
     unstack,
 )
 from emberharmony.ops.reductions.reduction import sum as sum_
-from emberharmony.rules.arrays.scatter_back import put_back
+from emberharmony.rules.arrays.scatter_back import cotangent_of_pick
 
 T = Any
 
@@ -64,7 +64,7 @@ def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:
 
 def _sum_repeats(g: T, y: T, x: T, repeats: Any, axis: int | None = None) -> T:
     if not isinstance(repeats, int):
-        return put_back(g, x, lambda places: repeat(places, repeats, axis))
+        return cotangent_of_pick(g, x, lambda places: repeat(places, repeats, axis))
     if axis is None:
         return reshape(sum_(reshape(g, (-1, repeats)), axis=1), x.shape)
     axis %= len(x.shape)
@@ -78,7 +78,7 @@ def _roll_back(g: T, _y: T, _x: T, shift: Any, axis: Any = None) -> T:
 
 def _cut_padding(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
     if mode != "constant":
-        return put_back(g, x, lambda places: pad(places, pad_width, mode))  # type: ignore[arg-type]
+        return cotangent_of_pick(g, x, lambda places: pad(places, pad_width, mode))  # type: ignore[arg-type]
     pairs = pad_pairs(pad_width, len(x.shape))
     return get_item(g, tuple(slice(before, before + n) for (before, _), n in zip(pairs, x.shape, strict=True)))
 
@@ -91,7 +91,7 @@ def _outside_part(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", cons
 def _split_rule(g: list[T], y: list[T], x: T, places: Any, axis: int = 0) -> T:
     if sum(piece.shape[axis] for piece in y) == x.shape[axis]:
         return concatenate(g, axis)
-    return put_back(concatenate(g, axis), x, lambda whole: concatenate(split(whole, places, axis), axis))
+    return cotangent_of_pick(concatenate(g, axis), x, lambda whole: concatenate(split(whole, places, axis), axis))
 
 
 RULES: dict[str, Any] = {

@@ -18,7 +18,7 @@ from emberharmony.ops.math import add, divide, divide_no_nan, multiply, subtract
 from emberharmony.ops.reductions.reduction import any as any_
 from emberharmony.ops.reductions.reduction import cummax, cumprod, cumsum, mean
 from emberharmony.ops.reductions.reduction import sum as sum_
-from emberharmony.rules.arrays.scatter_back import added_at
+from emberharmony.rules.arrays.scatter_back import zeros_with_added
 
 T = Any
 
@@ -151,7 +151,7 @@ def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
     latest_line = cummax(where(equal(x, y), line, 0), axis)
     stride = math.prod(x.shape[axis % rank + 1 :])
     flat_positions = reshape(arange(math.prod(x.shape)), x.shape)
-    return added_at(g, add(flat_positions, multiply(subtract(latest_line, line), stride)), x.shape)
+    return zeros_with_added(g, add(flat_positions, multiply(subtract(latest_line, line), stride)), x.shape)
 
 
 RULES: dict[str, Any] = {

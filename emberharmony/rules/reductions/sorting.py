@@ -8,7 +8,7 @@ from typing import Any
 from emberharmony.ops.arrays.indexing import take_along_axis
 from emberharmony.ops.arrays.shape import reshape
 from emberharmony.ops.reductions.sorting import argsort
-from emberharmony.rules.arrays.scatter_back import put_back
+from emberharmony.rules.arrays.scatter_back import cotangent_of_pick
 
 T = Any
 
@@ -23,7 +23,7 @@ def _sort(g: T, y: T, x: T, axis: int | None = -1, descending: bool = False, sta
 
 
 def _top_k(g: T, y: T, x: T, k: int, sorted: bool = True) -> T:
-    return put_back(g[0], x, lambda places: take_along_axis(places, y[1], -1))
+    return cotangent_of_pick(g[0], x, lambda places: take_along_axis(places, y[1], -1))
 
 
 RULES: dict[str, Any] = {"sort": (_sort,), "top_k": (_top_k,)}
