@@ -77,7 +77,7 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
         calls.clear()
         watch = _Inner(tell)
         with contextlib.suppress(Stopped, LookupError):
-            made_again(record, backend, function if function is spec.function else _as_call(watch, function), watch)
+            repeat_call(record, backend, function if function is spec.function else _as_call(watch, function), watch)
         if wrong_records:
             return Inside(calls, wrong_records[0], watch.around.get(id(wrong_records[0]), ()))
         if calls:
@@ -95,7 +95,7 @@ def _as_call(watch: _Inner, body: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def made_again(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None = None) -> Any:
+def repeat_call(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None = None) -> Any:
     """Makes a call again on a backend and returns its result.
 
     Args:

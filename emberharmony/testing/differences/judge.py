@@ -206,7 +206,7 @@ class Judge:
             if not units <= 1:
                 deviations.append(index)
             error = max(error, units)
-        unlikely = self._kinds(record) if kinds else ""
+        unlikely = self._dtype_fault(record) if kinds else ""
         if unlikely:
             return Judged(math.inf, "NumPy", unlikely)
         reference_name = "NumPy in float64"
@@ -261,7 +261,7 @@ class Judge:
             raise NotJudgedError(f"NumPy raises {type(error).__name__}: {error}"[:200]) from error
         return list(_leaves(result))
 
-    def _kinds(self, record: Record) -> str:
+    def _dtype_fault(self, record: Record) -> str:
         """Returns what is wrong with the dtypes of the result; "" if nothing is."""
         dtypes = [host.dtype for host in record.results()]
         if all(name in ("bool", "float32", "int64") for name in dtypes) and not record.given():

@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.core.errors import ArgumentError
 from emberharmony.core.registry import OPS
 from emberharmony.core.state.files import replace_bytes, replace_text
-from emberharmony.testing.differences.descent import made_again
+from emberharmony.testing.differences.descent import repeat_call
 from emberharmony.testing.differences.judge import Judge, NotJudgedError
 from emberharmony.testing.differences.records import Host, Record, decode, encode, places, to_host
 from emberharmony.testing.repr_source import source, spell_op
@@ -185,7 +185,7 @@ def _record_again(record: Record, backend: Any, judge: Judge, tensors: Sequence[
     """Returns a call with other inputs, if it is wrong on its backend as well."""
     trial = record.made_of(list(tensors), error="", result={"u": []})
     try:
-        result = made_again(trial, backend, OPS[record.op].function)
+        result = repeat_call(trial, backend, OPS[record.op].function)
     except Exception as error:  # noqa: BLE001  (smaller inputs may be refused, by any error)
         if not record.error or type(error).__name__ != record.error.partition(":")[0]:
             return None

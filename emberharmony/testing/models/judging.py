@@ -174,7 +174,7 @@ class Judge:
             runs.inside[side].get(event, "") if call_text and side is not None else ""
         )
         if inner_text and side is not None:
-            self._blame_stranger(divergence, side, inner_text)
+            self._blame_unmatched_module(divergence, side, inner_text)
             call_text = f", before {self._full(0, blamed_path.path)}" if found_evidence.inner else call_text
         side_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         text = f"in float64 it differs by {distance_apart:.2g} of the largest element for equal inputs"
@@ -185,7 +185,7 @@ class Judge:
         )
         self._report.divergences.append(divergence)
 
-    def _blame_stranger(self, divergence: Divergence, side: int, path: str) -> None:
+    def _blame_unmatched_module(self, divergence: Divergence, side: int, path: str) -> None:
         """Lets a divergence name a module of the side that is wrong which has no counterpart."""
         divergence.op, name = self._pair[side].kind(path), self._full(side, path)
         if side:

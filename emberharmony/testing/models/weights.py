@@ -106,7 +106,9 @@ def unequal_tensors(first: Side, second: Side, alignment: Alignment) -> tuple[li
                 (second, second_path, second_tensors, first_tensors.sums),
             )
         ):
-            module_differences = [_name_idle(side, name, tensors, sums, unequal, i) for unequal in module_differences]
+            module_differences = [
+                _describe_idle_tensor(side, name, tensors, sums, unequal, i) for unequal in module_differences
+            ]
         unequal_rows += module_differences
     unequal_rows = _name_swaps(first, second, unequal_rows)
     unequal_rows += _of_joined(first, second, alignment, uncompared, claimed)
@@ -192,7 +194,7 @@ def _rows_of_joined(
 
 
 def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> Iterator[Unequal]:
-    second_hosts = _rename(one, second_hosts)
+    second_hosts = _by_other_names(one, second_hosts)
     first, second = _Source(one), _Source(second_hosts)
     names = [*one, *(name for name in second_hosts if name not in one)]
     for row in differences(first, second, names, lambda _: None):
@@ -211,7 +213,9 @@ def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Map
             yield Unequal(path, other, row.name, difference_kind, wrong_side, share)
 
 
-def _name_idle(side: Side, path: str, tensors: Tensors, sums: Sequence[Part], unequal: Unequal, number: int) -> Unequal:
+def _describe_idle_tensor(
+    side: Side, path: str, tensors: Tensors, sums: Sequence[Part], unequal: Unequal, number: int
+) -> Unequal:
     """Returns a difference of a sum of tensors; it says so if one of them is zero, unlike those of other modules."""
     if unequal.what != "other values":
         return unequal
@@ -232,7 +236,7 @@ def _name_idle(side: Side, path: str, tensors: Tensors, sums: Sequence[Part], un
     return unequal
 
 
-def _rename(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> dict[str, Host]:
+def _by_other_names(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> dict[str, Host]:
     """Returns tensors by the names that the other model has for tensors of their shape, where the choice is unique."""
     free_names = [name for name in one if name not in second_hosts]
     names: dict[str, str] = {}
@@ -261,7 +265,7 @@ def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     if share <= _EQUAL:
         return "", None, share
     a, b = x.wide(), y.wide()
-    order = _order(a, b)
+    order = _axes_order(a, b)
     if order is not None:
         b = b.transpose(order)
         if np.abs(a - b).max() <= _EQUAL * np.abs(a).max():
@@ -275,7 +279,7 @@ def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
         if rounded_part.size > 1 and np.ptp(rounded_part.real) == 0 and np.ptp(exact_part.real) > 0:
             extent_text = "all" if rounded_part.size == rounded.size else f"for {rounded_part.size} elements"
             return f"{extent_text} {rounded_part.flat[0]:g}, as before weights are loaded", side, share
-    reordering = _reordering(a, b)
+    reordering = _describe_reordering(a, b)
     if reordering:
         return reordering, None, share
     if a.shape != b.shape:
@@ -283,7 +287,7 @@ def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     return "other values", None, share
 
 
-def _order(a: Array, b: Array) -> tuple[int, ...] | None:
+def _axes_order(a: Array, b: Array) -> tuple[int, ...] | None:
     """Returns the order of the axes in which the second array has the values of the first, or nearly; None if none."""
     if a.size != b.size or a.ndim != b.ndim or not 2 <= a.ndim <= _MOST_AXES or a.dtype.kind not in "fc":
         return None
@@ -310,7 +314,7 @@ def _rounded_to(rounded: Array, exact: Array) -> str:
     )
 
 
-def _reordering(a: Array, b: Array) -> str:
+def _describe_reordering(a: Array, b: Array) -> str:
     """Returns how the second array has the elements of the first along an axis, or as a multiple; or ""."""
     if a.shape != b.shape:
         return ""
