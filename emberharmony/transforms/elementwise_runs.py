@@ -36,17 +36,17 @@ def join_runs(
             calls.append(call)
             continue
         if its is None or its != common_shape:
-            calls += _one_call(run, uses, is_scalar, runner)
+            calls += _join_calls(run, uses, is_scalar, runner)
             run, run_results, common_shape = [], set(), its
         if its is None:
             calls.append(call)
         else:
             run.append(call)
             run_results.update(call.results)
-    return replace(program, calls=(*calls, *_one_call(run, uses, is_scalar, runner)))
+    return replace(program, calls=(*calls, *_join_calls(run, uses, is_scalar, runner)))
 
 
-def _one_call(
+def _join_calls(
     run: list[ProgramCall], uses: Counter[Register], is_scalar: Callable[[Register], bool], runner: Runner
 ) -> list[ProgramCall]:
     """Returns the calls of a run as one call, if there are several."""

@@ -154,7 +154,7 @@ class Tape:
                 innermost = max((x.tape for x in traced_in(arguments)), key=_level, default=None)
                 break
         if innermost is None:
-            raise _not_followed(op, backend)
+            raise _untraceable_error(op, backend)
         if not innermost.differentiates:
             return innermost.run(backend, op, arguments)
         spec = OPS[op]
@@ -184,7 +184,7 @@ class Tape:
                         parents.append((i, j, item.node, item.key))
         if not parents:
             # The op would run again with the same traced tensors and so recurse without end.
-            raise _not_followed(spec.name, self.backend)
+            raise _untraceable_error(spec.name, self.backend)
         if rule.__class__ is tuple and parents[-1][0] >= len(rule):
             raise UnsupportedOpError(
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
@@ -275,7 +275,7 @@ def is_plain(op: str, place: int, argument: Any) -> bool:
     return argument.__class__ in _PLAIN or _is_option(op, place, argument)
 
 
-def _not_followed(op: str, backend: Any) -> TracedTensorError:
+def _untraceable_error(op: str, backend: Any) -> TracedTensorError:
     return TracedTensorError(
         f"{op}() on backend {backend.name!r}: a tensor that is being differentiated is where it cannot be followed, "
         f"in an option or deep inside a container; pass it as an argument of its own, or pass ops.stop_gradient(x)"

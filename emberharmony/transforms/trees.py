@@ -338,7 +338,9 @@ class FlatFunction(ResultTree):
         elif self.plain:
             values = tree_unflatten(self.structure, leaves)
         else:
-            tensors = self._complete(leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)])
+            tensors = self._with_constants(
+                leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)]
+            )
             filled = [refill(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
             values = tree_unflatten(self.structure, filled)
         for place, value in zip(self.positions, values, strict=True):
@@ -408,10 +410,12 @@ class FlatFunction(ResultTree):
 
     def _trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments to differentiate with these leaves, and None in the places of constants."""
-        trees: tuple[Any, ...] = tree_unflatten(self.structure, self._complete(leaves, [None] * len(self.constants)))
+        trees: tuple[Any, ...] = tree_unflatten(
+            self.structure, self._with_constants(leaves, [None] * len(self.constants))
+        )
         return trees
 
-    def _complete(self, leaves: Sequence[Any], constants: Sequence[Any]) -> Sequence[Any]:
+    def _with_constants(self, leaves: Sequence[Any], constants: Sequence[Any]) -> Sequence[Any]:
         """Returns the leaves with the constants in their places."""
         if not self.constants:
             return leaves

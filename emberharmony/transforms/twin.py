@@ -387,7 +387,7 @@ def _taped_by(kind: type[Any]) -> dict[str, Any]:
     return methods
 
 
-def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
+def _watched_gradients(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method `gradients` that tells the watchers the values and the gradients."""
 
     def gradients(self: Any, fn: Any, primals: Any, constant: bool = False) -> Any:
@@ -400,7 +400,7 @@ def _deriving(method: Callable[..., Any]) -> Callable[..., Any]:
     return gradients
 
 
-def _graphing(by_tape: Callable[..., Any]) -> Callable[..., Any]:
+def _graph_watched_gradients(by_tape: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method `gradients` of the library, if watchers can look at the nodes of its graph.
 
     Args:
@@ -457,11 +457,11 @@ def _new_twin(backend: Any, mode: int) -> Any:
     if mode == GRAPH:
         bases = (Twin, _Graphed, cls)
         body |= {name: method for name, method in taped.items() if name not in vars(_Graphed)}
-        body["gradients"] = _graphing(_deriving(taped["gradients"]))
+        body["gradients"] = _graph_watched_gradients(_watched_gradients(taped["gradients"]))
     elif mode == TAPE:
-        body |= taped | {"gradients": _deriving(taped["gradients"])}
+        body |= taped | {"gradients": _watched_gradients(taped["gradients"])}
     elif cls.gradients is taped["gradients"]:
-        body["gradients"] = _deriving(taped["gradients"])
+        body["gradients"] = _watched_gradients(taped["gradients"])
     twin: Any = object.__new__(type(cls.__name__, bases, body))
     vars(twin).update({name: value for name, value in vars(backend).items() if not name.startswith("_")})
     twin.wrapped, twin.mode, twin._implementations, twin._opened = backend, mode, {}, {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.errors import ArgumentError
-from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, switched_off
+from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, is_switched_off
 from emberharmony.transforms.checks.drift import DeviceMixes, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Findings
 from emberharmony.transforms.checks.nonfinite import READS, NonFinite
@@ -82,7 +82,7 @@ class Checker(Watcher):
 
     def _is_off(self) -> bool:
         """Returns whether a block inside turned the checks off, or a check itself calls ops."""
-        return switched_off(self._since) or (self._nonfinite is not None and self._nonfinite.running_again)
+        return is_switched_off(self._since) or (self._nonfinite is not None and self._nonfinite.running_again)
 
     def takes_programs(self, backend: Any) -> bool:
         """Returns whether the numbers of a program may be looked at when it has ended."""
