@@ -106,7 +106,7 @@ class ArrayBase(SharedMethods, Standing):
     @property
     def native(self) -> Any:
         """The tensor of the library; where it has memory that can be written to, this is the memory of the array."""
-        return self._given_out()
+        return self._shared_tensor()
 
     @property
     def T(self) -> Any:
@@ -219,7 +219,7 @@ class ArrayBase(SharedMethods, Standing):
     def __pos__(self) -> Any:
         return self.copy()
 
-    def _given_out(self) -> Any:
+    def _shared_tensor(self) -> Any:
         """Returns the tensor for somebody who may keep it, so that writes go into its memory, or into a copy."""
         if self._links is None:
             self._links = new_links(foreign=not self._kit.memory.shares)
@@ -291,7 +291,7 @@ class ArrayBase(SharedMethods, Standing):
             ValueError: if `copy` is False and a copy is necessary.
         """
         kit, tensor = self._kit, self._read("a function of NumPy or another library")
-        array = kit.ops.to_numpy(self._given_out() if kit.memory.shares else tensor)
+        array = kit.ops.to_numpy(self._shared_tensor() if kit.memory.shares else tensor)
         changed = dtype is not None and array.dtype != np.dtype(dtype)
         if copy or changed:
             if copy is False:
@@ -318,7 +318,7 @@ class ArrayBase(SharedMethods, Standing):
             tensor = kit.ops.to_numpy(tensor).copy()
         else:
             dlpack_options["stream"] = stream
-            tensor = kit.ops.copy(tensor) if copy else self._given_out()
+            tensor = kit.ops.copy(tensor) if copy else self._shared_tensor()
         given = {name: each for name, each in dlpack_options.items() if each is not None}
         try:
             return tensor.__dlpack__(**given)

@@ -130,7 +130,7 @@ def from_dlpack(kit: Any) -> Function:
         if x.__class__ is kit.array:
             return kit.namespace.asarray(x, device=device, copy=copy)
         if isinstance(x, ArrayBase):
-            x = x._given_out()
+            x = x._shared_tensor()
         array = kit.lift(kit.ops.from_dlpack(x, device=device, copy=copy))
         array._links = None if copy else new_links(foreign=not kit.memory.shares)
         return array

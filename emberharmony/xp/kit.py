@@ -224,7 +224,7 @@ class Kit:
 
     def _call_observed(self, op: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the op of those that tell the watchers of this thread or task, if it has any."""
-        return getattr(selection.telling_ops(self.bound), op)(*args, **kwargs)
+        return getattr(selection.watched_ops(self.bound), op)(*args, **kwargs)
 
     def _call_with_floats(
         self, function: Callable[..., Any], places: tuple[int, ...], /, *args: Any, **kwargs: Any

@@ -95,7 +95,7 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
     if spec.returns not in _PLAIN_RESULTS and "DType" not in spec.returns:
         lines += keep_lines(kit, [f"*{names[p.name]}" if p.variadic else names[p.name] for p in spec.parameters])
     if not views:
-        lines += _kept_apart(kit, spec, first is not None)
+        lines += _separation_lines(kit, spec, first is not None)
     if views and first is not None:
         rest = ", ".join(["_p", *passed_arguments[1:]])
         lines.append(f"if {names[first.name]}.__class__ is @Array:")
@@ -135,7 +135,7 @@ def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
     return lines + [f"   {line}" for line in [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, names), *result]]
 
 
-def _kept_apart(kit: Any, spec: OpSpec, given: bool) -> list[str]:
+def _separation_lines(kit: Any, spec: OpSpec, given: bool) -> list[str]:
     """Returns the lines for a result which is an argument itself, or may lie in the memory of one.
 
     Args:
