@@ -46,8 +46,8 @@ class Replacement:
     """The context manager that `replace_bytes` returns; it is entered once.
 
     A signal handler may raise before `with` has registered the block, or before the first instruction of
-    `_end_replacement`, where no `finally` helps. But `with` alone holds the function that it gets as `__exit__`. If that
-    function is dropped before it has ended the block, a weak reference to it does so.
+    `_end_replacement`, where no `finally` helps. But `with` alone holds the function that it gets as `__exit__`. If
+    that function is dropped before it has ended the block, a weak reference to it does so.
     """
 
     def __init__(self, path: str, then: Iterable[Step], backup: str | None) -> None:
