@@ -8,7 +8,7 @@ from emberharmony.interop.torch.aten.convolution import Sizes, per_axis
 from emberharmony.interop.torch.aten.table import aten
 
 
-def _batch(function: Callable[..., Any], count: int, x: Any, *options: Any) -> Any:
+def _apply_to_batch(function: Callable[..., Any], count: int, x: Any, *options: Any) -> Any:
     """Returns what a function of a batch gives for a batch, or for one image."""
     if len(x.shape) == count + 2:
         return function(x, *options)
@@ -35,8 +35,10 @@ def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
         size, by, pads = _windows(kernel_size, stride, padding, count)
         options = (size, by, pads, "channels_first", per_axis(dilation, count), ceil_mode)
         if not indices:
-            return _batch(ops.max_pool, count, x, *options)
-        return _batch(ops.max_pool, count, x, *options), _batch(ops.max_pool_indices, count, x, *options)
+            return _apply_to_batch(ops.max_pool, count, x, *options)
+        return _apply_to_batch(ops.max_pool, count, x, *options), _apply_to_batch(
+            ops.max_pool_indices, count, x, *options
+        )
 
     return pool
 
@@ -53,7 +55,7 @@ def _average_pool(count: int) -> Callable[..., Any]:
     ) -> Any:
         size, by, pads = _windows(kernel_size, stride, padding, count)
         options = (size, by, pads, "channels_first", ceil_mode, count_include_pad, divisor_override)
-        return _batch(ops.average_pool, count, x, *options)
+        return _apply_to_batch(ops.average_pool, count, x, *options)
 
     return pool
 
@@ -61,7 +63,7 @@ def _average_pool(count: int) -> Callable[..., Any]:
 def _adaptive(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     def pool(x: Any, output_size: Sizes) -> Any:
         sizes = [n or x.shape[i - count] for i, n in enumerate(per_axis(output_size, count))]
-        return _batch(lambda batch: function(batch, sizes, "channels_first"), count, x)
+        return _apply_to_batch(lambda batch: function(batch, sizes, "channels_first"), count, x)
 
     return pool
 
@@ -85,12 +87,12 @@ def _adaptive_max(count: int) -> Callable[..., Any]:
 
     def with_indices(x: Any, output_size: Sizes) -> tuple[Any, Any]:
         values = pool(x, output_size)
-        return values, _places(x, values, count)
+        return values, _first_largest_places(x, values, count)
 
     return with_indices
 
 
-def _places(x: Any, values: Any, count: int) -> Any:
+def _first_largest_places(x: Any, values: Any, count: int) -> Any:
     """Returns the first places at which the largest elements of adaptive windows stand in the spatial axes."""
     lead, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
     flat = ops.reshape(x, (*x.shape[:lead], *[1] * count, -1))
