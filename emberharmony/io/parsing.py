@@ -173,12 +173,14 @@ def _integer(text: str) -> int:
     return int(text) if len(text) <= 20 and text[0] != "-" else -1
 
 
-def _no_number(text: str) -> NoReturn:
+def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_real, parse_constant=_no_number)
-_CAREFUL = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_real, parse_constant=_no_number, parse_int=_integer)
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_real, parse_constant=_refuse_number)
+_CAREFUL = json.JSONDecoder(
+    object_pairs_hook=tuple, parse_float=_real, parse_constant=_refuse_number, parse_int=_integer
+)
 
 
 def unique(pairs: Any, path: str, place: str, kind: str, tensor: str | None = None) -> dict[str, Any]:

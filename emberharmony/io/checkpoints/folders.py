@@ -98,7 +98,7 @@ def sweep(folder: str) -> None:
     """Removes the temporary folders of processes that have ended."""
     for name in os.listdir(folder):
         path, match = os.path.join(folder, name), _LEFT.fullmatch(name)
-        if match and path not in _WRITING and _is_left(path, int(match[1]), match[2]):
+        if match and path not in _WRITING and _is_abandoned(path, int(match[1]), match[2]):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -110,7 +110,7 @@ def _host() -> str:
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
-def _is_left(path: str, process: int, host: str) -> bool:
+def _is_abandoned(path: str, process: int, host: str) -> bool:
     """Returns whether the process that wrote a temporary folder has ended.
 
     Of a process on another machine nothing is known, so its folder counts as left after a day without a change; so it
