@@ -85,7 +85,11 @@ def infer(file: SourceFile) -> Inference:
     file_roots = imported_roots((module for module, _ in file.import_statements), package_of(file))
     neighbours = file.neighbours
     conventional = settings.tensor_names or any(map(file.mentions, settings.namespace_names))
-    if not conventional and roots.isdisjoint(file_roots) and not (neighbours is not None and neighbours.any_telling()):
+    if (
+        not conventional
+        and roots.isdisjoint(file_roots)
+        and not (neighbours is not None and neighbours.has_informative())
+    ):
         return NoInference()
     return FileInference(file)
 

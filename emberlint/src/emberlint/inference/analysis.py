@@ -292,7 +292,7 @@ class Analysis(Flow):
             return v.Sequence(v.join_all(unit.yields))
         return v.join_all(unit.returns) if unit.returns else None
 
-    def is_telling(self, origin: str) -> bool:
+    def is_informative(self, origin: str) -> bool:
         """Returns whether something imported tells an importer more than its name does."""
         return self.kinds.is_rooted(origin) or self.external(origin) is not None
 

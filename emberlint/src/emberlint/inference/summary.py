@@ -35,7 +35,7 @@ class Analysed(Protocol):
         """Returns the result of a function."""
         ...
 
-    def is_telling(self, origin: str) -> bool:
+    def is_informative(self, origin: str) -> bool:
         """Returns whether something imported tells an importer more than its name does."""
         ...
 
@@ -48,7 +48,7 @@ def summarise(analysis: Analysed, module: str) -> Encoded | None:
     """Returns the summary of an analysed file, or None if it says nothing about tensors."""
     writer = _Writer(analysis, module)
     names = {name: encoded for name, value in analysis.module.vars.items() if (encoded := writer.name(name, value))}
-    return {"names": names, "classes": writer.classes} if writer.is_telling else None
+    return {"names": names, "classes": writer.classes} if writer.is_informative else None
 
 
 class _Writer:
@@ -56,16 +56,16 @@ class _Writer:
         self.analysis = analysis
         self.start = f"{module}." if module else ""
         self.classes: dict[str, Encoded] = {}
-        self.is_telling = False
+        self.is_informative = False
 
     def name(self, name: str, value: v.Value) -> Encoded:
         """Returns the encoded value of a name of the module, or None."""
         if name.startswith("__") or "." in name:
             return None
         if isinstance(value, v.Imported):
-            if not self.analysis.is_telling(value.origin):
+            if not self.analysis.is_informative(value.origin):
                 return None
-            self.is_telling = True
+            self.is_informative = True
             return ["i", value.origin]
         if value is None and name in self.analysis.aliases:
             alias = self.value(self.analysis.alias(self.analysis.aliases[name]))
@@ -78,13 +78,13 @@ class _Writer:
             return None
         mark = _MARKS.get(id(value))
         if mark is not None:
-            self.is_telling |= mark == "L"
+            self.is_informative |= mark == "L"
             return mark
         if isinstance(value, v.Tensor):
             library = self._library(value)
             if library in self.analysis.host:
                 return None  # host data of a backend, which no op has to handle
-            self.is_telling = True
+            self.is_informative = True
             return ["t", int(value.tier), library]
         if isinstance(value, v.Sequence):
             items = None if value.items is None else [self.value(item, depth + 1) for item in value.items]
@@ -93,10 +93,10 @@ class _Writer:
             keys = {key: self.value(item, depth + 1) for key, item in value.by_key.items() if isinstance(key, str)}
             return ["m", self.value(value.element, depth + 1), keys if len(keys) <= _KEYS else {}]
         if isinstance(value, v.PassedArgument):
-            self.is_telling = True
+            self.is_informative = True
             return ["p", value.at, value.name]
         if isinstance(value, v.Imported):
-            return ["i", value.origin] if self.analysis.is_telling(value.origin) else None
+            return ["i", value.origin] if self.analysis.is_informative(value.origin) else None
         return self._encode_definition(value, depth)
 
     def _library(self, value: v.Tensor) -> str:
@@ -138,7 +138,7 @@ class _Writer:
         return self.start + name
 
     def _body(self, unit: v.ClassUnit) -> Encoded:
-        self.is_telling |= unit.is_module or unit.is_tensor
+        self.is_informative |= unit.is_module or unit.is_tensor
         methods = {}
         for name, method in unit.methods.items():
             result = self.analysis.result_of(method)

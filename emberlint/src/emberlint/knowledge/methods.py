@@ -71,7 +71,7 @@ def library_tie(method: str, positional: int, keywords: Sequence[str]) -> str:
     return ""
 
 
-def tells_torch(method: str, call: ast.Call) -> bool:
+def is_torch_receiver(method: str, call: ast.Call) -> bool:
     """Returns whether the arguments of a method tell that its receiver is a tensor of PyTorch.
 
     `view` takes numbers there only, and a dtype in NumPy; `size` takes an axis there only, and is a number in NumPy.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from emberlint.fixes.spelling import ShadowedError, Spelling, module, spelling
 from emberlint.fixes.splice import Change
 from emberlint.knowledge.arguments import parameters
-from emberlint.knowledge.methods import OF_TORCH, tells_torch
+from emberlint.knowledge.methods import OF_TORCH, is_torch_receiver
 from emberlint.knowledge.native import Use
 from emberlint.knowledge.replacements import (
     PACKAGE,
@@ -237,7 +237,7 @@ def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, term
     is_only_torch = terms.libraries.isdisjoint({"numpy", "mlx", "jax", "tensorflow"})
     exchanges = function.attr == "transpose" and is_only_torch and [*map(_is_literal, call.args)] == [True, True]
     casts = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
-    is_torch_method = function.attr in OF_TORCH or tells_torch(function.attr, call)
+    is_torch_method = function.attr in OF_TORCH or is_torch_receiver(function.attr, call)
     if "torch" not in terms.libraries or not (is_torch_method or exchanges or casts):
         return False
     return not is_own(file, call, function)

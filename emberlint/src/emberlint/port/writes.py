@@ -178,7 +178,7 @@ def _is_shown(file: SourceFile, read: ast.expr, first: ast.expr, write: ast.expr
         is_held |= not isinstance(parent, ast.IfExp)
         node, parent = parent, file.parent(parent)
     if isinstance(parent, ast.Return):
-        return _outlives(file, first) and not _is_making(file, write)
+        return _outlives_call(file, first) and not _is_initializing(file, write)
     if isinstance(parent, ast.Call):
         function = parent.func
         is_kept = isinstance(function, ast.Attribute) and function.attr in OF_CONTAINERS and node is not function
@@ -252,7 +252,7 @@ def _loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
 def _may_follow(file: SourceFile, read: ast.expr, write: ast.expr) -> bool:
     """Returns whether a write may run after a part was read."""
     if _function(file, read) is not _function(file, write):
-        return not _is_making(file, write)
+        return not _is_initializing(file, write)
     return read.lineno <= write.lineno or not set(_loops(file, read)).isdisjoint(_loops(file, write))
 
 
@@ -266,14 +266,14 @@ def _is_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.exp
     return any(read.lineno < getattr(loop, "lineno", 0) for loop in shared_loops)
 
 
-def _outlives(file: SourceFile, node: ast.expr) -> bool:
+def _outlives_call(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a tensor is an attribute or a name of the module, which later calls may write to."""
     root = _root(node)
     scope_bindings = file.names.lookup(root) if isinstance(root, ast.Name) else None
     return isinstance(root, ast.Attribute) or (scope_bindings is not None and scope_bindings[0] is file.names.root)
 
 
-def _is_making(file: SourceFile, node: ast.expr) -> bool:
+def _is_initializing(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a write is in a constructor, or in the body of the module, which runs first."""
     function = _function(file, node)
     return function is None or getattr(function, "name", "") in _MAKING

@@ -148,7 +148,7 @@ class Shelf:
     def _digest(self, place: str) -> str:
         return self.library.digest(place) if self.is_seen(place) else UNSEEN
 
-    def any_telling(self) -> bool:
+    def has_informative(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
         digests = {f"={near_file}": self._digest(near_file) for near_file in self.near}
         self.used.update(digests)

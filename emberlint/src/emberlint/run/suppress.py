@@ -161,7 +161,7 @@ def apply(
         used_directives.update((index, finding.code) for index in covering)
         if not covering or not is_silenceable(finding):
             yield finding
-    for finding in _rot(path, directives_found, used_directives, selected):
+    for finding in _unused_directives(path, directives_found, used_directives, selected):
         if not any(
             directive.verb == "file-ignore" and finding.code in directive.codes for directive in directives_found
         ):
@@ -173,7 +173,7 @@ def is_silenceable(finding: Finding) -> bool:
     return not finding.code.startswith(("EMB0", "EMB9"))
 
 
-def _rot(
+def _unused_directives(
     path: str, directives_found: Sequence[Directive], used_directives: set[tuple[int, str]], selected: frozenset[str]
 ) -> Iterator[Finding]:
     rules = {code: rule for code, rule in all_rules().items() if code in selected}

@@ -105,7 +105,7 @@ class Neighbours(Protocol):
         """Returns whether the project has a module of that name."""
         ...
 
-    def any_telling(self) -> bool:
+    def has_informative(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
         ...
 

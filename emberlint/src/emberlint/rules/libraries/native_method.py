@@ -9,11 +9,11 @@ from emberlint.knowledge.methods import (
     OF_TORCH,
     TENSORS,
     is_number,
+    is_torch_receiver,
     libraries_with,
     library_tie,
     op_of,
     rows,
-    tells_torch,
 )
 from emberlint.rule import Example, Rule
 from emberlint.rules.libraries.backend_conversion import METHODS as CONVERSIONS
@@ -95,7 +95,7 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
     if "torch" not in roots:
         return False
     arguments, is_only_torch = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})
-    if tells_torch(method, call):
+    if is_torch_receiver(method, call):
         return True
     if method in ("dim", "size"):
         return not call.keywords and not arguments and (is_only_torch or method == "dim")

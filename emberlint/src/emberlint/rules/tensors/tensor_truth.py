@@ -75,7 +75,7 @@ def _truth_tests(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
         word = "and" if isinstance(bool_op.op, ast.And) else "or"
         for value in bool_op.values[:-1]:
             yield from _plain(value, word)
-        if _is_asked(file, bool_op):
+        if _is_truth_taken(file, bool_op):
             yield from _plain(bool_op.values[-1], word)
 
 
@@ -85,11 +85,11 @@ def _plain(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
         yield node, how
 
 
-def _is_asked(file: SourceFile, node: ast.BoolOp) -> bool:
+def _is_truth_taken(file: SourceFile, node: ast.BoolOp) -> bool:
     """Returns whether the truth value of the whole is taken, and with it that of its last operand."""
     parent, child = file.parent(node), node
     if isinstance(parent, ast.BoolOp):
-        return child is not parent.values[-1] or _is_asked(file, parent)
+        return child is not parent.values[-1] or _is_truth_taken(file, parent)
     if isinstance(parent, ast.UnaryOp):
         return isinstance(parent.op, ast.Not)
     if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
