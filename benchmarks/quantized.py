@@ -37,7 +37,7 @@ def kernels(backend: str, layer: Any, x: Any) -> dict[str, Call]:
         columns = importlib.import_module("emberharmony.backend.torch.neural.quantized_columns")
         layout, (places, starts) = (
             columns.columns_of(layer.weight.value, 4),
-            columns._bags(WIDTH // GROUP, GROUP, WIDTH),
+            columns._bag_indices_and_starts(WIDTH // GROUP, GROUP, WIDTH),
         )
         calls["kernel"] = lambda: columns._kernel(4)(layout, places, starts, per_sample_weights=x[0])
     return calls

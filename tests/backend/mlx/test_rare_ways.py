@@ -143,7 +143,7 @@ def test_numpy_multiplies_large_matrices_if_the_environment_says_so(monkeypatch:
 
 
 def test_a_function_with_other_derivatives_is_mapped_also_where_nothing_is() -> None:
-    doubled = derivatives.differentiated_by(lambda x, y: x * y, lambda x, y: x * y * 3)
+    doubled = derivatives.with_transforms_of(lambda x, y: x * y, lambda x, y: x * y * 3)
     x, y = mx.array(drawn(2, 3)), mx.array(drawn(2, 3))
     assert mx.vmap(lambda a: doubled(y, y) + a)(x).shape == (2, 2, 3)
     assert mx.allclose(mx.vmap(doubled)(x, y), x * y * 3)

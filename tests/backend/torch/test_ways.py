@@ -89,7 +89,7 @@ def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
         for call, *arguments in programs.overwriting(update, given):
             call(*arguments)
         assert given[1][0].tolist() == [2.0, 2.0]
-        assert [each.function for each in programs._for_tensors(update, given[0][0])[0].calls] == (
+        assert [each.function for each in programs._program_for(update, given[0][0])[0].calls] == (
             ["add_multiple"] if dtype == torch.float32 else ["multiply", "subtract"]
         )
 

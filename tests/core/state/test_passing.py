@@ -73,7 +73,7 @@ def test_an_import_of_a_backend_that_times_out_passes(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(discovery.importlib, "import_module", slow)
     with pytest.raises(TimeoutError, match="too slow"):
-        discovery._construct("numpy")
+        discovery._construct_backend("numpy")
 
 
 @pytest.mark.parametrize("passes", [True, False])
@@ -91,7 +91,7 @@ def test_an_import_error_of_a_plugin_is_explained_unless_it_passes(
 
     monkeypatch.setattr(discovery, "_plugins", lambda: {"odd": Point()})
     with pytest.raises(ImportError) as caught:
-        discovery._construct("odd")
+        discovery._construct_backend("odd")
     assert isinstance(caught.value, errors.BackendUnavailableError) != passes
     if not passes:
         assert "'odd' of plugin:make cannot be imported: no module" in str(caught.value)

@@ -103,7 +103,7 @@ MUTANTS = [
         name="compare-dtypes-are-not-judged",
         module="emberharmony/testing/differences/judge.py",
         function="Judge.judge",
-        original="self._kinds(record) if kinds else ''",
+        original="self._dtype_fault(record) if kinds else ''",
         replacement="''",
         tests=(
             "tests/testing/differences/test_kinds.py -k faults_are_named",

@@ -129,7 +129,7 @@ MUTANTS = [
     Mutant(
         name="results-of-a-run",
         module="emberharmony/transforms/elementwise_runs.py",
-        function="_one_call",
+        function="_join_calls",
         original="uses[x] > use_counts[x]",
         replacement="uses[x] > use_counts[x] and x != results[0]",
         tests=(f"{COMPILED} -k large",),
@@ -201,7 +201,7 @@ MUTANTS = [
     Mutant(
         name="functions-of-which-nothing-is-compiled",
         module="emberharmony/backend/torch/flow/compilation.py",
-        function="_is_compilers",
+        function="_is_compiler_error",
         original="'no compiled frames' in str(error)",
         replacement="False",
         tests=(f"{OPS} -k compiles_nothing {TORCH}",),

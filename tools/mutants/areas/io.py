@@ -388,7 +388,7 @@ MUTANTS = [
     Mutant(
         name="folders-of-the-living",
         module="emberharmony/io/checkpoints/folders.py",
-        function="_is_left",
+        function="_is_abandoned",
         original="return False",
         replacement="return True",
         tests=("tests/io/checkpoints/test_folders.py",),

@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant(
         name="jax-sum-in-single",
         module="emberharmony/backend/jax/dtypes.py",
-        function="adding",
+        function="widen_for_sum",
         original="jnp.float64 if count > _FEW else jnp.float32",
         replacement="jnp.float32",
         tests=(f"{JAX} -k statistics",),
@@ -119,7 +119,7 @@ MUTANTS = [
     Mutant(
         name="jax-second-derivative-of-own-gradients",
         module="emberharmony/backend/jax/flow/transforms_ops.py",
-        function="_link.push_tangents",
+        function="_with_custom_gradient.push_tangents",
         original="function(primals, outputs)",
         replacement="outputs",
         tests=("tests/backend/test_jax.py -k own_gradient",),

@@ -171,7 +171,7 @@ MUTANTS = [
     Mutant(
         name="models-a-zero-bias-is-a-value",
         module="emberharmony/testing/models/weights.py",
-        function="_name_idle",
+        function="_describe_idle_tensor",
         original="zero and sibling_hosts and all(host.values().any() for host in sibling_hosts)",
         replacement="False",
         tests=("tests/testing/models/test_spans.py -k half_of_the_bias",),

@@ -206,7 +206,7 @@ MUTANTS = [
     Mutant(
         name="rule-negative-indices-of-take",
         module="emberharmony/rules/arrays/indexing.py",
-        function="_from_zero",
+        function="_nonnegative",
         original="mod(convert_to_tensor(indices), count) if count else convert_to_tensor(indices)",
         replacement="convert_to_tensor(indices)",
         tests=(

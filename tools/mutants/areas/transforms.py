@@ -260,7 +260,7 @@ MUTANTS = [
     Mutant(
         name="mlx-draws-again-without-the-tape",
         module=MLX,
-        function="_retry",
+        function="_run_fallback",
         original="contextlib.nullcontext() if draws is None else draws.later_run()",
         replacement="contextlib.nullcontext()",
         tests=(f"tests/regressions/test_ops_and_backends.py -k draw_the_numbers {ON_MLX}",),

@@ -153,7 +153,7 @@ MUTANTS = [
     Mutant(
         name="memory-that-numpy-got",
         module="emberharmony/xp/array.py",
-        function="ArrayBase._given_out",
+        function="ArrayBase._shared_tensor",
         original="self._links = new_links(foreign=not self._kit.memory.shares)",
         replacement="pass",
         tests=(f"{ARRAY} -k memory {NUMPY}",),

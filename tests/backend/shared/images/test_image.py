@@ -46,11 +46,11 @@ def test_spatial_and_colour_axes_follow_the_data_format() -> None:
 
 
 def test_pixels_are_computed_in_floats_and_clipped_to_their_dtype() -> None:
-    assert image.computed_in(float16).name == "float32"
-    assert image.computed_in(float64).name == "float64"
-    assert image.computed_in(uint8).name == "float32"
+    assert image.pixel_compute_dtype(float16).name == "float32"
+    assert image.pixel_compute_dtype(float64).name == "float64"
+    assert image.pixel_compute_dtype(uint8).name == "float32"
     with pytest.raises(DTypeError):
-        image.computed_in(complex64)
+        image.pixel_compute_dtype(complex64)
     assert (
         image.fitting_value(300.4, uint8),
         image.fitting_value(-300.0, int8),
@@ -76,11 +76,11 @@ def test_sigma_is_one_positive_number_or_one_for_each_axis() -> None:
 @pytest.mark.parametrize("sigma", [1e-3, 0.5, 4.0])
 def test_a_gaussian_window_is_symmetric_and_sums_to_one(sigma: float) -> None:
     size = image.smoothing_size(sigma)
-    weights = image.bell(size, sigma)
+    weights = image.gaussian_window(size, sigma)
     assert size % 2 == 1
     assert weights == weights[::-1]
     assert sum(weights) == pytest.approx(1.0)
-    assert sum(image.bell(4, 1e-3)) == pytest.approx(1.0)
+    assert sum(image.gaussian_window(4, 1e-3)) == pytest.approx(1.0)
 
 
 def test_nearest_pixels_are_repeated_and_lengths_keep_their_proportion() -> None:
