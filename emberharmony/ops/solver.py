@@ -213,12 +213,14 @@ def lu_factor(x: TensorLike) -> LUResult:
 
 
 @op(along="matrix", reads="data")
-def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
+def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced", positive: bool = True) -> QRResult:
     """Returns Q and R with `x = Q @ R`.
 
     Args:
         x: matrices (..., m, n), real or complex; integers become the default float.
         mode: "reduced" gives Q as many columns as R has rows; "complete" makes Q square.
+        positive: whether the diagonal of R is non-negative, so that a matrix of full rank has one result; False gives
+            the signs of the library, which are those of LAPACK, as NumPy and PyTorch return them.
 
     Raises:
         ShapeError: if `x` has fewer than two axes.
@@ -226,7 +228,7 @@ def qr(x: TensorLike, mode: Literal["reduced", "complete"] = "reduced") -> QRRes
 
     See also: `lstsq`, for a system; `svd`, with singular values.
     """
-    return linear.solve_on_host(lapack.qr, [x], mode)
+    return linear.solve_on_host(lapack.qr, [x], mode, positive)
 
 
 @op(along="matrix", reads="data")

@@ -207,7 +207,7 @@ def _qr_tall(gq: T, gr: T, q: T, r: T) -> T:
     return _adjoint(solve_triangular(r, _adjoint(add(gq, matmul(q, mirrored))), False))
 
 
-def _qr(g: list[T], y: T, x: T, mode: str = "reduced") -> T:
+def _qr(g: list[T], y: T, x: T, mode: str = "reduced", positive: bool = True) -> T:
     m, n = x.shape[-2:]
     if m >= n:
         if mode == "complete" and m > n:

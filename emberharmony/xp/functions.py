@@ -226,6 +226,22 @@ def lstsq(kit: Any) -> Function:
     return lstsq
 
 
+def qr(kit: Any) -> Function:
+    """Returns the function `linalg.qr` of a backend."""
+    factors = source.function(kit, OPS["qr"], strict=False)
+
+    def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+        """Returns Q and R with `x = Q @ R`, with the signs that NumPy gives them; `ops.qr` has a positive diagonal.
+
+        Args:
+            x: matrices (..., m, n).
+            mode: "reduced" gives Q as many columns as R has rows; "complete" makes Q square.
+        """
+        return factors(x, mode, False)
+
+    return qr
+
+
 def isdtype(kit: Any) -> Function:
     """Returns the function `isdtype` of a backend."""
 
@@ -310,6 +326,7 @@ MAKERS: dict[str, Callable[[Any], Function]] = {
     "from_dlpack": from_dlpack,
     "isdtype": isdtype,
     "linalg.lstsq": lstsq,
+    "linalg.qr": qr,
     "put_along_axis": put_along_axis,
     "result_type": result_type,
     "set_default_float": set_default_float,

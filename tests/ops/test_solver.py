@@ -149,6 +149,19 @@ def test_the_product_of_q_and_r_is_the_matrix(backend: str, x: Array, mode: str)
     assert is_real_and_positive(np.diagonal(r, 0, -2, -1), 50 * eps(x))
 
 
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 4), (0, 3)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_q_and_r_have_the_signs_of_lapack_on_request(
+    backend: str, dtype: type, shape: tuple[int, ...], mode: Any
+) -> None:
+    parts = np.random.default_rng(3).standard_normal((2, *shape))
+    x = (parts[0] + 1j * parts[1] if dtype is np.complex64 else parts[0]).astype(dtype)
+    made, wanted = ops.qr(x, mode, positive=False), np.linalg.qr(x, mode)
+    for ours, numpys in zip(made, wanted, strict=True):
+        assert np.allclose(host(ours), numpys, atol=50 * eps(x))
+
+
 @every_backend
 @given(x=matrices(rows=3), full=st.booleans())
 def test_the_product_of_the_svd_factors_is_the_matrix(backend: str, x: Array, full: bool) -> None:

@@ -176,3 +176,16 @@ def test_least_squares_have_the_four_results_of_numpy(shape: tuple[int, int], xp
             assert result.shape == np.shape(wanted)
     flat = xp.asarray(np.outer(a[:, 0], a[0]))
     assert int(xp.linalg.lstsq(flat, xp.asarray(b))[2]) == 1
+
+
+def test_qr_has_the_signs_of_numpy_and_a_gradient(xp: Any) -> None:
+    a = np.random.default_rng(0).standard_normal((4, 3))
+    for mode in ("reduced", "complete"):
+        result = xp.linalg.qr(xp.asarray(a), mode=mode)
+        for ours, numpys in zip(result, np.linalg.qr(a, mode), strict=True):
+            assert np.allclose(np.asarray(ours), numpys)
+    # The first element of R is the length of the first column, with a sign.
+    gradient = xp.grad(lambda x: xp.linalg.qr(x).R[0, 0])(xp.asarray(a))
+    wanted = np.zeros_like(a)
+    wanted[:, 0] = -np.sign(a[0, 0]) * a[:, 0] / np.linalg.norm(a[:, 0])
+    assert np.allclose(np.asarray(gradient), wanted)

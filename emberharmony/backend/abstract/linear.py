@@ -94,11 +94,13 @@ class AbstractLinear:
     tensor_of: Any
 
     @Rule
-    def qr(self: Any, name: str, x: AbstractTensor, mode: str = "reduced") -> Any:
+    def qr(self: Any, name: str, x: AbstractTensor, mode: str = "reduced", positive: bool = True) -> Any:
         check_qr_mode(mode)
         *batch, rows, columns = matrices(x).shape
         inner = rows if mode == "complete" else min(rows, columns)
-        return _results(self, [(*batch, rows, inner), (*batch, inner, columns)], one_element(self, name, x, mode))
+        return _results(
+            self, [(*batch, rows, inner), (*batch, inner, columns)], one_element(self, name, x, mode, positive)
+        )
 
     @Rule
     def svd(self: Any, name: str, x: AbstractTensor, full_matrices: bool = True, compute_uv: bool = True) -> Any:

@@ -147,15 +147,17 @@ class Factors(Definitions):
             raise LinAlgError("the matrix is not positive-definite")
         return cast_back(self._adjoint(factor) if upper else factor)
 
-    def qr(self, x: Any, mode: str = "reduced") -> QRResult:
+    def qr(self, x: Any, mode: str = "reduced", positive: bool = True) -> QRResult:
         (x,), cast_back = self._common_operands(x)
         check_qr_mode(mode)
-        return QRResult(*map(cast_back, self.qr_factors(matrices(x), mode)))
+        return QRResult(*map(cast_back, self.qr_factors(matrices(x), mode, positive)))
 
-    def qr_factors(self, x: Any, mode: str) -> tuple[Any, Any]:
-        """Returns Q and R of matrices, with the signs, or phases, that make the diagonal of R positive."""
+    def qr_factors(self, x: Any, mode: str, positive: bool) -> tuple[Any, Any]:
+        """Returns Q and R of matrices; if `positive`, with signs, or phases, that make the diagonal of R positive."""
         xp = self._xp
         q, r = self._linalg.qr(x, mode=mode)
+        if not positive:
+            return q, r
         signs = self._signs(self._linalg.diagonal(r))
         rows = self._with_trailing_ones(signs, r.shape[-2])
         conjugate_rows = self._library.function("conj")(rows) if self._library.kind(rows) == "complex" else rows

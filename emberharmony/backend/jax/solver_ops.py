@@ -122,9 +122,9 @@ class JAXSolverOps:
 
     @staticmethod
     @inexact(promotion)
-    def qr(x: jax.Array, mode: str = "reduced") -> QRResult:
+    def qr(x: jax.Array, mode: str = "reduced", positive: bool = True) -> QRResult:
         check_qr_mode(mode)
-        return QRResult(*linear.qr(x, mode)) if matrices(x).size else _lapack_on_empty("qr", x, mode)
+        return QRResult(*linear.qr(x, mode, positive)) if matrices(x).size else _lapack_on_empty("qr", x, mode)
 
     @staticmethod
     @inexact(promotion)

@@ -76,8 +76,8 @@ class MLXSolverOps:
 
     @staticmethod
     @inexact(promotion)
-    def qr(x: mx.array, mode: str = "reduced") -> QRResult:
-        return QRResult(*linear.qr(x, mode))
+    def qr(x: mx.array, mode: str = "reduced", positive: bool = True) -> QRResult:
+        return QRResult(*linear.qr(x, mode, positive))
 
     @staticmethod
     @inexact(promotion)

@@ -293,9 +293,11 @@ class TorchSolverOps:
 
     @staticmethod
     @inexact(promotion)
-    def qr(x: torch.Tensor, mode: str = "reduced") -> QRResult:
+    def qr(x: torch.Tensor, mode: str = "reduced", positive: bool = True) -> QRResult:
         check_qr_mode(mode)
         q, r = torch.linalg.qr(matrices(x), mode=mode)
+        if not positive:
+            return QRResult(q, r)
         # QR is unique only up to signs, or phases; choose those that make the diagonal of R positive.
         signs = _signs(torch.diagonal(r, 0, -2, -1))
         extra = signs.new_ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]))

@@ -69,8 +69,10 @@ def _eigh(x: Any) -> Any:
 
 
 @_loop_over_batch
-def _qr(x: Any, mode: str = "reduced") -> Any:
+def _qr(x: Any, mode: str = "reduced", positive: bool = True) -> Any:
     q, r = np.linalg.qr(x, mode)
+    if not positive:
+        return q, r
     sign = np.ones(q.shape[1], q.dtype)
     diagonal = np.diagonal(r)
     sign[: len(diagonal)] = diagonal / abs(diagonal)
@@ -184,7 +186,12 @@ SAMPLES = [
     Sample(
         "qr",
         _qr,
-        (case(_A), case(_TALL), case(_TALL.T), case(_BATCH), case(_A, "complete"), case(_TALL_Z), case(_TALL[:, :0])),
+        (
+            *map(case, (_A, _TALL, _TALL.T, _BATCH, _TALL_Z, _TALL[:, :0])),
+            case(_A, "complete"),
+            case(_TALL, "reduced", False),
+            case(_TALL_Z, positive=False),
+        ),
         **(F | {"dtypes": (*_HALVES, *COMPLEX)}),
         tolerance=16,
         refuses=((ShapeError, case(ONES_4)),),

@@ -53,15 +53,18 @@ def _cholesky(x: jax.Array) -> jax.Array:
 cholesky = jax.jit(with_differential(_cholesky, _RULES.cholesky))
 
 
-_BY_MODE = {
-    mode: jax.jit(with_differential(functools.partial(_FACTORS.qr_factors, mode=mode), _RULES.qr))
+_QR = {
+    (mode, positive): jax.jit(
+        with_differential(functools.partial(_FACTORS.qr_factors, mode=mode, positive=positive), _RULES.qr)
+    )
     for mode in ("reduced", "complete")
+    for positive in (True, False)
 }
 
 
-def qr(x: jax.Array, mode: str) -> Any:
+def qr(x: jax.Array, mode: str, positive: bool) -> Any:
     """Returns the factors Q and R; `mode` is "reduced" or "complete"."""
-    return _BY_MODE[mode](x)
+    return _QR[mode, bool(positive)](x)
 
 
 _SVD = {

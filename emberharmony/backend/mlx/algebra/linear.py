@@ -261,9 +261,9 @@ above = _solver(lapack.solve_triangular, _of_upper, mx.triu, False)
 cholesky = lapack_function(lapack.cholesky, _RULES.cholesky)
 
 
-def qr(x: mx.array, mode: str) -> Any:
+def qr(x: mx.array, mode: str, positive: bool) -> Any:
     """Returns the factors Q and R; `mode` is "reduced" or "complete"."""
-    return lapack_function(lapack.qr, _RULES.qr, None, mode)(x)
+    return lapack_function(lapack.qr, _RULES.qr, None, mode, positive)(x)
 
 
 def svd(x: mx.array, full_matrices: bool) -> Any:

@@ -144,10 +144,12 @@ def cholesky(x: np.ndarray, upper: bool = False) -> np.ndarray:
     return _adjoint(factor) if upper else factor
 
 
-def qr(x: np.ndarray, mode: str = "reduced") -> QRResult:
-    """Returns orthonormal columns and upper triangular factors with non-negative diagonals."""
+def qr(x: np.ndarray, mode: str = "reduced", positive: bool = True) -> QRResult:
+    """Returns orthonormal columns and upper triangular factors, by default with non-negative diagonals."""
     check_qr_mode(mode)
     q, r = np.linalg.qr(matrices(x), "complete" if mode == "complete" else "reduced")
+    if not positive:
+        return QRResult(q, r)
     signs = _signs(np.diagonal(r, 0, -2, -1))
     k = signs.shape[-1]
     q[..., :k] *= signs[..., None, :]

@@ -104,7 +104,7 @@ def svd(x: Any, full_matrices: bool = False, compute_uv: bool = True, driver: st
 @aten("linalg_qr")
 def qr(x: Any, mode: str = "reduced") -> tuple[Any, Any]:
     """Returns QR factorisations."""
-    q, r = ops.qr(x, mode)  # type: ignore[arg-type]
+    q, r = ops.qr(x, mode, positive=False)  # type: ignore[arg-type]
     return q, r
 
 
