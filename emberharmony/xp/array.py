@@ -284,8 +284,7 @@ class ArrayBase(SharedMethods, Standing):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """Returns the values as an array of NumPy, in the memory of this one.
 
-        On MLX and JAX they are copied once, and what is written into the copy is read whenever the array is used. The
-        array of NumPy cannot be written to there if this one is a view that was not made by keys, such as `x.T`.
+        On MLX and JAX they are copied once, and what is written into the copy is read whenever the array is used.
 
         Raises:
             ValueError: if `copy` is False and a copy is necessary.

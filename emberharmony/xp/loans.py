@@ -49,3 +49,24 @@ class Loan:
             door = _Door(self.memory.reshape(-1).view(np.uint8))
             self._door = ref(door)
         return np.asarray(door).view(self.memory.dtype).reshape(self.memory.shape)
+
+
+def elements_at(memory: np.ndarray, positions: np.ndarray) -> np.ndarray | None:
+    """Returns a view of the elements at positions of contiguous memory; None if there is none.
+
+    Args:
+        memory: contiguous memory.
+        positions: for each element of the view, its place in the flat memory.
+    """
+    if not positions.size:
+        return None
+    lengths = np.array(positions.shape)
+    first = int(positions[(0,) * positions.ndim])
+    neighbours = np.eye(positions.ndim, dtype=int) * (lengths > 1)
+    steps = [int(positions[tuple(neighbour)]) - first for neighbour in neighbours]
+    distances = np.ix_(*(np.arange(length) * step for length, step in zip(lengths, steps, strict=True)))
+    is_repeated = any((lengths > 1) & (np.array(steps) == 0))
+    if is_repeated or not np.array_equal(positions, sum(distances, start=np.asarray(first))):
+        return None
+    flat, strides = memory.reshape(-1)[first:], [step * memory.itemsize for step in steps]
+    return np.lib.stride_tricks.as_strided(flat, positions.shape, strides)

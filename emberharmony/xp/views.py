@@ -24,7 +24,7 @@ import numpy as np
 
 from emberharmony.backend.shared.arrays.indexing import is_plain
 from emberharmony.xp.links import FEW, LOCK, Call, Links, Stale, family, links_of, live_views, loan_of, new_links, value
-from emberharmony.xp.loans import Loan
+from emberharmony.xp.loans import Loan, elements_at
 
 _RANKS = {"bool": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
 _NUMBERS = (bool, int, float, complex)
@@ -77,17 +77,12 @@ class Memory:
     def lend(self, array: Any) -> np.ndarray:
         """Returns an array of NumPy over the memory of an array, which is on the host from now on.
 
-        A view that was not made by keys, such as `x.T`, is given as a copy that cannot be written to.
+        A view whose elements do not lie at equal distances in it is given as a copy that cannot be written to.
         """
         with LOCK:
             if self._own_links(array).element:
                 self._separate(array)
             *views, root = family(array)
-            keys = [links_of(view).how for view in reversed(views)]
-            if any(key.__class__ is Call for key in keys):
-                copied: np.ndarray = self.ops.to_numpy(value(array)).view()
-                copied.flags.writeable = False
-                return copied
             loan = loan_of(root)
             if loan is None:
                 tensor = value(root)
@@ -95,7 +90,21 @@ class Memory:
                 self._own_links(root)
                 root._v = Stale(self, root, loan)
                 self._outdate_views([root])
-            return functools.reduce(operator.getitem, keys, loan.give())
+            lent = self._lent_view(loan.give(), [links_of(view).how for view in reversed(views)])
+            if lent is None:
+                lent = self.ops.to_numpy(value(array)).view()
+                lent.flags.writeable = False
+            return lent
+
+    def _lent_view(self, memory: np.ndarray, hows: list[Any]) -> np.ndarray | None:
+        """Returns a view of the memory that NumPy has, read as views of an array are; None if that would be a copy."""
+        if all(how.__class__ is not Call for how in hows):
+            return functools.reduce(operator.getitem, hows, memory)
+        positions = np.arange(memory.size).reshape(memory.shape)
+        for how in hows:
+            is_call = how.__class__ is Call
+            positions = self.ops.to_numpy(how.run(self.ops.asarray(positions))) if is_call else positions[how]
+        return elements_at(memory, positions)
 
     def read_loan(self, loan: Loan) -> Any:
         """Returns a tensor of the memory that NumPy has."""

@@ -1,10 +1,13 @@
 """What NumPy writes into `np.asarray(x)` is written into the array, on every backend, and the other way round."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+
+from emberharmony.xp import loans
 
 
 def test_numpy_and_an_array_see_the_writes_of_each_other(xp: Any) -> None:
@@ -68,10 +71,41 @@ def test_numpy_writes_into_a_view(xp: Any) -> None:
     assert memory.tolist() == [1.0, 1.0]
 
 
-def test_numpy_cannot_write_into_a_copy_of_a_view(xp: Any, backend: str) -> None:
-    memory = np.asarray(xp.ones((2, 2)).T)
-    assert memory.flags.writeable == (backend in ("numpy", "torch"))
-    assert memory.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+VIEWS: dict[str, Callable[[Any, Any], Any]] = {
+    "T": lambda xp, x: x.T,
+    "row of T": lambda xp, x: x.T[1],
+    "T of rows": lambda xp, x: x[1:].T,
+    "reshape": lambda xp, x: xp.reshape(x, (3, 2)),
+    "flip": lambda xp, x: xp.flip(x, axis=1),
+    "scalar": lambda xp, x: xp.reshape(x[:1, :1], ()),
+    "expand_dims": lambda xp, x: xp.expand_dims(x[:, 1], axis=0),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_numpy_writes_into_the_view_of_a_function(name: str, xp: Any) -> None:
+    reference, x = np.arange(6.0).reshape(2, 3), xp.asarray(np.arange(6.0).reshape(2, 3), copy=True)
+    view, wanted = VIEWS[name](xp, x), VIEWS[name](np, reference)
+    memory = np.asarray(view)
+    assert (memory.shape, memory.tolist()) == (wanted.shape, wanted.tolist())
+    if np.shares_memory(memory, np.asarray(x)):
+        memory[...] += 10.0
+        wanted[...] += 10.0
+        assert (x.tolist(), view.tolist()) == (reference.tolist(), wanted.tolist())
+    else:  # PyTorch copies for `flip`
+        assert name == "flip"
+
+
+def test_numpy_cannot_write_into_repeated_elements(xp: Any) -> None:
+    memory = np.asarray(xp.broadcast_to(xp.ones(2), (3, 2)))
+    assert memory.tolist() == [[1.0, 1.0]] * 3
+    assert xp._kit.memory.shares or not memory.flags.writeable
+    assert np.asarray(xp.reshape(xp.zeros((0, 2)), (2, 0))).shape == (2, 0)
+
+
+@pytest.mark.parametrize("positions", [[0, 1, 3], [[0, 1], [1, 3]], [2, 2]])
+def test_elements_at_unequal_distances_have_no_view(positions: Any) -> None:
+    assert loans.elements_at(np.arange(6.0), np.asarray(positions)) is None
 
 
 @pytest.mark.parametrize("seed", range(12))
