@@ -84,7 +84,7 @@ def value(array: Any) -> Any:
 
 
 class Stale(Standing):
-    """What is read when it is needed: a view whose parent was written to, or an array whose memory NumPy has.
+    """A tensor that is read when it is needed: of a view whose parent was written to, or of memory that NumPy has.
 
     Args:
         memory: the `views.Memory` that reads it.
