@@ -101,7 +101,7 @@ def _warn_of_late_variable(named: str | None) -> None:
         named: its value when the backend was chosen.
     """
     now = os.environ.get(ENVIRONMENT)
-    if now and now not in (named, get_backend()) and selection.source() != "set_backend":
+    if now and now != named and now != get_backend() and selection.source() != "set_backend":
         warnings.warn(
             f"{ENVIRONMENT} was set to {now!r} after the first op had chosen {get_backend()!r}, so it had no effect: "
             f"set it before that, or call ops.set_backend({now!r})",

@@ -1,9 +1,11 @@
 """The cells of a model: tensors that training changes, and state that it does not differentiate."""
 
+import warnings
 from typing import Any
 
 from emberharmony.core import op_globals
 from emberharmony.core.cells.cell import Cell
+from emberharmony.core.errors import TrainingWarning
 
 
 class Parameter(Cell):
@@ -34,6 +36,12 @@ class Parameter(Cell):
     def __init__(self, value: Any, trainable: bool = True, name: str = "") -> None:
         super().__init__(value, name)
         self.trainable = trainable
+        if value.__class__ is tuple and trainable and value and {*map(type, value)} == {int}:
+            warnings.warn(
+                f"Parameter({value}) holds these integers; one of this shape is Parameter(ops.zeros({value}))",
+                TrainingWarning,
+                stacklevel=2,
+            )
 
     def _extra(self) -> str:
         return "" if self.trainable else ", frozen"

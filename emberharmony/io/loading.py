@@ -146,7 +146,7 @@ def in_folder(folder: str) -> str:
             raise WeightFileError(
                 "missing", folder, f"has {len(fitting)} files to choose from ({file_names}); name one"
             )
-    hint = ""
+    hint = "pass the file itself, as io.load('model.safetensors'), which io.save(model, 'model.safetensors') writes"
     if any(file.startswith("step-") for file in files):
         hint = "it has checkpoints: io.Checkpoint(folder).restore(model=model, optimizer=optimizer)"
     raise WeightFileError("missing", folder, f"has no file *{ENDING} and no index *{ENDING}{INDEX}", hint=hint)

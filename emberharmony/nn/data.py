@@ -57,10 +57,17 @@ class Batches:
         self._rank, self._ranks = 0, 1
         if not arrays:
             raise ArgumentError("batches() takes at least one array")
+        for array in arrays:
+            if isinstance(array, (tuple, dict)) and any(hasattr(part, "shape") for part in ops.tree_leaves(array)):
+                kind = "*arrays" if isinstance(array, tuple) else "*arrays.values()"
+                raise ArgumentTypeError(f"batches() takes the arrays one by one, as in batches(x, y, ...): pass {kind}")
         self._arrays = [Buffer(array) for array in arrays]
         shapes = [tuple(array.value.shape) for array in self._arrays]
         if not all(shapes) or len({shape[0] for shape in shapes}) > 1 or not shapes[0][0]:
-            raise ShapeError(f"batches() takes arrays whose first axes have the same length above 0, got {shapes}")
+            raise ShapeError(
+                f"batches() takes arrays whose first axes have the same length above 0, got {shapes}; each array has a "
+                f"row for each sample: x[:n] shortens one, and ops.transpose(x) exchanges two axes"
+            )
         self.rows: int = shapes[0][0]
         self.batch_size = length("batch_size", batch_size)
         self.shuffle, self.drop_last = shuffle, drop_last

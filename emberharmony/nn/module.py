@@ -1,5 +1,6 @@
 """`Module`: the base of layers and models."""
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
@@ -56,12 +57,13 @@ class Module(walk.Holder):
             ArgumentTypeError: if a tensor would replace a parameter or buffer, so that none is trained or saved.
         """
         attribute = self.__dict__.get(name)
-        if value is False and name in ("trainable", "requires_grad"):
-            warnings.warn(
-                f"{type(self).__name__}.{name} = False freezes no parameter: use freeze()",
-                TrainingWarning,
-                stacklevel=2,
-            )
+        if value.__class__ is bool:
+            kind = type(self)
+            text = f"{kind.__name__}.{name} = {value} "
+            if not value and name in ("trainable", "requires_grad"):
+                warnings.warn(f"{text}freezes no parameter: use freeze()", TrainingWarning, stacklevel=2)
+            elif inspect.isfunction(getattr(kind, name, None)):
+                warnings.warn(f"{text}hides the method, which is called: {name}()", TrainingWarning, stacklevel=2)
         if isinstance(attribute, Cell) and not isinstance(value, (Cell, Module)) and hasattr(value, "shape"):
             raise ArgumentTypeError(
                 f"{type(self).__name__}.{name} is a {type(attribute).__name__}, which a tensor would replace: assign "

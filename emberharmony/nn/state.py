@@ -187,6 +187,11 @@ def _hint_to_load_rest(faults: Sequence[str], given_tensors: Values) -> str:
     """Returns the end of a message that says how to load the tensors that fit, if others are wrong."""
     if len(faults) < len(given_tensors) and all(fault.startswith("wrong: ") for fault in faults):
         return "\nto load the rest, leave these out of the dict (that of a file is io.load(path)) and pass strict=False"
+    if any(not fault.startswith("wrong: ") for fault in faults):
+        return (
+            "\nthe model must be made as the one that was saved; to load only the names that both have, pass "
+            "strict=False"
+        )
     return ""
 
 

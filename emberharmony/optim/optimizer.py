@@ -15,6 +15,7 @@ from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingW
 from emberharmony.core.state.draws import OPEN, recording, refuse_effect
 from emberharmony.core.types import Tensor
 from emberharmony.optim import numbers, pure
+from emberharmony.optim.first_step import warn_of_gradients
 from emberharmony.optim.groups import PARAMS, ParameterGroups, State, rate_at, require_gradient
 from emberharmony.optim.layout import new_layout
 from emberharmony.optim.parts import Layout, are_same
@@ -253,18 +254,22 @@ class Optimizer(ParameterGroups):
         )
         work = layout.work(step) if layout is not None and layout.updates is updates else None
         if layout is None or work is None:
-            self._warn_of_missing_parameters()
             changed_layout, work = new_layout(step)
+            self._look_at_first(gradients)
             plan.steps += [] if layout is None else layout.left(changed_layout, self._state)
             plan.steps.append((layouts.__setitem__, place, changed_layout))
             layout = changed_layout
         for layout_part, part_work in zip(layout.parts, work, strict=True):
             layout_part.add(step, part_work)
 
-    def _warn_of_missing_parameters(self) -> None:
-        """Warns of parameters with a gradient that are in the model, but not in the optimizer made for it."""
+    def _look_at_first(self, gradients: list[Any]) -> None:
+        """Warns of first gradients that train nothing, and of parameters of the model that the optimizer lacks."""
+        if recording() is not None:
+            return
+        if not self._count and len(self._param_groups) == 1:
+            warn_of_gradients(f"{type(self).__name__}.step()", gradients)
         model = MODELS.get(self, lambda: None)()
-        if model is None or recording() is not None:
+        if model is None:
             return
         known = {*self.parameters()}
         named = [name for name, cell in model.named_parameters(True) if cell not in known and cell.grad is not None]

@@ -20,6 +20,8 @@ def way_out(given: Any) -> str:
         return f"; all {len(cells)} are frozen or buffers: use model.unfreeze()"
     if isinstance(given, type):
         return f"; {given.__name__} is a class: make a model of it first, model = {given.__name__}()"
+    if callable(given) and getattr(given, "__name__", "") == "<lambda>":
+        return "; it is a function: the loss comes first, and then the model"
     if callable(given) and getattr(given, "__name__", "") in ("parameters", "named_parameters", "state_dict"):
         return f"; call it: {given.__name__}()" if given.__name__ != "state_dict" else "; pass the model itself"
     if isinstance(given, Mapping):

@@ -430,5 +430,7 @@ def require_callable(op: str, fn: Any) -> None:
         ArgumentTypeError: if it cannot.
     """
     if not callable(fn):
-        advice = "; write lambda: in front of the loss: ops.backward(lambda: loss_fn(model(x), y), model)"
-        raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}{advice if op == 'backward' else ''}")
+        advice = f"write ops.{op}(fn), and call the result with the tensors"
+        if op == "backward":
+            advice = "write lambda: in front of the loss: ops.backward(lambda: loss_fn(model(x), y), model)"
+        raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}; {advice}")

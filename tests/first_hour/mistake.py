@@ -26,7 +26,7 @@ from emberharmony.core.state import hooks
 
 ROOT = Path(__file__).parents[2]
 AREAS = ("install", "shapes", "dtypes", "modules", "training", "files", "names", "notebook")
-LATER = ("later", "last", "third", "fourth", "fifth", "sixth", "seventh")
+LATER = ("later", "last", "third", "fourth", "fifth", "sixth", "seventh", "classes")
 """Mistakes that were written after those of `AREAS` had been mended."""
 
 

@@ -189,6 +189,10 @@ class Generator:
             stddev: the standard deviation of the numbers.
         """
         draws = _normal(self._rng, shared_shape.as_shape(shape), dtype)
+        if isinstance(mean, (tuple, list)):
+            raise ArgumentTypeError(
+                f"mean is a number, not {brief(mean)}; the order is normal(shape, dtype, mean, stddev)"
+            )
         if (mean, stddev) != (0.0, 1.0):  # in place, because a new array costs a tenth of the draw
             draws *= stddev
             draws += mean
@@ -224,7 +228,10 @@ class Generator:
             ArgumentError: if there is no such integer.
         """
         if not np.all(np.less(low, high)):
-            raise ArgumentError(f"there is no integer from {brief(low)} up to, but not including, {brief(high)}")
+            raise ArgumentError(
+                f"there is no integer from {brief(low)} up to, but not including, {brief(high)}; the order is "
+                f"integers(shape, low, high)"
+            )
         wide_dtype = np.uint64 if dtype is uint64 else np.int64
         return np.asarray(self._rng.integers(low, high, shared_shape.as_shape(shape), wide_dtype))
 

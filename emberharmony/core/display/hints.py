@@ -32,6 +32,24 @@ _MOST = 24
 """How many members are listed at most."""
 _NEAR = 0.6
 """How alike an attribute must be to be suggested; less alike ones are listed."""
+_JOINED = {
+    "axes": "several axes are one argument, as (0, 2, 1)",
+    "shape": "several lengths are one argument, as (2, 3)",
+    "xs": "several tensors are one argument, as [x1, x2]",
+    "repeats": "several numbers are one argument, as (2, 1)",
+    "batches": "arrays become batches first: nn.data.batches(x, y, batch_size=32)",
+    "params": "the second argument is the model: ops.backward(lambda: loss_fn(model(x), y), model)",
+}
+"""By the last parameter that a function takes, what to do if there are more arguments."""
+_WAY_OUT = re.compile(
+    r"; |\n|: ops\.|\b(use|pass|expected|make|write|call|needs?|must|takes?|is given|see|set|install|cast|give)\b"
+    r"|did you mean"
+)
+"""What a message of ours has that says what to do."""
+_HEAD = re.compile(r"(\w+)\(\)(?: on backend '\w+')?: ")
+_PLACE = re.compile(r"\(in (?:.*, an? )?(\w+)\)$")
+_SHAPE = re.compile(r"^Shape: (.*?)\.?$", re.MULTILINE)
+_EXAMPLE = re.compile(r"^\s*>>> ((?!from|import).*\w\(.*)$", re.MULTILINE)
 _QUOTED = re.compile(r"'(\w+)'")
 _IMPORT = re.compile(rf"cannot import name '(\w+)' from '{_NAME}\.?([\w.]*)'|No module named '{_NAME}\.([\w.]+)'")
 _ATTRIBUTE = re.compile(r"'(?:[\w.]+\.)?(\w+)' object has no attribute '(\w+)'")
@@ -47,9 +65,13 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     if isinstance(error, ImportError) and (match := _IMPORT.match(str(error))):
         space, _, module = f".{match[3]}".rpartition(".")
         return spellings.nearest(match[1] or module, match[2] or space.lstrip(".")).removeprefix("; ")
-    if isinstance(error, EmberError) or not _uses_library(frame):
-        return ""
     text = str(error)
+    if isinstance(error, EmberError):
+        return "" if _WAY_OUT.search(text) else _documented(text)
+    if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+        return _hint_for_variable(error.name or "", frame)
+    if not _uses_library(frame):
+        return ""
     if isinstance(error, AttributeError):
         hint = _hint_for_attribute(error)
     elif isinstance(error, TypeError) and (match := _CALL.search(text)):
@@ -57,7 +79,8 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     elif isinstance(error, TypeError) and (match := _WITHOUT_INIT.fullmatch(text)):
         hint = f"{match[1]} makes its layers in a method def __init__(self, ...):, which takes its options"
     elif isinstance(error, TypeError) and (match := _UNCALLABLE.search(text)):
-        hint = _members(_callable_named(frame, match[1]))
+        is_of_tensors = match[1] in {kind.__name__ for kind in _tensor_types()}
+        hint = "" if is_of_tensors else _hint_for_uncallable(_callable_named(frame, match[1]))
     elif isinstance(error, TypeError) and (match := _METHOD.match(text)) and not match[1].startswith("_"):
         hint = spellings.method_hint(match[1], "")
     else:
@@ -67,6 +90,42 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     if hint or not isinstance(error, _KINDS):
         return hint
     return _hint_for_text(text, {*frame.f_code.co_names}) or _hint_for_method(frame)
+
+
+def _documented(text: str) -> str:
+    """Returns what the documentation says of the op or the layer whose error has no way out, as an example."""
+    op, layer = _HEAD.match(text), _PLACE.search(text)
+    if op is not None and op[1] in OPS:
+        space, name, described = "ops", op[1], OPS[op[1]]
+    elif layer is not None and layer[1] in spellings.public_names("nn"):
+        space, name, described = "nn", layer[1], getattr(sys.modules[f"{_NAME}.nn"], layer[1])
+    else:
+        return ""
+    names = [parameter.name for parameter in completion.parameters(described)]
+    documentation = inspect.getdoc(described if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
+    shapes, example = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
+    said = [name for name in names if re.search(rf"\b{name}\b", text)] or names[:2]
+    parts = [f"{space}.{name} takes {', '.join(names)}"] if names else []
+    parts += [f"its shapes: {shapes[1]}"] if shapes else _meanings(described, said) if space == "ops" else []
+    return "; ".join([*parts, *([f"for example {example[1]}"] if example else [])])
+
+
+def _hint_for_variable(name: str, frame: FrameType) -> str:
+    """Returns the way out for a name that a program has not defined: an attribute of self, or something to import."""
+    owner = frame.f_locals.get("self")
+    if owner is not None and hasattr(owner, name):
+        return f"it is an attribute: self.{name}"
+    uses_library = _uses_library(frame)
+    if name in ("ops", "nn", "optim", "io", "Parameter", "Tensor") and (uses_library or _NAME in sys.modules):
+        return f"from {_NAME} import {name}"
+    if name == "F" and uses_library:
+        return "functions are in ops, as ops.relu(x), and losses in nn.losses"
+    if name == "np" and uses_library:
+        return "import numpy as np"
+    if name in ("model", "net", "optimizer", "criterion", "device") or not uses_library:
+        return ""
+    places = [place for place in spellings.PUBLIC if place and name in spellings.public_names(place)]
+    return f"it is {places[0]}.{name}" if places else ""
 
 
 def _hint_for_method(frame: FrameType) -> str:
@@ -155,6 +214,13 @@ def suggest_attribute(name: str, owner: Any) -> str:
     return closest.removeprefix("; ") or _members(owner)
 
 
+def _hint_for_uncallable(kind: Any) -> str:
+    """Returns what is called in the place of an object of a class of this library."""
+    names = [base.__name__ for base in getattr(kind, "__mro__", ())]
+    advice = [members.ATTRIBUTES[name]["__call__"] for name in names if "__call__" in members.ATTRIBUTES.get(name, {})]
+    return advice[0] if advice else _members(kind)
+
+
 def _members(owner: Any) -> str:
     """Returns what an object of this library or a subclass has: its own attributes, or else its methods."""
     owner_class = owner if isinstance(owner, type) else type(owner)
@@ -214,17 +280,17 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
         for parameter in parameters
         if is_unknown or not parameter.keyword_only or parameter.name in quoted
     ]
-    accepted_text = (
-        f"it takes {', '.join(names)}" if names else f"by keyword it takes {', '.join(p.name for p in parameters)}"
-    )
+    keywords = ", ".join(f"{parameter.name}=..." for parameter in parameters)
+    accepted_text = f"it takes {', '.join(names)}" if names else f"pass options by name: {function}({keywords})"
     if not parameters:
         accepted_text = "it takes nothing"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
-        return "; ".join([accepted_text, *_meanings(described_name, quoted or names[-1:])])
-    option_text = members.OPTIONS.get(quoted[0], "")
-    if option_text in names:
-        return "; ".join([f"use {option_text}= ({accepted_text})", *_meanings(described_name, [option_text])])
-    advice = option_text if " " in option_text else suggest(quoted[0], names, _NEAR).removeprefix("; ")
+        joined = _JOINED.get(names[-1], "") if names and "takes" in message else ""
+        return "; ".join([accepted_text, *filter(None, [joined]), *_meanings(described_name, quoted or names[-1:])])
+    own = next((option for option in members.OPTIONS.get(quoted[0], "").split() if option in names), "")
+    if own:
+        return "; ".join([f"use {own}= ({accepted_text})", *_meanings(described_name, [own])])
+    advice = members.ABSENT_OPTIONS.get(quoted[0]) or suggest(quoted[0], names, _NEAR).removeprefix("; ")
     return f"{advice or f'leave {quoted[0]} out'} ({accepted_text})"
 
 

@@ -52,11 +52,32 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "grad",
         "grad is None until ops.backward(lambda: loss_fn(x, y), parameters) is called, and after optimizer.step()",
     ),
+    (
+        r"'NoneType' object has no attribute",
+        "grad",
+        "grad is None until ops.backward(lambda: loss_fn(model(x), y), model), and again after optimizer.step()",
+    ),
     (r"NoneType", "", "a value is None: does the function that made it return its result?"),
     (
         r"sub-type of ndarray|Cannot interpret '-?\d+' as a data type|view\(\): incompatible|array\.view\(\) is not",
         "view",
         "view() of this backend takes a dtype: use ops.reshape(x, shape), such as ops.reshape(x, (x.shape[0], -1))",
+    ),
+    (
+        r"'(tuple|torch.Size|Size)' object is not callable",
+        "shape",
+        "shape is no method: use x.shape, of which x.shape[0] is the first length, or ops.shape(x)",
+    ),
+    (
+        r"object is not callable",
+        "T mT",
+        "T is no method: use x.T, or ops.matrix_transpose(x) where x has more than two axes",
+    ),
+    (r"(dtype|DType|Dtype)' object is not callable", "dtype", "dtype is no method: use x.dtype, or ops.dtype(x)"),
+    (
+        r"'int' object is not callable",
+        "ndim itemsize nbytes",
+        "it is a number, and no method: leave the parentheses out",
     ),
     (r"'int' object is not callable", "size numel", "size is a number: use x.shape[axis], or ops.size(x)"),
     (

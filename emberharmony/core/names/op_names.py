@@ -80,7 +80,6 @@ NAMES: dict[str, str] = {
     **dict.fromkeys(("trapz", "trapezoidal"), "trapezoid(y, x)"),
     "math": "sqrt, ops.exp and so on",
     # reductions
-    **{f"reduce_{name}": f"{name}(x, axis)" for name in ("sum", "mean", "max", "min", "prod", "all", "any", "std")},
     "reduce_variance": "var(x, axis)",
     "reduce_logsumexp": "logsumexp(x, axis)",
     "product": "prod(x, axis)",

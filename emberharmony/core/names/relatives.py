@@ -55,6 +55,8 @@ def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> s
     op = same_name(re.sub(r"\d[dD]$", "", name), names)
     if space == "ops" and re.search(r"(pool|conv|transpose|norm|dropout)\dd$", name) and op:
         return f"use ops.{op}(x, ...)"
+    if space == "ops" and name.removeprefix("reduce_") in names:
+        return f"use ops.{name.removeprefix('reduce_')}(x, axis)"
     if suggest(name, names, _VERY_NEAR) and not name.endswith("_"):
         return ""
     if space == "nn.init" and name.rstrip("_") in names:

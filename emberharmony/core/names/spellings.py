@@ -19,6 +19,8 @@ NAMESPACES = ("ops", "ops.fft", "ops.image", "ops.linalg", "ops.nn", "ops.random
 KEYWORDS: dict[str, tuple[str, ...]] = {
     "dim": ("axis", "axes"),
     "dims": ("axes", "axis", "shape"),
+    "in_dims": ("in_axes",),
+    "out_dims": ("out_axes",),
     "dimension": ("axis",),
     "perm": ("axes",),
     "axes": ("axis",),

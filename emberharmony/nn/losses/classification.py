@@ -11,6 +11,7 @@ from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.nn.locate import fault
 from emberharmony.nn.losses.operands import (
+    LOOKS,
     REDUCTIONS,
     Reduction,
     class_axis,
@@ -27,6 +28,7 @@ from emberharmony.nn.losses.operands import (
     require_ids_of,
     require_probabilities,
     require_reduction,
+    warn_of_order,
 )
 
 _LEAST_LOG = -100.0
@@ -74,6 +76,8 @@ def cross_entropy(
 
     Source: `torch.nn.functional.cross_entropy`.
     """
+    if LOOKS:
+        LOOKS[-1]("cross_entropy", input, axis)
     backend = selection.active().backend
     native = backend.tensor_type
     is_tensor_target = target.__class__ is native and (input.__class__ is native or isinstance(input, TensorProxy))
@@ -158,6 +162,7 @@ def binary_cross_entropy(
     """
     name = "binary_cross_entropy"
     (p, t), result_dtype = matching(name, input=input, target=target)
+    warn_of_order(name, p, t)
     require_probabilities(name, "input", p)
     require_probabilities(name, "target", t)
     is_inside = ops.greater(ops.multiply(p, _one_minus(p)), _LEAST_PRODUCT)
@@ -204,6 +209,9 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     (x, t), result_dtype = matching(name, input=input, target=target)
+    if LOOKS:
+        LOOKS[-1](name, x, None)
+    warn_of_order(name, x, t)
     require_probabilities(name, "target", t)
     # -abs(x) is 2 * below - x, and softplus(-x) is tail - below. Small losses keep their digits if the tail comes last.
     below = ops.clip(x, None, 0.0)

@@ -1,6 +1,8 @@
 """What all losses share: their operands in one dtype, the checks of shapes and options, and the reduction."""
 
 import math
+import warnings
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 from emberharmony import ops
@@ -15,6 +17,7 @@ from emberharmony.core.errors import (
     DTypeError,
     IndexOutOfBoundsError,
     ShapeError,
+    TrainingWarning,
     brief,
     suggest,
 )
@@ -27,6 +30,9 @@ Reduction: TypeAlias = Literal["none", "mean", "sum"]
 """What becomes of the losses of all elements."""
 
 REDUCTIONS = ("none", "mean", "sum")
+
+LOOKS: list[Callable[[str, Any, int | None], None]] = []
+"""What `fit` has opened in its first step: called with the name of a loss, its logits and the axis of the classes."""
 
 
 def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS) -> None:
@@ -99,6 +105,31 @@ def _way_to_match(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) ->
         return f"; the last layer has {wanted[-1]} outputs, expected {shape[-1]}"
     ids = "; class ids go to nn.losses.cross_entropy(logits, ids)" if shape == wanted[:-1] else ""
     return f"; expected one shape{ids}"
+
+
+def warn_of_order(name: str, x: Any, target: Any) -> None:
+    """Warns if a target comes before the output of a model, as in Keras: the other is differentiated, or fractional."""
+    if not _has_derivative(x) and (_has_derivative(target) or _are_labels(x, target)):
+        warnings.warn(
+            f"{name}(): the order is (output, target), unlike in Keras; here the target is what depends on the model",
+            TrainingWarning,
+            stacklevel=3,
+        )
+
+
+def _has_derivative(x: Any) -> bool:
+    return isinstance(x, TensorProxy) or is_traced(x)
+
+
+def _are_labels(x: Any, target: Any) -> bool:
+    """Returns whether the first operand is 0 and 1, and the second is not, where the host has them."""
+    if _has_derivative(target):
+        return False
+    backend = selection.current()
+    labels, probabilities = backend.at_hand(x), backend.at_hand(target)
+    if labels is None or probabilities is None or not labels.size or {labels.min(), labels.max()} != {0.0, 1.0}:
+        return False
+    return bool(((labels == 0.0) | (labels == 1.0)).all() and ((probabilities > 0.0) & (probabilities < 1.0)).all())
 
 
 def require_probabilities(name: str, which: str, x: Any) -> None:

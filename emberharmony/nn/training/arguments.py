@@ -55,6 +55,8 @@ def require_numbers(numbers: Mapping[str, Any], callbacks: Any) -> None:
     for name, number in numbers.items():
         if isinstance(number, (str, list, tuple)):
             raise ArgumentTypeError(f"fit(): {name} must be a number, got {brief(number)}")
+        if name in ("steps", "epochs", "validate_every") and isinstance(number, float) and number % 1:
+            raise ArgumentError(f"fit(): {name} must be an integer, got {brief(number)}: int(n) makes one")
         if number is not None and not number > 0:
             raise ArgumentError(f"fit(): {name} must be above 0, got {brief(number)}")
     if callable(callbacks) or not all(map(callable, callbacks)):

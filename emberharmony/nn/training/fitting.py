@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, Protocol
 
 from emberharmony import Parameter, ops
-from emberharmony.core.errors import ArgumentError, TrainingWarning
+from emberharmony.core.errors import ArgumentError
 from emberharmony.nn.module import Module
 from emberharmony.nn.training import arguments
+from emberharmony.nn.training.first_batch import first_step
 from emberharmony.nn.training.history import History
 from emberharmony.nn.training.progress import Progress, Step
 from emberharmony.nn.training.resuming import Position, Saver, Saves
@@ -227,7 +228,7 @@ class _Run:
         if number == 1:
             arguments.require_loss_of_batch(self._loss_fn, inputs)
         # The first step checks labels and other indices, since MLX reads beyond its tensors without an error.
-        with ops.checked("bounds") if number == 1 else contextlib.nullcontext():
+        with first_step(self._module) if number == 1 else contextlib.nullcontext():
             loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
         loss = _mean_over_ranks(self._module, loss)
         norm, value = (_number(x) for x in (_norm(parameters), loss))
@@ -238,13 +239,6 @@ class _Run:
             return (
                 f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}; "
                 f"{_way_out(inputs, number)}"
-            )
-        if norm == 0.0 and number == 1:
-            warnings.warn(
-                "the gradients of the first step are zero: does the loss call the model, as in "
-                "lambda x, y: loss_fn(model(x), y)?",
-                TrainingWarning,
-                stacklevel=5,
             )
         if self._clip is not None and norm > self._clip:
             for cell in parameters:

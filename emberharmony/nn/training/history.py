@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.core.errors import ArgumentTypeError
+from emberharmony.core.errors import ArgumentTypeError, brief
 from emberharmony.nn.training.progress import Step
 
 
@@ -36,11 +36,16 @@ class History(list[Step]):
             axes: the axes of matplotlib to draw into; None makes a figure.
 
         Raises:
+            ArgumentTypeError: if `axes` are none of matplotlib.
             BackendUnavailableError: if matplotlib is missing.
         """
         # Imported here, because only those who draw need it.
         from emberharmony.core.errors import BackendUnavailableError
 
+        if axes is not None and not hasattr(axes, "plot"):
+            raise ArgumentTypeError(
+                f"plot() draws all losses, into axes of matplotlib, not {brief(axes)}: write history.plot()"
+            )
         if axes is None:
             try:
                 import matplotlib.pyplot as plt

@@ -9,7 +9,7 @@ MISTAKES = [
         "the device of a model by position, as in PyTorch",
         2,
         f"{NET}net = net.to('cuda')",
-        says=r"by keyword it takes dtype, device, backend",
+        says=r"pass options by name: to\(dtype=..., device=",
     ),
     Mistake(
         "the name of the backend by ops.backend()",

@@ -115,7 +115,7 @@ MISTAKES = [
         "the shape of the input for Flatten",
         2,
         "net = nn.Sequential(nn.Flatten(input_shape=(28, 28)), nn.Linear(784, 10))",
-        says=r"leave input_shape out",
+        says=r"leave it out, or use nn",
     ),
     Mistake(
         "static arguments of jit",

@@ -348,3 +348,13 @@ def test_wrong_arguments_are_refused(
 def test_tensors_of_ids_are_checked(wrong: int, backend: str) -> None:
     with pytest.raises(errors.IndexOutOfBoundsError), ops.checked():
         nn.losses.cross_entropy(ops.convert_to_tensor(PAIR[0]), ops.convert_to_tensor([0, wrong]))
+
+
+@pytest.mark.parametrize("loss", [nn.losses.binary_cross_entropy, nn.losses.binary_cross_entropy_with_logits])
+def test_labels_before_outputs_are_noticed_in_training_alone(backend: str, loss: Any) -> None:
+    layer, x, y = nn.Linear(2, 1), ops.ones((4, 2)), ops.array([[0.0], [1.0], [1.0], [0.0]])
+    with pytest.warns(errors.TrainingWarning, match=r"the order is \(output, target\)"):
+        ops.backward(lambda: loss(y, ops.sigmoid(layer(x))), layer)
+    ops.backward(lambda: loss(ops.sigmoid(layer(x)), y), layer)
+    loss(ops.sigmoid(layer(x)), y)
+    loss(y, y)

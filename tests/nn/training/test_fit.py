@@ -172,8 +172,24 @@ def test_the_advice_for_a_loss_that_is_not_finite_names_the_op(backend: str) -> 
 
 def test_a_loss_that_does_not_call_the_model_is_noticed(backend: str) -> None:
     run = Training()
-    with pytest.warns(TrainingWarning, match="does the loss call the model"):
+    with pytest.warns(TrainingWarning, match="does the loss call this model"):
         nn.fit(run.layer, lambda x, y: ops.mean(y), run.optimizer, run.batches, steps=2, progress=False)
+
+
+def test_probabilities_before_a_loss_of_logits_are_noticed(backend: str) -> None:
+    x, y = ops.convert_to_tensor(np.linspace(-1.0, 1.0, 16, dtype="float32").reshape(8, 2)), np.array([0, 1] * 4)
+    batches = nn.data.batches(x, y, batch_size=8)
+    layer = nn.Linear(2, 2, rng=ops.random.Generator(0))
+    made = nn.Sequential(nn.Linear(2, 1, rng=ops.random.Generator(0)), nn.Sigmoid())
+    wrong = {
+        "softmax": lambda x, y: nn.losses.cross_entropy(ops.softmax(layer(x)), y),
+        "sigmoid": lambda x, y: nn.losses.binary_cross_entropy_with_logits(made(x)[:, 0], y),
+    }
+    for (function, loss), model in zip(wrong.items(), (layer, made), strict=True):
+        with pytest.warns(TrainingWarning, match=f"has a {function} of its own"):
+            nn.fit(model, loss, optim.SGD(model, lr=0.1), batches, steps=1, progress=False)
+    right = optim.SGD(layer, lr=0.1)
+    nn.fit(layer, lambda x, y: nn.losses.cross_entropy(layer(x), y), right, batches, steps=2, progress=False)
 
 
 def test_a_callback_can_end_the_training(backend: str) -> None:

@@ -380,7 +380,7 @@ MUTANTS = [
         name="late-variable",
         module="emberharmony/backend/choice.py",
         function="_warn_of_late_variable",
-        original="now not in (named, get_backend())",
+        original="now != named",
         replacement="False",
         tests=("tests/backend/test_choice.py",),
         why="a program that names its backend after the first op runs on another, and nothing says so",

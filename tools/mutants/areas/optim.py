@@ -367,7 +367,7 @@ MUTANTS = [
     Mutant(
         name="strangers-unnoticed",
         module="emberharmony/optim/optimizer.py",
-        function="Optimizer._warn_of_missing_parameters",
+        function="Optimizer._look_at_first",
         original="cell not in known and cell.grad is not None",
         replacement="False",
         tests=("tests/optim/test_options.py",),

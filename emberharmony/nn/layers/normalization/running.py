@@ -68,7 +68,11 @@ class _Running(spatial.Spatial):
         axis = 1 if self.data_format == "channels_first" else len(x.shape) - 1
         if x.shape[axis] != self.num_features:
             text = f"expected {self.num_features} channels on axis {axis}, got shape {tuple(x.shape)}"
-            raise fault(ShapeError(f"{text}; make the layer with num_features={x.shape[axis]}"))
+            hint = f"make the layer with num_features={x.shape[axis]}"
+            others = [place for place, length in enumerate(x.shape) if place and length == self.num_features]
+            if others:
+                hint = f"the channels are on another axis: ops.moveaxis(x, {others[-1]}, {axis}); or else {hint}"
+            raise fault(ShapeError(f"{text}; {hint}"))
         return axis
 
     def _by_running(self, x: Tensor, axis: int) -> Tensor:

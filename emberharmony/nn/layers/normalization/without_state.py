@@ -34,7 +34,10 @@ class _LastAxes(Module):
         x: Tensor = spatial.tensor(given)
         if tuple(x.shape[-len(self.normalized_shape) :]) != self.normalized_shape:
             raise fault(
-                ShapeError(f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}")
+                ShapeError(
+                    f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}; make the "
+                    f"layer with normalized_shape={tuple(x.shape[-len(self.normalized_shape) :])}"
+                )
             )
         return x
 

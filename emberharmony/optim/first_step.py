@@ -1,0 +1,33 @@
+"""What the gradients of the first step of an optimizer show; later steps read no number."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from emberharmony import ops
+from emberharmony.core.errors import TrainingWarning
+
+
+def warn_of_gradients(caller: str, gradients: Sequence[Any]) -> None:
+    """Warns if all gradients of a first step are zero, or if some number in them is not finite.
+
+    Args:
+        caller: whose step it is, as `Adam.step()`.
+        gradients: the gradients of all parameters.
+    """
+    sums = [ops.sum(ops.abs(ops.cast(gradient, "float32"))) for gradient in gradients if math.prod(gradient.shape)]
+    total = float(ops.sum(ops.stack(sums))) if sums else 1.0  # emberlint: ignore[precision-cast] -- for a message
+    if total == 0.0:
+        text = (
+            "the gradients are zero: does the loss call this model? nn.fit takes lambda x, y: loss_fn(model(x), y), "
+            "and ops.backward lambda: loss_fn(model(x), y)"
+        )
+    elif not math.isfinite(total):
+        text = (
+            f'the gradients are not finite ({total}), and the parameters will not be: ops.backward in "with '
+            "ops.checked('nan'):\" names the op that makes the first NaN or infinity; the data may have some"
+        )
+    else:
+        return
+    warnings.warn(f"at the first {caller} {text}", TrainingWarning, stacklevel=3)
