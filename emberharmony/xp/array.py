@@ -17,7 +17,7 @@ from emberharmony.core.registry import OPS
 from emberharmony.core.stand_ins.shared_methods import SharedMethods
 from emberharmony.core.tracing import Standing, outside_function_message, require_untraced
 from emberharmony.xp.dtypes import Dtype, dtype_named
-from emberharmony.xp.links import LOCK, call_op, new_links, value
+from emberharmony.xp.links import LOCK, call_op, loan_of, new_links, value
 
 _CPU = 1
 """The number of the host's memory in DLPack."""
@@ -289,8 +289,12 @@ class ArrayBase(SharedMethods, Standing):
         Raises:
             ValueError: if `copy` is False and a copy is necessary.
         """
-        kit, tensor = self._kit, self._read("a function of NumPy or another library")
-        array = kit.ops.to_numpy(self._shared_tensor() if kit.memory.shares else tensor)
+        kit, loan = self._kit, loan_of(self)
+        if loan is None:
+            tensor = self._read("a function of NumPy or another library")
+            array = kit.ops.to_numpy(self._shared_tensor() if kit.memory.shares else tensor)
+        else:
+            array = loan.memory
         changed = dtype is not None and array.dtype != np.dtype(dtype)
         if copy or changed:
             if copy is False:

@@ -108,7 +108,8 @@ class Memory:
 
     def read_loan(self, loan: Loan) -> Any:
         """Returns a tensor of the memory that NumPy has."""
-        return self.ops.convert_to_tensor(loan.memory, loan.known["dtype"], device=loan.device, copy=True)
+        tensor = self.backend.from_numpy(loan.memory)
+        return tensor if self.ops.get_device(tensor) == loan.device else self.ops.to_device(tensor, loan.device)
 
     def outdate(self, view: Any) -> None:
         """Lets a view be read again, because another thread wrote to its array before the view was linked."""
