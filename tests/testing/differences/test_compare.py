@@ -305,6 +305,12 @@ def test_a_fault_of_the_backward_pass_is_named() -> None:
     assert any(row.op != "tanh" for row in by_inputs.rows)
 
 
+def test_gradients_of_a_model_are_those_of_its_parameters() -> None:
+    report = compare(nn.Embedding(5, 3), np.array([1, 4, 1]), stop="all", gradients=True)
+    assert report.ok
+    assert any(row.gradient_of for row in report.rows)
+
+
 def test_files_of_calls(tmp_path: Path) -> None:
     one, other, bad = (str(tmp_path / name) for name in ("a.log", "b.log", "bad.log"))
     program = lambda x: ops.sum(ops.gelu(ops.cast(x, "bfloat16")))

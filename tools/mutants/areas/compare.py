@@ -148,8 +148,8 @@ MUTANTS = [
         original="if parameters: return ops.backward(lambda: total(*arguments), parameters)",
         replacement="pass",
         tests=(
+            "tests/testing/differences/test_compare.py -k gradients_of_a_model",
             "tests/testing/differences/test_kinds.py -k faults_are_named",
-            "tests/testing/differences/test_compare.py -k backward_pass",
         ),
         why="compare(gradients=True) takes no gradients of parameters",
     ),
