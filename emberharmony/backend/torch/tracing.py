@@ -10,13 +10,18 @@ import torch
 from torch._C import _functorch
 from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch.autograd import forward_ad
+from torch.utils import checkpoint
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import TracedTensorError
+from emberharmony.core.state.handlers import PASSING
 from emberharmony.core.tracing import TELLERS, outside_function_message
 
 _STEPS = frozenset(f"{name}Backward{i}" for name in ("Floor", "Ceil", "Trunc", "Round") for i in range(2))
 """The nodes of PyTorch's graph whose derivative is zero: no gradient reaches the nodes before them."""
+
+# `torch.utils.checkpoint` raises it when it has recomputed what a gradient needs.
+PASSING.append(checkpoint._StopRecomputationError)
 
 _interpreter = _functorch.peek_interpreter_stack
 

@@ -2,16 +2,19 @@
 
 from types import FrameType
 
+PASSING: list[type[BaseException]] = [Warning, FloatingPointError, TimeoutError]
+"""Classes of such exceptions; a backend adds those by which its library leaves a function that the caller passed."""
+
 
 def passing(error: BaseException) -> BaseException | None:
     """Returns the exception that must reach the caller unchanged, or None: `error` or one of its explicit causes.
 
     These exceptions are warnings that a filter turns into errors, the FloatingPointError that `numpy.seterr` requests,
-    TimeoutError, and any exception from a signal handler, which has nothing to do with the op that it interrupted.
-    So are those that a watcher of the calls raises, which `transforms.observe` marks by the attribute `of_watcher`.
+    TimeoutError, the others in `PASSING`, and any exception from a signal handler, which has nothing to do with the op
+    that it interrupted. So are those that a watcher of the calls raises, which `transforms.observe` marks by the attribute `of_watcher`.
     """
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, (Warning, FloatingPointError, TimeoutError)):
+    while cause is not None and not isinstance(cause, tuple(PASSING)):
         if hasattr(cause, "of_watcher") or _came_from_handler(cause):
             break
         cause = cause.__cause__

@@ -94,3 +94,24 @@ def test_a_backend_that_is_missing_has_a_substitute_if_one_is_named(monkeypatch:
     for fallback in (None, "mlx"):
         with pytest.raises(errors.BackendUnavailableError):
             discovery.create_backend("mlx", fallback=fallback)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["exp", "softmax", "layer_normalization", "dot_product_attention", "linear", "cumsum"],
+)
+def test_checkpoints_of_pytorch_stop_an_op_when_all_is_computed_again(name: str) -> None:
+    """Checkpoints leave a function by an exception that their hook raises inside of a kernel."""
+    from torch.utils.checkpoint import checkpoint
+
+    arguments = {"dot_product_attention": 3, "linear": 2}.get(name, 1)
+    x = torch.linspace(-1, 1, 16).requires_grad_()
+
+    def function(x: Any) -> Any:
+        square = x.reshape(1, 4, 2, 2) if arguments == 3 else x.reshape(4, 4)
+        return ops.sum(ops.square(getattr(ops, name)(*(square,) * arguments)))
+
+    with ops.use_backend("torch"):
+        (wanted,) = torch.autograd.grad(function(x), x)
+        (found,) = torch.autograd.grad(checkpoint(function, x, use_reentrant=False), x)
+    torch.testing.assert_close(found, wanted)
