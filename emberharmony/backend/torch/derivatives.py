@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
+from torch.overrides import has_torch_function
 
 
 def is_nested(x: torch.Tensor) -> bool:
@@ -18,6 +19,32 @@ def is_nested(x: torch.Tensor) -> bool:
         return False
     levels = sum(level.key() == TransformType.Grad for level in torch._C._functorch.get_interpreter_stack() or ())
     return levels > 1 or (levels == 1 and bool(torch._C._functorch.get_unwrapped(x).requires_grad))
+
+
+_ENGINE: Any = torch.autograd.Variable._execution_engine
+
+
+def run_engine(
+    y: torch.Tensor, inputs: Sequence[torch.Tensor], cotangent: torch.Tensor, create_graph: bool, keep: bool = False
+) -> Sequence[torch.Tensor | None]:
+    """Returns the gradients of a tensor, None for an input on which it does not depend.
+
+    Half of the time of `torch.autograd.grad` (PyTorch 2.13) in front of the engine is a copy of the context for the
+    threads of accelerators, and another part the checks of its arguments. On the CPU the engine runs in this thread.
+
+    Args:
+        y: the tensor.
+        inputs: what it is differentiated by.
+        cotangent: of the shape of `y`.
+        create_graph: whether the gradients will be differentiated.
+        keep: whether the graph will be used again.
+    """
+    if create_graph or not y.is_cpu or has_torch_function((y, *inputs)):
+        return torch.autograd.grad(y, inputs, cotangent, keep or create_graph, create_graph, allow_unused=True)
+    gradients: Sequence[torch.Tensor | None] = _ENGINE.run_backward(
+        (y,), (cotangent,), keep, False, tuple(inputs), allow_unreachable=True, accumulate_grad=False
+    )
+    return gradients
 
 
 class _Multiplied(torch.autograd.Function):

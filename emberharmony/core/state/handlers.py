@@ -11,7 +11,8 @@ def passing(error: BaseException) -> BaseException | None:
 
     These exceptions are warnings that a filter turns into errors, the FloatingPointError that `numpy.seterr` requests,
     TimeoutError, the others in `PASSING`, and any exception from a signal handler, which has nothing to do with the op
-    that it interrupted. So are those that a watcher of the calls raises, which `transforms.observe` marks by the attribute `of_watcher`.
+    that it interrupted. So are those that a watcher of the calls raises, which `transforms.observe` marks by the
+    attribute `of_watcher`.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, tuple(PASSING)):

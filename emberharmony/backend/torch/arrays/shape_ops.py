@@ -135,8 +135,13 @@ class TorchShapeOps:
         length = x.shape[axis]
         sections = indices_or_sections
         if sections.__class__ is int and 0 < sections <= length and length % sections == 0:
-            return list(torch.tensor_split(x, sections, axis))
-        return [torch.narrow(x, axis, a, b - a) for a, b in cuts(length, sections)]
+            return list(torch.split(x, length // sections, axis))
+        bounds = cuts(length, sections)
+        sizes = [stop - start for start, stop in bounds]
+        if sum(sizes) == length:
+            # The gradient of `torch.split` joins the parts; that of views fills a tensor with zeros for each.
+            return list(torch.split(x, sizes, axis))
+        return [torch.narrow(x, axis, start, stop - start) for start, stop in bounds]
 
     @staticmethod
     @fast(lambda x, num, axis: torch.unbind(x, axis), "{1} is None and {2}.__class__ is int")

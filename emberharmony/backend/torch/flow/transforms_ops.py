@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch._C._functorch import TransformType
 from torch.autograd import forward_ad
-from torch.overrides import has_torch_function
 
+from emberharmony.backend.torch.derivatives import run_engine
 from emberharmony.backend.torch.flow.compilation import TorchFunction, call_with_own_ops, is_whole, make_traceable
 from emberharmony.backend.torch.flow.host_programs import HostProgram
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
@@ -34,7 +34,6 @@ Tensors = Sequence[torch.Tensor]
 _ACCUMULATE: Any = type(torch.ones((), requires_grad=True).view(()).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
 """The class of the nodes of PyTorch's graph that belong to leaves."""
 _IS_INFERENCE = torch.Tensor.is_inference
-_ENGINE: Any = torch.autograd.Variable._execution_engine
 _NO_BATCHING = "vmap|batching rule|batchedtensor|doesn't have storage"
 
 
@@ -250,7 +249,7 @@ def _gradients_of_autograd(
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
     inside = is_asked or (not constant and _has_other_leaves(outputs, leaves))
-    found_gradients = _run_engine(loss, leaves, inside)
+    found_gradients = run_engine(loss, leaves, torch.ones_like(loss), inside)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found_gradients, primals, strict=True)]
     return (outputs if inside else [y.detach() for y in outputs]), gradients
 
@@ -261,22 +260,6 @@ def _leaf(x: torch.Tensor) -> torch.Tensor:
     A tensor made in inference mode cannot require one, so it is cloned.
     """
     return (x.clone() if x.is_inference() else x.detach()).requires_grad_()
-
-
-def _run_engine(
-    loss: torch.Tensor, leaves: Sequence[torch.Tensor], create_graph: bool
-) -> Sequence[torch.Tensor | None]:
-    """Returns the gradients of a scalar, None for a leaf on which it does not depend.
-
-    Half of the time of `torch.autograd.grad` (PyTorch 2.13) in front of the engine is a copy of the context for the
-    threads of accelerators, and another part the checks of its arguments. On the CPU the engine runs in this thread.
-    """
-    if create_graph or not loss.is_cpu or has_torch_function((loss, *leaves)):
-        return torch.autograd.grad(loss, leaves, create_graph=create_graph, allow_unused=True)
-    gradients: Sequence[torch.Tensor | None] = _ENGINE.run_backward(
-        (loss,), (torch.ones_like(loss),), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False
-    )
-    return gradients
 
 
 def _call_watched(fn: TensorFunction, leaves: Tensors, recorded: Tensors = ()) -> list[torch.Tensor]:

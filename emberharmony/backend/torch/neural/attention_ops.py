@@ -1,6 +1,6 @@
-"""Attention, on PyTorch: the fused kernel, except where a derivative may be needed."""
+"""Attention, on PyTorch: the fused kernel, except in derivatives that it does not have."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ from torch.autograd import forward_ad
 from torch.nn import functional
 
 from emberharmony.backend.shared.neural.attention import check_attention, rotation_tables, whole_rotation
+from emberharmony.backend.torch.derivatives import run_engine
 from emberharmony.backend.torch.tracing import HAS_VALUES, in_functional_transform, is_unwatched
+from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
 
@@ -17,51 +19,113 @@ from emberharmony.core.options import is_number
 def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
     """Returns whether the fused kernel may compute the attention.
 
-    The kernel (PyTorch 2.13) has no second derivatives and no forward mode, and is no faster in training, so the
-    composite runs where a derivative may be needed. It also runs in half precision, where no number is low enough for
-    the additive mask, and inside of `vmap`, which calls the kernel for one element after the other.
+    The kernel (PyTorch 2.13) has no forward mode, and `_Attention` cannot be compiled, so the composite runs there. It
+    also runs in half precision, where no number is low enough for the additive mask, inside of `vmap`, which calls the
+    kernel for one element after the other, and for the gradient of the bias, for which the kernel is slow.
     """
     dtype = query.dtype
     if not (dtype is torch.float32 or dtype is torch.float64):
         return False
     is_mapped, is_recorded = in_functional_transform(), torch.is_grad_enabled()
+    is_traced = is_mapped or torch.compiler.is_compiling()
     for x in (query, key, value, bias):
         if x is not None:
-            if x.dtype is not dtype or (is_recorded and x.requires_grad) or not x.numel():
+            if x.dtype is not dtype or not x.numel():
+                return False
+            if is_recorded and x.requires_grad and (is_traced or x is bias):
                 return False
             if is_mapped and torch._C._functorch.is_batchedtensor(x):
                 return False
     return forward_ad._current_level < 0
 
 
+class _Attention(torch.autograd.Function):
+    """Computes the fused attention with its own gradient; those of higher order are the gradients of the composite.
+
+    A training step of attention takes 1.4 to 5 times as long with the composite, which stores all scores.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, kernel: dict[str, Any], options: tuple[Any, ...], *operands: torch.Tensor) -> torch.Tensor:
+        """Returns the attention of query, key and value."""
+        with torch.enable_grad():
+            ctx.leaves = [x.detach().requires_grad_(x.requires_grad) for x in operands]
+            ctx.result = _fused(*ctx.leaves, **kernel)
+        ctx.options = options
+        ctx.save_for_backward(*operands)
+        result: torch.Tensor = ctx.result.detach()
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: torch.Tensor) -> Any:
+        """Returns the gradients of query, key and value."""
+        operands: Sequence[torch.Tensor] = ctx.saved_tensors
+        result, leaves = ctx.result, ctx.leaves
+        is_differentiated = torch.is_grad_enabled()
+        is_kept = torch._C._autograd._get_current_graph_task_keep_graph()
+        if is_differentiated:
+            leaves = [x.view_as(x) for x in operands]  # two may be one tensor
+            result = op_globals.torch_backend.composed("dot_product_attention")(*leaves, *ctx.options)
+        elif not is_kept:
+            ctx.result = ctx.leaves = None  # frees the memory
+        needed = [x for x in leaves if x.requires_grad]
+        gradients = iter(run_engine(result, needed, cotangent, is_differentiated, is_kept))
+        return None, None, *(next(gradients) if x.requires_grad else None for x in leaves)
+
+
+def _attend(
+    operands: tuple[torch.Tensor, torch.Tensor, torch.Tensor], kernel: dict[str, Any], options: tuple[Any, ...]
+) -> torch.Tensor:
+    """Returns the fused attention, recorded if it may be differentiated.
+
+    Args:
+        operands: query, key and value.
+        kernel: the options of PyTorch's function.
+        options: the arguments of the op after the operands.
+    """
+    if _needs_gradient(*operands):
+        recorded: torch.Tensor = _Attention.apply(kernel, options, *operands)  # type: ignore[no-untyped-call]
+        return recorded
+    return _fused(*operands, **kernel)
+
+
+def _needs_gradient(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+
+
+def _fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **kernel: Any) -> torch.Tensor:
+    return functional.scaled_dot_product_attention(
+        query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), **kernel
+    ).transpose(1, 2)
+
+
 def _quick_attention(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    _bias: None,
-    _mask: None,
+    bias: None,
+    mask: None,
     scale: Any,
     is_causal: bool,
     *_: Any,
 ) -> torch.Tensor:
-    """Returns the fused attention of tensors of one shape, or of fewer queries than keys, without a gradient."""
+    """Returns the fused attention of tensors of one shape, or of fewer queries than keys."""
     q, k = query.shape, key.shape
     if q != k and (q[:1] != k[:1] or q[2:] != k[2:]):
         raise NotImplementedError
     if k != value.shape or len(k) != 4 or 0 in q or 0 in k or forward_ad._current_level >= 0:
         raise NotImplementedError
-    return functional.scaled_dot_product_attention(
-        query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), is_causal=is_causal, scale=scale
-    ).transpose(1, 2)
+    kernel = {"is_causal": is_causal, "scale": scale}
+    return _attend((query, key, value), kernel, (bias, mask, scale, is_causal))
 
 
 _PLAIN = (
     "{3} is None and {4} is None and ({5} is None or {5}.__class__ is float) and {6}.__class__ is bool and {8} is None "
     "and {9}.__class__ is float and not {9} and {0}.dtype is {1}.dtype is {2}.dtype "
     "and ({0}.dtype is native_float32 or {0}.dtype is native_float64) "
-    f"and not ({{0}}.requires_grad or {{1}}.requires_grad or {{2}}.requires_grad) and {HAS_VALUES}"
+    f"and {HAS_VALUES}"
 )
-"""When nothing is added to the logits of tensors that have no gradient."""
+"""When nothing is added to the logits."""
 
 
 def _mask(
@@ -78,6 +142,18 @@ def _mask(
         bias = torch.where(mask, zeros, torch.finfo(query.dtype).min * 0.5)
     # The kernel expects a mask of at least two axes (PyTorch 2.13).
     return bias if bias is None or bias.ndim > 1 else bias.reshape(1, -1)
+
+
+def _without_empty_rows(query: torch.Tensor, additive_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns queries and an additive mask of the same attention, which is that of 0 where all keys are masked.
+
+    The gradient of the kernel divides by sums of weights that are lost where all logits are as low as the mask, and it
+    reaches the queries and keys of a row on which their product has no influence.
+    """
+    has_key = (additive_mask > torch.finfo(query.dtype).min * 0.25).any(-1, keepdim=True)
+    additive_mask = torch.where(has_key, additive_mask, 0.0)
+    rows = has_key.reshape(*(1,) * (4 - has_key.ndim), *has_key.shape)
+    return torch.where(rows.transpose(1, 2), query, 0.0), additive_mask
 
 
 def _table(table: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
@@ -121,20 +197,19 @@ class TorchAttentionOps:
             and is_number(dropout_rate)
             and not dropout_rate
         )
+        options = (bias, mask, scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
         if not is_plain or not _is_fused(query, key, value, bias):
-            composed = self.composed("dot_product_attention")
-            options = (scale, is_causal, None, attn_logits_soft_cap, dropout_rate, seed)
-            return composed(query, key, value, bias, mask, *options)
+            return self.composed("dot_product_attention")(query, key, value, *options)
         additive_mask = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
-        return functional.scaled_dot_product_attention(
-            query.transpose(1, 2),
-            key.transpose(1, 2),
-            value.transpose(1, 2),
-            additive_mask,
-            is_causal=is_causal and additive_mask is None,
-            scale=scale,
-            enable_gqa=query.shape[2] != key.shape[2],
-        ).transpose(1, 2)
+        if mask is not None and additive_mask is not None and _needs_gradient(query, key, value):
+            query, additive_mask = _without_empty_rows(query, additive_mask)
+        kernel = {
+            "attn_mask": additive_mask,
+            "is_causal": is_causal and additive_mask is None,
+            "scale": scale,
+            "enable_gqa": query.shape[2] != key.shape[2],
+        }
+        return _attend((query, key, value), kernel, options)
 
     def rope(
         self,
