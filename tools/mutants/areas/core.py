@@ -289,9 +289,9 @@ MUTANTS = [
     Mutant(
         name="passing-timeout",
         module="emberharmony/core/state/handlers.py",
-        function="passing",
-        original="(Warning, FloatingPointError, TimeoutError)",
-        replacement="(Warning, FloatingPointError)",
+        function="",
+        original="[Warning, FloatingPointError, TimeoutError]",
+        replacement="[Warning, FloatingPointError]",
         tests=("tests/core/state/test_handlers.py -k pass_through --ember-backend numpy",),
         why="a TimeoutError within an op becomes an error of the op",
     ),
