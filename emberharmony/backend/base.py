@@ -476,7 +476,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
                 return number_tensor
             numbers = numbers_to_host(value, neutral_dtype)
             if numbers is not None:
-                return self._import(numbers)
+                return self._import_array(numbers)
         if isinstance(value, self.tensor_type):
             return value
         if isinstance(value, (Cell, Standing)):
@@ -497,7 +497,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
                     f"tensor; if a layer returned it, take a part, as in output, state = lstm(x)"
                 )
             return self.wrap(self.stack(tensors))
-        return self._import(to_host(value, neutral_dtype))
+        return self._import_array(to_host(value, neutral_dtype))
 
     def shared(self, value: Any) -> Any:
         """Returns a `TensorLike` value as a native tensor that shares the memory of the value.
@@ -549,7 +549,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
             raise TracedTensorError("a list holds an array, which runs the op", value)
         return self.convert(value)
 
-    def _import(self, array: np.ndarray[Any, Any]) -> Any:
+    def _import_array(self, array: np.ndarray[Any, Any]) -> Any:
         try:
             return self.from_numpy(array)
         except KeyError as error:

@@ -282,11 +282,11 @@ def available_backends() -> dict[BackendName, dict[str, Any]]:
             devices = list(live[name].get_available_devices())
             available[name] = {"version": live[name].version, "loaded": True, "devices": devices}
         elif is_installed(name):
-            available[name] = {"version": _version(name), "loaded": False, "devices": None}
+            available[name] = {"version": _package_version(name), "loaded": False, "devices": None}
     return available
 
 
-def _version(name: str) -> str | None:
+def _package_version(name: str) -> str | None:
     from importlib import metadata  # imported here, because it takes 20 ms and only this listing needs it
 
     try:

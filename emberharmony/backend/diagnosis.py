@@ -171,16 +171,16 @@ def _hint_for_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> 
         for parameter, value in zip(spec.parameters, arguments, strict=False)
         if parameter.role == "Operand" and backend.is_tensor(value)
     }
-    if _broadcasts(shapes.values()):
+    if _do_broadcast(shapes.values()):
         return ""
     text = f"{' and '.join(map(str, shapes.values()))} do not broadcast; each axis must be equal or 1"
     for name, shape in shapes.items():
-        if 0 < len(shape) < max(map(len, shapes.values())) and _broadcasts({**shapes, name: (*shape, 1)}.values()):
+        if 0 < len(shape) < max(map(len, shapes.values())) and _do_broadcast({**shapes, name: (*shape, 1)}.values()):
             return f"{text}: axes are compared from the last one, and ops.expand_dims({name}, -1) would fit"
     return text
 
 
-def _broadcasts(shapes: Iterable[tuple[int, ...]]) -> bool:
+def _do_broadcast(shapes: Iterable[tuple[int, ...]]) -> bool:
     try:
         broadcast(list(shapes))
     except ShapeError:

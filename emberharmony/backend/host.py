@@ -141,7 +141,7 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
     if classes is None:
         return None
     if dtype is not None and classes == _INTEGERS and dtype.is_integer:
-        integers = _integers(value, dtype)
+        integers = _integer_array(value, dtype)
         if integers is not None:
             return integers
     array = _as_array(value, np.asarray)
@@ -154,14 +154,14 @@ def numbers_to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, A
     _check_dtype(value, array, host=False)
     if kind_of_array == "f" and classes <= _WHOLE and array.size and (dtype is None or dtype.is_integer):
         # NumPy (2.4) makes floats of integers that only int64 holds beside ones that only uint64 holds.
-        unsigned = _integers(value, uint64)
+        unsigned = _integer_array(value, uint64)
         if unsigned is None:
             raise RangeError(f"no integer dtype holds all integers in {brief(value)}; use floats or split it")
         array = unsigned
-    return _as_default_dtype(value, array) if dtype is None else _read(array, dtype)
+    return _as_default_dtype(value, array) if dtype is None else _numbers_as_dtype(array, dtype)
 
 
-def _integers(value: Any, dtype: DType) -> np.ndarray[Any, Any] | None:
+def _integer_array(value: Any, dtype: DType) -> np.ndarray[Any, Any] | None:
     """Returns integers as an array of an integer dtype; None if one does not fit, or if a list is ragged."""
     try:
         return np.array(value, dtype.name)
@@ -193,7 +193,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, (str, bytes)) or getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S")
 
 
-def _advice(value: Any) -> str:
+def _conversion_advice(value: Any) -> str:
     """Returns how something becomes numbers of which NumPy made an array of objects."""
     if value is None:
         return (
@@ -232,7 +232,7 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
     if array.dtype.kind == "O" and not host and array.size and all(isinstance(item, int) for item in array.flat):
         raise RangeError(f"an integer in {brief(value)} does not fit 64 bits; use a float or split it")
     if name_of(array.dtype) not in _NAMES:
-        advice = _advice(value)
+        advice = _conversion_advice(value)
         if array.dtype.kind in "US" and isinstance(value, (list, tuple)) and not _is_text(value):
             advice = "it holds text and numbers: convert the text by float(item)"
         elif isinstance(value, (str, bytes)):
@@ -261,7 +261,7 @@ def to_host(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     array = _as_array(value, plain_array)
     _check_dtype(value, array, is_host)
     if not is_host and not _holds_numpy(value):
-        array = _as_default_dtype(value, array) if dtype is None else _read(array, dtype)
+        array = _as_default_dtype(value, array) if dtype is None else _numbers_as_dtype(array, dtype)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -277,7 +277,7 @@ def _as_default_dtype(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any
     return array.astype("f4" if name in ("float32", "bfloat16") else name)
 
 
-def _read(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+def _numbers_as_dtype(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     """Returns an array made from Python numbers in a dtype; a real dtype takes the real parts of complex numbers.
 
     Raises:

@@ -60,7 +60,7 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
         if isinstance(leaf, np.generic):
             scalar = True
         elif not isinstance(leaf, (int, float, complex)):
-            backend = _backend(leaf)
+            backend = _backend_of_leaf(leaf)
             backends[backend.name] = backend
     if len(backends) > 1:
         raise BackendMismatchError(
@@ -77,7 +77,7 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
     )
 
 
-def _backend(leaf: Any) -> Backend:
+def _backend_of_leaf(leaf: Any) -> Backend:
     backend = owner(leaf)
     if backend is None:
         cls = type(leaf)

@@ -11,7 +11,7 @@ from emberharmony.backend.base import Backend
 from emberharmony.core.registry import OPS, OpSpec, complete
 
 
-def _method(spec: OpSpec) -> Callable[..., Any]:
+def _protocol_method(spec: OpSpec) -> Callable[..., Any]:
     """Returns the method that a protocol has for an op: with its signature, and the first line of its docstring."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any: ...
@@ -42,4 +42,4 @@ class TensorBackend(Protocol):
         return issubclass(other, Backend) and not other.missing_ops()
 
     complete()
-    locals().update({name: _method(OPS[name]) for name in sorted(OPS)})
+    locals().update({name: _protocol_method(OPS[name]) for name in sorted(OPS)})

@@ -114,7 +114,7 @@ class _Move:
             if any(new_item is not old_item for new_item, old_item in zip(items, value, strict=True)):
                 return value._make(items) if hasattr(value, "_make") else tuple(items)
             return value
-        return self._object(value, place) if _is_walked(value.__class__) else value
+        return self._move_object(value, place) if _is_walked(value.__class__) else value
 
     def _tensor(self, tensor: Any, source: Backend, place: str) -> Any:
         if isinstance(tensor, TensorProxy) or source.is_traced(tensor):
@@ -134,7 +134,7 @@ class _Move:
             if new_item is not item:
                 self._exchanges.append((assign, holder, key, new_item))
 
-    def _object(self, value: Any, place: str) -> Any:
+    def _move_object(self, value: Any, place: str) -> Any:
         """Moves what is in the attributes of an object; a frozen dataclass that changes is made anew."""
         attributes = [(name, item, f"{place}.{name}") for name, item in getattr(value, "__dict__", {}).items()]
         slots = [

@@ -24,11 +24,13 @@ def _of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None
     return backend.tensor_of(as_shape(shape), dtype_from(backend, name, (), dtype, device))
 
 
-def _draw(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
+def _random_of_shape(backend: AbstractBackend, name: str, shape: Any, dtype: Any = None) -> Any:
     return backend.tensor_of(as_shape(shape), backend.dtypes[floating(dtype)])
 
 
-def _fill(backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None) -> Any:
+def _filled_like_or_of_shape(
+    backend: AbstractBackend, name: str, like: Any, value: Any, dtype: Any = None, device: Any = None
+) -> Any:
     shape = like.shape if isinstance(like, AbstractTensor) else as_shape(like)
     if isinstance(value, AbstractTensor):
         _require_held(value.shape, shape)
@@ -44,7 +46,7 @@ def _window(backend: AbstractBackend, name: str, x: int, *options: Any) -> Any:
     return backend.tensor_of((max(operator.index(x), 0),), dtype_from(backend, name, 1, *options))
 
 
-def _triangle(backend: AbstractBackend, name: str, x: AbstractTensor, k: int = 0) -> Any:
+def _triangle_like(backend: AbstractBackend, name: str, x: AbstractTensor, k: int = 0) -> Any:
     clip_offset(k, *matrices(x).shape[-2:])
     return backend.tensor_of(x.shape, x.dtype)
 
@@ -103,13 +105,13 @@ class AbstractCreation:
     """Holds the primitives of `ops/arrays/creation.py` and `ops/random_ops.py`."""
 
     zeros, ones, empty = Rule(_of_shape), Rule(_of_shape), Rule(_of_shape)
-    full, full_like = Rule(_fill), Rule(_fill)
+    full, full_like = Rule(_filled_like_or_of_shape), Rule(_filled_like_or_of_shape)
     zeros_like, ones_like, empty_like = Rule(_tensor_like), Rule(_tensor_like), Rule(_tensor_like)
     bartlett, blackman, hamming, hanning, kaiser = (Rule(_window) for _ in range(5))
-    tril, triu = Rule(_triangle), Rule(_triangle)
+    tril, triu = Rule(_triangle_like), Rule(_triangle_like)
     arange = Rule(_range_without_values)
     linspace, logspace, geomspace = Rule(_spaced_shape), Rule(_spaced_shape), Rule(_spaced_shape)
-    standard_uniform, standard_normal = Rule(_draw), Rule(_draw)
+    standard_uniform, standard_normal = Rule(_random_of_shape), Rule(_random_of_shape)
 
     tensor_of: Any
 

@@ -25,7 +25,7 @@ def evaluate_shapes(op: str, fn: Function, specs: Sequence[Any]) -> Any:
     require_callable(op, fn)
     backend = AbstractBackend.over(selection.current())
     leaves, structure = tree_flatten(tuple(specs))
-    tensors = [_abstract(op, backend, leaf.value if isinstance(leaf, Cell) else leaf) for leaf in leaves]
+    tensors = [_abstract_leaf(op, backend, leaf.value if isinstance(leaf, Cell) else leaf) for leaf in leaves]
     # Assignments to cells inside of the function have no values, so they end with the block.
     with selection.Override(backend), Assignments({}):
         args = tree_unflatten(structure, [refill(leaf, x) for leaf, x in zip(leaves, tensors, strict=True)])
@@ -34,7 +34,7 @@ def evaluate_shapes(op: str, fn: Function, specs: Sequence[Any]) -> Any:
     return result.result([TensorSpec(x.shape, backend.dtype_of(x)) for x in outputs])
 
 
-def _abstract(op: str, backend: Any, leaf: Any) -> Any:
+def _abstract_leaf(op: str, backend: Any, leaf: Any) -> Any:
     """Returns a spec or tensor as a tensor without values; anything else unchanged."""
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or dtype is None:

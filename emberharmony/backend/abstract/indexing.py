@@ -124,15 +124,15 @@ class AbstractIndexing:
         return (positions,) * x.ndim
 
     def slice(self, inputs: AbstractTensor, start_indices: Any, shape: Sequence[int]) -> AbstractTensor:
-        block(inputs.shape, self._starts(start_indices), shape)
+        block(inputs.shape, self._block_starts(start_indices), shape)
         return self._with_shape(inputs, as_shape(shape))
 
     def slice_update(self, inputs: AbstractTensor, start_indices: Any, updates: AbstractTensor) -> AbstractTensor:
-        block(inputs.shape, self._starts(start_indices), updates.shape)
+        block(inputs.shape, self._block_starts(start_indices), updates.shape)
         return inputs
 
     @staticmethod
-    def _starts(start_indices: Any) -> Any:
+    def _block_starts(start_indices: Any) -> Any:
         """Returns the first index of a block along each axis, with 0 for the unknown ones."""
         if isinstance(start_indices, AbstractTensor):
             return [0] * start_indices.shape[0] if start_indices.known is None else start_indices.tolist()

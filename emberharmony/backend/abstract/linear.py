@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 Shapes = Callable[[AbstractTensor], Sequence[Sequence[int]]]
 
 
-def _decomposition(shapes: Shapes) -> Rule:
+def _decomposition_rule(shapes: Shapes) -> Rule:
     """Returns the rule of a decomposition, from the function that gives the shapes of its results."""
 
     def decompose(backend: AbstractBackend, name: str, x: AbstractTensor, *options: Any) -> Any:
-        return _results(backend, shapes(x), one_element(backend, name, x, *options))
+        return _result_tensors(backend, shapes(x), one_element(backend, name, x, *options))
 
     return Rule(decompose)
 
 
-def _results(backend: AbstractBackend, shapes: Sequence[Sequence[int]], operand: Any) -> Any:
+def _result_tensors(backend: AbstractBackend, shapes: Sequence[Sequence[int]], operand: Any) -> Any:
     """Returns tensors of these shapes with the dtypes, and in the class, of what the wrapped backend found."""
     if not isinstance(operand, tuple):
         return backend.tensor_of(shapes[0], operand.dtype)
@@ -51,7 +51,7 @@ def _solve(backend: AbstractBackend, name: str, a: AbstractTensor, b: AbstractTe
     return backend.tensor_of((*broadcast([a.shape[:-2], b.shape[:-2]]), *b.shape[-2:]), dtype)
 
 
-def _transform(halves: bool = False, halved: bool = False) -> Rule:
+def _transform_rule(halves: bool = False, halved: bool = False) -> Rule:
     """Returns the rule of a Fourier transform.
 
     Args:
@@ -80,16 +80,21 @@ def _transform(halves: bool = False, halved: bool = False) -> Rule:
 class AbstractLinear:
     """Holds the primitives of `ops/algebra/products.py`, `ops/solver.py` and `ops/images/fft_ops.py`."""
 
-    det = _decomposition(lambda x: [_batch_shape(x)])
-    slogdet = _decomposition(lambda x: [_batch_shape(x)] * 2)
-    inv = _decomposition(lambda x: [square(x).shape])
-    cholesky = _decomposition(lambda x: [square(x).shape])
-    eigh = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
-    eig = _decomposition(lambda x: [square(x).shape[:-1], x.shape])
-    lu_factor = _decomposition(lambda x: [matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
+    det = _decomposition_rule(lambda x: [_batch_shape(x)])
+    slogdet = _decomposition_rule(lambda x: [_batch_shape(x)] * 2)
+    inv = _decomposition_rule(lambda x: [square(x).shape])
+    cholesky = _decomposition_rule(lambda x: [square(x).shape])
+    eigh = _decomposition_rule(lambda x: [square(x).shape[:-1], x.shape])
+    eig = _decomposition_rule(lambda x: [square(x).shape[:-1], x.shape])
+    lu_factor = _decomposition_rule(lambda x: [matrices(x).shape, (*x.shape[:-2], min(x.shape[-2:]))])
     # Dask asks for the shape of both while it is the active backend, which the ops of a body would then run on.
     solve, solve_triangular = Rule(_solve), Rule(_solve)
-    fft, ifft, rfft, irfft = _transform(), _transform(), _transform(halves=True), _transform(halved=True)
+    fft, ifft, rfft, irfft = (
+        _transform_rule(),
+        _transform_rule(),
+        _transform_rule(halves=True),
+        _transform_rule(halved=True),
+    )
 
     tensor_of: Any
 
@@ -98,7 +103,7 @@ class AbstractLinear:
         check_qr_mode(mode)
         *batch, rows, columns = matrices(x).shape
         inner = rows if mode == "complete" else min(rows, columns)
-        return _results(
+        return _result_tensors(
             self, [(*batch, rows, inner), (*batch, inner, columns)], one_element(self, name, x, mode, positive)
         )
 
@@ -110,7 +115,7 @@ class AbstractLinear:
         if not compute_uv:
             return self.tensor_of((*batch, inner), sample_result.dtype)
         left, right = (rows, columns) if full_matrices else (inner, inner)
-        return _results(self, [(*batch, rows, left), (*batch, inner), (*batch, right, columns)], sample_result)
+        return _result_tensors(self, [(*batch, rows, left), (*batch, inner), (*batch, right, columns)], sample_result)
 
     @Rule
     def matmul(self: Any, name: str, x1: AbstractTensor, x2: AbstractTensor) -> AbstractTensor:

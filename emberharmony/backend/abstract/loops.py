@@ -32,7 +32,7 @@ class AbstractLoops:
     def _common_result(self, name: str, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
         """Returns the result of the first branch, checked to be like those of all others."""
         results = [branch(*operands) for branch in branches]
-        if any(self._signature(result) != self._signature(results[0]) for result in results):
+        if any(self._tree_signature(result) != self._tree_signature(results[0]) for result in results):
             raise no_value(f"the branches of {name}() differ in shapes or dtypes, and a tensor decides which one runs")
         return results[0]
 
@@ -47,7 +47,7 @@ class AbstractLoops:
         if not _is_unknown_scalar(cond(*loop_vars) if has_several else cond(loop_vars)):
             return self.composed("while_loop")(cond, body, loop_vars, maximum_iterations)
         loop_result = self.composed("while_loop")(lambda *_: True, body, loop_vars, 1)
-        if self._signature(loop_result) != self._signature(tuple(loop_vars) if has_several else loop_vars):
+        if self._tree_signature(loop_result) != self._tree_signature(tuple(loop_vars) if has_several else loop_vars):
             raise no_value("the body of while_loop() changes a shape or dtype, and a tensor decides how often it runs")
         return loop_result
 
@@ -63,7 +63,7 @@ class AbstractLoops:
         scan, count = self.composed("scan"), self._count(xs, length)
         if count is not None:
             carry, ys = scan(f, init, self._with_leading_length(xs, 1), None if length is None else 1)
-            if self._signature(carry) == self._signature(init):
+            if self._tree_signature(carry) == self._tree_signature(init):
                 return carry, self._with_leading_length(ys, count)
         return scan(f, init, xs, length, reverse)
 
@@ -86,7 +86,7 @@ class AbstractLoops:
         tensors = map(self.convert, leaves)
         return tree_unflatten(structure, [self.tensor_of((count, *x.shape[1:]), x.dtype) for x in tensors])
 
-    def _signature(self, tree: Any) -> Signature:
+    def _tree_signature(self, tree: Any) -> Signature:
         """Returns the structure of a tree, and the shape and dtype of each leaf."""
         leaves, structure = flatten(tree)
         return structure, [(x.shape, x.dtype) for x in map(self.convert, leaves)]

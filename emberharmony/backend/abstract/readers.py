@@ -62,7 +62,7 @@ def _quantile(
     return backend.tensor_of((*quantile_shape, *reduced_shape(x.shape, axis, keepdims)), sample_result.dtype)
 
 
-def _frequencies(halved: bool) -> Rule:
+def _frequencies_rule(halved: bool) -> Rule:
     def frequencies(backend: AbstractBackend, name: str, n: int, *options: Any) -> AbstractTensor:
         sample_result = _of_composite(backend, name, 1, *options)
         (length,) = as_shape(n)
@@ -80,7 +80,7 @@ class AbstractReaders:
     random_poisson, random_binomial, random_exponential, random_gamma = (Rule(_random) for _ in range(4))
     random_beta, random_gumbel, random_laplace, random_truncated_normal = (Rule(_random) for _ in range(4))
     quantile, nanquantile, percentile, nanpercentile = (Rule(_quantile) for _ in range(4))
-    fftfreq, rfftfreq = _frequencies(halved=False), _frequencies(halved=True)
+    fftfreq, rfftfreq = _frequencies_rule(halved=False), _frequencies_rule(halved=True)
 
     tensor_of: Any
     wrapped: Any

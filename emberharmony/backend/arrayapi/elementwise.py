@@ -179,7 +179,7 @@ class _Elementwise(_Bound):
         infinite = xp.logical_or(xp.isinf(a), xp.isinf(b))
         return xp.where(infinite, xp.floor(xp.divide(a, b)), quotient)
 
-    def _shift(self, a: Any, b: Any, native: Function, left: bool) -> Any:
+    def _shift_bits(self, a: Any, b: Any, native: Function, left: bool) -> Any:
         xp, library = self._xp, self._library
         # The standard leaves shifts by less than 0, or by the width or more, open.
         width = library.bits(a.dtype)
@@ -192,11 +192,11 @@ class _Elementwise(_Bound):
 
     @program()
     def bitwise_left_shift(self, x: Any, y: Any) -> Any:
-        return self._shift(x, y, self._library.function("bitwise_left_shift"), True)
+        return self._shift_bits(x, y, self._library.function("bitwise_left_shift"), True)
 
     @program()
     def bitwise_right_shift(self, x: Any, y: Any) -> Any:
-        return self._shift(x, y, self._library.function("bitwise_right_shift"), False)
+        return self._shift_bits(x, y, self._library.function("bitwise_right_shift"), False)
 
     def _round_floats(self, x: Any, native: Function) -> Any:
         return native(x) if self._library.kind(x) in _FLOATING else x

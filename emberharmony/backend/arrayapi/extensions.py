@@ -19,11 +19,11 @@ _FFT = ("fft", "ifft", "rfft", "irfft")
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the extensions of the namespace have functions for."""
-    transforms = {name: _transform(library, name) for name in _FFT if hasattr(library.fft, name)}
+    transforms = {name: _transform_op(library, name) for name in _FFT if hasattr(library.fft, name)}
     return Factors(library).bound() | transforms
 
 
-def _transform(library: Library, name: str) -> Function:
+def _transform_op(library: Library, name: str) -> Function:
     is_real, is_halved = name == "rfft", name == "irfft"
     native = getattr(library.fft, name)
 
@@ -42,7 +42,7 @@ def _transform(library: Library, name: str) -> Function:
         if not x.shape[axis_index]:  # irfft of NumPy 2.4 returns uninitialised memory for an empty spectrum
             x = library.xp.zeros((*x.shape[:axis_index], 1, *x.shape[axis_index + 1 :]), dtype=x.dtype)
         if not all(x.shape):
-            return _empty(
+            return _transform_of_empty(
                 library,
                 x,
                 (*x.shape[:axis_index], length // 2 + 1 if is_real else length, *x.shape[axis_index + 1 :]),
@@ -53,7 +53,7 @@ def _transform(library: Library, name: str) -> Function:
     return named_by_keras(transform) if is_real or is_halved else transform
 
 
-def _empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
+def _transform_of_empty(library: Library, x: Any, shape: tuple[int, ...], real: bool) -> Any:
     """Returns the transform of no numbers, for which some libraries raise."""
     dtype_names = ("float64", "float32") if real else ("complex128", "complex64")
     is_double = library.dtypes.neutral[x.dtype] in ("float64", "complex128")

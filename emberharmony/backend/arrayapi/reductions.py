@@ -150,10 +150,10 @@ class _Reductions(Definitions):
         axis = single(axis, max(len(x.shape), 1))
         if not math.prod(x.shape) or not x.shape:
             return xp.zeros(tuple(x.shape), dtype=self._library.dtypes["int64"])
-        return self._order(x, axis, bool(descending))
+        return self._sorting_order(x, axis, bool(descending))
 
     @program("axis", "descending")
-    def _order(self, x: Any, axis: int, descending: bool) -> Any:
+    def _sorting_order(self, x: Any, axis: int, descending: bool) -> Any:
         xp, library = self._xp, self._library
         x = self._booleans_as_integers(x)
         if descending:

@@ -43,7 +43,7 @@ class _Tensors(Definitions):
         return self._xp.asarray(x, copy=True)
 
     def reshape(self, x: Any, shape: Any, copy: bool | None = None) -> Any:
-        lengths = _lengths(shape, x.shape)
+        lengths = _complete_shape(shape, x.shape)
         check_copy(copy)
         return self._xp.reshape(x, lengths) if copy is None else self._xp.reshape(x, lengths, copy=copy)
 
@@ -129,7 +129,7 @@ class _Tensors(Definitions):
         return x[(*exact, ...)]
 
 
-def _lengths(shape: Any, old: Sequence[int]) -> tuple[int, ...]:
+def _complete_shape(shape: Any, old: Sequence[int]) -> tuple[int, ...]:
     """Returns a shape, in which one length may be -1, as a tuple.
 
     Args:

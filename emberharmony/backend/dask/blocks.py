@@ -110,7 +110,7 @@ def put_slots(args: Any, kwargs: Any) -> tuple[list[da.Array], Any, Any]:
     return tensors, *_map_arguments(slot, da.Array, (args, kwargs))
 
 
-def _empty(ndim: int, dtype: Any) -> np.ndarray:
+def _empty_block(ndim: int, dtype: Any) -> np.ndarray:
     return np.empty((0,) * ndim, dtype)
 
 
@@ -125,7 +125,7 @@ def elementwise(op: str, *args: Any, **kwargs: Any) -> da.Array:
     shape = broadcast([x.shape for x in tensors])
     with np.errstate(all="ignore"):
         dtype = Block(op, args, kwargs)(*(np.ones((1,) * x.ndim, x.dtype) for x in tensors)).dtype
-    sources = [_source(x) for x in tensors]
+    sources = [_broadcast_source(x) for x in tensors]
     inner_shape = broadcast([x.shape for x in sources])
     result = each_block(Block(op, args, kwargs, dtype), sources, len(inner_shape), dtype)
     return result if inner_shape == shape else spread(result, shape)
@@ -146,7 +146,7 @@ def spread(x: da.Array, shape: Sequence[int], chunks: Any = None) -> da.Array:
     return result
 
 
-def _source(x: da.Array) -> da.Array:
+def _broadcast_source(x: da.Array) -> da.Array:
     """Returns the tensor that was broadcast to `x`, or `x`; Dask gives it another name if it is assigned to."""
     name, source = getattr(x, "source", ("", None))
     return source if name == x.name else x
@@ -155,7 +155,7 @@ def _source(x: da.Array) -> da.Array:
 def each_block(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int, dtype: Any) -> da.Array:
     """Returns a function of blocks at the same place in tensors, whose shapes are broadcast."""
     pairs = [argument for x in tensors for argument in (x, tuple(range(ndim - x.ndim, ndim)))]
-    return da.blockwise(block, tuple(range(ndim)), *pairs, dtype=dtype, meta=_empty(ndim, dtype))
+    return da.blockwise(block, tuple(range(ndim)), *pairs, dtype=dtype, meta=_empty_block(ndim, dtype))
 
 
 def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
@@ -196,7 +196,7 @@ def whole_axes(
     if not is_single:
         joined_loops = tuple(sorted({loop for tensor_loops in loops for loop in tensor_loops if loop is not None}))
         packed = da.blockwise(
-            block, joined_loops, *pairs, dtype=object, meta=_empty(len(joined_loops), object), concatenate=True
+            block, joined_loops, *pairs, dtype=object, meta=_empty_block(len(joined_loops), object), concatenate=True
         )
         pairs = [packed, joined_loops]
     gathered_results = []
@@ -209,7 +209,7 @@ def whole_axes(
             *pairs,
             new_axes=new_axes,
             dtype=result.dtype,
-            meta=_empty(result.ndim, result.dtype),
+            meta=_empty_block(result.ndim, result.dtype),
             concatenate=True,
         )
         gathered_results.append(block_result)

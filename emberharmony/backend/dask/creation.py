@@ -64,7 +64,7 @@ def _zero_outside(comparison: str, x: da.Array, k: int) -> da.Array:
     return elementwise("where", _compare_columns(comparison, x.chunks[-2:], diagonal), x, np.zeros((), x.dtype))
 
 
-def _kind(dtype: Any) -> Any:
+def _dtype_or_default(dtype: Any) -> Any:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
@@ -88,11 +88,11 @@ class DaskCreationOps:
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> da.Array:
-        return _blocks_of_value(0, as_shape(shape), _kind(dtype), None, device)
+        return _blocks_of_value(0, as_shape(shape), _dtype_or_default(dtype), None, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> da.Array:
-        return _blocks_of_value(1, as_shape(shape), _kind(dtype), None, device)
+        return _blocks_of_value(1, as_shape(shape), _dtype_or_default(dtype), None, device)
 
     @staticmethod
     def zeros_like(x: da.Array, dtype: Any = None, device: Any = None) -> da.Array:
@@ -133,10 +133,12 @@ class DaskCreationOps:
         shape = as_shape((N, N if M is None else M))
         offset = clip_offset(k, *shape)
         if not all(shape):
-            return _blocks_of_value(0, shape, _kind(dtype), None, device)
+            return _blocks_of_value(0, shape, _dtype_or_default(dtype), None, device)
         if device is not None:
             native_device(device)
-        return cast(_compare_columns("equal", blocks_of(shape, _kind(dtype)), offset), _kind(dtype))
+        return cast(
+            _compare_columns("equal", blocks_of(shape, _dtype_or_default(dtype)), offset), _dtype_or_default(dtype)
+        )
 
     @staticmethod
     def diag(x: da.Array, k: int = 0) -> da.Array:

@@ -25,12 +25,12 @@ from emberharmony.core.registry import OPS, complete
 complete()
 
 
-def _sides(a: int, b: int) -> tuple[int, int]:
+def _matrix_and_vector_axes(a: int, b: int) -> tuple[int, int]:
     """Returns the axes of a matrix and of the right side of its equation, which is a matrix or one vector."""
     return 2, min(b, 2)
 
 
-def _function(name: str, gathered_parameter: str) -> Callable[..., Any]:
+def _gathering_op(name: str, gathered_parameter: str) -> Callable[..., Any]:
     if gathered_parameter == "matrix":
         return partial(by_matrix, name, lambda *ndims: [2] * len(ndims))
     function = partial(along_axis, name)
@@ -66,7 +66,7 @@ def _with_whole_tensors(name: str, place: int, *args: Any, **kwargs: Any) -> da.
 
 
 _SAID = {name: spec.facts.along for name, spec in OPS.items() if spec.facts.along in ("axis", "matrix")}
-_Table: Any = type("_Table", (), {name: staticmethod(_function(name, along)) for name, along in _SAID.items()})
+_Table: Any = type("_Table", (), {name: staticmethod(_gathering_op(name, along)) for name, along in _SAID.items()})
 """The ops that say along what they work; those that mixins before this one define are not taken from it."""
 
 
@@ -76,8 +76,8 @@ class DaskGatheredOps(_Table):  # type: ignore[misc]
     The bodies would read all values at once; these rechunk the axes that an op needs whole, and stay lazy.
     """
 
-    solve = staticmethod(partial(by_matrix, "solve", _sides))
-    solve_triangular = staticmethod(partial(by_matrix, "solve_triangular", _sides))
+    solve = staticmethod(partial(by_matrix, "solve", _matrix_and_vector_axes))
+    solve_triangular = staticmethod(partial(by_matrix, "solve_triangular", _matrix_and_vector_axes))
     top_k = staticmethod(partial(by_matrix, "top_k", lambda ndim: [1]))
     view_as_complex = staticmethod(partial(by_matrix, "view_as_complex", lambda ndim: [1]))
     quantile = staticmethod(partial(_quantile, "quantile"))

@@ -17,11 +17,11 @@ def _bin_edges(low: Any, high: Any, bins: int, limits: Any, dtype: np.dtype) -> 
     return edges(float(low), float(high), bins, limits).astype(dtype)
 
 
-def _histogram(x: np.ndarray, steps: np.ndarray) -> np.ndarray:
+def _histogram_of_block(x: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return np.histogram(x, steps)[0].reshape(*(1,) * x.ndim, -1)
 
 
-def _bincount(x: np.ndarray, weights: np.ndarray | None, length: int) -> np.ndarray:
+def _bincount_of_block(x: np.ndarray, weights: np.ndarray | None, length: int) -> np.ndarray:
     return np.bincount(x, weights, length)[None, :]
 
 
@@ -45,11 +45,11 @@ class DaskHistogramsOps:
             return self.bound.zeros((length,), DTYPES["int64"] if weights is None else promotion.floats(weights).dtype)
         numbers = cast(x, DTYPES["int64"])
         if weights is None:
-            return self._sum_over_blocks(_bincount, [numbers], (None, length), length, DTYPES["int64"])
+            return self._sum_over_blocks(_bincount_of_block, [numbers], (None, length), length, DTYPES["int64"])
         weights = promotion.floats(weights)
         wide_weights = cast(weights, DTYPES["float64"])
         return cast(
-            self._sum_over_blocks(_bincount, [numbers, wide_weights], (length,), length, wide_weights.dtype),
+            self._sum_over_blocks(_bincount_of_block, [numbers, wide_weights], (length,), length, wide_weights.dtype),
             weights.dtype,
         )
 
@@ -67,7 +67,7 @@ class DaskHistogramsOps:
             limits = da.blockwise(make_steps, (0,), *pairs, new_axes={0: bins + 1}, dtype=x.dtype, meta=meta)
         if not x.size:
             return self.bound.zeros((bins,), DTYPES["int64"]), limits
-        return self._sum_over_blocks(_histogram, [x[None]], (), bins, DTYPES["int64"], limits), limits
+        return self._sum_over_blocks(_histogram_of_block, [x[None]], (), bins, DTYPES["int64"], limits), limits
 
     def _sum_over_blocks(
         self,

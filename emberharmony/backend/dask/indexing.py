@@ -64,7 +64,7 @@ def _take(x: da.Array, indices: Any, axis: int) -> da.Array:
     return whole_axes("take", (x, indices, axis), {}, loops, result_specs, lambda place, ndim: range(ndim))
 
 
-def _joint(y: da.Array, columns: list[tuple[int, Any]], is_split: bool) -> da.Array:
+def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: bool) -> da.Array:
     """Returns the elements at indices along several axes, which are broadcast.
 
     Args:
@@ -159,7 +159,7 @@ class DaskIndexingOps:
             return y
         joint_places = [i for i, is_joint in enumerate(joint) if is_joint]
         is_split = joint_places[-1] - joint_places[0] + 1 > len(joint_places)
-        return _joint(y, columns, is_split)
+        return _elements_at_columns(y, columns, is_split)
 
     @staticmethod
     def nonzero(x: da.Array) -> tuple[da.Array, ...]:

@@ -8,7 +8,7 @@ from emberharmony.backend.dask.blocks import shapes_of, zeros
 from emberharmony.backend.dask.dtypes import DTYPES, cast, promotion, widen
 
 
-def _summable(x: da.Array) -> da.Array:
+def _widen_for_sum(x: da.Array) -> da.Array:
     """Returns a tensor in the dtype in which its products are added."""
     return cast(x, DTYPES["int32"]) if x.dtype.kind == "b" else widen(x)
 
@@ -22,7 +22,7 @@ class DaskProductsOps:
     @staticmethod
     def einsum(subscripts: str, *operands: da.Array) -> da.Array:
         spec = shapes_of("einsum", subscripts, *operands)
-        tensors = [_summable(x) for x in promotion.common(*operands)]
+        tensors = [_widen_for_sum(x) for x in promotion.common(*operands)]
         if not all(x.size for x in tensors):
             return zeros(spec.shape, spec.dtype)
         terms = parse_einsum_input((subscripts, *tensors))[0].split(",")

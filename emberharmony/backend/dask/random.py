@@ -19,7 +19,7 @@ from emberharmony.core.dtypes import DType, as_dtype, float64
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
 
 
-def _random(
+def _random_block(
     number: np.ndarray, distribution: str, key: tuple[int, int], name: str, chunks: tuple[tuple[int, ...], ...]
 ) -> np.ndarray:
     """Returns the random numbers of a block, whose number is the upper half of the counter of its stream."""
@@ -40,13 +40,13 @@ def number_of(chunks: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     return tuple(map(len, chunks))
 
 
-def _draw(distribution: str, shape: Any, wanted: DType) -> da.Array:
+def _draw_blocks(distribution: str, shape: Any, wanted: DType) -> da.Array:
     lengths, dtype = as_shape(shape), DTYPES[wanted]
     chunks = blocks_of(lengths, dtype)
     counts, axes = number_of(chunks), tuple(range(len(chunks)))
     key = tuple(int(word) for word in STREAM.get().integers(0, 2**64, 2, np.uint64))
     numbers = da.from_array(np.arange(math.prod(counts)).reshape(counts), chunks=1)
-    block = Block(_random, (Slot(0), distribution, key, wanted.name, chunks), {}, dtype)
+    block = Block(_random_block, (Slot(0), distribution, key, wanted.name, chunks), {}, dtype)
     meta = np.empty((0,) * len(axes), dtype)
     sizes = dict(zip(axes, chunks, strict=True))
     return da.blockwise(block, axes, numbers, axes, adjust_chunks=sizes, dtype=dtype, meta=meta)
@@ -60,11 +60,11 @@ class DaskRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> da.Array:
-        return _draw("random", shape, floating(dtype))
+        return _draw_blocks("random", shape, floating(dtype))
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> da.Array:
-        return _draw("standard_normal", shape, floating(dtype))
+        return _draw_blocks("standard_normal", shape, floating(dtype))
 
     @staticmethod
     def random_get_state() -> State:

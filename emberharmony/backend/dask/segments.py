@@ -9,7 +9,7 @@ import numpy as np
 from emberharmony.backend.dask.blocks import shapes_of, whole_axes, with_known_lengths
 
 
-def _segment(name: str) -> Callable[..., da.Array]:
+def _segment_reduction(name: str) -> Callable[..., da.Array]:
     def reduce_segments(data: da.Array, segment_ids: Any, num_segments: Any = None, sorted: bool = False) -> da.Array:
         """Combines slices; without `num_segments` it computes the ids, because the shape depends on them."""
         ids = segment_ids
@@ -32,7 +32,7 @@ class DaskSegmentsOps:
     These reduce the slices of each block; the bodies would read the ids.
     """
 
-    segment_sum = staticmethod(_segment("segment_sum"))
-    segment_prod = staticmethod(_segment("segment_prod"))
-    segment_max = staticmethod(_segment("segment_max"))
-    segment_min = staticmethod(_segment("segment_min"))
+    segment_sum = staticmethod(_segment_reduction("segment_sum"))
+    segment_prod = staticmethod(_segment_reduction("segment_prod"))
+    segment_max = staticmethod(_segment_reduction("segment_max"))
+    segment_min = staticmethod(_segment_reduction("segment_min"))

@@ -16,7 +16,7 @@ from emberharmony.core.dtypes import DType, float64
 STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)), clone)
 
 
-def _draw(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
+def _draw_on_host(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
     lengths = as_shape(shape)
     check_memory(lengths, dtype.itemsize)
     return np.asarray(draw(lengths, np.float64 if dtype is float64 else np.float32))
@@ -31,7 +31,7 @@ class JAXRandomOps:
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> Any:
         float_dtype = floating(dtype)
-        values = _draw(STREAM.get().random, shape, float_dtype)
+        values = _draw_on_host(STREAM.get().random, shape, float_dtype)
         if float_dtype.bits == 16:
             # Half precision would round some numbers up to 1, which is excluded.
             values = values.clip(max=below(1.0, float_dtype))
@@ -40,7 +40,9 @@ class JAXRandomOps:
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> Any:
         float_dtype = floating(dtype)
-        return of_host(_draw(STREAM.get().standard_normal, shape, float_dtype), DTYPES[float_dtype], place(None))
+        return of_host(
+            _draw_on_host(STREAM.get().standard_normal, shape, float_dtype), DTYPES[float_dtype], place(None)
+        )
 
     @staticmethod
     def random_get_state() -> State:

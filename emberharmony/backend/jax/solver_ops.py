@@ -44,7 +44,7 @@ def _require_finite_lower(x: jax.Array) -> jax.Array:
     return _require_finite(square(x), jnp.tril(x))
 
 
-def _invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
+def _solution_if_invertible(a: jax.Array, solved: jax.Array) -> jax.Array:
     """Returns the solution of systems, if the matrices have inverses as far as that is known.
 
     Raises:
@@ -89,14 +89,14 @@ class JAXSolverOps:
     @staticmethod
     @inexact(promotion)
     def inv(x: jax.Array) -> jax.Array:
-        return _invertible(x, jnp.linalg.inv(x)) if square(x).size else x
+        return _solution_if_invertible(x, jnp.linalg.inv(x)) if square(x).size else x
 
     @staticmethod
     @inexact(promotion, 2)
     def solve(a: jax.Array, b: jax.Array) -> jax.Array:
         check_sides(a, b)
         a, columns = _broadcast_systems(a, b)
-        result = _invertible(a, jnp.linalg.solve(a, columns)) if a.size and columns.size else columns
+        result = _solution_if_invertible(a, jnp.linalg.solve(a, columns)) if a.size and columns.size else columns
         return result[..., 0] if b.ndim == 1 else result
 
     @staticmethod

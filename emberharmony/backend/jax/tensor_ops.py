@@ -19,7 +19,7 @@ from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
 
 
-def _bits(x: jax.Array, dtype: np.dtype) -> jax.Array:
+def _bits_as_dtype(x: jax.Array, dtype: np.dtype) -> jax.Array:
     """Returns a tensor whose elements have as many bytes as those of `dtype`, viewed as that dtype."""
     if x.dtype.kind == "b":
         x = x.astype(np.uint8)
@@ -73,12 +73,12 @@ class JAXTensorOps:
         if concrete_tensor is not None:
             return of_host(np.ascontiguousarray(np.asarray(concrete_tensor)).reshape(x.shape).view(dtype))
         if x.dtype.itemsize == dtype.itemsize:
-            return _bits(x, dtype)
+            return _bits_as_dtype(x, dtype)
         if x.dtype.itemsize > dtype.itemsize:
-            bits = _bits(x, dtype)
+            bits = _bits_as_dtype(x, dtype)
             return bits.reshape(*x.shape[:-1], x.shape[-1] * (x.dtype.itemsize // dtype.itemsize))
         ratio = dtype.itemsize // x.dtype.itemsize
-        return _bits(x.reshape(*x.shape[:-1], x.shape[-1] // ratio, ratio), dtype)
+        return _bits_as_dtype(x.reshape(*x.shape[:-1], x.shape[-1] // ratio, ratio), dtype)
 
     def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> jax.Array:
         if isinstance(x, jax.Array):

@@ -206,20 +206,20 @@ class MLXBackend(
             way_out = "MLX computes a tensor only in the thread that made it: call ops.eval(x) there first"
             return super().translate(op, RuntimeError(f"{way_out} ({error})"), arguments)
         if isinstance(error, TypeError) and "incompatible function arguments" in str(error):
-            for number in _integers(arguments):
+            for number in _integers_in(arguments):
                 if not -(2**31) <= number < 2**31:
                     overflow_error = OverflowError(f"MLX counts in 32 bits, into which {number} does not fit")
                     return super().translate(op, overflow_error, arguments)
         return super().translate(op, error, arguments)
 
 
-def _integers(value: Any, depth: int = 4) -> Iterator[int]:
+def _integers_in(value: Any, depth: int = 4) -> Iterator[int]:
     """Yields the integers in arguments, down to a depth of nesting that reaches the widths of `pad`."""
     if isinstance(value, int):
         yield value
     elif depth and isinstance(value, (tuple, list)):
         for item in value:
-            yield from _integers(item, depth - 1)
+            yield from _integers_in(item, depth - 1)
 
 
 BACKEND = MLXBackend

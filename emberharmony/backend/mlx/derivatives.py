@@ -102,7 +102,7 @@ def elementwise(function: Function, *partials: Partial, chooses: bool = False) -
         return (functools.reduce(operator.add, (t * factor for t, factor in pairs if t is not None)),)
 
     custom = _opaque_function(function, pull, push_tangents)
-    return lambda x, *rest: custom(x, *(y if isinstance(y, mx.array) else _number(y, x) for y in rest))
+    return lambda x, *rest: custom(x, *(y if isinstance(y, mx.array) else _number_like(y, x) for y in rest))
 
 
 # A flag: whether no transform is running, so that the native functions need no derivatives of our own.
@@ -148,7 +148,7 @@ def where_transformed(native: Function, derived: Function) -> Function:
     return call_either
 
 
-def _number(number: float, x: mx.array) -> mx.array:
+def _number_like(number: float, x: mx.array) -> mx.array:
     """Returns a Python number as an array: in the dtype of `x`, unless `x` holds integers and the number is not one."""
     keeps_dtype = type(number) is int or mx.issubdtype(x.dtype, mx.inexact)
     return mx.array(number, x.dtype) if keeps_dtype else mx.array(number)

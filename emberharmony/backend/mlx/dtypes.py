@@ -49,7 +49,7 @@ def cast(x: mx.array, dtype: mx.Dtype) -> mx.array:
     return x.astype(dtype)
 
 
-def _scalar(number: float | complex, dtype: mx.Dtype) -> mx.array:
+def _scalar_tensor(number: float | complex, dtype: mx.Dtype) -> mx.array:
     # MLX 0.32 does not accept Python integers beyond int64.
     is_above_int64 = type(number) is int and number >= 2**63
     return of_host(np.asarray(number), dtype) if is_above_int64 else mx.array(number, dtype=dtype)
@@ -58,7 +58,7 @@ def _scalar(number: float | complex, dtype: mx.Dtype) -> mx.array:
 promotion = Promotion(
     DTYPES,
     cast,
-    _scalar,
+    _scalar_tensor,
     # MLX promotes as the table says, except uint64 with a signed integer (to float32) and float64 with complex64.
     # Comparing MLX dtypes costs 800 instructions; skip it until a uint64 or float64 array has been seen.
     same="(wide_unseen or {0}.dtype == {1}.dtype)",

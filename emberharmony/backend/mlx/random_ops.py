@@ -25,7 +25,7 @@ STREAM = DefaultStream(lambda seed: np.random.Generator(np.random.Philox(seed)),
 """The generator that keys are drawn from. It is on the host, because a lazy MLX key must not be shared by threads."""
 
 
-def _key() -> mx.array:
+def _next_key() -> mx.array:
     """Returns a new key for one draw."""
     return mx.random.key(int(STREAM.get().integers(0, 2**63)))
 
@@ -41,11 +41,11 @@ class MLXRandomOps:
         lengths, native_dtype, stream = as_shape(shape), DTYPES[floating(dtype)], place(None)
         check_memory(lengths, native_dtype.size)
         if native_dtype != mx.float64:
-            return mx.random.uniform(shape=lengths, dtype=native_dtype, key=_key(), stream=stream)
+            return mx.random.uniform(shape=lengths, dtype=native_dtype, key=_next_key(), stream=stream)
         # mx.random.uniform (MLX 0.32) does not support float64. Splitting the key gives 64 random bits per number, of
         # which 53 fill the significand.
         count = math.prod(lengths)
-        bits = mx.random.split(_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
+        bits = mx.random.split(_next_key(), max(count, 1), stream=stream)[:count].reshape(*lengths, 2)
         high, low = mx.right_shift(bits[..., 0], 5), mx.right_shift(bits[..., 1], 6)
         return (high.astype(native_dtype) * 2.0**26 + low.astype(native_dtype)) * 2.0**-53
 
@@ -53,7 +53,7 @@ class MLXRandomOps:
     def standard_normal(shape: Any, dtype: Any = None) -> mx.array:
         lengths, native_dtype = as_shape(shape), DTYPES[floating(dtype)]
         check_memory(lengths, native_dtype.size)
-        return mx.random.normal(shape=lengths, dtype=native_dtype, key=_key(), stream=place(None))
+        return mx.random.normal(shape=lengths, dtype=native_dtype, key=_next_key(), stream=place(None))
 
     @staticmethod
     def random_get_state() -> State:

@@ -156,10 +156,10 @@ def is_traced(x: mx.array) -> bool:
     takes 1 µs for each array in it.
     """
     entry = _PRIMALS.get()
-    return entry is not None and mx.issubdtype(x.dtype, mx.inexact) and _depends(x, entry[0])
+    return entry is not None and mx.issubdtype(x.dtype, mx.inexact) and _depends_on(x, entry[0])
 
 
-def _depends(x: mx.array, primals: Arrays) -> bool:
+def _depends_on(x: mx.array, primals: Arrays) -> bool:
     """Returns whether `x` is one of `primals` or was computed from one, by MLX's graph in the DOT language."""
     text = io.StringIO()
     names = {f"primal{i}": primal for i, primal in enumerate(primals)}

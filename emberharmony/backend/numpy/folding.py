@@ -60,13 +60,13 @@ def fold(ufunc: np.ufunc, x: np.ndarray, axis: Any = None, keepdims: bool = Fals
             return fold(ufunc, x.T, tuple(x.ndim - 1 - a for a in axes), keepdims).T
         return ufunc.reduce(x, axes, wide_dtype, None, keepdims).astype(x.dtype, copy=False)
     shape, dtype = list(x.shape), x.dtype
-    for first, end in reversed(_runs(axes)):
+    for first, end in reversed(_runs_of_axes(axes)):
         x = _fold_middle(ufunc, x.reshape(math.prod(shape[:first]), -1, math.prod(shape[end:])), wide_dtype)
         shape[first:end] = [1] * (end - first)
     return x.reshape(shape if keepdims else [n for a, n in enumerate(shape) if a not in axes]).astype(dtype, copy=False)
 
 
-def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
+def _runs_of_axes(axes: tuple[int, ...]) -> list[tuple[int, int]]:
     """Returns (first, last + 1) for each run of adjacent axes."""
     runs: list[tuple[int, int]] = []
     for a in sorted(axes):

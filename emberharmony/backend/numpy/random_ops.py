@@ -18,7 +18,7 @@ from emberharmony.core.state.draws import draw_or_trace
 STREAM = DefaultStream(lambda seed: np.random.default_rng(seed), clone)
 
 
-def _draw(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
+def _draw_numbers(draw: Any, shape: Any, dtype: DType) -> np.ndarray:
     place(None)
     return np.asarray(draw(as_shape(shape), np.float64 if dtype is float64 else np.float32))
 
@@ -34,7 +34,7 @@ class NumpyRandomOps:
         float_dtype = floating(dtype)
 
         def draw() -> np.ndarray:
-            values = _draw(STREAM.get().random, shape, float_dtype)
+            values = _draw_numbers(STREAM.get().random, shape, float_dtype)
             if float_dtype.bits == 16:
                 # Half precision would round some numbers up to 1, which is excluded.
                 values = values.clip(max=below(1.0, float_dtype))
@@ -46,7 +46,9 @@ class NumpyRandomOps:
     def standard_normal(shape: Any, dtype: Any = None) -> np.ndarray:
         float_dtype = floating(dtype)
         return draw_or_trace(
-            lambda: _draw(STREAM.get().standard_normal, shape, float_dtype).astype(DTYPES[float_dtype], copy=False)
+            lambda: _draw_numbers(STREAM.get().standard_normal, shape, float_dtype).astype(
+                DTYPES[float_dtype], copy=False
+            )
         )
 
     @staticmethod

@@ -69,7 +69,7 @@ class LibraryFunction:
             return self._fn(*args, **kwargs)
         array = self.compiler.array
         try:
-            key = default_float(), hashable(structure), *(_kind(leaf, array) for leaf in leaves)
+            key = default_float(), hashable(structure), *(_leaf_kind(leaf, array) for leaf in leaves)
             if key not in self._made:
                 self._made[key] = _Graph(self._fn, leaves, structure, self.compiler)
         except TypeError:  # a leaf or static value that is not hashable cannot be part of the key
@@ -98,7 +98,7 @@ class _Graph:
         self._fn, self._structure, self._array = fn, structure, compiler.array
         self._leaves = [None if isinstance(leaf, self._array) else leaf for leaf in leaves]
         self._places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, self._array)]
-        self._compiled = compiler.compile(self._trace)
+        self._compiled = compiler.compile(self._trace_function)
         self._result = NONE
         self._others: list[Any] = []
         self._read: dict[Cell, Any] = {}
@@ -112,7 +112,7 @@ class _Graph:
         next_arrays = iter(arrays)
         return tree_unflatten(self._result, [next(next_arrays) if leaf is _ARRAY else leaf for leaf in self._others])
 
-    def _trace(self, arrays: list[Any]) -> list[Any]:
+    def _trace_function(self, arrays: list[Any]) -> list[Any]:
         filled = list(self._leaves)
         for i, array in zip(self._places, arrays, strict=True):
             filled[i] = array
@@ -138,7 +138,7 @@ def _is_passing(leaf: Any) -> bool:
     return isinstance(leaf, Cell) and leaf.is_passing
 
 
-def _kind(leaf: Any, array: Any) -> Any:
+def _leaf_kind(leaf: Any, array: Any) -> Any:
     """Returns the part of a leaf that a graph depends on: an array's shape and dtype, else the leaf and its class."""
     return (leaf.shape, leaf.dtype) if isinstance(leaf, array) else constant_kind(leaf)
 

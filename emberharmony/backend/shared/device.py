@@ -88,7 +88,7 @@ def processor() -> str:
     """Returns the model of the processor, or the name of its architecture if the system does not tell the model."""
     import platform  # here, because few programs need it
 
-    match = re.search(r"^model name\s*: (.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
+    match = re.search(r"^model name\s*: (.+)$", _read_file("/proc/cpuinfo"), re.MULTILINE)
     return match[1] if match else platform.processor() or platform.machine()
 
 
@@ -100,7 +100,7 @@ _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_i
 """The files that hold the memory limit of a Linux container, in cgroup version 2 and 1."""
 
 
-def _read(path: str) -> str:
+def _read_file(path: str) -> str:
     try:
         with open(path, encoding="ascii") as file:
             return file.read()
@@ -115,9 +115,9 @@ def memory_limit() -> int:
     """
     total = host_memory()["total"]
     known_memory = total if total > 0 else ADDRESSABLE
-    for limit in map(_read, _CONTAINER):
+    for limit in map(_read_file, _CONTAINER):
         known_memory = min(known_memory, int(limit)) if limit.strip().isdigit() else known_memory
-    swap = re.search(r"SwapTotal: *(\d+) kB", _read("/proc/meminfo"))
+    swap = re.search(r"SwapTotal: *(\d+) kB", _read_file("/proc/meminfo"))
     known_memory += 1024 * int(swap[1]) if swap else 0
     address_space = _address_space()
     return known_memory if address_space < 0 else min(known_memory, address_space)
@@ -132,7 +132,7 @@ def _address_space() -> int:
     soft_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft_limit == resource.RLIM_INFINITY:
         return -1
-    pages = _read("/proc/self/statm").split()
+    pages = _read_file("/proc/self/statm").split()
     return max(int(soft_limit) - (int(pages[0]) * resource.getpagesize() if pages else 0), 0)
 
 

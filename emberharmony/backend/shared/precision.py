@@ -123,7 +123,7 @@ class Requests:
         return compress(setting.steps(setting.base), map(operator.not_, repeat(setting.opened)))
 
 
-def _error(result: Any, expected: np.ndarray[Any, Any]) -> float:
+def _relative_error(result: Any, expected: np.ndarray[Any, Any]) -> float:
     """Returns the relative error of a result, in the Frobenius norm."""
     difference = np.asarray(result, np.float64) - expected
     return float(np.linalg.norm(difference) / np.linalg.norm(expected))
@@ -133,7 +133,7 @@ def product_error(bound: Any, size: int = 128) -> float:
     """Returns the relative error of a product of two random float32 matrices on the default device."""
     a, b = np.random.default_rng(0).standard_normal((2, size, size)).astype(np.float32)
     product = bound.matmul(bound.convert_to_tensor(a), bound.convert_to_tensor(b))
-    return _error(bound.to_numpy(product), a.astype(np.float64) @ b)
+    return _relative_error(bound.to_numpy(product), a.astype(np.float64) @ b)
 
 
 def convolution_error(bound: Any) -> float:
@@ -144,7 +144,7 @@ def convolution_error(bound: Any) -> float:
     windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
     expected = np.einsum("nhwiab,abio->nhwo", windows.astype(np.float64), kernel, optimize=True)
     result = bound.conv(bound.convert_to_tensor(x), bound.convert_to_tensor(kernel))
-    return _error(bound.to_numpy(result), expected)
+    return _relative_error(bound.to_numpy(result), expected)
 
 
 _MEASURES = {"products": product_error, "convolutions": convolution_error}

@@ -177,7 +177,7 @@ class Generator:
             shape: the shape of the result: a length, or a sequence of lengths.
             dtype: float64, or a dtype for which float32 numbers are drawn; by default float32.
         """
-        return np.asarray(self._rng.random(shared_shape.as_shape(shape), _native(dtype)))
+        return np.asarray(self._rng.random(shared_shape.as_shape(shape), _numpy_dtype(dtype)))
 
     def normal(self, shape: Any, dtype: DType = float32, mean: float = 0.0, stddev: float = 1.0) -> Array:
         """Returns normal numbers, as float64 if that is the dtype, else as float32.
@@ -188,7 +188,7 @@ class Generator:
             mean: the mean of the numbers.
             stddev: the standard deviation of the numbers.
         """
-        draws = _normal(self._rng, shared_shape.as_shape(shape), dtype)
+        draws = _draw_normal(self._rng, shared_shape.as_shape(shape), dtype)
         if isinstance(mean, (tuple, list)):
             raise ArgumentTypeError(
                 f"mean is a number, not {brief(mean)}; the order is normal(shape, dtype, mean, stddev)"
@@ -208,10 +208,10 @@ class Generator:
         # Draw from a new stream, seeded by one draw from this one: an interruption between two draws would otherwise
         # leave this stream at a position that depends on the time of the interruption.
         rng = np.random.Generator(np.random.Philox(key=self._rng.integers(0, 2**64, 2, np.uint64)))
-        values = _normal(rng, shared_shape.as_shape(shape), dtype)
+        values = _draw_normal(rng, shared_shape.as_shape(shape), dtype)
         is_outside = np.abs(values) > 2
         while is_outside.any():
-            values[is_outside] = _normal(rng, (int(is_outside.sum()),), dtype)
+            values[is_outside] = _draw_normal(rng, (int(is_outside.sum()),), dtype)
             is_outside = np.abs(values) > 2
         return values
 
@@ -296,16 +296,16 @@ def clone(source: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
+def _draw_normal(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
     """Returns normal numbers, as float64 if that is the dtype, else as float32."""
     count = math.prod(shape)
     if dtype is float64 or count < random_normal.MANY:
-        return np.asarray(rng.standard_normal(shape, _native(dtype)))
+        return np.asarray(rng.standard_normal(shape, _numpy_dtype(dtype)))
     words = rng.bit_generator.random_raw(count + 1 >> 1)
     return random_normal.normal(words)[:count].reshape(shape)
 
 
-def _native(dtype: DType) -> Any:
+def _numpy_dtype(dtype: DType) -> Any:
     return np.float64 if dtype is float64 else np.float32
 
 

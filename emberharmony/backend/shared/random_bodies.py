@@ -23,7 +23,7 @@ def stream_of(backend: Any) -> "DefaultStream[np.random.Generator]":  # which wo
     return stream
 
 
-def _draw(name: str, shape: Any, dtype: DType) -> np.ndarray:
+def _draw_from_stream(name: str, shape: Any, dtype: DType) -> np.ndarray:
     draw = getattr(stream_of(op_globals.active().backend).get(), name)
     return np.asarray(draw(as_shape(shape), np.float64 if dtype is float64 else np.float32))
 
@@ -31,7 +31,7 @@ def _draw(name: str, shape: Any, dtype: DType) -> np.ndarray:
 def uniform(shape: Any, dtype: Any) -> Any:
     """Returns numbers from 0 to 1, without 1."""
     float_dtype = floating(dtype)
-    values = _draw("random", shape, float_dtype)
+    values = _draw_from_stream("random", shape, float_dtype)
     if float_dtype.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
         values = values.clip(max=below(1.0, float_dtype))
@@ -41,4 +41,4 @@ def uniform(shape: Any, dtype: Any) -> Any:
 def normal(shape: Any, dtype: Any) -> Any:
     """Returns numbers of mean 0 and variance 1."""
     float_dtype = floating(dtype)
-    return tensor_from_host(_draw("standard_normal", shape, float_dtype), float_dtype)
+    return tensor_from_host(_draw_from_stream("standard_normal", shape, float_dtype), float_dtype)

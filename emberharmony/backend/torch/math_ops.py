@@ -55,7 +55,7 @@ def _floor_divide(x1: torch.Tensor, x2: Any) -> torch.Tensor:
     return torch.where(infinite, torch.floor(torch.div(x1, x2)), quotient)
 
 
-def _division(native: Binary) -> Binary:
+def _safe_division(native: Binary) -> Binary:
     """Returns a division, or a remainder, that is 0 for an integer divided by 0, for which PyTorch raises."""
 
     def divide_safely(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
@@ -165,10 +165,10 @@ class TorchMathOps:
     divide_no_nan = staticmethod(_divide_no_nan)
     # int64 modulo 2**64 is wrong for wide unsigned dtypes where an op divides.
     floor_divide = direct(
-        _floor_divide, support_unsigned(_division(_floor_divide), unsigned.floor_divide), guard=_FLOAT32
+        _floor_divide, support_unsigned(_safe_division(_floor_divide), unsigned.floor_divide), guard=_FLOAT32
     )
-    mod = direct(_remainder, support_unsigned(_division(_remainder), unsigned.mod), guard=_FLOAT32)
-    fmod = direct(torch.fmod, support_unsigned(_division(torch.fmod), unsigned.mod), guard=_FLOAT32)
+    mod = direct(_remainder, support_unsigned(_safe_division(_remainder), unsigned.mod), guard=_FLOAT32)
+    fmod = direct(torch.fmod, support_unsigned(_safe_division(torch.fmod), unsigned.mod), guard=_FLOAT32)
     power = direct(torch.pow, support_unsigned(_power, unsigned.power), guard=_FLOAT32)
     hypot = direct(_hypot, weak=False)
     maximum = direct(torch.maximum, weak=False)

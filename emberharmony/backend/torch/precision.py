@@ -32,7 +32,7 @@ def _older_setting(read: Any) -> Any:
         return None
 
 
-def _read() -> Values:
+def _read_settings() -> Values:
     return (
         _older_setting(_native._get_float32_matmul_precision),
         _older_setting(_native._get_cudnn_allow_tf32),
@@ -48,7 +48,7 @@ def _setting_steps(values: Values) -> list[tuple[Any, ...]]:
     return [step for step in (*older, *newer) if step[-1] is not None]
 
 
-SETTING = Setting(_read, _setting_steps)
+SETTING = Setting(_read_settings, _setting_steps)
 
 
 class TorchPrecision(ProductPrecision):
@@ -56,7 +56,7 @@ class TorchPrecision(ProductPrecision):
 
     def precision_key(self) -> Any:
         """Returns what all settings say now."""
-        return _read()[2]
+        return _read_settings()[2]
 
     def precision_setting(self, state: str) -> tuple[Setting, Values]:
         """Returns the setting, and what to set.

@@ -31,7 +31,7 @@ class _Generators(dict[torch.device, torch.Generator]):
 STREAM = DefaultStream(_Generators)
 
 
-def _draw(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
+def _draw_on_default_device(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
     """Returns the result of `torch.rand` or `torch.randn`, drawn on the default device."""
     device = place(None) or torch.get_default_device()
     native_dtype = DTYPES[floating(dtype)]
@@ -83,11 +83,11 @@ class TorchRandomOps:
 
     @staticmethod
     def standard_uniform(shape: Any, dtype: Any = None) -> torch.Tensor:
-        return _draw(torch.rand, shape, dtype)
+        return _draw_on_default_device(torch.rand, shape, dtype)
 
     @staticmethod
     def standard_normal(shape: Any, dtype: Any = None) -> torch.Tensor:
-        return _draw(torch.randn, shape, dtype)
+        return _draw_on_default_device(torch.randn, shape, dtype)
 
     @staticmethod
     def random_get_state() -> State:

@@ -57,7 +57,7 @@ def _quick_solve(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return _solve(a, b) if a.ndim == b.ndim == 2 else TorchSolverOps.solve(a, b)
 
 
-def _any(x: torch.Tensor, unread: bool = False) -> bool:
+def _is_any_true(x: torch.Tensor, unread: bool = False) -> bool:
     """Returns whether any element is true.
 
     Args:
@@ -134,7 +134,7 @@ def _svd_in_place(x: torch.Tensor, full_matrices: bool) -> SVDResult:
     return SVDResult(u, s, vh)
 
 
-def _hermitian(x: torch.Tensor) -> torch.Tensor:
+def _with_hermitian_tangent(x: torch.Tensor) -> torch.Tensor:
     """Returns matrices unchanged, but with a derivative that depends only on the Hermitian part of a tangent.
 
     The forward mode of PyTorch 2.13 assumes that every tangent is Hermitian. Its reverse mode wrongly propagates the
@@ -157,7 +157,7 @@ def _products_of_others(s: torch.Tensor) -> torch.Tensor:
 def _cofactors(x: torch.Tensor, determinant: torch.Tensor) -> torch.Tensor:
     """Returns the derivative of the determinant, also for singular matrices, which have no inverse."""
     singular = determinant.detach() == 0
-    if not _any(singular, unread=True):
+    if not _is_any_true(singular, unread=True):
         return determinant[..., None, None] * torch.linalg.inv(x).mT
     # Both formulas run on all matrices. Where a formula is not used, it gets a diagonal matrix on which it and its
     # derivatives are finite, else NaN would enter the gradient.
@@ -275,7 +275,7 @@ class TorchSolverOps:
     @inexact(promotion, 2)
     def solve_triangular(a: torch.Tensor, b: torch.Tensor, lower: bool = False) -> torch.Tensor:
         check_sides(a, b)
-        if _any(a.detach().diagonal(0, -2, -1) == 0):
+        if _is_any_true(a.detach().diagonal(0, -2, -1) == 0):
             raise LinAlgError("expected an invertible triangular matrix, got a singular one: its diagonal has a zero")
         result = torch.linalg.solve_triangular(a, _right_sides_as_matrices(a, b), upper=not lower)
         return result.squeeze(-1) if b.ndim == 1 else result
@@ -283,9 +283,9 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def cholesky(x: torch.Tensor, upper: bool = False) -> torch.Tensor:
-        factor = torch.linalg.cholesky(_hermitian(square(x)))
+        factor = torch.linalg.cholesky(_with_hermitian_tangent(square(x)))
         # PyTorch raises for matrices that are not positive-definite, but not for some with infinities or NaN.
-        if _any(~factor.detach().isfinite()):
+        if _is_any_true(~factor.detach().isfinite()):
             raise LinAlgError(
                 "expected a finite matrix, got infinities or NaN, or elements so large that the factor overflows"
             )
@@ -329,7 +329,7 @@ class TorchSolverOps:
     @staticmethod
     @inexact(promotion)
     def eigh(x: torch.Tensor) -> EigResult:
-        values, vectors = torch.linalg.eigh(_hermitian(_require_finite_lower(x)))
+        values, vectors = torch.linalg.eigh(_with_hermitian_tangent(_require_finite_lower(x)))
         return EigResult(values, vectors * _phases(vectors))
 
     @staticmethod

@@ -127,10 +127,10 @@ def is_traced(x: torch.Tensor, below: bool = True) -> bool:
     while _functorch.is_functorch_wrapped_tensor(x):
         # The level of a wrapper that outlived its transform is -2.
         alive = _functorch.is_gradtrackingtensor(x) and _functorch.maybe_get_level(x) > 0
-        if alive and x.requires_grad and _depends(x, None):
+        if alive and x.requires_grad and _depends_on(x, None):
             return True
         x = _functorch.get_unwrapped(x)
-    return x.requires_grad and any(_depends(x, leaves) for leaves in _GRADIENTS.leaves)
+    return x.requires_grad and any(_depends_on(x, leaves) for leaves in _GRADIENTS.leaves)
 
 
 def _has_tangent(x: torch.Tensor, below: bool) -> bool:
@@ -145,7 +145,7 @@ def _has_tangent(x: torch.Tensor, below: bool) -> bool:
         return _has_tangent(_functorch.get_unwrapped(x) if is_wrapped else x, below)
 
 
-def _depends(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
+def _depends_on(x: torch.Tensor, leaves: Sequence[torch.Tensor] | None) -> bool:
     """Returns whether `x`, which requires a gradient, was computed from one of `leaves`, or from any leaf if None."""
     own_ids = {id(leaf) for leaf in leaves or () if leaf.grad_fn is None}
     roots = {leaf.grad_fn for leaf in leaves or () if leaf.grad_fn is not None}

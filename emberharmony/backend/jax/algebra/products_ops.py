@@ -20,15 +20,18 @@ def chosen_precision() -> Any:
     return lax.Precision.HIGHEST if jax.config.jax_default_matmul_precision is None else None
 
 
-def _product(a: Any, b: Any) -> Any:
+def _matmul_in_precision(a: Any, b: Any) -> Any:
     return jnp.matmul(a, b, precision=chosen_precision())
 
 
-@fast(_product, "(dtype := {0}.aval.dtype) is {1}.aval.dtype and (dtype is native_float32 or dtype is native_float64)")
+@fast(
+    _matmul_in_precision,
+    "(dtype := {0}.aval.dtype) is {1}.aval.dtype and (dtype is native_float32 or dtype is native_float64)",
+)
 def _matmul(x1: jax.Array, x2: jax.Array) -> jax.Array:
     check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
-    return _product(widen(a), widen(b)).astype(a.dtype)
+    return _matmul_in_precision(widen(a), widen(b)).astype(a.dtype)
 
 
 class JAXProductsOps:

@@ -53,12 +53,12 @@ def indices_for(indices: Any, length: int) -> Any:
 
 
 @program()
-def _element(x: jax.Array, place: int) -> jax.Array:
+def _element_at(x: jax.Array, place: int) -> jax.Array:
     return jax.lax.dynamic_index_in_dim(x, place, 0, keepdims=False)
 
 
 @program("length")
-def _rows(x: jax.Array, start: int, length: int) -> jax.Array:
+def _row_range(x: jax.Array, start: int, length: int) -> jax.Array:
     return jax.lax.dynamic_slice_in_dim(x, start, length, 0)
 
 
@@ -68,11 +68,11 @@ def along_first(x: jax.Array, key: Any) -> jax.Array:
     On the CPU it takes 7 us, where JAX 0.10 takes 40 to 60, which finds out the form of the key each time.
     """
     if key.__class__ is int:
-        return _element(x, key)
+        return _element_at(x, key)
     if key.__class__ is not slice or key.step not in (None, 1):
         return x[key]
     start, stop, _ = key.indices(x.shape[0])
-    return _rows(x, start, max(stop - start, 0))
+    return _row_range(x, start, max(stop - start, 0))
 
 
 def mask_axes(part: Any) -> int | None:
@@ -108,7 +108,7 @@ def rows_at(indices: Any, shape: tuple[int, ...]) -> At:
 
 
 @program()
-def _write(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
+def _write_rows(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
     return x.at[places].set(_with_last_values(x, places, updates), mode="drop")
 
 
@@ -129,7 +129,7 @@ def _with_last_values(x: jax.Array, row_places: At, updates: jax.Array) -> jax.A
     return rows.reshape(flat.size, *x.shape[len(row_places) :])[last].reshape(rows.shape)
 
 
-def _add(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
+def _add_rows(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
     if rows.dtype.kind == "b":
         return rows.at[places].max(new, mode="drop")
     return rows.at[places].add(new, mode="drop")
@@ -172,7 +172,7 @@ def _product_slopes(rows: jax.Array, new: jax.Array, places: At) -> tuple[jax.Ar
     """
     is_zero = new == 0
     factors = jnp.where(is_zero, 1, new)
-    product = _multiply(jnp.ones_like(rows), places, factors)
+    product = _multiply_rows(jnp.ones_like(rows), places, factors)
     zeros = jnp.zeros(rows.shape, np.int64).at[places].add(is_zero.astype(np.int64), mode="drop")
     is_reached = zeros.at[places].get(mode="clip") == is_zero
     slopes_of_updates = jnp.where(is_reached, product.at[places].get(mode="clip") / factors, 0)
@@ -188,14 +188,14 @@ def _product_tangent(primals: Any, outputs: Any, tangents: Any) -> Any:
 _scattered = jax.jit(_over_all_rows(with_differential(_product, _product_tangent)))
 
 
-def _multiply(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
+def _multiply_rows(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
     return x.at[places].min(updates, mode="drop") if x.dtype.kind == "b" else _scattered(x, places, updates)
 
 
 ON_ROWS: dict[Any, Callable[..., jax.Array]] = {
-    None: _write,
-    "add": jax.jit(_over_all_rows(_add)),
-    "mul": _multiply,
+    None: _write_rows,
+    "add": jax.jit(_over_all_rows(_add_rows)),
+    "mul": _multiply_rows,
     "max": _extreme("max"),
     "min": _extreme("min"),
 }

@@ -76,7 +76,7 @@ def _with_values_at_infinity(native: Any, at_the_ends: Any) -> Any:
     return jax.jit(compute)
 
 
-def _inverse(native: Any, at_infinity: Any) -> Any:
+def _inverse_with_values_at_infinity(native: Any, at_infinity: Any) -> Any:
     """Returns the same for an inverse function, which is NaN where a part is NaN and the other part is finite.
 
     Args:
@@ -241,21 +241,33 @@ class JAXElementaryOps:
     logaddexp = staticmethod(_log_of_sum(jnp.logaddexp, jnp.exp))
     logaddexp2 = staticmethod(_log_of_sum(_logaddexp2, jnp.exp2))
     arcsin = direct(
-        _inverse(mirror_below_cut(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im)))
+        _inverse_with_values_at_infinity(
+            mirror_below_cut(jnp.arcsin), lambda re, im: (jnp.arctan2(re, jnp.abs(im)), jnp.copysign(jnp.inf, im))
+        )
     )
     arccos = direct(
-        _inverse(
+        _inverse_with_values_at_infinity(
             mirror_below_cut(jnp.arccos), lambda re, im: (jnp.arctan2(jnp.abs(im), re), -jnp.copysign(jnp.inf, im))
         )
     )
-    arctan = direct(_inverse(jnp.arctan, lambda re, im: (_signed_half_pi(re), jnp.copysign(0.0, im))))
+    arctan = direct(
+        _inverse_with_values_at_infinity(jnp.arctan, lambda re, im: (_signed_half_pi(re), jnp.copysign(0.0, im)))
+    )
     arctan2 = staticmethod(jax.jit(_angle))
     sinh = direct(_with_values_at_infinity(_sinh, _sinh_at_ends))
-    arcsinh = direct(_inverse(_arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))))
-    arccosh = direct(
-        _inverse(mirror_below_cut(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re)))
+    arcsinh = direct(
+        _inverse_with_values_at_infinity(
+            _arcsinh, lambda re, im: (jnp.copysign(jnp.inf, re), jnp.arctan2(im, jnp.abs(re)))
+        )
     )
-    arctanh = direct(_inverse(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _signed_half_pi(im))))
+    arccosh = direct(
+        _inverse_with_values_at_infinity(
+            mirror_below_cut(jnp.arccosh), lambda re, im: (jnp.full_like(re, jnp.inf), jnp.arctan2(im, re))
+        )
+    )
+    arctanh = direct(
+        _inverse_with_values_at_infinity(_arctanh_of_any, lambda re, im: (jnp.copysign(0.0, re), _signed_half_pi(im)))
+    )
     erf = staticmethod(jax.jit(in_single(lax.erf)))
     erfc = staticmethod(jax.jit(in_single(lax.erfc)))
     erfinv = staticmethod(_erfinv)

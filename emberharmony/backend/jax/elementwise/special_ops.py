@@ -62,7 +62,7 @@ def _raise_no_gradient(argument: str, y: jax.Array) -> NoReturn:
     raise no_gradient_error(argument)
 
 
-def _op(name: str) -> Callable[..., jax.Array]:
+def _special_op(name: str) -> Callable[..., jax.Array]:
     """Returns an op that computes a function of `backend.shared` in float64, as one program."""
     shared_function = function(name)
     slopes = partials(name, lambda: _DERIVED, _raise_no_gradient)
@@ -85,7 +85,7 @@ def _call_smooth(
         return of_host(_compute_wide(function, np, _ON_HOST, *host_values))
 
 
-_Defined: Any = definitions(_op)
+_Defined: Any = definitions(_special_op)
 
 
 class JAXSpecialOps(_Defined):  # type: ignore[misc]
@@ -101,4 +101,4 @@ class JAXSpecialOps(_Defined):  # type: ignore[misc]
         return result
 
 
-_DERIVED = smooth_namespace(JAXSpecialOps, jnp, _op, i0=JAXElementaryOps.i0)
+_DERIVED = smooth_namespace(JAXSpecialOps, jnp, _special_op, i0=JAXElementaryOps.i0)

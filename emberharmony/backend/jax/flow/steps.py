@@ -21,7 +21,7 @@ _NATIVES = {op: getattr(jnp, op) for op in (*UNARY, *BINARY)} | {
 
 
 @program("moves", "outputs")
-def _row(
+def _run_on_row(
     tensors: Sequence[jax.Array], numbers: Sequence[Any], moves: tuple[Any, ...], outputs: tuple[int, ...]
 ) -> list[jax.Array]:
     registers = [*tensors, *moves, *numbers]
@@ -31,7 +31,7 @@ def _row(
 
 
 @program()
-def _vector(tensors: Sequence[jax.Array]) -> jax.Array:
+def _flat_vector(tensors: Sequence[jax.Array]) -> jax.Array:
     """Returns all elements of tensors as one vector."""
     return jnp.concatenate([tensor.reshape(-1) for tensor in tensors])
 
@@ -48,7 +48,7 @@ class JAXSteps(Steps):
 
     def as_vector(self, tensors: Sequence[jax.Array]) -> jax.Array:
         """Returns all elements of tensors of one dtype as one vector."""
-        vector: jax.Array = _vector(list(tensors))
+        vector: jax.Array = _flat_vector(list(tensors))
         return vector
 
     def parts_of(self, vector: jax.Array, likes: Sequence[jax.Array]) -> list[jax.Array]:
@@ -71,5 +71,5 @@ class JAXSteps(Steps):
             return None
         moves, outputs = update.program.moves, update.program.outputs
         numbers = [float(update.numbers[i]) for i in update.program.numbers]
-        rows = [_row(tensors, numbers, moves, outputs) for tensors in zip(*columns, strict=True)]
+        rows = [_run_on_row(tensors, numbers, moves, outputs) for tensors in zip(*columns, strict=True)]
         return list(zip(*rows, strict=True))

@@ -15,13 +15,13 @@ from emberharmony.core.options import is_number, without_axes
 _COMPLEX = ("complex",)
 
 
-def _count(x: jax.Array, axes: tuple[int, ...]) -> int:
+def _element_count(x: jax.Array, axes: tuple[int, ...]) -> int:
     return math.prod(x.shape[a] for a in axes)
 
 
 @program("axes", "keepdims")
 def _average(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
-    count = _count(x, axes)
+    count = _element_count(x, axes)
     total = jnp.sum(widen_for_sum(x, count), axes, keepdims=keepdims)
     return (total / count if count else total * math.nan).astype(x.dtype)
 
@@ -36,7 +36,11 @@ def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any)
         return _variance(x.real, axes, keepdims, freedom) + _variance(x.imag, axes, keepdims, freedom)
     widened_x = x.astype(jnp.float64) if x.size else widen(x)
     # Two passes, because the mean of the squares minus the square of the mean would lose digits.
-    centred = widened_x - jnp.sum(widened_x, axes, keepdims=True) / _count(x, axes) if _count(x, axes) else widened_x
+    centred = (
+        widened_x - jnp.sum(widened_x, axes, keepdims=True) / _element_count(x, axes)
+        if _element_count(x, axes)
+        else widened_x
+    )
     divisor = jnp.where(freedom > 0, freedom, jnp.nan)
     return jnp.sum(centred * centred, axes, keepdims=keepdims) / divisor.astype(widened_x.dtype)
 
@@ -44,9 +48,11 @@ def _variance(x: jax.Array, axes: tuple[int, ...], keepdims: bool, freedom: Any)
 def _var(x: jax.Array, axis: Any, keepdims: bool, correction: Any) -> jax.Array:
     axes = nonnegative_axes(axis, x.ndim)
     if is_number(correction):
-        freedom: Any = np.float64(_count(x, axes) - correction)
+        freedom: Any = np.float64(_element_count(x, axes) - correction)
     else:
-        freedom = _count(x, axes) - promotion.common(x, without_axes("correction", correction))[1].astype(jnp.float64)
+        freedom = _element_count(x, axes) - promotion.common(x, without_axes("correction", correction))[1].astype(
+            jnp.float64
+        )
     return _variance(x, axes, bool(keepdims), freedom)
 
 
@@ -67,7 +73,7 @@ def _log_of_sum(x: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Arra
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
     top = jnp.max(lax.stop_gradient(widened_x), axes, keepdims=True, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(top), top, 0)
-    total = jnp.sum(widen_for_sum(jnp.exp(widened_x - shift), _count(x, axes)), axes, keepdims=True)
+    total = jnp.sum(widen_for_sum(jnp.exp(widened_x - shift), _element_count(x, axes)), axes, keepdims=True)
     # The derivative of the logarithm is infinite at 0, which would make the gradient NaN.
     is_empty_sum = total == 0
     total = (

@@ -14,7 +14,7 @@ from emberharmony.backend.jax.tracing import on_host
 from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
 
 
-def _segment(reduction: str) -> Callable[..., jax.Array]:
+def _segment_reduction(reduction: str) -> Callable[..., jax.Array]:
     """Returns the op that reduces the slices of each segment."""
 
     def reduce_segments(
@@ -49,7 +49,7 @@ class JAXSegmentsOps:
     The bodies read the ids, so no compiled program has them; XLA scatters in one step.
     """
 
-    segment_sum = staticmethod(_segment("add"))
-    segment_prod = staticmethod(_segment("mul"))
-    segment_max = staticmethod(_segment("max"))
-    segment_min = staticmethod(_segment("min"))
+    segment_sum = staticmethod(_segment_reduction("add"))
+    segment_prod = staticmethod(_segment_reduction("mul"))
+    segment_max = staticmethod(_segment_reduction("max"))
+    segment_min = staticmethod(_segment_reduction("min"))

@@ -29,7 +29,7 @@ def _sort(x: jax.Array, axis: int, descending: bool) -> jax.Array:
 
 
 @program("side")
-def _search(ordered: jax.Array, values: jax.Array, side: str) -> jax.Array:
+def _insertion_points(ordered: jax.Array, values: jax.Array, side: str) -> jax.Array:
     return jnp.searchsorted(ordered, values, side=side).astype(np.int64)
 
 
@@ -64,7 +64,7 @@ class JAXSortingOps(WithUnique):
         if sorter is not None:
             a = a[sorter_of(on_host(sorter), a.size)]
         side = side_of(side)
-        return _search(a, b, side) if a.size and b.size else jnp.zeros(b.shape, np.int64)
+        return _insertion_points(a, b, side) if a.size and b.size else jnp.zeros(b.shape, np.int64)
 
     @staticmethod
     def _unique(x: jax.Array) -> jax.Array:

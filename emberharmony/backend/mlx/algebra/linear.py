@@ -233,7 +233,7 @@ def slogdet(x: mx.array) -> Any:
     return _lazy_slogdet(x) if _is_lazy(x) else _hosted_slogdet(x)
 
 
-def _solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:
+def _triangular_solver(function: Function, inverse: Function, part: Function, *options: Any) -> Function:
     """Returns the function that solves `part(a) @ x = b`, where `b` is a matrix.
 
     Args:
@@ -253,9 +253,9 @@ def _solver(function: Function, inverse: Function, part: Function, *options: Any
     return lapack_function(function, push_tangents, pull, *options)
 
 
-solve = _solver(lapack.solve, inv, lambda a: a)
-below = _solver(lapack.solve_triangular, _of_lower, mx.tril, True)
-above = _solver(lapack.solve_triangular, _of_upper, mx.triu, False)
+solve = _triangular_solver(lapack.solve, inv, lambda a: a)
+below = _triangular_solver(lapack.solve_triangular, _of_lower, mx.tril, True)
+above = _triangular_solver(lapack.solve_triangular, _of_upper, mx.triu, False)
 
 
 cholesky = lapack_function(lapack.cholesky, _RULES.cholesky)

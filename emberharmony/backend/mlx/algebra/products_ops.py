@@ -86,7 +86,7 @@ def _multiply(native: Callable[..., mx.array], tensors: list[mx.array], length: 
 
 
 @lru_cache(maxsize=256)
-def _blocks(length: int) -> int:
+def _block_count(length: int) -> int:
     """Returns the smallest number of equal blocks into which a long sum can be divided, or 0 if there is none."""
     return next((n for n in range(-(-length // _BLOCK), length // 32 + 1) if length % n == 0), 0)
 
@@ -100,7 +100,7 @@ def _in_blocks(x1: mx.array, x2: mx.array) -> mx.array | None:
     """
     if min(x1.ndim, x2.ndim) < 2 or min(x1.shape[-2], x2.shape[-1]) < _NARROW:
         return None
-    n = _blocks(x1.shape[-1])
+    n = _block_count(x1.shape[-1])
     if not n:
         return None
     length = x1.shape[-1] // n

@@ -22,17 +22,17 @@ else:
     np = Deferred("numpy")
 
 
-def _float(dtype: mx.Dtype | None) -> mx.Dtype:
+def _dtype_or_default(dtype: mx.Dtype | None) -> mx.Dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
-def _create(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None, device: Any) -> mx.array:
+def _create_if_it_fits(native: Callable[..., mx.array], shape: Any, dtype: mx.Dtype | None, device: Any) -> mx.array:
     """Returns the result of `native`, called with a shape and a dtype, if it fits into memory.
 
     Raises:
         OutOfMemoryError: if the result is larger than the memory of the machine.
     """
-    lengths, native_dtype = as_shape(shape), _float(dtype)
+    lengths, native_dtype = as_shape(shape), _dtype_or_default(dtype)
     check_memory(lengths, native_dtype.size)
     return native(lengths, native_dtype, stream=place(device))
 
@@ -77,11 +77,11 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _create(mx.zeros, shape, dtype, device)
+        return _create_if_it_fits(mx.zeros, shape, dtype, device)
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> mx.array:
-        return _create(mx.ones, shape, dtype, device)
+        return _create_if_it_fits(mx.ones, shape, dtype, device)
 
     @staticmethod
     @with_number
@@ -108,14 +108,14 @@ class MLXCreationOps(HostMade):
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
         rows, columns = as_shape((N, N if M is None else M))
-        check_memory((rows, columns), _float(dtype).size)
-        return mx.eye(rows, columns, clip_offset(k, rows, columns), _float(dtype), stream=place(device))
+        check_memory((rows, columns), _dtype_or_default(dtype).size)
+        return mx.eye(rows, columns, clip_offset(k, rows, columns), _dtype_or_default(dtype), stream=place(device))
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
         rows, columns = as_shape((N, N if M is None else M))
-        check_memory((rows, columns), _float(dtype).size)
-        return mx.tri(rows, columns, clip_offset(k, rows, columns), _float(dtype), stream=place(device))
+        check_memory((rows, columns), _dtype_or_default(dtype).size)
+        return mx.tri(rows, columns, clip_offset(k, rows, columns), _dtype_or_default(dtype), stream=place(device))
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:

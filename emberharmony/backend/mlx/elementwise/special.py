@@ -40,14 +40,14 @@ _DOUBLE = types.SimpleNamespace(**(vars(_PLAIN) | {"cos": cos_of_double, "exp": 
 _SINGLE = types.SimpleNamespace(**(vars(_DOUBLE) | {"digits": special_integrals.SINGLE}))
 
 
-def _namespace(dtype: mx.Dtype) -> tuple[types.SimpleNamespace, mx.Dtype]:
+def _compute_namespace(dtype: mx.Dtype) -> tuple[types.SimpleNamespace, mx.Dtype]:
     """Returns the namespace for results of this dtype, and the dtype that it computes in."""
     if not on_cpu():
         return _PLAIN, mx.float32
     return _DOUBLE if dtype == mx.float64 else _SINGLE, mx.float64
 
 
-def _op(name: str) -> Callable[..., mx.array]:
+def _special_op(name: str) -> Callable[..., mx.array]:
     """Returns an op that computes a function of `backend.shared` in float64 on the CPU, else in float32."""
     shared_function = function(name)
 
@@ -55,7 +55,7 @@ def _op(name: str) -> Callable[..., mx.array]:
         if COMPILING.traced and on_cpu():
             # MLX 0.32 compiles C++ for each few of the hundred operators, half a second for each, and saves no time.
             raise UncompiledError(f"{name} runs uncompiled on a CPU")
-        xp, wide_dtype = _namespace(tensors[0].dtype)
+        xp, wide_dtype = _compute_namespace(tensors[0].dtype)
         result = shared_function(xp, *mx.broadcast_arrays(*(x.astype(wide_dtype) for x in tensors)))
         return result.astype(tensors[0].dtype)
 
@@ -75,8 +75,8 @@ def _full_like(x: mx.array, number: float) -> mx.array:
     return mx.full(x.shape, number, x.dtype)
 
 
-OPS: Any = definitions(_op)
+OPS: Any = definitions(_special_op)
 """The special functions."""
 
-DERIVED = smooth_namespace(OPS, mx, _op, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0)
+DERIVED = smooth_namespace(OPS, mx, _special_op, exp=MLXElementaryOps.exp, full_like=_full_like, i0=MLXElementaryOps.i0)
 """What their derivatives compute with; it has those of `special_derivatives.INNER`, with derivatives of their own."""

@@ -34,7 +34,7 @@ _LOOKS = attrgetter("shape", "dtype")
 
 
 @functools.cache
-def _natives() -> dict[str, Callable[..., mx.array]]:
+def _native_functions() -> dict[str, Callable[..., mx.array]]:
     """Returns the functions of the ops of programs."""
     return {
         **{op: getattr(mx, "abs" if op == "absolute" else op) for op in (*programs.UNARY, *programs.BINARY)},
@@ -51,7 +51,7 @@ def _run_on_lists(update: Update, columns: Sequence[Sequence[mx.array]]) -> list
     program = update.program
     numbers = map(repeat, map(update.numbers.__getitem__, program.numbers))
     registers: list[Any] = [*columns, *program.calls, *numbers]
-    natives = _natives()
+    natives = _native_functions()
     for op, operands, result in program.moves:
         registers[result] = list(map(natives[op], *map(registers.__getitem__, operands)))
     return list(map(registers.__getitem__, program.outputs))

@@ -105,7 +105,7 @@ class MLXTransformsOps:
         return outputs, pull
 
     def gradients(self, fn: TensorFunction, primals: Tensors, constant: bool = False, taped: bool = False) -> Pair:
-        outputs, gradients = self._derive(fn, primals, taped)
+        outputs, gradients = self._outputs_and_pullback(fn, primals, taped)
         if not constant:
             return outputs, gradients
         if taped or _by_tape(primals) or is_unread():
@@ -113,7 +113,7 @@ class MLXTransformsOps:
         LATER.put(outputs[0])  # nothing else is being differentiated
         return outputs, gradients
 
-    def _derive(self, fn: TensorFunction, primals: Tensors, taped: bool) -> Pair:
+    def _outputs_and_pullback(self, fn: TensorFunction, primals: Tensors, taped: bool) -> Pair:
         def natively(*leaves: mx.array) -> Pair:
             with Transforming():
                 outputs, gradients = mx.value_and_grad(lambda leaves: tuple(run_watched(fn, leaves)))(list(leaves))

@@ -10,7 +10,9 @@ from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 
 
-def _bound(native: Callable[..., mx.array], *, real: bool = False, halved: bool = False) -> Callable[..., mx.array]:
+def _op_of_transform(
+    native: Callable[..., mx.array], *, real: bool = False, halved: bool = False
+) -> Callable[..., mx.array]:
     """Returns the op over an MLX transform along one axis.
 
     Args:
@@ -40,7 +42,7 @@ class MLXFftOps:
     MLX transforms lazily, and differentiates its own functions; the bodies compute on the host, which has no gradient.
     """
 
-    fft = staticmethod(_bound(mx.fft.fft))
-    ifft = staticmethod(_bound(mx.fft.ifft))
-    rfft = staticmethod(named_by_keras(_bound(mx.fft.rfft, real=True)))
-    irfft = staticmethod(named_by_keras(_bound(mx.fft.irfft, halved=True)))
+    fft = staticmethod(_op_of_transform(mx.fft.fft))
+    ifft = staticmethod(_op_of_transform(mx.fft.ifft))
+    rfft = staticmethod(named_by_keras(_op_of_transform(mx.fft.rfft, real=True)))
+    irfft = staticmethod(named_by_keras(_op_of_transform(mx.fft.irfft, halved=True)))

@@ -155,7 +155,7 @@ def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array
 Phases = list[tuple[tuple[slice, ...], Windows]]
 
 
-def _phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Phases:
+def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed) -> Phases:
     """Returns the parts of the kernel of a transposed convolution by which it makes elements that are a stride apart.
 
     Args:
@@ -185,7 +185,7 @@ def _transpose_by_phases(x: mx.array, kernel: mx.array, plan: Transposed, phases
         x: shape (batch, *spatial, channels).
         kernel: shape (*size, out, in).
         plan: the geometry, with as many zeros around the input as the kernel reaches, or fewer.
-        phases: see `_phases`.
+        phases: see `_kernel_phases`.
     """
     n, size = len(plan.strides), kernel.shape[:-2]
     kernel = mx.swapaxes(kernel, -1, -2)
@@ -308,7 +308,7 @@ def _quick_transposed(
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, spread)
     if not _is_small(shape[0], size, output_positions):
         is_suited = max(plan.dilation) == 1 and all(map(operator.le, plan.strides, size))
-        phases = _phases(shape[1:-1], size[:-2], plan) if is_suited else []
+        phases = _kernel_phases(shape[1:-1], size[:-2], plan) if is_suited else []
         return functools.partial(_transpose_by_phases, plan=plan, phases=phases) if is_suited else None
     if not is_untransformed or min(map(min, plan.around)) < 0:
         return None

@@ -40,7 +40,7 @@ _COMPLEX = ("complex",)
 _SINGLE = mx.float32
 
 
-def _summable(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
+def _widen_for_sum(x: mx.array, dtype: mx.Dtype | None) -> mx.array:
     """Returns a tensor in the dtype of its sum or product.
 
     If a dtype is given, the tensor is cast to it before the reduction, as the array API standard demands.
@@ -117,11 +117,11 @@ def wide_sum(x: mx.array, axes: tuple[int, ...], keepdims: bool) -> mx.array:
 
 
 def _sum(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
-    x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
+    x, axes = _widen_for_sum(x, dtype), nonnegative_axes(axis, x.ndim)
     return wide_sum(x, axes, keepdims).astype(x.dtype) if axes else x
 
 
-def _count(x: mx.array, axis: int | None) -> int:
+def _reduced_count(x: mx.array, axis: int | None) -> int:
     """Returns how many elements of a float32 tensor a reduction reads for each element of its result, else 0.
 
     Raises:
@@ -144,7 +144,7 @@ def _quick_sum(x: mx.array, axis: int | None, keepdims: bool, dtype: None) -> mx
     # The shape is read only where the size does not decide, because MLX makes a new tuple of it at each access.
     if 0 < x.size <= FEW and x.dtype == _SINGLE:
         return mx.sum(x, axis, keepdims)
-    count = _count(x, axis)
+    count = _reduced_count(x, axis)
     if not count:
         return _sum(x, axis, keepdims)
     total = _plain_sum(x, axis, keepdims, count)
@@ -152,7 +152,7 @@ def _quick_sum(x: mx.array, axis: int | None, keepdims: bool, dtype: None) -> mx
 
 
 def _quick_mean(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    count = _count(x, axis)
+    count = _reduced_count(x, axis)
     if not count:
         return _mean(x, axis, keepdims)
     result = _plain_sum(x, axis, keepdims, count) / count
@@ -185,7 +185,7 @@ def extreme_over(native: Callable[..., mx.array], axes: tuple[int, ...]) -> Func
     return where_transformed(plain_extreme, with_own_derivatives(plain_extreme, push_tangents))
 
 
-def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
+def _extreme_op(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> Any:
     def extreme(x: mx.array, axis: Any = None, keepdims: bool = False, initial: Any = None) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
@@ -204,7 +204,7 @@ def _extreme(native: Callable[..., mx.array], pair: Callable[..., mx.array]) -> 
     return extreme
 
 
-def _arg(native: Callable[..., mx.array]) -> Any:
+def _arg_op(native: Callable[..., mx.array]) -> Any:
     def arg(x: mx.array, axis: int | None = None, keepdims: bool = False) -> mx.array:
         promotion.refuse(x, _COMPLEX)
         axes = nonnegative_axes(axis, x.ndim)
@@ -246,7 +246,7 @@ def _running_products(axis: int) -> Function:
 
 
 @functools.cache
-def _product(axes: tuple[int, ...]) -> Function:
+def _product_over(axes: tuple[int, ...]) -> Function:
     """Returns MLX's product over axes, which are kept, with derivatives of our own."""
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
@@ -260,7 +260,7 @@ def _product(axes: tuple[int, ...]) -> Function:
 
 def _cumulative(native: Callable[..., mx.array]) -> Any:
     def cumulative(x: mx.array, axis: int | None = None, dtype: mx.Dtype | None = None) -> mx.array:
-        x, axis = tensor_and_axis(_summable(x, dtype), axis)
+        x, axis = tensor_and_axis(_widen_for_sum(x, dtype), axis)
         if not x.size:
             return x
         if is_complex(x) and native is mx.cumsum:
@@ -352,7 +352,7 @@ def _quick_for_few(native: Callable[..., mx.array], general: Callable[..., mx.ar
 
     def quick_deviation(x: mx.array, axis: int | None, keepdims: bool, correction: int) -> mx.array:
         is_small = 0 < x.size <= _FILL and x.dtype == _SINGLE
-        if not is_small or (correction and not 0 < correction < _count(x, axis)):
+        if not is_small or (correction and not 0 < correction < _reduced_count(x, axis)):
             return general(x, axis, keepdims, correction)
         return native(x.astype(mx.float64) if on_cpu() else x, axis, keepdims, correction).astype(_SINGLE)
 
@@ -366,7 +366,7 @@ def _logsumexp(x: mx.array, axis: Any = None, keepdims: bool = False) -> mx.arra
     if not axes:
         return x
     # Subtract the maximum, so that no exponential overflows. It is a constant, because its derivative cancels out.
-    top = _extreme(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
+    top = _extreme_op(mx.max, mx.maximum)(mx.stop_gradient(x), axes, True, float("-inf"))
     shift = mx.where(mx.isfinite(top), top, mx.zeros_like(top))
     # In float64 the exponential takes as long as two in float32, whose errors an accurate sum averages.
     shifted_x = x - shift
@@ -398,7 +398,7 @@ def _log_of_few(axis: int | None) -> Function:
 
 
 def _quick_logsumexp(x: mx.array, axis: int | None, keepdims: bool) -> mx.array:
-    count = _count(x, axis)
+    count = _reduced_count(x, axis)
     size = min(count & -count, FEW)
     if count > FEW and size > 8 and axis is not None and op_globals.untransformed:
         # mx.logsumexp adds so few terms accurately, and is faster than mx.exp is on the same elements (MLX 0.32).
@@ -425,10 +425,10 @@ class MLXReductionOps:
     var = _quick_for_few(mx.var, _variance)
     std = _quick_for_few(mx.std, _deviation)
     logsumexp = staticmethod(fast(_quick_logsumexp, _PLAIN)(_logsumexp))
-    max = staticmethod(_extreme(mx.max, where_transformed(mx.maximum, even_maximum)))
-    min = staticmethod(_extreme(mx.min, where_transformed(mx.minimum, even_minimum)))
-    argmax = staticmethod(_arg(mx.argmax))
-    argmin = staticmethod(_arg(mx.argmin))
+    max = staticmethod(_extreme_op(mx.max, where_transformed(mx.maximum, even_maximum)))
+    min = staticmethod(_extreme_op(mx.min, where_transformed(mx.minimum, even_minimum)))
+    argmax = staticmethod(_arg_op(mx.argmax))
+    argmin = staticmethod(_arg_op(mx.argmin))
     cumsum = staticmethod(_cumulative(mx.cumsum))
     cumprod = staticmethod(_cumulative(mx.cumprod))
     cummax = staticmethod(_cumulative_op(mx.cummax))
@@ -436,11 +436,11 @@ class MLXReductionOps:
 
     @staticmethod
     def prod(x: mx.array, axis: Any = None, keepdims: bool = False, dtype: mx.Dtype | None = None) -> mx.array:
-        x, axes = _summable(x, dtype), nonnegative_axes(axis, x.ndim)
+        x, axes = _widen_for_sum(x, dtype), nonnegative_axes(axis, x.ndim)
         widened_x = widen(x, few=1)
         if not axes or not widened_x.size:
             return (reduce_or_identity(mx.prod, widened_x, axes, keepdims, 1) if axes else widened_x).astype(x.dtype)
-        result = _product(axes)(widened_x)
+        result = _product_over(axes)(widened_x)
         return (result if keepdims else mx.squeeze(result, axes)).astype(x.dtype)
 
     @staticmethod

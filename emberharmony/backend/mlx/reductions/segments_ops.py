@@ -22,7 +22,7 @@ else:
     np = Deferred("numpy")
 
 
-def _segment(reduction: str) -> Callable[..., mx.array]:
+def _segment_reduction(reduction: str) -> Callable[..., mx.array]:
     """Returns the op that reduces the slices of each segment."""
 
     def reduce_segments(
@@ -56,7 +56,7 @@ def _segment(reduction: str) -> Callable[..., mx.array]:
     return reduce_segments
 
 
-_general_sum = _segment("add")
+_general_sum = _segment_reduction("add")
 
 
 def _quick_sum(data: mx.array, segment_ids: mx.array, num_segments: int, _sorted: bool) -> mx.array:
@@ -78,6 +78,6 @@ class MLXSegmentsOps:
     """
 
     segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_general_sum))
-    segment_prod = staticmethod(_segment("mul"))
-    segment_max = staticmethod(_segment("max"))
-    segment_min = staticmethod(_segment("min"))
+    segment_prod = staticmethod(_segment_reduction("mul"))
+    segment_max = staticmethod(_segment_reduction("max"))
+    segment_min = staticmethod(_segment_reduction("min"))

@@ -48,7 +48,7 @@ def _sort(x: mx.array, axis: int | None, descending: bool = False) -> mx.array:
     return ordered.astype(x.dtype)
 
 
-def _search(ordered: mx.array, values: mx.array, side: str) -> mx.array:
+def _insertion_points(ordered: mx.array, values: mx.array, side: str) -> mx.array:
     return mx.searchsorted(ordered, values, side=side).astype(mx.int64)
 
 
@@ -87,7 +87,7 @@ class MLXSortingOps(WithUnique):
         if sorter is not None:
             # MLX does not check indices, so `sorter_of` checks them on the host.
             a = mx.take(a, of_host(sorter_of(np.asarray(sorter), a.size)))
-        return _search(a, b, side_of(side))
+        return _insertion_points(a, b, side_of(side))
 
     @staticmethod
     def _unique(x: mx.array) -> mx.array:
@@ -106,6 +106,6 @@ class MLXSortingOps(WithUnique):
         if not a.size or not b.size:
             return mx.full(a.shape, invert)
         ordered = _sort(b, None)
-        positions = mx.minimum(_search(ordered, a, "left"), b.size - 1)
+        positions = mx.minimum(_insertion_points(ordered, a, "left"), b.size - 1)
         is_contained = mx.take(ordered, positions) == a
         return mx.logical_not(is_contained) if invert else is_contained

@@ -13,7 +13,7 @@ from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
 
-def _float(dtype: np.dtype | None) -> np.dtype:
+def _dtype_or_default(dtype: np.dtype | None) -> np.dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
@@ -41,12 +41,12 @@ class NumpyCreationOps(HostMade):
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.zeros(as_shape(shape), _float(dtype))
+        return np.zeros(as_shape(shape), _dtype_or_default(dtype))
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.ones(as_shape(shape), _float(dtype))
+        return np.ones(as_shape(shape), _dtype_or_default(dtype))
 
     @staticmethod
     @with_number
@@ -57,7 +57,7 @@ class NumpyCreationOps(HostMade):
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        return np.empty(as_shape(shape), _float(dtype))
+        return np.empty(as_shape(shape), _dtype_or_default(dtype))
 
     @staticmethod
     def zeros_like(x: np.ndarray, dtype: Any = None, device: Any = None) -> np.ndarray:
@@ -84,13 +84,13 @@ class NumpyCreationOps(HostMade):
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         rows, columns = as_shape((N, N if M is None else M))
-        return np.eye(rows, columns, clip_offset(k, rows, columns), _float(dtype))
+        return np.eye(rows, columns, clip_offset(k, rows, columns), _dtype_or_default(dtype))
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
         rows, columns = as_shape((N, N if M is None else M))
-        matrix_dtype = _float(dtype)
+        matrix_dtype = _dtype_or_default(dtype)
         # np.tri (NumPy 2.4) makes an index of each row and column before it asks for the memory of the matrix.
         check_memory((rows, columns), matrix_dtype.itemsize, memory_limit)
         return np.tri(rows, columns, clip_offset(k, rows, columns), matrix_dtype)

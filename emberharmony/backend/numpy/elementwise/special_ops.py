@@ -17,7 +17,7 @@ _Function = Callable[..., Any]
 
 
 @functools.cache
-def _functions(name: str) -> tuple[_Function, _Function | None, Any, Any]:
+def _functions_and_namespaces(name: str) -> tuple[_Function, _Function | None, Any, Any]:
     """Returns a function of `backend.shared`, that of `special_single` or None, and the namespaces of 64 and 32 bits.
 
     They are imported on first use, because few programs call them: they take a seventh of the import of the backend.
@@ -29,12 +29,12 @@ def _functions(name: str) -> tuple[_Function, _Function | None, Any, Any]:
     return special_binding.function(name), single_function, special_space.DOUBLE, special_space.SINGLE
 
 
-def _compute(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
+def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     """Returns a function of `backend.shared` of tensors of one shape and dtype, computed in float64, block by block.
 
     If all elements of a block are usual, `special_single` computes them for a result of less than 64 bits.
     """
-    function, single_function, double_function, single_functions = _functions(name)
+    function, single_function, double_function, single_functions = _functions_and_namespaces(name)
     shape, dtype = tensors[0].shape, tensors[0].dtype
     is_double = dtype.char == "d"
     xp, flat = double_function if is_double else single_functions, [x.reshape(-1) for x in tensors]
@@ -61,7 +61,7 @@ def _quick_gammaln(x: np.ndarray) -> np.ndarray:
             return map_numbers(math.lgamma, x)
         except ValueError:  # a pole
             pass
-    return _compute("gammaln", [x])
+    return _compute_by_blocks("gammaln", [x])
 
 
 _ONE = "{0}.dtype is native_float32"
@@ -79,13 +79,13 @@ def _op_of_function(name: str, plain_dtype: str = _ONE, single_function: _Functi
     """
 
     def call_shared(*tensors: np.ndarray) -> np.ndarray:
-        return _compute(name, tensors)
+        return _compute_by_blocks(name, tensors)
 
     @fast(single_function or call_shared, plain_dtype)
     def call_promoted(*arguments: Any) -> np.ndarray:
         tensors = promotion.common(*arguments, inexact=True)
         promotion.refuse(tensors[0], ("complex",))
-        return _compute(name, np.broadcast_arrays(*tensors))
+        return _compute_by_blocks(name, np.broadcast_arrays(*tensors))
 
     return staticmethod(call_promoted)
 
@@ -100,7 +100,7 @@ class NumpySpecialOps:
     @staticmethod
     def _inner_special(name: str, *tensors: np.ndarray) -> np.ndarray:
         """Returns a derivative of `special_derivatives.INNER`."""
-        return _compute(name, np.broadcast_arrays(*tensors))
+        return _compute_by_blocks(name, np.broadcast_arrays(*tensors))
 
     gammaln = _op_of_function("gammaln", single_function=_quick_gammaln)
     digamma = _op_of_function("digamma")

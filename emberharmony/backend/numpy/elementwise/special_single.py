@@ -98,13 +98,13 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     np.exp(density, out=density)
     if not upper and x.size <= FEW and 0.0 <= (top := _greatest(x)) <= _SMALL:
         # The terms are smaller than those of exp(x), whose sum has a standard deviation of sqrt(x) terms.
-        density *= _series(a, x, _ALL_STEPS[: int(top + 6.0 * math.sqrt(top)) + 10])
+        density *= _incomplete_gamma_series(a, x, _ALL_STEPS[: int(top + 6.0 * math.sqrt(top)) + 10])
         return density
     is_close = (x <= 1.0) | ((x < a) & (a < 6.0))
     result = np.empty(x.shape)
     indices = is_close.nonzero()[0]
     if indices.size:
-        near_value = _series(a[indices], x[indices], _STEPS)
+        near_value = _incomplete_gamma_series(a[indices], x[indices], _STEPS)
         near_value *= density[indices]
         result[indices] = 1.0 - near_value if upper else near_value
     if indices.size < x.size:
@@ -113,7 +113,7 @@ def _gamma(a: Vector, x: Vector, upper: bool) -> Vector | None:
     return result
 
 
-def _series(a: Vector, x: Vector, steps: Vector) -> Vector:
+def _incomplete_gamma_series(a: Vector, x: Vector, steps: Vector) -> Vector:
     """Returns the sum of the powers of `x`, the k-th divided by a (a + 1) ... (a + k); k is 0 or one of the steps."""
     terms = steps + a
     np.divide(x, terms, out=terms)

@@ -21,7 +21,7 @@ def _compute_where(mask: np.ndarray, function: Callable[..., Any], *arguments: A
 
 
 @functools.lru_cache(maxsize=64)
-def _column(numbers: tuple[float, ...]) -> np.ndarray:
+def _as_column(numbers: tuple[float, ...]) -> np.ndarray:
     return np.reshape(numbers, (-1, 1))
 
 
@@ -42,7 +42,7 @@ class _Namespace:
     @staticmethod
     def column(numbers: tuple[float, ...], x: np.ndarray) -> np.ndarray:
         """Returns numbers along an axis in front of that of `x`."""
-        return _column(numbers)
+        return _as_column(numbers)
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(np, name)

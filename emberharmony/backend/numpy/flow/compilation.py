@@ -86,7 +86,7 @@ class NumpyFunction:
             cell_tensors = [cell.value for cell in last.cells]
             if last.holds(cell_tensors):
                 return self._run_program(last, leaves, cell_tensors, args, kwargs)
-        key = (default_float(), frame, *map(_kind, leaves))
+        key = (default_float(), frame, *map(_leaf_kind, leaves))
         try:
             cells = self._cells.get(key)
         except TypeError:  # a leaf is not hashable
@@ -94,7 +94,7 @@ class NumpyFunction:
         if cells is None:
             cells = list(dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, Cell)))
         cell_tensors = [cell.value for cell in cells]
-        inner = (key, *map(_kind, cell_tensors))
+        inner = (key, *map(_leaf_kind, cell_tensors))
         if inner not in self._made:
             return self._record(key, inner, leaves, structure, cells, cell_tensors, args, kwargs)
         program = self._made[inner]
@@ -238,7 +238,7 @@ class _Result:
         self._recorder = recorder
         leaves, self._structure = tree_flatten(returned)
         self.outputs: list[Any] = []
-        self._leaves = [self._template(leaf, known) for leaf in leaves]
+        self._leaves = [self._template_leaf(leaf, known) for leaf in leaves]
         self._cells = list(changed)
         self._start = len(self.outputs)
         for tensor in (*changed.values(), *effects.tensors()):
@@ -250,7 +250,7 @@ class _Result:
         self._is_tuple = self._whole and self._structure == tree_flatten((0,) * len(leaves))[1]
         del self._recorder
 
-    def _template(self, leaf: Any, known: set[Cell]) -> Any:
+    def _template_leaf(self, leaf: Any, known: set[Cell]) -> Any:
         if leaf.__class__ is np.ndarray or isinstance(leaf, TensorProxy):
             return _Place(self._add_output(leaf))
         if not isinstance(leaf, Cell):
@@ -330,7 +330,7 @@ class _Program:
     ) -> None:
         self.replay, self._places, self.result = replay, places, result
         self.key, self.frame, self.cells = key, hashable(structure), cells
-        self.fits, self.holds = guard_of(leaves, _kind), guard_of(held, _kind)
+        self.fits, self.holds = guard_of(leaves, _leaf_kind), guard_of(held, _leaf_kind)
         self._whole = len(places) == len(leaves)
         positional, named_arguments = structure.children
         self.flat = (
@@ -343,7 +343,7 @@ class _Program:
         return self.replay([*inputs, *held] if held else inputs)
 
 
-def _kind(leaf: Any) -> Any:
+def _leaf_kind(leaf: Any) -> Any:
     """Returns the part of a leaf that a program depends on: an array's shape, dtype and layout, else leaf and class."""
     if leaf.__class__ is np.ndarray:
         return leaf.shape, leaf.dtype, None if leaf.flags.c_contiguous else leaf.strides

@@ -165,14 +165,14 @@ class EngineTrial:
         if self._lock.acquire(blocking=False):
             try:
                 if not self._is_over:
-                    self._choose(inputs)
+                    self._choose_engine(inputs)
                     self._is_over = True
             finally:
                 self._lock.release()
 
-    def _choose(self, inputs: Sequence[Any]) -> None:
+    def _choose_engine(self, inputs: Sequence[Any]) -> None:
         expected = outputs_of(self._plain, inputs)
-        seconds = min(_seconds(self._plain, inputs, 1) for _ in range(2))
+        seconds = min(_mean_seconds(self._plain, inputs, 1) for _ in range(2))
         runners: dict[str, Runner] = {"": self._plain}
         for name in self._engines.candidates(seconds, self._kind):
             try:
@@ -207,7 +207,7 @@ def outputs_of(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
         streams.rewind()
 
 
-def _seconds(runner: Runner, inputs: Sequence[Any], count: int) -> float:
+def _mean_seconds(runner: Runner, inputs: Sequence[Any], count: int) -> float:
     """Returns the time of a run, as the mean of so many."""
     streams = Rewinding()
     try:
@@ -236,7 +236,7 @@ def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -
     least_seconds = dict.fromkeys(runners, float("inf"))
     for _ in range(_TURNS):
         for name, runner in runners.items():
-            least_seconds[name] = min(least_seconds[name], _seconds(runner, inputs, count))
+            least_seconds[name] = min(least_seconds[name], _mean_seconds(runner, inputs, count))
         if time.perf_counter() > end:
             break
     name = min(least_seconds, key=least_seconds.__getitem__)

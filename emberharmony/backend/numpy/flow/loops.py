@@ -34,7 +34,7 @@ class Loops(Blocks):
 
     def __init__(self, program: Program, numbers: Sequence[Any]) -> None:
         super().__init__(program, numbers)
-        self._loop, self._outputs = _compile_source(_source(program, numbers)), range(len(program.outputs))
+        self._loop, self._outputs = _compile_source(_loop_source(program, numbers)), range(len(program.outputs))
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns new arrays."""
@@ -47,7 +47,7 @@ class Loops(Blocks):
         return results
 
 
-def _source(program: Program, numbers: Sequence[Any]) -> str:
+def _loop_source(program: Program, numbers: Sequence[Any]) -> str:
     """Returns the source of a loop, which takes arrays, then scalars as arrays without axes, then what it writes.
 
     Raises:

@@ -47,7 +47,7 @@ _BASIC = (int, slice, type(None), type(...))
 """The classes of keys that choose a view."""
 
 
-def _reduce(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
+def _lower_reduction(emit: Emit, ufunc: np.ufunc, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray | None:
     """Returns what `fold` does with few elements, or along the last axis; None if it would add in another order."""
     if x.dtype.char not in "fd" or (x.size > FEW and not _is_along_last(x, axis)):
         return None
@@ -62,18 +62,18 @@ def _is_along_last(x: np.ndarray, axis: Any) -> bool:
 
 
 def _sum(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> np.ndarray | None:
-    return _reduce(emit, np.add, x, axis, keepdims) if dtype is None else None
+    return _lower_reduction(emit, np.add, x, axis, keepdims) if dtype is None else None
 
 
 def _sum_of_few(
     emit: Emit, x: np.ndarray, axis: Any, dtype: Any = None, out: Any = None, keepdims: bool = False
 ) -> np.ndarray | None:
     """Calls the sum of NumPy as the other rules do; theirs, which comes here too, is noted as it is."""
-    return _reduce(emit, np.add, x, axis, keepdims) if out is ... else None
+    return _lower_reduction(emit, np.add, x, axis, keepdims) if out is ... else None
 
 
 def _mean(emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False) -> np.ndarray | None:
-    total = _reduce(emit, np.add, x, axis, keepdims)
+    total = _lower_reduction(emit, np.add, x, axis, keepdims)
     if total is None:
         return None
     return emit(np.divide, (total, x.size // (total.size or 1)), {})
@@ -83,7 +83,7 @@ def _extreme(ufunc: np.ufunc) -> Any:
     def extreme(
         emit: Emit, x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None
     ) -> np.ndarray | None:
-        return _reduce(emit, ufunc, x, axis, keepdims) if initial is None else None
+        return _lower_reduction(emit, ufunc, x, axis, keepdims) if initial is None else None
 
     return extreme
 
@@ -111,19 +111,19 @@ def _linear(
 
 
 def _softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _reduce(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
+    top = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
     if top is None:
         return None
     powers = emit(np.exp, (emit(np.subtract, (x, top), {}),), {})
-    return emit(np.divide, (powers, _reduce(emit, np.add, powers, axis, True)), {})
+    return emit(np.divide, (powers, _lower_reduction(emit, np.add, powers, axis, True)), {})
 
 
 def _log_softmax(emit: Emit, x: np.ndarray, axis: Any = -1) -> np.ndarray | None:
-    top = _reduce(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
+    top = _lower_reduction(emit, np.maximum, x, axis, True) if 0 < x.size <= FEW and x.ndim else None
     if top is None:
         return None
     shifted = emit(np.subtract, (x, top), {})
-    total = _reduce(emit, np.add, emit(np.exp, (shifted,), {}), axis, True)
+    total = _lower_reduction(emit, np.add, emit(np.exp, (shifted,), {}), axis, True)
     return emit(np.subtract, (shifted, emit(np.log, (total,), {})), {})
 
 
@@ -334,7 +334,7 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
     probes: dict[str, Callable[..., Any]] = backend.__dict__.setdefault("_probes", {})
     probe = probes.get(spec.name)
     if probe is None:
-        probe = probes[spec.name] = _probe(backend, spec)
+        probe = probes[spec.name] = _call_probe(backend, spec)
     names = parameter_names(spec)
     count = sum(parameter.keyword_only for parameter in spec.parameters)
     positional_count = len(values) - count
@@ -350,7 +350,7 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
     return backend.implementation(spec), positional, keywords
 
 
-def _probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
+def _call_probe(backend: Any, spec: OpSpec) -> Callable[..., Any]:
     """Returns a function with the source of a compiled op, which returns what it would call; None for the slow path."""
     native, implementation = fast_of(spec, backend).native, backend.implementation(spec)
     scope: dict[str, Any] = {

@@ -64,7 +64,7 @@ def _of_arrays(
     recorder: NumpyRecorder, program: Program, drawing_calls: Sequence[ProgramCall]
 ) -> tuple[Program, list[np.ndarray]]:
     """Returns a program with draws and constants in the place of further inputs, and the constants."""
-    calls = [call._replace(**_portable(recorder, call)) for call in program.calls if not call.draws]
+    calls = [call._replace(**_plain_arguments(recorder, call)) for call in program.calls if not call.draws]
     constants = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
     registers = [x for call in calls for x in call.results]
     register_of: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
@@ -85,7 +85,7 @@ def _of_arrays(
     return Program(first + len(constant_registers), tuple(results), outputs), [*constants.values()]
 
 
-def _portable(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
+def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
     """Returns the arguments of the call of an op without objects of NumPy but arrays."""
     parameters = {parameter.name: parameter for parameter in OPS[call.function].parameters}
     by_place = [parameter for parameter in parameters.values() if not parameter.keyword_only]

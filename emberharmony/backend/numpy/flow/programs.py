@@ -23,7 +23,7 @@ BLOCK = 2**16
 """The elements of a block: the blocks of the operands of a few ops fit into the cache of a core."""
 
 
-def _choice(x: np.ndarray, y: np.ndarray, condition: Any, out: np.ndarray | None = None) -> np.ndarray:
+def _choose_into(x: np.ndarray, y: np.ndarray, condition: Any, out: np.ndarray | None = None) -> np.ndarray:
     if out is None:
         return np.array(x if condition else y)
     np.copyto(out, x if condition else y)
@@ -33,7 +33,7 @@ def _choice(x: np.ndarray, y: np.ndarray, condition: Any, out: np.ndarray | None
 _NATIVES: dict[str, Callable[..., Any]] = {op: getattr(np, op) for op in (*UNARY, *BINARY)} | {
     "maximum": lambda x, y, out=None: np.maximum(x, y, out=out),
     "minimum": lambda x, y, out=None: np.minimum(x, y, out=out),
-    CHOICE: _choice,
+    CHOICE: _choose_into,
 }
 _SHAPE, _SIZE, _NDIM = map(attrgetter, ("shape", "size", "ndim"))
 _PYTHONS = ("maximum", "minimum", CHOICE)
@@ -51,7 +51,7 @@ def run_update(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[
     new_arrays = {
         x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs
     }
-    deque(_blockwise_runs(update, columns, new_arrays, _scratch(program, columns[0])), 0)
+    deque(_blockwise_runs(update, columns, new_arrays, _scratch_memory(program, columns[0])), 0)
     return [columns[x] if x < program.inputs else new_arrays[x] for x in program.outputs]
 
 
@@ -81,7 +81,7 @@ def overwriting(
     """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
     program = update.program
     # Another thread that makes a step of the same optimizer finds none and makes its own.
-    scratch = kept.pop(program, None) or _scratch(program, columns[0])
+    scratch = kept.pop(program, None) or _scratch_memory(program, columns[0])
     outputs = {x: columns[column] for x, column in (program.places or {}).items()}
     rows = _blockwise_runs(update, columns, outputs, scratch)
     return [[(deque, rows, 0), (kept.clear,), (kept.__setitem__, program, scratch)]]
@@ -101,7 +101,7 @@ class _Scratch(NamedTuple):
     columns: dict[int, list[np.ndarray]]
 
 
-def _scratch(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
+def _scratch_memory(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
     """Returns the memory for results between, which each array or block uses again."""
     shapes = list(map(_SHAPE, _in_blocks(arrays)))
     shapes_and_dtypes = {*shapes}
@@ -147,11 +147,13 @@ def _blockwise_runs(
             registers[register] = _in_blocks(registers[register])
     registers += [repeat(np.asarray(update.numbers[i], dtype)) for i in program.numbers]
     # `zip` takes from the iterables in their order, so an op runs when those before it have run for the same block.
-    moves = [(_native(op), [registers[x] for x in (*operands, output)]) for op, operands, output in program.moves]
+    moves = [
+        (_native_function(op), [registers[x] for x in (*operands, output)]) for op, operands, output in program.moves
+    ]
     return zip(*[map(native, *operands) for native, operands in moves], strict=False)
 
 
-def _native(op: Any) -> Callable[..., Any]:
+def _native_function(op: Any) -> Callable[..., Any]:
     """Returns the function of an op, or of a function of NumPy, that takes the array to write into as its last one."""
     native: Callable[..., Any] = _NATIVES.get(getattr(op, "__name__", op), op)
     return native
@@ -182,5 +184,5 @@ class Blocks:
         results = [np.empty(arrays[0].shape, arrays[0].dtype) for _ in program.outputs]
         outputs = {register: [array] for register, array in zip(program.outputs, results, strict=True)}
         columns = [[array] for array in arrays[: program.inputs]]
-        deque(_blockwise_runs(update, columns, outputs, _scratch(program, arrays[:1])), 0)
+        deque(_blockwise_runs(update, columns, outputs, _scratch_memory(program, arrays[:1])), 0)
         return results

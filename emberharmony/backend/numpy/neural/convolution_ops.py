@@ -32,7 +32,7 @@ def windows_of(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
     return np.ndarray(shape, x.dtype, x, 0, (first, *window_strides, *inner_strides, last))
 
 
-def _blocks(view: np.ndarray) -> Iterator[tuple[slice, slice]]:
+def _block_slices(view: np.ndarray) -> Iterator[tuple[slice, slice]]:
     """Yields the slices of the batch and of the first spatial axis that are computed as one block."""
     batch, count = view.shape[:2]
     line = math.prod(view.shape[2:]) * view.itemsize
@@ -56,7 +56,7 @@ def _multiply_windows(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, .
         .reshape(groups, cells * input_channels, -1)
     )
     result = np.empty((len(view), *counts, outputs), view.dtype)
-    for block in _blocks(view):
+    for block in _block_slices(view):
         block_result, windows_ = result[block], view[block]
         if groups == 1:
             np.matmul(windows_.reshape(-1, cells * input_channels), matrices[0], block_result.reshape(-1, outputs))

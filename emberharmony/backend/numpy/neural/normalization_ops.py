@@ -24,7 +24,7 @@ def _is_plain(x: np.ndarray, epsilon: Any, *weights: np.ndarray | None) -> bool:
     )
 
 
-def _centre(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centre_and_variance(x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns `x` less its mean over axes, the mean and the variance."""
     count = math.prod(x.shape[a] for a in axes)
     center = fold(np.add, x, axes, True)
@@ -64,7 +64,7 @@ class NumpyNormalizationOps:
                 x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
             )
             return composed
-        result, _, variance = _centre(x, (x.ndim - 1,))
+        result, _, variance = _centre_and_variance(x, (x.ndim - 1,))
         variance += limit
         result *= np.reciprocal(np.sqrt(variance, variance), variance)
         if gamma is not None:
@@ -86,7 +86,7 @@ class NumpyNormalizationOps:
             outputs: tuple[np.ndarray, np.ndarray, np.ndarray]
             outputs = self.composed("batch_normalization_training")(x, axis, offset, scale, epsilon)
             return outputs
-        result, center, variance = _centre(x, [a for a in range(x.ndim) if a != channel_axis])
+        result, center, variance = _centre_and_variance(x, [a for a in range(x.ndim) if a != channel_axis])
         factor = variance + epsilon
         np.reciprocal(np.sqrt(factor, factor), factor)
         if scale is not None:

@@ -27,13 +27,13 @@ def _quick_max(x: np.ndarray, size: int, *_usual: Any) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(shape: tuple[int, ...], size: int, strides: int | None) -> "shared_convolution.Windows":
+def _plan_without_padding(shape: tuple[int, ...], size: int, strides: int | None) -> "shared_convolution.Windows":
     return shared_convolution.pool_windows(shape[1:-1], size, strides, "valid").plan
 
 
 def _quick_average(x: np.ndarray, size: int, strides: int | None, *_usual: Any) -> np.ndarray:
     """Returns the mean of each window, without padding."""
-    plan, n = _plan(x.shape, size, strides), x.ndim - 2
+    plan, n = _plan_without_padding(x.shape, size, strides), x.ndim - 2
     total: np.ndarray = np.add.reduce(windows_of(x, plan), tuple(range(n + 1, 2 * n + 1)))
     total /= size**n
     return total

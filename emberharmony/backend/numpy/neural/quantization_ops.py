@@ -41,18 +41,18 @@ class NumpyQuantizationOps:
             composite = self.composed("quantized_matmul")
             return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
         vectors, scales, biases = (array.astype(np.float32, copy=False) for array in (x, scales, biases))
-        multiply = _product if transpose else _transposed_product
+        multiply = _quantized_product if transpose else _transposed_product
         weight_bytes = np.ascontiguousarray(w).view(np.uint8)
         result = multiply(vectors.reshape(-1, x.shape[-1]), weight_bytes, scales, biases, bits)
         return result.reshape(*x.shape[:-1], result.shape[-1]).astype(result_dtype, copy=False)
 
 
-def _product(x: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
+def _quantized_product(x: Array, small: Array, scales: Array, biases: Array, bits: int) -> Array:
     """Returns `x @ matrix.T`, for x (vectors, columns) and the bytes of a matrix (rows, columns * bits / 8)."""
     planes, groups = 8 // bits, scales.shape[1]
     factors = np.ascontiguousarray(x.reshape(len(x), -1, planes).transpose(2, 1, 0))
     result = x.reshape(len(x), groups, -1).sum(-1) @ biases.T
-    for rows, values in _blocks(small, scales, bits):
+    for rows, values in _scaled_blocks(small, scales, bits):
         result[:, rows] += np.matmul(values, factors).sum(0).T
     return result
 
@@ -61,14 +61,14 @@ def _transposed_product(y: Array, small: Array, scales: Array, biases: Array, bi
     """Returns `y @ matrix`, for y (vectors, rows)."""
     planes, groups = 8 // bits, scales.shape[1]
     sums = np.zeros((planes, len(y), small.shape[1]), np.float32)
-    for rows, values in _blocks(small, scales, bits):
+    for rows, values in _scaled_blocks(small, scales, bits):
         sums += np.matmul(y[:, rows], values)
     result = np.ascontiguousarray(sums.transpose(1, 2, 0)).reshape(len(y), groups, -1)
     result += (y @ biases)[..., None]
     return result.reshape(len(y), -1)
 
 
-def _blocks(small: Array, scales: Array, bits: int) -> Any:
+def _scaled_blocks(small: Array, scales: Array, bits: int) -> Any:
     """Yields slices of rows, and their integers times the scales, (planes, rows, columns / planes).
 
     A plane has the integers of the same bits of each byte: with 4 bits the even columns, then the odd ones. The array

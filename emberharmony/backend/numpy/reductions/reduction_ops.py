@@ -19,7 +19,7 @@ _ADD, _INT64, _UINT64 = np.add, np.dtype(np.int64), np.dtype(np.uint64)
 _FLOAT32, _FLOAT64, _COMPLEX128 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex128)
 
 
-def _axes(axis: Any) -> Any:
+def _axes_for_numpy(axis: Any) -> Any:
     """Returns axes as a tuple, or None; NumPy 2.4 accepts the numbers 0 and -1 as axes of a 0-d array."""
     return (axis,) if axis.__class__ is int else None if axis is None else tuple(axis)
 
@@ -29,7 +29,7 @@ def _is_float(dtype: np.dtype) -> bool:
     return dtype.kind in "fV"
 
 
-def _summable(x: np.ndarray, dtype: np.dtype | None) -> tuple[np.ndarray, np.dtype]:
+def _widen_for_sum(x: np.ndarray, dtype: np.dtype | None) -> tuple[np.ndarray, np.dtype]:
     """Returns a tensor and the dtype of its sum or product; as in the array API, a given dtype is cast to first."""
     if dtype is not None:
         return cast(x, dtype), dtype
@@ -42,7 +42,7 @@ def widen_half(x: np.ndarray) -> np.ndarray:
     return x.astype(_FLOAT32) if x.dtype.itemsize == 2 and _is_float(x.dtype) else x
 
 
-def _double(dtype: np.dtype) -> np.dtype:
+def _accumulation_dtype(dtype: np.dtype) -> np.dtype:
     """Returns the dtype in which products and cumulative sums of a dtype are computed."""
     return _FLOAT64 if _is_float(dtype) else _COMPLEX128 if dtype.kind == "c" else dtype
 
@@ -58,9 +58,9 @@ _FEW_FLOATS = (
 def _sum(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
     if dtype is None and x.dtype.char in "fdFD":
         return fold(_ADD, x, axis, keepdims)
-    x, sum_dtype = _summable(x, dtype)
+    x, sum_dtype = _widen_for_sum(x, dtype)
     if sum_dtype.kind in "biu":
-        return np.add.reduce(x, _axes(axis), sum_dtype, None, keepdims)
+        return np.add.reduce(x, _axes_for_numpy(axis), sum_dtype, None, keepdims)
     return fold(np.add, widen_half(x), axis, keepdims).astype(sum_dtype, copy=False)
 
 
@@ -78,7 +78,7 @@ def _var(x: np.ndarray, axis: Any, keepdims: bool, correction: Any) -> np.ndarra
         axes = nonnegative_axes(axis, x.ndim)
         shape = [1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes]
         return _divide_by_freedom(squares(rows).reshape(shape), rows.shape[1], correction)
-    centred = x.astype(_double(x.dtype))
+    centred = x.astype(_accumulation_dtype(x.dtype))
     total = fold(np.add, centred, axis, True)
     count = x.size // (total.size or 1)
     centred -= total / count
@@ -96,14 +96,14 @@ def _divide_by_freedom(total: np.ndarray, count: int, correction: Any) -> np.nda
     return total / freedom
 
 
-def _extreme(ufunc: np.ufunc) -> Any:
+def _extreme_op(ufunc: np.ufunc) -> Any:
     def extreme(x: np.ndarray, axis: Any = None, keepdims: bool = False, initial: Any = None) -> np.ndarray:
         promotion.refuse(x, ("complex",))
         if initial is None:
             return fold(ufunc, x, axis, keepdims)
         return ufunc.reduce(
             x,
-            _axes(axis),
+            _axes_for_numpy(axis),
             None,
             None,
             keepdims,
@@ -123,8 +123,8 @@ def _array_and_axis(x: np.ndarray, axis: int | None) -> tuple[np.ndarray, int]:
 def _cumulative(ufunc: np.ufunc) -> Any:
     def cumulative(x: np.ndarray, axis: int | None = None, dtype: np.dtype | None = None) -> np.ndarray:
         x, axis = _array_and_axis(x, axis)
-        x, sum_dtype = _summable(x, dtype)
-        return ufunc.accumulate(x, axis, _double(sum_dtype)).astype(sum_dtype, copy=False)
+        x, sum_dtype = _widen_for_sum(x, dtype)
+        return ufunc.accumulate(x, axis, _accumulation_dtype(sum_dtype)).astype(sum_dtype, copy=False)
 
     return cumulative
 
@@ -161,8 +161,8 @@ class NumpyReductionOps:
 
     sum = staticmethod(_sum)
     mean = staticmethod(_mean)
-    max = staticmethod(_extreme(np.maximum))
-    min = staticmethod(_extreme(np.minimum))
+    max = staticmethod(_extreme_op(np.maximum))
+    min = staticmethod(_extreme_op(np.minimum))
     cumsum = staticmethod(_cumulative(np.add))
     cumprod = staticmethod(_cumulative(np.multiply))
     cummax = staticmethod(_cumulative_op(np.maximum))
@@ -180,8 +180,8 @@ class NumpyReductionOps:
 
     @staticmethod
     def prod(x: np.ndarray, axis: Any = None, keepdims: bool = False, dtype: np.dtype | None = None) -> np.ndarray:
-        x, product_dtype = _summable(x, dtype)
-        axes, wide_dtype = _axes(axis), _double(product_dtype)
+        x, product_dtype = _widen_for_sum(x, dtype)
+        axes, wide_dtype = _axes_for_numpy(axis), _accumulation_dtype(product_dtype)
         if wide_dtype is _COMPLEX128 and x.size:
             # NumPy would begin with 1, and the product of 1 and an infinite number has a part that is NaN.
             product = np.multiply.reduce(x, axes, wide_dtype, None, keepdims, initial=None)

@@ -65,7 +65,7 @@ def _sum_unneeded(ops: Any, factor: _Factor, needed_letters: set[str]) -> _Facto
     return _Factor(tensor, "".join(letter for letter in factor.letters if letter in needed_letters))
 
 
-def _product(ops: Any, a: _Factor, b: _Factor, needed_letters: set[str], lengths: dict[str, int]) -> _Factor:
+def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[str], lengths: dict[str, int]) -> _Factor:
     """Returns the product of two factors, summed over the letters that nothing else needs."""
     a, b = (
         _sum_unneeded(ops, a, needed_letters | set(b.letters)),
@@ -113,7 +113,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     product = factors[0]
     for i, factor in enumerate(factors[1:], 2):
         needed_letters = set(output).union(*(later_factor.letters for later_factor in factors[i:]))
-        product = _product(ops, product, factor, needed_letters, lengths)
+        product = _product_of_factors(ops, product, factor, needed_letters, lengths)
     product = _sum_unneeded(ops, product, set(output))
     result = ops.transpose(product.tensor, tuple(product.letters.index(letter) for letter in output))
     return ops.not_equal(result, 0) if is_boolean else ops.cast(result, dtype)

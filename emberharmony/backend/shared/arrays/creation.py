@@ -120,7 +120,7 @@ def diagonal_places(shape: Sequence[int], k: int, width: int) -> np.ndarray | No
     return matrix
 
 
-def _integers(places: range) -> np.ndarray:
+def _int64_range(places: range) -> np.ndarray:
     """Returns a range of int64, not an empty one: np.arange counts in float64, and loses the last of large numbers."""
     wrapped = (places.step + 2**63) % 2**64 - 2**63  # what wraps around in the product comes back by the sum
     return np.arange(len(places)) * wrapped + places[0]
@@ -175,7 +175,7 @@ class HostMade:
             if integers and largest_magnitude <= _EXACT.get(neutral_dtype, -1):
                 return self._range(integers, result_native, device)
         check_ends(low, high, step)
-        array = _integers(integers) if result_dtype is int64 and integers else np.arange(low, high, step)
+        array = _int64_range(integers) if result_dtype is int64 and integers else np.arange(low, high, step)
         if any(isinstance(end, int) and not -(2**63) <= end < 2**63 for end in (low, high, step)):
             # NumPy 2.4 returns an array of objects for such integers. Testing array.dtype would be simpler, but
             # torch.compile (torch 2.13) cannot trace it.

@@ -90,7 +90,7 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
         IndexOutOfBoundsError: if an index is out of bounds.
         ShapeError: if the shape of a mask does not fit the axes that it reads.
     """
-    key_parts = [_host(key_part, mask_axes) for key_part in (key if isinstance(key, tuple) else (key,))]
+    key_parts = [_part_on_host(key_part, mask_axes) for key_part in (key if isinstance(key, tuple) else (key,))]
     if sum(part is Ellipsis for part in key_parts) > 1:
         raise ArgumentError("a key has at most one ellipsis")
     axes_of = [None if isinstance(part, _BASIC) else mask_axes(part) for part in key_parts]
@@ -114,7 +114,7 @@ def parts_of(key: Any, shape: Any, mask_axes: MaskAxes) -> Iterator[tuple[Any, i
         axis += len(shape) - sum(widths) if part is Ellipsis else width
 
 
-def _host(part: Any, mask_axes: MaskAxes) -> Any:
+def _part_on_host(part: Any, mask_axes: MaskAxes) -> Any:
     if part is None or part is Ellipsis or isinstance(part, (bool, int)) or mask_axes(part) is not None:
         return part
     if isinstance(part, slice):

@@ -43,15 +43,15 @@ def rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]
     if key not in _PLANS:
         if len(_PLANS) >= _MANY:
             _PLANS.clear()
-        _PLANS[key] = _plan(pattern, shape, lengths)
+        _PLANS[key] = _plan_rearrangement(pattern, shape, lengths)
     return _PLANS[key]
 
 
-def _plan(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
+def _plan_rearrangement(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rearrangement:
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ArgumentError(f"pattern {pattern!r} must have one '->'")
-    source, target = (_groups(side, pattern) for side in sides)
+    source, target = (_axis_groups(side, pattern) for side in sides)
     if any(_JOINED in group for group in source):
         raise ArgumentError(f"pattern {pattern!r} must have its left ellipsis outside of parentheses")
     ellipsis_group = [_ELLIPSIS]
@@ -60,7 +60,7 @@ def _plan(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rea
     source = _expand_ellipses(source, hidden)
     if count < 0 or len(source) != len(shape):
         raise ShapeError(f"pattern {pattern!r} does not name the axes of shape {tuple(shape)}")
-    sizes = _sizes(source, shape, lengths, pattern)
+    sizes = _axis_sizes(source, shape, lengths, pattern)
     names = [name for group in source for name in group]
     target = _expand_ellipses(target, hidden)
     target_names = [name for group in target for name in group]
@@ -72,7 +72,7 @@ def _plan(pattern: str, shape: Sequence[int], lengths: Mapping[str, int]) -> Rea
     return Rearrangement(tuple([sizes[n] for n in names]), tuple([names.index(n) for n in target_names]), joined_shape)
 
 
-def _groups(side: str, pattern: str) -> list[list[str]]:
+def _axis_groups(side: str, pattern: str) -> list[list[str]]:
     """Returns, for each axis of one side of a pattern, the list of its names, which is empty for an axis of length 1.
 
     Raises:
@@ -103,7 +103,9 @@ def _expand_ellipses(groups: list[list[str]], hidden: list[str]) -> list[list[st
     return unfolded
 
 
-def _sizes(groups: list[list[str]], shape: Sequence[int], lengths: Mapping[str, int], pattern: str) -> dict[str, int]:
+def _axis_sizes(
+    groups: list[list[str]], shape: Sequence[int], lengths: Mapping[str, int], pattern: str
+) -> dict[str, int]:
     """Returns the length of each named axis; in each group, one length may be inferred.
 
     Raises:

@@ -62,7 +62,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     start, lengths, is_block = [0] * len(shape), list(shape), True
     first, has_followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
     for (key_part, axis, mask), end in zip(parts, ends, strict=True):
-        indices = _indices(key_part, mask, nonzero)
+        indices = _axis_indices(key_part, mask, nonzero)
         if indices is not None:
             first, is_split = (first, is_split or has_followed) if arrays else (len(kept_axes), False)
             is_block = is_block and key_part.__class__ is int
@@ -86,7 +86,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
     return _assemble_selection(kept_axes, arrays, 0 if is_split else first, (start, lengths) if is_block else None)
 
 
-def _indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
+def _axis_indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:
     """Returns the indices by which a part of a key reads axes, one for each; None for slices, None and Ellipsis."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         return None

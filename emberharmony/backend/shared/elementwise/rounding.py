@@ -57,7 +57,7 @@ class Decimals:
     _nearest: Any
     """The native function that rounds floats to integers, halves to the even one."""
 
-    def _width(self, x: Any) -> int:
+    def _element_bytes(self, x: Any) -> int:
         """Returns the number of bytes of an element."""
         return int(x.itemsize)
 
@@ -84,12 +84,12 @@ class Decimals:
             return self.view_as_complex(self.stack(components, -1))
         if dtype_kind != "float":
             return x if decimals >= 0 else self._rounded_integers(x, -decimals)
-        if self._width(x) > 2:
+        if self._element_bytes(x) > 2:
             return self._rounded_floats(x, decimals)
         return self.cast(self._rounded_floats(self.cast(x, self.dtypes["float32"]), decimals), x.dtype)
 
     def _rounded_floats(self, x: Any, decimals: int) -> Any:
-        largest_scale, integer_limit = _LIMITS[self._width(x)]
+        largest_scale, integer_limit = _LIMITS[self._element_bytes(x)]
         if -largest_scale <= decimals <= largest_scale:
             return self._round_scaled(x, decimals, integer_limit / 10.0**decimals)
         # Rounding has derivative 0 everywhere, so numbers that it returns unchanged must have derivative 0 too.
@@ -133,7 +133,7 @@ class ByOps(Decimals):
         bound = op_globals.active()
         return getattr(bound.backend if name in ("dtypes", "dtype_of", "kind_of") else bound, name)
 
-    def _width(self, x: Any) -> int:
+    def _element_bytes(self, x: Any) -> int:
         return int(self.dtype_of(x).bits) // 8
 
     def _nearest(self, x: Any) -> Any:
@@ -168,12 +168,12 @@ def replacements(nan: Any, posinf: Any, neginf: Any) -> tuple[float, float | Non
     Raises:
         ArgumentTypeError: if one is not a real number.
     """
-    positive_replacement = None if posinf is None else _real("posinf", posinf)
-    below = None if neginf is None else _real("neginf", neginf)
-    return _real("nan", nan), positive_replacement, below
+    positive_replacement = None if posinf is None else _real_number("posinf", posinf)
+    below = None if neginf is None else _real_number("neginf", neginf)
+    return _real_number("nan", nan), positive_replacement, below
 
 
-def _real(name: str, value: Any) -> float:
+def _real_number(name: str, value: Any) -> float:
     if not hasattr(value, "__float__"):
         raise ArgumentTypeError(f"{name} is a real number or a tensor, not {brief(value)}")
     return float(value)

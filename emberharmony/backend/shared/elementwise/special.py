@@ -123,7 +123,7 @@ def _shift_into_1_to_3(xp: Any, x: Any) -> tuple[Any, Any]:
     return steps, xp.where(x < 1.0, x, xp.where(steps > 0.0, x - steps, x) - 1.0)
 
 
-def _product(xp: Any, x: Any, steps: Any) -> Any:
+def _gamma_ratio(xp: Any, x: Any, steps: Any) -> Any:
     """Returns `gamma(x) / gamma(moved)`."""
     product = xp.where(x < 1.0, 1.0 / x, 1.0)
     for k in range(1, 9):
@@ -131,7 +131,7 @@ def _product(xp: Any, x: Any, steps: Any) -> Any:
     return product
 
 
-def _sum(xp: Any, x: Any, steps: Any) -> Any:
+def _digamma_difference(xp: Any, x: Any, steps: Any) -> Any:
     """Returns `digamma(x) - digamma(moved)`."""
     total = xp.where(x < 1.0, -1.0 / x, 0.0)
     for k in range(1, 9):
@@ -172,7 +172,7 @@ def _log_gamma_near(xp: Any, x: Any) -> Any:
     steps, offset_from_1 = _shift_into_1_to_3(xp, x)
     # The product would overflow for tiny numbers.
     is_tiny = x < 1.0
-    logarithm = xp.log(xp.where(is_tiny, x, _product(xp, xp.where(is_tiny, 1.0, x), steps)))
+    logarithm = xp.log(xp.where(is_tiny, x, _gamma_ratio(xp, xp.where(is_tiny, 1.0, x), steps)))
     return _gammaln_on_1_to_3(offset_from_1) + xp.where(is_tiny, -logarithm, logarithm)
 
 
@@ -181,7 +181,7 @@ def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
     return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x, terms))
 
 
-def _reflection(xp: Any, x: Any, right: Any) -> Any:
+def _log_gamma_reflected(xp: Any, x: Any, right: Any) -> Any:
     """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
     r = offset_from_nearest(xp, harmless_outside(xp, x <= 0.0, x, -0.5))
     return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sine_over(r)) - right)
@@ -190,7 +190,7 @@ def _reflection(xp: Any, x: Any, right: Any) -> Any:
 def gammaln(xp: Any, x: Any) -> Any:
     """Returns the logarithm of the absolute value of the gamma function; below 0 by reflection."""
     right = log_gamma(xp, xp.where(x > 0.0, x, 1.0 - x))
-    result = xp.where(x > 0.0, right, xp.pick(x <= 0.0, partial(_reflection, xp), x, right))
+    result = xp.where(x > 0.0, right, xp.pick(x <= 0.0, partial(_log_gamma_reflected, xp), x, right))
     return xp.where(xp.isnan(x), x, xp.where(xp.abs(x) == math.inf, math.inf, result))
 
 
@@ -209,7 +209,7 @@ def digamma(xp: Any, x: Any) -> Any:
 def _digamma_near(xp: Any, x: Any) -> Any:
     steps, offset_from_1 = _shift_into_1_to_3(xp, x)
     from_root = (offset_from_1 - (_ROOT - 1.0)) - _ROOT_REST
-    return from_root * chebyshev(2.0 * (offset_from_1 - 1.0), _DIGAMMA) + _sum(xp, x, steps)
+    return from_root * chebyshev(2.0 * (offset_from_1 - 1.0), _DIGAMMA) + _digamma_difference(xp, x, steps)
 
 
 def digamma_far(xp: Any, x: Any) -> Any:

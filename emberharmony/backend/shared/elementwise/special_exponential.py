@@ -183,7 +183,7 @@ def expi(xp: Any, x: Any) -> Any:
     return xp.where(x == 0.0, -math.inf, result)
 
 
-def _refine(xp: Any, x: Any, w: Any) -> Any:
+def _refine_lambertw(xp: Any, x: Any, w: Any) -> Any:
     """Returns the solution of `w exp(w) = x` after three steps of fourth order, where x / w > 0."""
     for _ in range(3):
         w_plus_1 = 1.0 + w
@@ -211,7 +211,7 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     log_size = xp.log(-size)
     first_guess = polynomial(at_least(xp, p, -1.3), _LAMBERT[-6:])
     second = xp.where(lower < -0.1, first_guess, size - log_size + log_size / size)
-    refined = _refine(xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second))
+    refined = _refine_lambertw(xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second))
     result = xp.where(is_near, series, refined)
     ends = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
     ends = xp.where((k == -1.0) & (x == 0.0), -math.inf, ends)

@@ -48,7 +48,7 @@ Rule = tuple[tuple[float, ...], tuple[float, ...]]
 """The nodes and the weights of a quadrature."""
 
 
-def _gauss(nodes: tuple[float, ...], weights: tuple[float, ...]) -> Rule:
+def _symmetric_quadrature(nodes: tuple[float, ...], weights: tuple[float, ...]) -> Rule:
     """Returns a quadrature on the interval from 0 to 1, whose nodes lie symmetrically."""
     return nodes + tuple(1.0 - node for node in nodes), weights * 2
 
@@ -83,7 +83,7 @@ class Digits(NamedTuple):
 
 DOUBLE = Digits(
     depth=36.5,
-    gauss=_gauss(_NODES_28, _WEIGHTS_28),
+    gauss=_symmetric_quadrature(_NODES_28, _WEIGHTS_28),
     half_line=_half_line(0.11, -33, 38),
     near=31,
     gamma=29,
@@ -94,7 +94,7 @@ DOUBLE = Digits(
 )
 SINGLE = Digits(
     depth=20.0,
-    gauss=_gauss(_NODES_14, _WEIGHTS_14),
+    gauss=_symmetric_quadrature(_NODES_14, _WEIGHTS_14),
     half_line=_half_line(0.19, -16, 19),
     near=23,
     gamma=17,

@@ -102,7 +102,7 @@ _TERMS, _RISES = 56, 31
 _NODES = tuple(0.11 * k for k in range(-41, 42))
 
 
-def _debye(xp: Any, v: Any, w: Any, sign: float) -> Any:
+def _debye_sum(xp: Any, v: Any, w: Any, sign: float) -> Any:
     """Returns the sum of Debye's expansion, for iv (1.0) or kv (-1.0)."""
     inverse = sign / w
     square = (v / w) * (v / w)
@@ -112,7 +112,7 @@ def _debye(xp: Any, v: Any, w: Any, sign: float) -> Any:
     return total
 
 
-def _exponent(xp: Any, v: Any, x: Any, w: Any) -> Any:
+def _debye_exponent(xp: Any, v: Any, x: Any, w: Any) -> Any:
     return w + v * xp.log(x / (v + w))
 
 
@@ -128,13 +128,13 @@ def _iv_near(xp: Any, v: Any, x: Any) -> Any:
 def _iv_far(xp: Any, v: Any, x: Any) -> Any:
     w = xp.sqrt(v * v + x * x)
     # The exponential may overflow where the result does not.
-    root = xp.exp(0.5 * _exponent(xp, v, x, w))
-    return root * (_debye(xp, v, w, 1.0) / xp.sqrt(2.0 * math.pi * w)) * root
+    root = xp.exp(0.5 * _debye_exponent(xp, v, x, w))
+    return root * (_debye_sum(xp, v, w, 1.0) / xp.sqrt(2.0 * math.pi * w)) * root
 
 
 def _kv_far(xp: Any, v: Any, x: Any) -> Any:
     w = xp.sqrt(v * v + x * x)
-    return xp.exp(-_exponent(xp, v, x, w)) * _debye(xp, v, w, -1.0) * xp.sqrt(0.5 * math.pi / w)
+    return xp.exp(-_debye_exponent(xp, v, x, w)) * _debye_sum(xp, v, w, -1.0) * xp.sqrt(0.5 * math.pi / w)
 
 
 def _kv_middle(xp: Any, v: Any, x: Any) -> Any:
@@ -143,7 +143,7 @@ def _kv_middle(xp: Any, v: Any, x: Any) -> Any:
     total = 0.0 * w
     for s in _NODES:
         total = total + xp.exp(v * (s - math.sinh(s)) - w * (math.cosh(s) - 1.0))
-    return total * (0.5 * 0.11) * xp.exp(-_exponent(xp, v, x, w))
+    return total * (0.5 * 0.11) * xp.exp(-_debye_exponent(xp, v, x, w))
 
 
 def _kv_near(xp: Any, v: Any, x: Any) -> Any:

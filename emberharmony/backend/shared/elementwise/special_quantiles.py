@@ -56,7 +56,7 @@ def _repeat_steps(xp: Any, step: Callable[[Any], Any], x: Any) -> Any:
     return x
 
 
-def _student(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
+def _student_parts(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
     """Returns the tail of Student's distribution beyond `size * sqrt(n)`, the part from 0 to there, and the density.
 
     The density is that of the inverse hyperbolic sine of `size`.
@@ -81,7 +81,7 @@ def stdtr(xp: Any, df: Any, t: Any) -> Any:
     """Returns the distribution function of Student's distribution."""
     is_regular = (df > 0.0) & (df < math.inf) & (xp.abs(t) < math.inf)
     n = harmless_outside(xp, is_regular, df, 1.0)
-    tail, _, _ = _student(xp, n, xp.abs(harmless_outside(xp, is_regular, t, 0.0)) / xp.sqrt(n))
+    tail, _, _ = _student_parts(xp, n, xp.abs(harmless_outside(xp, is_regular, t, 0.0)) / xp.sqrt(n))
     result = xp.where(t <= 0.0, tail, 1.0 - tail)
     ends = xp.where(t == math.inf, 1.0, xp.where(t == -math.inf, 0.0, xp.where(df == math.inf, ndtr(xp, t), math.nan)))
     return xp.where(is_regular, result, xp.where((df > 0.0) & ~xp.isnan(t), ends, math.nan))
@@ -102,7 +102,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
         v = at_most(xp, v, 709.0)
         growth = xp.exp(v)
         size = 0.5 * (growth - 1.0 / growth)
-        tail, upper_half, density = _student(xp, n, size)
+        tail, upper_half, density = _student_parts(xp, n, size)
         bend = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
         far_step = _halley_step(xp, is_upper, tail, target_probability, density, bend)
         error = (middle - upper_half) / xp.where(is_central, density, 1.0)
@@ -113,7 +113,7 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     is_overflow = v > 709.0
     growth = xp.exp(at_most(xp, v, 709.0))
     size = at_least(xp, 0.5 * (growth - 1.0 / growth), 1e-300)
-    tail, part, density = _student(xp, n, size)
+    tail, part, density = _student_parts(xp, n, size)
     # A last step, relative to the result, of which `v` has lost digits.
     density = density * (-xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
     change = xp.where(is_central, middle - part, tail - target_probability) / xp.where(density > 0.0, density, 1.0)

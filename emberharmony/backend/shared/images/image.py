@@ -97,26 +97,26 @@ def margins(
     return first, last
 
 
-def _triangle(x: Array) -> Array:
+def _triangle_kernel(x: Array) -> Array:
     return np.maximum(0.0, 1.0 - x)
 
 
-def _cubic(x: Array) -> Array:
+def _cubic_kernel(x: Array) -> Array:
     """Returns the cubic convolution kernel of Keys (1981) with a = -1/2."""
     inner_weight = ((1.5 * x - 2.5) * x) * x + 1.0
     outer_weight = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
     return np.where(x < 1.0, inner_weight, np.where(x < 2.0, outer_weight, 0.0))
 
 
-def _lanczos(radius: float) -> Callable[[Array], Array]:
+def _lanczos_kernel(radius: float) -> Callable[[Array], Array]:
     return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0.0)
 
 
 KERNELS: dict[str, tuple[Callable[[Array], Array], float]] = {
-    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), (_triangle, 1.0)),
-    **dict.fromkeys(("cubic", "bicubic", "tricubic"), (_cubic, 2.0)),
-    "lanczos3": (_lanczos(3.0), 3.0),
-    "lanczos5": (_lanczos(5.0), 5.0),
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), (_triangle_kernel, 1.0)),
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), (_cubic_kernel, 2.0)),
+    "lanczos3": (_lanczos_kernel(3.0), 3.0),
+    "lanczos5": (_lanczos_kernel(5.0), 5.0),
 }
 """Interpolation kernels: functions of a non-negative distance, and the distance from which they are 0."""
 

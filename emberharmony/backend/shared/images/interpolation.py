@@ -101,12 +101,15 @@ def cubic_taps(count: int, wanted: int, step: float, corners: bool) -> list[tupl
     starts = [math.floor(position) for position in positions]
     rests = [position - start for position, start in zip(positions, starts, strict=True)]
     return [
-        ([min(max(start + tap, 0), count - 1) for start in starts], [_keys(abs(fraction - tap)) for fraction in rests])
+        (
+            [min(max(start + tap, 0), count - 1) for start in starts],
+            [_keys_kernel(abs(fraction - tap)) for fraction in rests],
+        )
         for tap in range(-1, 3)
     ]
 
 
-def _keys(distance: float) -> float:
+def _keys_kernel(distance: float) -> float:
     """Returns the cubic kernel at a distance of at most 2."""
     if distance <= 1:
         return ((_CUBIC + 2) * distance - (_CUBIC + 3)) * distance * distance + 1

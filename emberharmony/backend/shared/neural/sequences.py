@@ -42,7 +42,7 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
     for item, (rows, length) in enumerate(zip(logits, lengths, strict=True)):
         beam = _Beam([()], np.zeros(1), np.full(1, -np.inf))
         for row in rows[: max(int(length), 0)]:
-            beam = _advance(beam, row - np.logaddexp.reduce(row), beam_width, blank)
+            beam = _next_beam(beam, row - np.logaddexp.reduce(row), beam_width, blank)
         count = len(beam.labels[:top_paths])
         scores[item, :count] = np.logaddexp(beam.closed, beam.open)[:count]
         for beam_row, labels in enumerate(beam.labels[:count]):
@@ -50,7 +50,7 @@ def beam_search(logits: Array, lengths: Array, beam_width: int, top_paths: int, 
     return paths, scores
 
 
-def _advance(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
+def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     """Returns the beam after one more step.
 
     Args:
@@ -77,7 +77,7 @@ def _advance(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
         np.concatenate([closed_scores, np.full(longer.size, -np.inf)]),
         np.concatenate([open_scores, longer.ravel()]),
     )
-    best_places = _largest(np.logaddexp(*all_scores), width)
+    best_places = _largest_indices(np.logaddexp(*all_scores), width)
     chosen_beams = []
     for place in best_places.tolist():
         start, label = divmod(place - count, classes)
@@ -85,7 +85,7 @@ def _advance(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     return _Beam(chosen_beams, all_scores[0][best_places], all_scores[1][best_places])
 
 
-def _largest(values: Array, count: int) -> Array:
+def _largest_indices(values: Array, count: int) -> Array:
     """Returns the indices of the `count` largest values, in descending order; equal values keep their order.
 
     Values of -inf are left out.

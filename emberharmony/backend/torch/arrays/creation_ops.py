@@ -15,7 +15,7 @@ from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
 
-def _float(dtype: torch.dtype | None) -> torch.dtype:
+def _dtype_or_default(dtype: torch.dtype | None) -> torch.dtype:
     return DTYPES[default_float()] if dtype is None else dtype
 
 
@@ -48,24 +48,24 @@ class TorchCreationOps(HostMade):
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        return torch.zeros(as_shape(shape), dtype=_float(dtype), device=place(device))
+        return torch.zeros(as_shape(shape), dtype=_dtype_or_default(dtype), device=place(device))
 
     @staticmethod
     def ones(shape: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        return torch.ones(as_shape(shape), dtype=_float(dtype), device=place(device))
+        return torch.ones(as_shape(shape), dtype=_dtype_or_default(dtype), device=place(device))
 
     @staticmethod
     @with_number
     def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
         if fill_value.__class__ is float and -_HALF < fill_value < _HALF and (dtype is None or dtype.is_floating_point):
-            return torch.full(as_shape(shape), fill_value, dtype=_float(dtype), device=place(device))
+            return torch.full(as_shape(shape), fill_value, dtype=_dtype_or_default(dtype), device=place(device))
         # torch.full (PyTorch 2.13) raises for a number beyond the range of the dtype, which must become infinity.
         value = promotion.filling(fill_value, dtype).to(place(device))
         return value.expand(as_shape(shape)).clone()
 
     @staticmethod
     def empty(shape: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        return torch.empty(as_shape(shape), dtype=_float(dtype), device=place(device))
+        return torch.empty(as_shape(shape), dtype=_dtype_or_default(dtype), device=place(device))
 
     @staticmethod
     def zeros_like(x: torch.Tensor, dtype: Any = None, device: Any = None) -> torch.Tensor:
@@ -90,7 +90,7 @@ class TorchCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> torch.Tensor:
-        dtype, shape = _float(dtype), as_shape((N, N if M is None else M))
+        dtype, shape = _dtype_or_default(dtype), as_shape((N, N if M is None else M))
         # torch.eye has no offset, and no kernel for wide unsigned dtypes (PyTorch 2.13).
         if k == 0 and dtype not in SIGNED:
             return torch.eye(*shape, dtype=dtype, device=place(device))

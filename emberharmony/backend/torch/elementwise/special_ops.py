@@ -48,7 +48,7 @@ def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *a
     return result.index_copy_(0, indices, function(*(x[indices] for x in arguments))) if len(indices) else result
 
 
-def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
+def _compute_namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
     """Returns a namespace that the shared functions compute with; one that picks takes vectors of one length."""
     return namespace(
         torch,
@@ -62,7 +62,7 @@ def _namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNam
 
 
 _NAMESPACES = {
-    (double, picks): _namespace(special_integrals.DOUBLE if double else special_integrals.SINGLE, picks)
+    (double, picks): _compute_namespace(special_integrals.DOUBLE if double else special_integrals.SINGLE, picks)
     for double in (False, True)
     for picks in (False, True)
 }
@@ -103,7 +103,7 @@ def _is_rounded(name: str, x: torch.Tensor) -> bool:
     return name in _ROUNDED and (name not in ("gammainc", "gammaincc") or (has_values(x) and _is_moderate(x)))
 
 
-def _compute(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+def _compute_by_blocks(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Returns a function of `backend.shared` of float64 tensors of one shape, on the CPU block by block."""
     function = _SHARED[name]
     if not all(map(has_values, tensors)):
@@ -142,7 +142,7 @@ class _Special(torch.autograd.Function):
             return _NATIVE[name](*wide_tensors).to(x.dtype)
         if x.dtype is not wide_dtype and _is_rounded(name, wide_tensors[0]):
             return _ROUNDED[name](*wide_tensors).to(x.dtype)
-        return _compute(name, x.dtype is wide_dtype, wide_tensors).to(x.dtype)
+        return _compute_by_blocks(name, x.dtype is wide_dtype, wide_tensors).to(x.dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -160,7 +160,7 @@ class _Special(torch.autograd.Function):
         if cotangent is None:
             return (None,) * _INPUTS
         gradients = [
-            (cotangent * _slope(derivative, tensors, y)).sum_to_size(x.shape) if needs_gradient else None
+            (cotangent * _slope_of_derivative(derivative, tensors, y)).sum_to_size(x.shape) if needs_gradient else None
             for derivative, x, needs_gradient in zip(
                 DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=False
             )
@@ -177,7 +177,9 @@ class _SpecialInBothModes(_Special):
         tensors, y = _saved_tensors(ctx)
         pairs = zip(DERIVATIVES[ctx.name], tangents, strict=False)
         tangent_terms = [
-            tangent * _slope(derivative, tensors, y) for derivative, tangent in pairs if tangent is not None
+            tangent * _slope_of_derivative(derivative, tensors, y)
+            for derivative, tangent in pairs
+            if tangent is not None
         ]
         return sum(tangent_terms, torch.zeros_like(y))
 
@@ -188,7 +190,7 @@ def _saved_tensors(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
     return [x for x in primals if x is not None], y
 
 
-def _slope(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
+def _slope_of_derivative(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
     if isinstance(derivative, str):
         raise no_gradient_error(derivative)
     return derivative(_DERIVED, *tensors, y)

@@ -28,14 +28,14 @@ class UnfusedAttention(CustomGraphPass):
             while keys.target in _VIEWS:
                 keys = keys.args[0]
             if keys.target is _ATEN.permute.default:
-                _expand(graph, keys)
+                _insert_expand(graph, keys)
 
     def uuid(self) -> bytes:
         """Returns what stands for this pass in the keys of Inductor's cache."""
         return get_hash_for_files((__file__,))
 
 
-def _expand(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+def _insert_expand(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     with graph.inserting_after(node):
         same = graph.call_function(_ATEN.expand.default, (node, [-1] * node.meta["val"].ndim))
     same.meta.update(node.meta)

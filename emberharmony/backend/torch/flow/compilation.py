@@ -96,7 +96,7 @@ def _whole_call_kind() -> str | None:
 vars(_whole_call_kind)["_dynamo_marked_constant"] = True
 
 
-def _override() -> Any:
+def _override_entry() -> Any:
     """Returns what guarded ops read: a tuple that begins with the ops of the innermost override, or None.
 
     torch.compile cannot trace how an override is found, so it takes the ops of the call. This is right if a function is
@@ -128,7 +128,7 @@ def _traceable(bound: Any) -> str:
     if variant_name not in vars(_Entries):
         bound.compile_all()  # because torch.compile cannot trace the first call of an op
         setattr(_Entries, variant_name, (bound,))
-        op_globals.publish(override=_override)
+        op_globals.publish(override=_override_entry)
     return variant_name
 
 
@@ -149,7 +149,7 @@ So functions of one `def` with one model share what is compiled.
 """
 
 
-def _entry(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[..., Any]:
+def _entry_function(fn: Callable[..., Any], code: CodeType | None = None) -> Callable[..., Any]:
     """Returns a function that calls `fn`, with this code or a new one.
 
     torch.compile keeps what it compiles by the code object. After 8 versions it runs this code uncompiled, whoever
@@ -173,10 +173,10 @@ def _shared_entry(fn: Callable[..., Any], variant: str, spent: CodeType | None =
     The code is not `spent`, which has all its versions.
     """
     if not isinstance(fn, FunctionType):
-        return _entry(fn)
+        return _entry_function(fn)
     codes = _CODES.setdefault(_model_of(fn), {})
     code = codes.get((fn.__code__, variant))
-    entry = _entry(fn, None if code is spent else code)
+    entry = _entry_function(fn, None if code is spent else code)
     codes[fn.__code__, variant] = entry.__code__
     return entry
 
@@ -248,7 +248,7 @@ class TorchFunction:
         self._fn, self._bound, self._in_transform = fn, bound, in_transform
         entry = _shared_entry(fn, bound.variant)
         self._shared = entry.__code__ if isinstance(fn, FunctionType) else None
-        self._whole, self._parts = _compile_whole(entry), _compile_parts(_entry(fn))
+        self._whole, self._parts = _compile_whole(entry), _compile_parts(_entry_function(fn))
         self._way, self._is_whole, self._has_moved = _WHOLE, False, False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

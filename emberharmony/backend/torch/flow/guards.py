@@ -64,7 +64,7 @@ def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
         return is_own_function(re.split(r"\.__(?:kw)?defaults__", name)[0])
     if kind == "NOT_PRESENT_IN_GENERIC_DICT":
         # Python looks for `__call__` in the class alone. No user gives an object a private method of this package.
-        attribute = _argument(guard, "attr")
+        attribute = _guard_argument(guard, "attr")
         if attribute == "__call__" or (attribute.startswith("_") and _is_own(type(guard.value).__module__)):
             return True
     if kind in ("DICT_CONTAINS", "DICT_NOT_CONTAINS") and name.startswith("dict(type("):
@@ -89,12 +89,12 @@ def _is_implied(guard: Any, known: set[str]) -> bool:
         return False
     if name.endswith(".__class__"):
         return True  # two names of one class
-    first = _argument(guard, "source_b").name
+    first = _guard_argument(guard, "source_b").name
     is_own = isinstance(guard.value, ModuleType) and name.startswith("G['" + _OWN)
     return is_own and (first in known or first.startswith("G['" + _OWN))
 
 
-def _argument(guard: Any, name: str) -> Any:
+def _guard_argument(guard: Any, name: str) -> Any:
     """Returns an argument with which Dynamo makes a guard: an attribute's name, or the source of the same object."""
     create = guard.orig_guard.create_fn
     return create.keywords[name] if name in create.keywords else create.args[0]

@@ -27,14 +27,14 @@ def _sign(x: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
     return signs if out is None else out.copy_(signs)
 
 
-def _choice(x: torch.Tensor, y: torch.Tensor, condition: Any, *, out: torch.Tensor | None = None) -> torch.Tensor:
+def _choose_into(x: torch.Tensor, y: torch.Tensor, condition: Any, *, out: torch.Tensor | None = None) -> torch.Tensor:
     return torch.clone(x if condition else y) if out is None else out.copy_(x if condition else y)
 
 
 _NATIVES: dict[str, Callable[..., torch.Tensor]] = {
     **{op: getattr(torch, op) for op in (*UNARY, *BINARY)},
     "sign": _sign,
-    CHOICE: _choice,
+    CHOICE: _choose_into,
 }
 _PYTHONS = ("sign", CHOICE)
 """The functions that are no functions of C."""
@@ -54,11 +54,11 @@ def number_in(dtype: torch.dtype, cpu: bool) -> Callable[[float], Any]:
 def run_update(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[Sequence[torch.Tensor]]:
     """Runs a program over lists of tensors; see `Backend.run_update`."""
     program, numbers = _program_for(update, columns[0][0])
-    rows = [_run(program, numbers, tensors) for tensors in zip(*columns, strict=True)]
+    rows = [_run_program(program, numbers, tensors) for tensors in zip(*columns, strict=True)]
     return list(zip(*rows, strict=True))
 
 
-def _run(program: Program, numbers: list[Any], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _run_program(program: Program, numbers: list[Any], tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Returns what a program computes from tensors; it writes into results that nothing reads any more."""
     registers: list[Any] = list(tensors)
     for i, call in enumerate(program.calls):

@@ -58,7 +58,7 @@ def _run_kernel(update: Update, columns: Columns) -> list[Sequence[torch.Tensor]
     return list(copies)
 
 
-def _adam(columns: Columns, update: Update) -> Callable[[], Any]:
+def _adam_call(columns: Columns, update: Update) -> Callable[[], Any]:
     """Returns the call that makes a step of `emberharmony.optim.Adam`."""
     gradients, parameters, means, squares, *largest = columns
     hyper: Mapping[str, Any] = update.options
@@ -82,7 +82,7 @@ def _adam(columns: Columns, update: Update) -> Callable[[], Any]:
     )
 
 
-def _sgd(columns: Columns, update: Update) -> Callable[[], Any]:
+def _sgd_call(columns: Columns, update: Update) -> Callable[[], Any]:
     """Returns the call that makes a step of `emberharmony.optim.SGD`."""
     gradients, parameters, *buffers = columns
     hyper: Mapping[str, Any] = update.options
@@ -101,7 +101,7 @@ def _sgd(columns: Columns, update: Update) -> Callable[[], Any]:
     )
 
 
-KERNELS: dict[str, Callable[[Columns, Update], Callable[[], Any]]] = {"adam": _adam, "sgd": _sgd}
+KERNELS: dict[str, Callable[[Columns, Update], Callable[[], Any]]] = {"adam": _adam_call, "sgd": _sgd_call}
 """The kernels by the names that rules of optimizers have."""
 
 
@@ -137,8 +137,8 @@ class TorchSteps(Steps):
         takes = is_plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
         kernels = takes and _have_kernels(columns)
         if not (is_plain and TensorGuards):
-            tensor_looks = list(map(_looks, tensors))
-            return Likeness(lambda *others: list(map(_looks, others)) == tensor_looks, takes, kernels)
+            tensor_looks = list(map(_compared_properties, tensors))
+            return Likeness(lambda *others: list(map(_compared_properties, others)) == tensor_looks, takes, kernels)
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
         guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
         return Likeness(guards.check, takes, kernels)
@@ -182,7 +182,7 @@ class TorchSteps(Steps):
         return function(*args)
 
 
-def _looks(x: torch.Tensor) -> tuple[Any, ...]:
+def _compared_properties(x: torch.Tensor) -> tuple[Any, ...]:
     """Returns what `Likeness.holds` compares where PyTorch has no guards."""
     strides = x.stride() if x.layout == torch.strided else ()
     return type(x), x.shape, x.dtype, x.device, strides, x.requires_grad, x.is_inference()

@@ -241,7 +241,7 @@ def _gradients_of_autograd(
             return _gradients_of_autograd(fn, primals, constant)
     is_asked = not constant and any(x.requires_grad and not isinstance(x, torch.nn.Parameter) for x in primals)
     if is_asked or any(map(_IS_INFERENCE, primals)):
-        leaves = [x.view_as(x) if is_asked and x.requires_grad else _leaf(x) for x in primals]
+        leaves = [x.view_as(x) if is_asked and x.requires_grad else _leaf_with_gradient(x) for x in primals]
     else:
         leaves = [x.detach().requires_grad_() for x in primals]
     outputs = _call_watched(fn, leaves, leaves)
@@ -254,7 +254,7 @@ def _gradients_of_autograd(
     return (outputs if inside else [y.detach() for y in outputs]), gradients
 
 
-def _leaf(x: torch.Tensor) -> torch.Tensor:
+def _leaf_with_gradient(x: torch.Tensor) -> torch.Tensor:
     """Returns a tensor of the same values that requires a gradient.
 
     A tensor made in inference mode cannot require one, so it is cloned.

@@ -16,7 +16,7 @@ def _single_or_wider(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.float32) if x.dtype.itemsize == 2 else x
 
 
-def _empty(native: Native, x: torch.Tensor, length: int, axis: int) -> torch.Tensor:
+def _transform_of_empty(native: Native, x: torch.Tensor, length: int, axis: int) -> torch.Tensor:
     """Returns the transform of an empty tensor: zeros of the right shape and dtype. MKL raises for it."""
     single_transform = native(x.new_zeros(length), length)
     return single_transform.new_zeros((*x.shape[:axis], single_transform.shape[0], *x.shape[axis + 1 :]))
@@ -36,7 +36,7 @@ def _op_of_transform(native: Native, *, real: bool = False, halved: bool = False
             promotion.refuse(x, ("complex",))
         axis_index, length = axis_and_length(x.shape, n, axis, norm, halved)
         x = _single_or_wider(x)
-        return native(x, length, axis_index, norm) if x.numel() else _empty(native, x, length, axis_index)
+        return native(x, length, axis_index, norm) if x.numel() else _transform_of_empty(native, x, length, axis_index)
 
     return transform
 
@@ -52,7 +52,7 @@ def _transform_of_axes(native: Native, transform_of_axis: Native) -> Native:
         if x.numel():
             return native(x, [n for _, n in pairs], [a for a, _ in pairs], norm)
         for axis, length in pairs:
-            x = _empty(transform_of_axis, x, length, axis)
+            x = _transform_of_empty(transform_of_axis, x, length, axis)
         return x
 
     return transform

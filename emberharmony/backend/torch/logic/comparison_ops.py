@@ -9,7 +9,7 @@ from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.core.options import is_number
 
 
-def _close(
+def _is_close(
     x1: torch.Tensor, x2: torch.Tensor, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False
 ) -> torch.Tensor:
     a, b = promotion.common(x1, x2)
@@ -44,13 +44,13 @@ class TorchComparisonOps:
     isnan = direct(torch.isnan)
     isinf = direct(torch.isinf)
     isfinite = direct(torch.isfinite)
-    isclose = staticmethod(_close)
+    isclose = staticmethod(_is_close)
 
     @staticmethod
     def allclose(
         x1: torch.Tensor, x2: torch.Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> torch.Tensor:
-        return _close(x1, x2, rtol, atol, equal_nan).all()
+        return _is_close(x1, x2, rtol, atol, equal_nan).all()
 
     @staticmethod
     def array_equal(x1: torch.Tensor, x2: torch.Tensor, equal_nan: bool = False) -> torch.Tensor:

@@ -156,7 +156,7 @@ def _without_empty_rows(query: torch.Tensor, additive_mask: torch.Tensor) -> tup
     return torch.where(rows.transpose(1, 2), query, 0.0), additive_mask
 
 
-def _table(table: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+def _table_on_device(table: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     # A tensor that is made in inference mode could not be used outside of it.
     with torch.inference_mode(False):
         return torch.from_numpy(table).to(device, dtype)
@@ -227,6 +227,12 @@ class TorchAttentionOps:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         dtype_and_device = x.dtype, x.device
         cosine, sine = rotation_tables(
-            x.shape, offset, rotation, base, scale, dtype_and_device, lambda table: _table(table, *dtype_and_device)
+            x.shape,
+            offset,
+            rotation,
+            base,
+            scale,
+            dtype_and_device,
+            lambda table: _table_on_device(table, *dtype_and_device),
         )
         return torch.addcmul(x * cosine, x.roll(x.shape[-1] // 2, -1), sine)

@@ -43,7 +43,7 @@ def _is_native(x: torch.Tensor, kernel: torch.Tensor) -> bool:
     return x.is_floating_point() and 3 <= kernel.ndim <= 5 and x.numel() > 0 and kernel.numel() > 0
 
 
-def _widen(x: torch.Tensor) -> torch.Tensor:
+def _widen_half_on_cpu(x: torch.Tensor) -> torch.Tensor:
     """Returns half precision on the CPU as float32, because its kernels do not promise to accumulate in float32."""
     return x.float() if x.itemsize == 2 and x.is_cpu else x
 
@@ -59,7 +59,7 @@ def _with_plain_layout(x: torch.Tensor) -> torch.Tensor:
 
 def _channels_second(x: torch.Tensor, last: bool) -> torch.Tensor:
     """Returns an input as the kernels take it: shape (batch, channels, *spatial), float32 or wider on the CPU."""
-    return _with_plain_layout(_widen(x.movedim(-1, 1) if last else x))
+    return _with_plain_layout(_widen_half_on_cpu(x.movedim(-1, 1) if last else x))
 
 
 def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
@@ -68,7 +68,7 @@ def _outputs_first(kernel: torch.Tensor) -> torch.Tensor:
     It is contiguous, because the gradients of some of PyTorch's kernels require that.
     """
     n = kernel.ndim - 2
-    return _widen(kernel).permute(n + 1, n, *range(n)).contiguous()
+    return _widen_half_on_cpu(kernel).permute(n + 1, n, *range(n)).contiguous()
 
 
 def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
@@ -76,7 +76,7 @@ def _inputs_first(kernel: torch.Tensor, groups: int) -> torch.Tensor:
     if groups == 1:
         return _outputs_first(kernel)
     n = kernel.ndim - 2
-    grouped = _widen(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
+    grouped = _widen_half_on_cpu(kernel).reshape(*kernel.shape[:n], groups, -1, kernel.shape[-1])
     return grouped.permute(n, n + 2, n + 1, *range(n)).flatten(0, 1).contiguous()
 
 
@@ -299,7 +299,7 @@ class TorchConvolutionOps:
         groups = check_channels(shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = windows(shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        x, w, widened_bias = _channels_second(x, last), _outputs_first(w), _widen(b[0]) if b else None
+        x, w, widened_bias = _channels_second(x, last), _outputs_first(w), _widen_half_on_cpu(b[0]) if b else None
         paddings = [before for before, _ in plan.padding]
         # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
@@ -355,7 +355,7 @@ class TorchConvolutionOps:
         )
         if any(map(any, remaining_padding)):
             result = functional.pad(result, flat(remaining_padding))
-        result = (result + _widen(b[0]).reshape(-1, *[1] * n) if b else result).to(dtype)
+        result = (result + _widen_half_on_cpu(b[0]).reshape(-1, *[1] * n) if b else result).to(dtype)
         return result.movedim(1, -1) if last else result
 
     def fold(

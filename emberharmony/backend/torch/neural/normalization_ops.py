@@ -36,7 +36,7 @@ def _channels_second(x: torch.Tensor, place: int) -> torch.Tensor:
     return (x.mT.unsqueeze(0) if x.ndim == 2 and len(x) > _FEW_ROWS else x).contiguous()
 
 
-def _constant(
+def _normalize_in_place(
     x: torch.Tensor, place: int, offset: torch.Tensor | None, scale: torch.Tensor | None, epsilon: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Returns the results of a batch normalisation in training that nothing differentiates, mostly written in place.
@@ -146,7 +146,7 @@ class TorchNormalizationOps:
             return outputs
         present_tensors = [t for t in (x, scale, offset) if t is not None]
         if x.numel() >= _MANY and x.is_cpu and is_unwatched(*present_tensors):
-            return _constant(x, channel_axis, offset, scale, epsilon)
+            return _normalize_in_place(x, channel_axis, offset, scale, epsilon)
         rows = _channels_second(x if dtype is wide_dtype else x.to(wide_dtype), channel_axis)
         # The kernel (PyTorch 2.13) loses digits where the mean is large compared with the deviation. To subtract the
         # mean of one sample changes neither the result nor a gradient, and leaves a mean of at most sqrt(samples)

@@ -38,7 +38,7 @@ def _run_channels_first(native: Native, x: torch.Tensor, data_format: str | None
     return native(x)
 
 
-def _lengths(x: torch.Tensor, data_format: str | None) -> torch.Size:
+def _spatial_lengths(x: torch.Tensor, data_format: str | None) -> torch.Size:
     return x.shape[1:-1] if channels_last(data_format) else x.shape[2:]
 
 
@@ -47,7 +47,7 @@ def _symmetric_padding(pairs: Sequence[tuple[int, int]]) -> list[int] | None:
     return None if any(a != b for a, b in pairs) else [a for a, _ in pairs]
 
 
-def _padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
+def _native_padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
     """Returns the padding of each axis as PyTorch takes it; None if its kernels cannot compute these windows.
 
     avg_pool3d (PyTorch 2.13) raises if a window is longer than the axis without its padding.
@@ -60,7 +60,7 @@ def _padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
     )
 
 
-def _averages(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor: int | None) -> torch.Tensor:
+def _window_means(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor: int | None) -> torch.Tensor:
     """Returns the mean of each window of a tensor (batch, channels, *spatial).
 
     Args:
@@ -69,7 +69,7 @@ def _averages(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor: int
         counted: whether the padding that was asked for counts.
         divisor: divides the sums, if it is not None.
     """
-    plan, padding = windows.plan, _padding(windows, x.shape[2:])
+    plan, padding = windows.plan, _native_padding(windows, x.shape[2:])
     pool, is_rounded_up = _AVERAGE[len(plan.size) - 1], plan.padding != windows.given
     if padding is not None and divisor is None:
         return pool(x, plan.size, plan.strides, padding, is_rounded_up, counts_padding)
@@ -84,9 +84,9 @@ def _averages(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor: int
     return averages / pool(inside_mask, plan.size, plan.strides)
 
 
-def _maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
+def _window_maxima(x: torch.Tensor, windows: Pool) -> torch.Tensor:
     """Returns the largest element of each window of a tensor (batch, channels, *spatial)."""
-    plan, padding = windows.plan, _padding(windows, x.shape[2:])
+    plan, padding = windows.plan, _native_padding(windows, x.shape[2:])
     pool = _MAX[len(plan.size) - 1]
     if padding is not None:
         return pool(x, plan.size, plan.strides, padding, plan.dilation, plan.padding != windows.given)
@@ -121,7 +121,7 @@ def _pool_of_tuples(
         return None
 
 
-def _adaptive(name: str, kernels: tuple[Native, ...]) -> Any:
+def _adaptive_pool_op(name: str, kernels: tuple[Native, ...]) -> Any:
     def adaptive(self: Any, inputs: torch.Tensor, output_size: Any, data_format: str | None = None) -> torch.Tensor:
         if not _is_native(inputs):
             return self.composed(name)(inputs, output_size, data_format)
@@ -145,7 +145,7 @@ def _native_pool(
         NotImplementedError: if PyTorch has no kernel for such shapes, or has to do more than call it.
     """
     windows, lengths = pool_windows(shape[1:-1], size, strides, padding, *options), shape[1:-1]
-    paddings, n = _padding(windows, lengths), len(lengths)
+    paddings, n = _native_padding(windows, lengths), len(lengths)
     if paddings is None or n > len(_MAX) or 0 in shape or windows.plan.padding != windows.given:
         raise NotImplementedError
     native, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
@@ -178,8 +178,8 @@ class TorchPoolingOps:
     """
 
     composed: Callable[[str], Native]
-    adaptive_max_pool = _adaptive("adaptive_max_pool", _ADAPTIVE_MAX)
-    adaptive_average_pool = _adaptive("adaptive_average_pool", _ADAPTIVE_AVERAGE)
+    adaptive_max_pool = _adaptive_pool_op("adaptive_max_pool", _ADAPTIVE_MAX)
+    adaptive_average_pool = _adaptive_pool_op("adaptive_average_pool", _ADAPTIVE_AVERAGE)
 
     @fast(_quick_max, f"{_NUMBERS} and {{5}}.__class__ is int and {{6}} is False")
     def max_pool(
@@ -200,9 +200,9 @@ class TorchPoolingOps:
         if not _is_native(inputs):
             composed = self.composed("max_pool")
             return composed(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
-        lengths = _lengths(inputs, data_format)
+        lengths = _spatial_lengths(inputs, data_format)
         windows = pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode)
-        return _run_channels_first(lambda x: _maxima(x, windows), inputs, data_format)
+        return _run_channels_first(lambda x: _window_maxima(x, windows), inputs, data_format)
 
     @fast(_quick_average, f"{_NUMBERS} and {{5}} is False and {{6}} is False and {{7}} is None")
     def average_pool(
@@ -225,9 +225,12 @@ class TorchPoolingOps:
         if not _is_native(x):
             options = (ceil_mode, count_include_pad, divisor_override)
             return self.composed("average_pool")(inputs, pool_size, strides, padding, data_format, *options)
-        windows, dtype = pool_windows(_lengths(x, data_format), pool_size, strides, padding, 1, ceil_mode), x.dtype
+        windows, dtype = (
+            pool_windows(_spatial_lengths(x, data_format), pool_size, strides, padding, 1, ceil_mode),
+            x.dtype,
+        )
         divisor_value = None if divisor_override is None else divisor(divisor_override)
         x_float32 = x.float() if x.itemsize == 2 else x
         return _run_channels_first(
-            lambda x: _averages(x, windows, count_include_pad, divisor_value), x_float32, data_format
+            lambda x: _window_means(x, windows, count_include_pad, divisor_value), x_float32, data_format
         ).to(dtype)

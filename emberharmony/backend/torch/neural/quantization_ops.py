@@ -83,9 +83,9 @@ class TorchQuantizationOps:
         arguments = self, transpose, group_size, bits, x, w, scales, biases
         if _is_transformed():
             # torch.compile (PyTorch 2.13) chooses by itself what it keeps for the gradient.
-            return _composite(*arguments)
+            return _product_by_composite(*arguments)
         recorded = torch.is_grad_enabled() and (x.requires_grad or scales.requires_grad or biases.requires_grad)
-        multiply: Callable[..., torch.Tensor] = _Product.apply if recorded else _product
+        multiply: Callable[..., torch.Tensor] = _Product.apply if recorded else _quantized_product
         return multiply(*arguments)
 
     @staticmethod
@@ -120,7 +120,7 @@ def _packed_words(table: torch.Tensor, rows: int, bits: int) -> HostBits:
         return HostBits(quantized_columns.words_of(table, rows, bits).numpy(), "uint32")
 
 
-def _composite(
+def _product_by_composite(
     ops: Any,
     transpose: bool,
     group_size: int,
@@ -137,7 +137,7 @@ def _composite(
     return composite(x, w, scales, biases, transpose=transpose, group_size=group_size, bits=bits)
 
 
-def _product(
+def _quantized_product(
     ops: Any,
     transpose: bool,
     group_size: int,
@@ -150,7 +150,7 @@ def _product(
     """Returns the product by words or by columns, without a record for gradients of its parts."""
     result_dtype = promotion.native_result(x, scales, biases)
     if result_dtype not in _NARROW or not (x.is_cpu and x.numel() and w.numel()):
-        return _composite(ops, transpose, group_size, bits, x, w, scales, biases)
+        return _product_by_composite(ops, transpose, group_size, bits, x, w, scales, biases)
     x, scales, biases = x.float(), scales.float(), biases.float()
     if w.dtype == torch.uint8:
         multiply = quantized_columns.product if transpose else quantized_columns.transposed_product
@@ -195,7 +195,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(*arguments: Any) -> torch.Tensor:
         """Returns the product."""
-        return _product(*arguments)
+        return _quantized_product(*arguments)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:

@@ -39,7 +39,7 @@ def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
 
 def words_of(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
     """Returns the words of the matrix of a table, which has so many rows."""
-    return _pack_words(_bytes(table, bits).T[:rows], bits)
+    return _pack_words(_column_integers(table, bits).T[:rows], bits)
 
 
 def rows_of(table: torch.Tensor, indices: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
@@ -75,14 +75,14 @@ def product(
     added, vectors = grouped_x.sum(-1), len(grouped_x)
     if vectors <= _FEW:
         bag_indices, starts = _bag_indices_and_starts(vectors * groups, group_size, len(table))
-        sums = _kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
+        sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
             vectors, groups, -1
         )
         if sums.shape[-1] != rows:
             sums = sums[..., :rows]
         return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], rows)
     result = added @ biases
-    for i, group_weights in enumerate(_groups(table, rows, group_size, bits)):
+    for i, group_weights in enumerate(_float_groups(table, rows, group_size, bits)):
         if vectors <= _SUMS:
             result.addcmul_(grouped_x[:, i] @ group_weights, scales[i])
         else:
@@ -97,7 +97,7 @@ def _product_by_vector(
     rows, groups = scales.shape
     bag_indices, starts = _bag_indices_and_starts(groups, group_size, len(table))
     vector = x.contiguous().view(-1)
-    sums = _kernel(bits)(table, bag_indices, starts, per_sample_weights=vector)
+    sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=vector)
     if sums.shape[1] != rows:
         sums = sums[:, :rows]
     result = sums.mul_(scales.mT).sum(0).addmv_(biases, vector.view(groups, group_size).sum(1))
@@ -112,7 +112,7 @@ def transposed_product(
     groups, rows = scales.shape
     vectors = y.reshape(-1, rows)
     result = torch.empty(len(vectors), groups, group_size)
-    for i, group_weights in enumerate(_groups(table, rows, group_size, bits)):
+    for i, group_weights in enumerate(_float_groups(table, rows, group_size, bits)):
         result[:, i] = (vectors * scales[i]) @ group_weights.T
     return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
 
@@ -123,7 +123,7 @@ def integers(w: torch.Tensor, bits: int) -> torch.Tensor:
     return weight_bytes if bits == 8 else torch.stack([weight_bytes & 15, weight_bytes >> 4], -1)
 
 
-def _bytes(table: torch.Tensor, bits: int) -> torch.Tensor:
+def _column_integers(table: torch.Tensor, bits: int) -> torch.Tensor:
     """Returns the integers of all columns, (columns, rows), with one more row if their number is odd."""
     format_dtype, numbers = _TAILS[bits]
     low_bytes = table[:, : table.shape[1] - format_dtype.itemsize * len(numbers)]
@@ -138,16 +138,16 @@ def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:
     return small.clone(memory_format=torch.contiguous_format).view(torch.uint32)
 
 
-def _groups(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
+def _float_groups(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
     """Yields the integers of each group of columns as float32 numbers, (group_size, rows)."""
     bag_indices, _ = _bag_indices_and_starts(1, group_size, group_size)
     for start in range(0, len(table), group_size):
-        group_weights = _kernel(bits)(table[start : start + group_size], bag_indices, bag_indices)
+        group_weights = _row_sum_kernel(bits)(table[start : start + group_size], bag_indices, bag_indices)
         yield group_weights[:, :rows]
 
 
 @functools.cache
-def _kernel(bits: int) -> Any:
+def _row_sum_kernel(bits: int) -> Any:
     """Returns the kernel that adds rows of a table."""
     kernels = torch.ops.quantized
     return kernels.embedding_bag_4bit_rowwise_offsets if bits == 4 else kernels.embedding_bag_byte_rowwise_offsets

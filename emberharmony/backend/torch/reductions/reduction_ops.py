@@ -25,7 +25,7 @@ _SPREAD = f"{_PLAIN} and {{3}}.__class__ is int and {{3}} == 0 and {{0}}.itemsiz
 """When the native variance is right by itself: it warns if the count of elements is not larger than `correction`."""
 
 
-def _summable(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor, torch.dtype]:
+def _widen_for_sum(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor, torch.dtype]:
     """Returns a tensor, and the dtype of its sum or product.
 
     If a dtype is given, the tensor is cast to it before the reduction, as the array API standard demands.
@@ -37,7 +37,7 @@ def _summable(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor,
     return x, torch.uint64 if x.dtype in _UNSIGNED else torch.int64
 
 
-def _kernel(wanted: torch.dtype) -> torch.dtype:
+def _kernel_dtype(wanted: torch.dtype) -> torch.dtype:
     """Returns the dtype to reduce in: PyTorch has no kernels for wide unsigned dtypes, so they use int64.
 
     Both count modulo 2**64, so the results have the same bits.
@@ -47,16 +47,16 @@ def _kernel(wanted: torch.dtype) -> torch.dtype:
 
 @fast(lambda x, axis, keepdims, dtype: torch.sum(x, axis, keepdims), f"{_PLAIN} and {{3}} is None")
 def _sum(x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None) -> torch.Tensor:
-    x, sum_dtype = _summable(x, dtype)
+    x, sum_dtype = _widen_for_sum(x, dtype)
     axes = nonnegative_axes(axis, x.ndim)
     if not axes:
         return x.to(sum_dtype)
-    return torch.sum(x.to(_kernel(sum_dtype)) if x.dtype in _WIDE else x, axes, keepdims, dtype=_kernel(sum_dtype)).to(
-        sum_dtype
-    )
+    return torch.sum(
+        x.to(_kernel_dtype(sum_dtype)) if x.dtype in _WIDE else x, axes, keepdims, dtype=_kernel_dtype(sum_dtype)
+    ).to(sum_dtype)
 
 
-def _extreme(native: Any, pair: Any) -> Any:
+def _extreme_op(native: Any, pair: Any) -> Any:
     @fast(
         lambda x, axis, keepdims, initial: native(x, () if axis is None else axis, keepdims),
         f"{_PLAIN} and {{3}} is None",
@@ -83,7 +83,7 @@ def _extreme(native: Any, pair: Any) -> Any:
     return extreme
 
 
-def _arg(native: Any) -> Any:
+def _arg_op(native: Any) -> Any:
     @fast(native, f"({{1}} is None and not {{2}} or {{1}}.__class__ is int) and {_FLOATS}")
     def arg(x: torch.Tensor, axis: int | None = None, keepdims: bool = False) -> torch.Tensor:
         promotion.refuse(x, _COMPLEX)
@@ -98,8 +98,8 @@ def _arg(native: Any) -> Any:
 def _cumulative(native: Any) -> Any:
     def cumulative(x: torch.Tensor, axis: int | None = None, dtype: torch.dtype | None = None) -> torch.Tensor:
         x, axis = tensor_and_axis(x, axis)
-        x, sum_dtype = _summable(x, dtype)
-        return native(x.to(_kernel(sum_dtype)), axis).to(sum_dtype)
+        x, sum_dtype = _widen_for_sum(x, dtype)
+        return native(x.to(_kernel_dtype(sum_dtype)), axis).to(sum_dtype)
 
     return cumulative
 
@@ -112,7 +112,7 @@ def _cumulative_op(native: Any) -> Any:
     return cumulative
 
 
-def _deviations(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
+def _native_deviation(native: Any, x: torch.Tensor, axis: Any, keepdims: bool, correction: Any) -> torch.Tensor:
     """Returns the variance or the standard deviation of `x`, computed by `native`; half precision in float32.
 
     PyTorch's kernels lose no digits, and `torch.std` does not overflow where the variance would.
@@ -198,10 +198,10 @@ class TorchReductionOps:
     """
 
     sum = staticmethod(_sum)
-    max = staticmethod(_extreme(torch.amax, torch.maximum))
-    min = staticmethod(_extreme(torch.amin, torch.minimum))
-    argmax = staticmethod(_arg(torch.argmax))
-    argmin = staticmethod(_arg(torch.argmin))
+    max = staticmethod(_extreme_op(torch.amax, torch.maximum))
+    min = staticmethod(_extreme_op(torch.amin, torch.minimum))
+    argmax = staticmethod(_arg_op(torch.argmax))
+    argmin = staticmethod(_arg_op(torch.argmin))
     cumsum = staticmethod(_cumulative(torch.cumsum))
     cumprod = staticmethod(_cumulative(torch.cumprod))
     cummax = staticmethod(_cumulative_op(torch.cummax))
@@ -211,8 +211,8 @@ class TorchReductionOps:
     def prod(
         x: torch.Tensor, axis: Any = None, keepdims: bool = False, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
-        x, product_dtype = _summable(x, dtype)
-        result = x.to(_kernel(product_dtype))
+        x, product_dtype = _widen_for_sum(x, dtype)
+        result = x.to(_kernel_dtype(product_dtype))
         # A wider dtype loses no digits, and intermediate products do not overflow.
         if product_dtype in (*_HALVES, torch.float32):
             result = result.to(torch.float64 if x.device.type == "cpu" else torch.float32)
@@ -236,13 +236,13 @@ class TorchReductionOps:
     @fast(_plain_var, _SPREAD)
     def var(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> torch.Tensor:
         x = promotion.floats(x)
-        return _deviations(torch.var, x, axis, keepdims, correction).to(x.real.dtype)
+        return _native_deviation(torch.var, x, axis, keepdims, correction).to(x.real.dtype)
 
     @staticmethod
     @fast(_plain_std, _SPREAD)
     def std(x: torch.Tensor, axis: Any = None, keepdims: bool = False, correction: Any = 0) -> torch.Tensor:
         x = promotion.floats(x)
-        return _deviations(torch.std, x, axis, keepdims, correction).to(x.real.dtype)
+        return _native_deviation(torch.std, x, axis, keepdims, correction).to(x.real.dtype)
 
     @staticmethod
     def any(x: torch.Tensor, axis: Any = None, keepdims: bool = False) -> torch.Tensor:

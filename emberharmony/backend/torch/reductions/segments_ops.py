@@ -26,7 +26,7 @@ _PLAIN = (
 """When the kernel checks the ids: not if there is nothing to add them to."""
 
 
-def _segment(reduction: str) -> Callable[..., torch.Tensor]:
+def _segment_reduction(reduction: str) -> Callable[..., torch.Tensor]:
     """Returns the op that reduces the slices of each segment."""
 
     def reduce_segments(
@@ -53,7 +53,7 @@ class TorchSegmentsOps:
     PyTorch scatters in one kernel; the bodies take 4 to 8 times as long, for few elements.
     """
 
-    segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_segment("add")))
-    segment_prod = staticmethod(_segment("mul"))
-    segment_max = staticmethod(_segment("max"))
-    segment_min = staticmethod(_segment("min"))
+    segment_sum = staticmethod(fast(_quick_sum, _PLAIN)(_segment_reduction("add")))
+    segment_prod = staticmethod(_segment_reduction("mul"))
+    segment_max = staticmethod(_segment_reduction("max"))
+    segment_min = staticmethod(_segment_reduction("min"))
