@@ -84,7 +84,7 @@ def compare(
     names = backends.split(",")
     stop = "all" if every else "first"
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
-        fns = [_program(program) for program in programs]
+        fns = [_named_program(program) for program in programs]
         input_values = [] if inputs is None else comparing.inputs_of(inputs, fns[0])
         pairs = dict(_module_pair(text) for text in match)
         report = compare_models(
@@ -96,7 +96,7 @@ def compare(
         except OSError as error:
             raise click.UsageError(str(error)) from error
     elif len(programs) == 1:
-        fn = _program(programs[0])
+        fn = _named_program(programs[0])
         input_values = [] if inputs is None else comparing.inputs_of(inputs, fn)
         if save is not None:
             comparing.record(fn, *input_values, path=save, backend=names[0], gradients=gradients, device=device)
@@ -140,7 +140,7 @@ def _module_pair(text: str) -> tuple[str, str]:
     return first_module, second_module
 
 
-def _program(text: str) -> Callable[..., Any]:
+def _named_program(text: str) -> Callable[..., Any]:
     """Returns what FILE:NAME names; `NAME()` is what the function or class of that name returns.
 
     Raises:

@@ -49,14 +49,14 @@ def demo(
     start = time.perf_counter()
     with on_device([name for name in chosen_names if name != "numpy"] or chosen_names, device) as names_with_device:
         chosen_names = [name for name in chosen_names if name in (*names_with_device, "numpy")]
-        agrees, results = _train(chosen_names, seed, steps, gpt_steps, plot)
+        agrees, results = _run_demo(chosen_names, seed, steps, gpt_steps, plot)
     if report_file:
         write_report(report_file, "demo", chosen_names, device, time.perf_counter() - start, results)
     if not agrees:
         raise SystemExit(1)
 
 
-def _train(
+def _run_demo(
     chosen_names: list[str], seed: int, steps: int, gpt_steps: int, plot: str | None
 ) -> tuple[bool, dict[str, Any]]:
     """Makes the trainings and shows them; returns whether all agree, and the results for a report."""
@@ -67,14 +67,18 @@ def _train(
     with progress(2 * steps * len(chosen_names), "training on digits") as advance:
         regression = digits.run(chosen_names, seed=seed, steps=steps, advance=advance)
     agrees = _show_digits(regression, chosen_names, steps)
-    curves.append(_curves("softmax regression on digits", regression))
-    results["digits"] = {"agrees": agrees, "difference": regression.difference, "legs": _legs(regression)}
+    curves.append(_loss_curves("softmax regression on digits", regression))
+    results["digits"] = {"agrees": agrees, "difference": regression.difference, "legs": _legs_as_json(regression)}
     if gpt_steps:
         with progress(2 * gpt_steps * len(chosen_names), "training a GPT") as advance:
             model = gpt.run(chosen_names, seed=seed, steps=gpt_steps, advance=advance)
         agrees = _show_gpt(model, chosen_names, gpt_steps) and agrees
-        curves.append(_curves("a small GPT on sonnets", model))
-        results["gpt"] = {**model.differences._asdict(), "agrees": model.differences.agrees, "legs": _legs(model)}
+        curves.append(_loss_curves("a small GPT on sonnets", model))
+        results["gpt"] = {
+            **model.differences._asdict(),
+            "agrees": model.differences.agrees,
+            "legs": _legs_as_json(model),
+        }
     for name in BUILTIN:
         if not is_installed(name):
             click.echo(f"{name} is not installed; to install it: {install_line(name)}")
@@ -84,13 +88,13 @@ def _train(
     return agrees, results
 
 
-def _legs(result: digits.Result | gpt.Result) -> list[dict[str, Any]]:
+def _legs_as_json(result: digits.Result | gpt.Result) -> list[dict[str, Any]]:
     """Returns the backend, the last loss and the seconds of each part; the last part is that on NumPy alone."""
     legs = [*result.legs, result.reference]
     return [{"backend": x.backend, "loss": x.losses[-1], "seconds": round(x.seconds, 3)} for x in legs]
 
 
-def _curves(title: str, result: digits.Result | gpt.Result) -> pictures.Curves:
+def _loss_curves(title: str, result: digits.Result | gpt.Result) -> pictures.Curves:
     return pictures.Curves(title, [(leg.backend, leg.losses) for leg in result.legs], result.reference.losses)
 
 

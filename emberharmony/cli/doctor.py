@@ -42,10 +42,10 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
         _show_facts(facts)
     backends: dict[str, Any] = {}
     findings = []
-    for finding in _findings(chosen_names, device, backends):
+    for finding in _all_findings(chosen_names, device, backends):
         findings.append(finding)
         if not as_json:
-            _show(finding)
+            _print_finding(finding)
     seconds = time.perf_counter() - start
     counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in (OK, DIFFERS, BROKEN)}
     result = {"facts": facts, "counts": counts, "findings": [_printed_fields(finding) for finding in findings]}
@@ -59,7 +59,7 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
         sys.exit(1)
 
 
-def _findings(names: Sequence[str], device: str | None, backends: dict[str, Any]) -> Iterator[Finding]:
+def _all_findings(names: Sequence[str], device: str | None, backends: dict[str, Any]) -> Iterator[Finding]:
     """Yields the findings about the machine and about each backend, and notes what the backends have."""
     yield from machine.findings(os.environ)
     missing_packages = []
@@ -87,7 +87,7 @@ def _show_facts(facts: dict[str, Any]) -> None:
         click.echo(f"{name}: {text}")
 
 
-def _show(finding: Finding) -> None:
+def _print_finding(finding: Finding) -> None:
     row = f" ({finding.row})" if finding.row else ""
     click.echo(f"{finding.verdict:8}{finding.subject} {finding.check}: {finding.detail}{row}")
     for line in finding.repro.splitlines():

@@ -49,7 +49,7 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     if json_file and not os.access(os.path.dirname(os.path.abspath(json_file)), os.W_OK):
         raise click.UsageError(f"cannot write {json_file}: its folder is missing or read-only")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    ops = _matching(pattern)
+    ops = _ops_matching(pattern)
     tallies = [runner.Tally(backend) for backend in names]
     stopped = False
     with progress(calls * len(names)) as advance:
@@ -59,7 +59,7 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
                 runner.run(tally, calls, seed, ops, timeout, first, advance)
         except KeyboardInterrupt:
             stopped = True
-    _show(tallies)
+    _print_tallies(tallies)
     if json_file:
         report = {"seed": seed, "pattern": pattern, "first": first, "backends": [tally.as_json() for tally in tallies]}
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
@@ -70,7 +70,7 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
         sys.exit(1)
 
 
-def _matching(pattern: str) -> list[str]:
+def _ops_matching(pattern: str) -> list[str]:
     """Returns the names of the ops that match a pattern.
 
     Raises:
@@ -82,7 +82,7 @@ def _matching(pattern: str) -> list[str]:
     return names
 
 
-def _show(tallies: Sequence[Any]) -> None:
+def _print_tallies(tallies: Sequence[Any]) -> None:
     """Prints the findings, a program that shows the first finding of each kind for each op, and the totals."""
     for tally in tallies:
         shown_items: set[tuple[str, str]] = set()

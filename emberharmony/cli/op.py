@@ -45,33 +45,33 @@ def find(name: str) -> OpSpec:
 def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
     """Yields the description of an op, part by part."""
     aliases = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
-    yield f"ops.{spec.name}{aliases}: {_kind(spec, backend)}"
+    yield f"ops.{spec.name}{aliases}: {_kind_text(spec, backend)}"
     yield _titled_text(f"declaration, {_source_place(spec.declared)}", inspect.getsource(spec.declared))
     if parameter_texts := descriptions(spec):
         yield _titled_text("parameters", "\n".join(f"{name}: {text}" for name, text in parameter_texts.items()))
-    yield _implementation(spec, backend)
+    yield _implementation_text(spec, backend)
     yield _titled_text("the code of a call, after the backend is chosen", source_of(spec, backend))
-    yield _dispatch(spec)
-    yield _rule(spec)
+    yield _dispatch_text(spec)
+    yield _rule_text(spec)
     yield _sample_row_text(spec)
 
 
-def _kind(spec: OpSpec, backend: Any) -> str:
+def _kind_text(spec: OpSpec, backend: Any) -> str:
     if not spec.composite:
-        return f"a primitive, which each backend defines; on {backend.name} {_owner(spec, backend)}"
+        return f"a primitive, which each backend defines; on {backend.name} {_owner_text(spec, backend)}"
     if getattr(type(backend), spec.name, None) is not None:
-        return f"a composite that {backend.name} overrides in {_owner(spec, backend)}"
+        return f"a composite that {backend.name} overrides in {_owner_text(spec, backend)}"
     return f"a composite: {backend.name} runs the body of its declaration"
 
 
-def _owner(spec: OpSpec, backend: Any) -> str:
+def _owner_text(spec: OpSpec, backend: Any) -> str:
     owner = next((cls for cls in type(backend).__mro__ if spec.name in vars(cls)), None)
     if owner is None:
         return "nothing"
     return f"{owner.__module__.rpartition('.')[2]}.{owner.__name__}"
 
 
-def _implementation(spec: OpSpec, backend: Any) -> str:
+def _implementation_text(spec: OpSpec, backend: Any) -> str:
     implementation = backend.implementation(spec)
     fast_form = getattr(implementation, "__fast__", None)
     notes = []
@@ -97,7 +97,7 @@ def _implementation(spec: OpSpec, backend: Any) -> str:
     return _titled_text(head, "\n".join(notes))
 
 
-def _dispatch(spec: OpSpec) -> str:
+def _dispatch_text(spec: OpSpec) -> str:
     if DISPATCH == SWAP:
         text = (
             "the op has the code above from its first call on. After use_backend with another backend, that code looks "
@@ -108,7 +108,7 @@ def _dispatch(spec: OpSpec) -> str:
     return _titled_text(f"dispatch: {DISPATCH} ({REASON})", f"{text}\n{source_of(spec)}")
 
 
-def _rule(spec: OpSpec) -> str:
+def _rule_text(spec: OpSpec) -> str:
     from emberharmony import rules  # here, because the rules take time to import
 
     if spec.name in rules.RULES:

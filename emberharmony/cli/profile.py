@@ -56,7 +56,7 @@ def profile(
         profiling.save_speedscope(speedscope_file, name)
     for file in filter(None, (json_file, chrome_file, speedscope_file)):
         click.echo(f"written: {file}", err=True)
-    _show(profiling, by, top)
+    _print_profile(profiling, by, top)
     sys.exit(status)
 
 
@@ -80,7 +80,7 @@ def _run_script(script: str, arguments: tuple[str, ...]) -> Any:
     return 0
 
 
-def _show(profiling: Any, by: str, top: int) -> None:
+def _print_profile(profiling: Any, by: str, top: int) -> None:
     """Prints the table, what is left out of it, and the notes."""
     header, rows = profiling.cells(by)
     if not rows:

@@ -46,15 +46,17 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
     Only headers are read, unless --stats is given.
     """
     with closing(source(path)) as file:
-        names = _matching(file.tensors, pattern)
+        names = _names_matching(file.tensors, pattern)
         by_name: dict[str, Statistics | None] = {}
         if stats:
             with _progress_in_bytes(file, names) as advance:
                 for name in names:
                     by_name[name] = statistics(file, name, advance)
-        total = _total(file, names)
+        total = _total_bytes(file, names)
     if as_json:
-        rows = [_as_json(file, name) | ({"statistics": _numbers(by_name[name])} if stats else {}) for name in names]
+        rows = [
+            _as_json(file, name) | ({"statistics": _numbers_for_json(by_name[name])} if stats else {}) for name in names
+        ]
         report = {"path": file.path, "metadata": file.metadata, "tensors": rows}
         click.echo(json.dumps(report | {"total": {"tensors": len(names), "nbytes": total}}, indent=1))
         return
@@ -62,11 +64,11 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
     header = ["name", "dtype", "shape", "size"]
     if stats:
         header += ["min", "max", "mean", "std", "not finite"]
-        lines = [[*line, *_cells(by_name[name])] for line, name in zip(lines, names, strict=True)]
+        lines = [[*line, *_table_cells(by_name[name])] for line, name in zip(lines, names, strict=True)]
     click.echo(columns(header, lines))
     for name, text in file.metadata.items():
         click.echo(f"metadata {_printable(name)}: {_printable(text if len(text) < 80 else f'{text[:77]}...')}")
-    click.echo(f"{len(names):,} tensors, {_size(total)}")
+    click.echo(f"{len(names):,} tensors, {_size_text(total)}")
 
 
 @weights.command()
@@ -94,7 +96,7 @@ def check(paths: tuple[str, ...], values: bool, as_json: bool) -> None:
         for warning in report.warnings:
             click.echo(f"warning: {report.path}: {_printable(warning)}")
         if not faults:
-            click.echo(f"{report.path}: {sizes['tensors']:,} tensors, {_size(sizes['nbytes'])}, correct")
+            click.echo(f"{report.path}: {sizes['tensors']:,} tensors, {_size_text(sizes['nbytes'])}, correct")
     if as_json:
         click.echo(json.dumps(reports, indent=1))
     if not all(report["ok"] for report in reports):
@@ -114,14 +116,14 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
     tensors are equal to the bit, and 1 if not.
     """
     with closing(source(first)) as a, closing(source(second)) as b:
-        names = _matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
+        names = _names_matching([*a.tensors, *(name for name in b.tensors if name not in a.tensors)], pattern)
         with _progress_in_bytes(a, [name for name in names if name in a.tensors]) as advance:
             compared = list(differences(a, b, names, advance))
     differ = [difference for difference in compared if difference.kind != "equal"]
     shown_rows = compared if everything else differ
     if as_json:
         summary = {"first": a.path, "second": b.path, "equal": not differ, "compared": len(compared)}
-        click.echo(json.dumps(summary | {"tensors": [_difference(row) for row in shown_rows]}, indent=1))
+        click.echo(json.dumps(summary | {"tensors": [_difference_for_json(row) for row in shown_rows]}, indent=1))
     else:
         if shown_rows:
             header = ("name", "", "elements that differ", "largest difference", "relative")
@@ -185,7 +187,8 @@ def convert(
         raise click.UsageError(f"{dst} exists; give --force to replace it")
     with closing(source(src)) as source_file:
         names = new_names(
-            _matching(source_file.tensors, pattern), [(_pattern(rule), replacement) for rule, replacement in rules]
+            _names_matching(source_file.tensors, pattern),
+            [(_compile_pattern(rule), replacement) for rule, replacement in rules],
         )
         added_metadata = dict(map(_key_and_value, metadata))
         texts = source_file.metadata | added_metadata
@@ -211,10 +214,10 @@ def convert(
         return
     for file in written_bytes.files:
         click.echo(file)
-    click.echo(f"{written_bytes.tensors:,} tensors, {_size(written_bytes.nbytes)}")
+    click.echo(f"{written_bytes.tensors:,} tensors, {_size_text(written_bytes.nbytes)}")
 
 
-def _matching(names: Iterable[str], pattern: str) -> list[str]:
+def _names_matching(names: Iterable[str], pattern: str) -> list[str]:
     """Returns the names that match a pattern.
 
     Raises:
@@ -227,7 +230,7 @@ def _matching(names: Iterable[str], pattern: str) -> list[str]:
     return matching
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _compile_pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
@@ -256,7 +259,7 @@ def _progress_in_bytes(source_file: Source, names: Sequence[str]) -> Iterator[Ca
         yield advance
 
 
-def _total(source_file: Source, names: Sequence[str]) -> int:
+def _total_bytes(source_file: Source, names: Sequence[str]) -> int:
     """Returns the bytes of tensors; those of tied ones are counted once."""
     return sum({source_file.place(name): source_file.tensors[name].nbytes for name in names}.values())
 
@@ -266,7 +269,7 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-def _size(nbytes: int) -> str:
+def _size_text(nbytes: int) -> str:
     """Returns a number of bytes as people read it."""
     for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
         if nbytes >= 1000**power:
@@ -276,7 +279,7 @@ def _size(nbytes: int) -> str:
 
 def _shape_and_size(source_file: Source, name: str) -> tuple[str, str]:
     info = source_file.tensors[name]
-    return f"({', '.join(map(str, info.shape))}{',' * (len(info.shape) == 1)})", _size(info.nbytes)
+    return f"({', '.join(map(str, info.shape))}{',' * (len(info.shape) == 1)})", _size_text(info.nbytes)
 
 
 def _as_json(source_file: Source, name: str) -> dict[str, Any]:
@@ -284,17 +287,20 @@ def _as_json(source_file: Source, name: str) -> dict[str, Any]:
     return {"name": name, "dtype": info.dtype, "shape": info.shape, "nbytes": info.nbytes}
 
 
-def _numbers(figures: Statistics | None) -> dict[str, Any] | None:
+def _numbers_for_json(figures: Statistics | None) -> dict[str, Any] | None:
     return None if figures is None else {name: json_number(value) for name, value in figures._asdict().items()}
 
 
-def _cells(figures: Statistics | None) -> list[str]:
+def _table_cells(figures: Statistics | None) -> list[str]:
     if figures is None:
         return ["-"] * 5
-    return [*map(_number, (figures.minimum, figures.maximum, figures.mean, figures.std)), not_finite(figures) or "-"]
+    return [
+        *map(_number_text, (figures.minimum, figures.maximum, figures.mean, figures.std)),
+        not_finite(figures) or "-",
+    ]
 
 
-def _number(value: complex | None) -> str:
+def _number_text(value: complex | None) -> str:
     if value is None:
         return "-"
     return str(value) if isinstance(value, (int, bool)) else f"{value:.5g}"
@@ -316,7 +322,7 @@ def _nonfinite_faults(path: str) -> Iterator[dict[str, Any]]:
                 )
 
 
-def _difference(difference: Difference) -> dict[str, Any]:
+def _difference_for_json(difference: Difference) -> dict[str, Any]:
     """Returns a comparison for JSON."""
     sides = {
         side: None if info is None else {"dtype": info.dtype, "shape": info.shape}
@@ -356,6 +362,6 @@ def _comparison_row(tensor_difference: Difference) -> tuple[str, ...]:
         _printable(tensor_difference.name),
         difference,
         count,
-        _number(tensor_difference.absolute),
-        _number(tensor_difference.relative),
+        _number_text(tensor_difference.absolute),
+        _number_text(tensor_difference.relative),
     )

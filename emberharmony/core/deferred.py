@@ -31,11 +31,11 @@ class Deferred:
         # Keep the module, because torch.compile can trace an attribute but not an import. Do not take it from
         # sys.modules, where another thread may have put a module whose import has not finished.
         if self._module is None:
-            _load(self)
+            _import_module(self)
         return getattr(self._module, name)
 
 
-def _load(deferred: Deferred) -> None:
+def _import_module(deferred: Deferred) -> None:
     """Imports the module; no method, because its name would hide an attribute of the module."""
     deferred._module = module_of(deferred._name)
     deferred.__dict__ = deferred._module.__dict__
@@ -53,7 +53,7 @@ def import_now(package: str) -> None:
         end = len(Deferred.made)
         for deferred in Deferred.made[start:end]:
             if f"{deferred._name}.".startswith(f"{package}."):
-                _load(deferred)
+                _import_module(deferred)
         start = _LOOKED_AT[package] = end
 
 

@@ -325,7 +325,7 @@ def convert_arguments(
                 dtype = dict(zip(names, arguments, strict=False)).get("dtype")
                 converted_value = backend.convert(value) if dtype is None else backend.convert(value, dtype)
             else:
-                converted_value = _convert(backend, parameter, value)
+                converted_value = _convert_argument(backend, parameter, value)
             if value is False and parameter.name == "copy" and parameter.optional:
                 backend.shared(arguments[0])  # raises if a copy is necessary; copy=None would allow one
         if parameter.keyword_only:
@@ -338,7 +338,7 @@ def convert_arguments(
     return positional, keywords
 
 
-def _convert(backend: Any, parameter: OpParameter, value: Any) -> Any:
+def _convert_argument(backend: Any, parameter: OpParameter, value: Any) -> Any:
     role = parameter.role
     if role == "TensorLike":
         if parameter.unpaired and value.__class__ in (list, tuple):
@@ -353,7 +353,7 @@ def _convert(backend: Any, parameter: OpParameter, value: Any) -> Any:
     value = backend.option(value)
     if not _is_odd(parameter, value):
         return value
-    return python_integers(parameter.name, value) if parameter.whole else _flag(parameter, value)
+    return python_integers(parameter.name, value) if parameter.whole else _flag_of_value(parameter, value)
 
 
 def _refuse_pair(parameter: OpParameter, value: Sequence[Any]) -> None:
@@ -376,7 +376,7 @@ def _is_odd(parameter: OpParameter, value: Any) -> bool:
     return parameter.annotation == "bool" and value.__class__ is not bool
 
 
-def _flag(parameter: OpParameter, value: Any) -> bool:
+def _flag_of_value(parameter: OpParameter, value: Any) -> bool:
     """Returns an integer or a tensor without axes as a Python boolean.
 
     Raises:

@@ -116,26 +116,26 @@ del DType.__hash__
 _BY_NAME: dict[str, DType] = {}
 
 
-def _define(name: str, kind: Kind, bits: int) -> DType:
+def _define_dtype(name: str, kind: Kind, bits: int) -> DType:
     _BY_NAME[name] = dtype = DType(name, kind, bits)
     return dtype
 
 
-bool_ = _define("bool", "bool", 8)
-int8 = _define("int8", "signed", 8)
-int16 = _define("int16", "signed", 16)
-int32 = _define("int32", "signed", 32)
-int64 = _define("int64", "signed", 64)
-uint8 = _define("uint8", "unsigned", 8)
-uint16 = _define("uint16", "unsigned", 16)
-uint32 = _define("uint32", "unsigned", 32)
-uint64 = _define("uint64", "unsigned", 64)
-float16 = _define("float16", "float", 16)
-bfloat16 = _define("bfloat16", "float", 16)
-float32 = _define("float32", "float", 32)
-float64 = _define("float64", "float", 64)
-complex64 = _define("complex64", "complex", 64)
-complex128 = _define("complex128", "complex", 128)
+bool_ = _define_dtype("bool", "bool", 8)
+int8 = _define_dtype("int8", "signed", 8)
+int16 = _define_dtype("int16", "signed", 16)
+int32 = _define_dtype("int32", "signed", 32)
+int64 = _define_dtype("int64", "signed", 64)
+uint8 = _define_dtype("uint8", "unsigned", 8)
+uint16 = _define_dtype("uint16", "unsigned", 16)
+uint32 = _define_dtype("uint32", "unsigned", 32)
+uint64 = _define_dtype("uint64", "unsigned", 64)
+float16 = _define_dtype("float16", "float", 16)
+bfloat16 = _define_dtype("bfloat16", "float", 16)
+float32 = _define_dtype("float32", "float", 32)
+float64 = _define_dtype("float64", "float", 64)
+complex64 = _define_dtype("complex64", "complex", 64)
+complex128 = _define_dtype("complex128", "complex", 128)
 
 ALL: tuple[DType, ...] = tuple(_BY_NAME.values())
 FLOATS = tuple(d for d in ALL if d.kind == "float")

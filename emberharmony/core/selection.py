@@ -50,13 +50,13 @@ _ALIVE = object()
 """What each entry of `_OVERRIDE` refers to, and nothing else does."""
 
 
-def _references() -> Iterator[int]:
+def _reference_counts() -> Iterator[int]:
     """Yields the number of references to `_ALIVE` at that moment, again and again; only C functions run."""
     return map(getrefcount, repeat(_ALIVE))
 
 
-_ALONE = next(_references())
-"""What `_references` yields if there is no entry."""
+_ALONE = next(_reference_counts())
+"""What `_reference_counts` yields if there is no entry."""
 
 
 def _any_alive() -> bool:
@@ -64,12 +64,12 @@ def _any_alive() -> bool:
 
     Codes are exchanged only under the global interpreter lock, which keeps the number of references exact.
     """
-    return next(_references()) != _ALONE if DISPATCH == SWAP else _PROCESS.overridden
+    return next(_reference_counts()) != _ALONE if DISPATCH == SWAP else _PROCESS.overridden
 
 
 def _unless_alive(steps: Iterable[Step]) -> Iterator[Step]:
     """Yields each step only if no override is alive at that moment; it is read while the steps run."""
-    return compress(steps, map(eq, _references(), repeat(_ALONE)))
+    return compress(steps, map(eq, _reference_counts(), repeat(_ALONE)))
 
 
 def active() -> Bound:
@@ -79,7 +79,7 @@ def active() -> Bound:
         if entry is not None:
             bound: Bound = entry[0]
             return bound
-    return _PROCESS.bound or _choose()
+    return _PROCESS.bound or _choose_first_backend()
 
 
 def current() -> Any:
@@ -114,7 +114,7 @@ def on_first_use(choose: Callable[[], tuple[Any, str]]) -> None:
     _PROCESS.choose = choose
 
 
-def _choose() -> Bound:
+def _choose_first_backend() -> Bound:
     complete()  # waits until a thread that is importing `ops` right now has finished and chosen
     assert _PROCESS.choose is not None, "emberharmony.backend installs the chooser on import"
     backend, source = _PROCESS.choose()

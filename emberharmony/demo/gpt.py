@@ -120,18 +120,18 @@ def run(backends: Sequence[str], seed: int = 0, steps: int = 20, advance: Callab
         for leg, name in enumerate(backends):
             ops.set_backend(BackendName(name))
             switching = switching or Training(total, seed)
-            legs.append(_leg(switching, name, leg * steps, steps, advance))
+            legs.append(_run_leg(switching, name, leg * steps, steps, advance))
         assert switching is not None
         ops.set_backend("numpy")
         single_run = Training(total, seed)
-        reference = _leg(single_run, "numpy alone", 0, total, advance)
+        reference = _run_leg(single_run, "numpy alone", 0, total, advance)
         differences = compare_trainings(switching, single_run)
     finally:
         ops.set_backend(old_backend)
     return Result(sum(x.size for x in single_run.arrays()[0]), legs, reference, differences)
 
 
-def _leg(training: Training, name: str, steps_done: int, steps: int, advance: Callable[[], None]) -> Leg:
+def _run_leg(training: Training, name: str, steps_done: int, steps: int, advance: Callable[[], None]) -> Leg:
     start = time.perf_counter()
     for _ in range(steps):
         training.step()

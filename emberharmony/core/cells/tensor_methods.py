@@ -166,7 +166,7 @@ def _call_on_tensors(function: Callable[..., Any], name: str, args: Any, kwargs:
     Raises:
         TracedTensorError: if one is being differentiated by its library, of which NumPy knows nothing.
     """
-    for cell in _cells(args, kwargs):
+    for cell in _cells_in(args, kwargs):
         op = name.rpartition(".")[2]
         value = cell.value
         if not isinstance(value, TensorProxy) and is_traced(value):
@@ -186,19 +186,19 @@ def native(value: Any, view: Callable[[Any], Any] = lambda x: x) -> Any:
     return {name: native(item, view) for name, item in value.items()} if cls is dict else value
 
 
-def _cells(*value: Any) -> "Iterable[TensorMethods]":
+def _cells_in(*value: Any) -> "Iterable[TensorMethods]":
     """Yields the cells among arguments, at any depth of lists, tuples and dicts."""
     for item in value:
         if isinstance(item, TensorMethods):
             yield item
         elif isinstance(item, (list, tuple)):
-            yield from _cells(*item)
+            yield from _cells_in(*item)
         elif isinstance(item, Mapping):
-            yield from _cells(*item.values())
+            yield from _cells_in(*item.values())
 
 
 def _holds_cell(value: Any) -> bool:
-    return any(True for _ in _cells(value))
+    return any(True for _ in _cells_in(value))
 
 
 def _for_numpy(tensor: Any) -> Any:

@@ -106,7 +106,7 @@ def _documented(text: str) -> str:
     shapes, example = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
     said = [name for name in names if re.search(rf"\b{name}\b", text)] or names[:2]
     parts = [f"{space}.{name} takes {', '.join(names)}"] if names else []
-    parts += [f"its shapes: {shapes[1]}"] if shapes else _meanings(described, said) if space == "ops" else []
+    parts += [f"its shapes: {shapes[1]}"] if shapes else _parameter_meanings(described, said) if space == "ops" else []
     return "; ".join([*parts, *([f"for example {example[1]}"] if example else [])])
 
 
@@ -211,17 +211,17 @@ def suggest_attribute(name: str, owner: Any) -> str:
         owner: the object that lacks it.
     """
     closest = suggest(name, [attribute for attribute in dir(owner) if not attribute.startswith("_")], _NEAR)
-    return closest.removeprefix("; ") or _members(owner)
+    return closest.removeprefix("; ") or _members_text(owner)
 
 
 def _hint_for_uncallable(kind: Any) -> str:
     """Returns what is called in the place of an object of a class of this library."""
     names = [base.__name__ for base in getattr(kind, "__mro__", ())]
     advice = [members.ATTRIBUTES[name]["__call__"] for name in names if "__call__" in members.ATTRIBUTES.get(name, {})]
-    return advice[0] if advice else _members(kind)
+    return advice[0] if advice else _members_text(kind)
 
 
-def _members(owner: Any) -> str:
+def _members_text(owner: Any) -> str:
     """Returns what an object of this library or a subclass has: its own attributes, or else its methods."""
     owner_class = owner if isinstance(owner, type) else type(owner)
     ours = [base for base in owner_class.__mro__ if _is_ours(base)]
@@ -286,10 +286,12 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
         accepted_text = "it takes nothing"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
         joined = _JOINED.get(names[-1], "") if names and "takes" in message else ""
-        return "; ".join([accepted_text, *filter(None, [joined]), *_meanings(described_name, quoted or names[-1:])])
+        return "; ".join(
+            [accepted_text, *filter(None, [joined]), *_parameter_meanings(described_name, quoted or names[-1:])]
+        )
     own = next((option for option in members.OPTIONS.get(quoted[0], "").split() if option in names), "")
     if own:
-        return "; ".join([f"use {own}= ({accepted_text})", *_meanings(described_name, [own])])
+        return "; ".join([f"use {own}= ({accepted_text})", *_parameter_meanings(described_name, [own])])
     advice = members.ABSENT_OPTIONS.get(quoted[0]) or suggest(quoted[0], names, _NEAR).removeprefix("; ")
     return f"{advice or f'leave {quoted[0]} out'} ({accepted_text})"
 
@@ -313,7 +315,7 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     return f"{owner}.{function} takes {takes or 'nothing'}"
 
 
-def _meanings(described_name: Any, names: list[str]) -> list[str]:
+def _parameter_meanings(described_name: Any, names: list[str]) -> list[str]:
     """Returns the first sentence of the description of each parameter."""
     texts = completion.descriptions(described_name)
     return [f"{name}: {texts[name].partition('. ')[0].rstrip('.')}" for name in names if name in texts]

@@ -19,12 +19,14 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left
     sides = [_LEFT if i < left else _RIGHT for i in range(len(header))]
     elements = ["<div>", *(f"<p>{escape(line)}</p>" for line in title.splitlines())]
     if rows:
-        lines = (_line("td", row, sides) for row in rows)
-        elements.append(f"<table><thead>{_line('th', header, sides)}</thead><tbody>{''.join(lines)}</tbody></table>")
+        lines = (_table_row("td", row, sides) for row in rows)
+        elements.append(
+            f"<table><thead>{_table_row('th', header, sides)}</thead><tbody>{''.join(lines)}</tbody></table>"
+        )
     return "".join([*elements, *(f"<p>{escape(line)}</p>" for line in notes.splitlines()), "</div>"])
 
 
-def _line(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+def _table_row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
     return (
         f"<tr>{''.join(f'<{tag}{side}>{escape(cell)}</{tag}>' for cell, side in zip(cells, sides, strict=True))}</tr>"
     )

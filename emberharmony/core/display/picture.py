@@ -17,7 +17,7 @@ def curve(values: Sequence[float], label: str) -> str:
         label: what the values are.
     """
     width = math.ceil(len(values) / _POINTS) or 1
-    means = [_mean(values[start : start + width]) for start in range(0, len(values), width)]
+    means = [_mean_or_nan(values[start : start + width]) for start in range(0, len(values), width)]
     points = [(i, y) for i, y in enumerate(means) if math.isfinite(y)]
     if len(points) < 2:
         return ""
@@ -35,5 +35,5 @@ def curve(values: Sequence[float], label: str) -> str:
     )
 
 
-def _mean(values: Sequence[float]) -> float:
+def _mean_or_nan(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if all(map(math.isfinite, values)) else math.nan

@@ -115,7 +115,7 @@ def _is_full() -> bool:
     return os.environ.get(VARIABLE, "").lower() == "full"
 
 
-def _files(trace: TracebackType | None) -> list[str]:
+def _files_of_trace(trace: TracebackType | None) -> list[str]:
     files = []
     while trace is not None:
         files.append(trace.tb_frame.f_code.co_filename)
@@ -145,11 +145,11 @@ def _is_library(file: str) -> bool:
 def _is_for_users(error: BaseException, trace: TracebackType | None) -> bool:
     """Returns whether an error is the user's affair: an unexpected one from inside of the library is a fault of it."""
     expected = (EmberError, AttributeError, NotImplementedError, KeyboardInterrupt, Warning)
-    return isinstance(error, expected) or not any(map(_is_own, _files(trace)[-1:]))
+    return isinstance(error, expected) or not any(map(_is_own, _files_of_trace(trace)[-1:]))
 
 
 def _is_internal(cause: BaseException | None) -> bool:
-    return cause is not None and all(map(_is_library, _files(cause.__traceback__)))
+    return cause is not None and all(map(_is_library, _files_of_trace(cause.__traceback__)))
 
 
 def _without_library(trace: TracebackType | None) -> tuple[TracebackType | None, int]:

@@ -25,12 +25,14 @@ _WIDTH = 120
 def complete_docstring(owner: Any) -> str:
     """Returns the docstring of what `Docstring.owner` may be, with a description of each parameter in `Args`."""
     text = inspect.cleandoc(raw_docstring(owner))
-    attributes = arguments(text, "Attributes").keys() - {name for text in _texts(owner) for name in arguments(text)}
+    attributes = arguments(text, "Attributes").keys() - {
+        name for text in _docstrings(owner) for name in arguments(text)
+    }
     described_names = {name: description for name, description in descriptions(owner).items() if name not in attributes}
     if not described_names:
         return text
     block = _BLOCKS["Args"].search(text)
-    lines = "".join(f"{line}\n" for entry in described_names.items() for line in _entry(*entry))
+    lines = "".join(f"{line}\n" for entry in described_names.items() for line in _entry_lines(*entry))
     if block is not None:
         tail = "\n" if block[1].endswith("\n\n") else ""
         return f"{text[: block.start()]}Args:\n{lines}{tail}{text[block.end() :]}".rstrip()
@@ -41,7 +43,7 @@ def complete_docstring(owner: Any) -> str:
 
 def descriptions(owner: Any) -> dict[str, str]:
     """Returns the description of each parameter that has one, in the order of the signature."""
-    argument_texts = [arguments(text) for text in _texts(owner)]
+    argument_texts = [arguments(text) for text in _docstrings(owner)]
     if isinstance(owner, type):
         argument_texts.append(arguments(raw_docstring(owner), "Attributes"))
     descriptions_by_name = {}
@@ -51,7 +53,7 @@ def descriptions(owner: Any) -> dict[str, str]:
             text = shared(owner, parameter) if isinstance(owner, OpSpec) else _of_methods(owner, parameter.name)
         if text is not None:
             text = _referred_description(owner, parameter.name, text)
-            descriptions_by_name[parameter.name] = f"{text}{_default(parameter, text)}"
+            descriptions_by_name[parameter.name] = f"{text}{_default_sentence(parameter, text)}"
     return descriptions_by_name
 
 
@@ -137,14 +139,14 @@ def arguments(text: str, head: str = "Args") -> dict[str, str]:
     return text_by_name
 
 
-def _texts(owner: Any) -> Iterator[str]:
+def _docstrings(owner: Any) -> Iterator[str]:
     """Yields the docstrings that may describe the parameters, the nearest first."""
     yield raw_docstring(owner)
     if isinstance(owner, tuple):
         owner_class, name = owner
         yield from (_plain_text(vars(base)[name].__doc__) for base in owner_class.__mro__[1:] if name in vars(base))
         if isinstance(vars(owner_class)[name], classmethod):  # another constructor
-            yield from _texts(owner_class)
+            yield from _docstrings(owner_class)
     elif isinstance(owner, type):
         yield _plain_text(vars(owner).get("__init__", owner).__doc__)
         function = getattr(owner, "function", None)  # a loss has the options of a function
@@ -164,7 +166,7 @@ def _plain_text(text: str | None) -> str:
     return "" if text is None else str.__str__(text)
 
 
-def _default(parameter: OpParameter, text: str) -> str:
+def _default_sentence(parameter: OpParameter, text: str) -> str:
     """Returns the sentence on the default, if the text does not have one."""
     default = parameter.default
     if default is EMPTY or "default" in text or (default is None and "None" in text) or not _has_literal(default):
@@ -181,7 +183,7 @@ def _has_literal(value: Any) -> bool:
     return value is None or type(value) in (bool, int, float, complex, str)
 
 
-def _entry(name: str, text: str) -> Iterator[str]:
+def _entry_lines(name: str, text: str) -> Iterator[str]:
     """Yields the lines of an entry of `Args`."""
     line = f"    {name}:"
     for word in text.split():

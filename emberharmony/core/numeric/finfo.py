@@ -43,13 +43,13 @@ class FloatInfo(Record):
         return limits
 
 
-def _limits(part: DType) -> FloatInfo:
+def _float_limits(part: DType) -> FloatInfo:
     mantissa, exponent = _MANTISSA[part]
     largest = (2.0 - 2.0**-mantissa) * 2.0**exponent
     return FloatInfo(part.bits, 2.0**-mantissa, largest, -largest, 2.0 ** (1 - exponent), part)
 
 
-_FLOATS = {part: _limits(part) for part in _MANTISSA}
+_FLOATS = {part: _float_limits(part) for part in _MANTISSA}
 _FLOATS |= {complex64: _FLOATS[float32], complex128: _FLOATS[float64]}
 
 

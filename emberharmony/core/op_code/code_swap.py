@@ -82,7 +82,7 @@ def op_before_first_call(spec: OpSpec) -> FunctionType:
         co_firstlineno=declared.co_firstlineno,
         co_names=("uncalled", spec.name),
     )
-    function = _function(code, spec)
+    function = _function_of_code(code, spec)
     function.__wrapped__ = spec.declared  # type: ignore[attr-defined]  # `inspect.signature` reads the signature there
     return function
 
@@ -104,7 +104,7 @@ def looked_up(spec: OpSpec) -> FunctionType:
             co_names=("active", spec.name),
             co_varnames=declared.co_varnames[: declared.co_argcount + bool(declared.co_flags & VARIADIC)],
         )
-    return _function(code, spec)
+    return _function_of_code(code, spec)
 
 
 def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
@@ -112,7 +112,7 @@ def compile_op(spec: OpSpec, backend: Any) -> FunctionType:
     variant = source_arguments(spec, backend)
     if variant not in _TEMPLATES:
         _TEMPLATES[variant] = _compile(compiled_source(*variant))
-    return _function(_with_declared_names(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
+    return _function_of_code(_with_declared_names(_TEMPLATES[variant], spec, native_names(spec, backend)), spec)
 
 
 def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
@@ -124,7 +124,7 @@ def guarded_code(spec: OpSpec, backend: Any) -> CodeType:
     return _with_declared_names(_TEMPLATES[key], spec, native_names(spec, backend))
 
 
-def _function(code: CodeType, spec: OpSpec) -> FunctionType:
+def _function_of_code(code: CodeType, spec: OpSpec) -> FunctionType:
     function = FunctionType(code, op_globals.__dict__, spec.name, spec.declared.__defaults__)
     function.__kwdefaults__ = spec.declared.__kwdefaults__
     return function
@@ -172,11 +172,11 @@ def _with_declared_names(template: CodeType, spec: OpSpec, names: dict[str, str]
         co_firstlineno=declared.co_firstlineno,
         co_names=tuple(names.get(name, name) for name in template.co_names),
         co_varnames=tuple(local.get(name, name) for name in template.co_varnames),
-        co_consts=tuple(_constant(const, spec, local) for const in template.co_consts),
+        co_consts=tuple(_filled_constant(const, spec, local) for const in template.co_consts),
     )
 
 
-def _constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
+def _filled_constant(const: Any, spec: OpSpec, local: dict[str, str]) -> Any:
     if const == OP_NAME:
         return spec.name
     # Keyword names are in co_consts: as one tuple, or as single strings after *args.

@@ -52,7 +52,7 @@ class Replacement:
 
     def __init__(self, path: str, then: Iterable[Step], backup: str | None) -> None:
         self.target = os.path.realpath(path)
-        self.mode = _mode(self.target)
+        self.mode = _permissions(self.target)
         self.then, self.backup = then, backup
         # The names do not contain that of the file, because they could become too long.
         start = os.path.join(os.path.dirname(self.target), f".{os.getpid()}.{os.urandom(6).hex()}")
@@ -70,13 +70,13 @@ class Replacement:
     def replace(self) -> None:
         """Replaces the file by the content of the stream."""
         assert self.stream is not None
-        _finish(self.stream)
+        _sync_and_close(self.stream)
         steps = [(os.replace, self.temporary, self.target)]
         folders = {os.path.dirname(self.target)}
         if self.backup is not None and self.mode is not None:
             with _create(self.saved, self.mode) as copy, open(self.target, "rb") as old_file:
                 shutil.copyfileobj(old_file, copy)
-                _finish(copy)
+                _sync_and_close(copy)
             steps.insert(0, (os.replace, self.saved, self.backup))
             folders.add(os.path.dirname(os.path.abspath(self.backup)))
         commit(steps, self.then)
@@ -138,7 +138,7 @@ def replace_text(path: str, text: str, then: Iterable[Step] = (), *, backup: str
         stream.write(text.encode())
 
 
-def _mode(target: str) -> int | None:
+def _permissions(target: str) -> int | None:
     """Returns the permissions of a file, or None if it does not exist.
 
     Raises:
@@ -168,7 +168,7 @@ def _create(path: str, mode: int | None) -> BinaryIO:
     return stream
 
 
-def _finish(stream: BinaryIO) -> None:
+def _sync_and_close(stream: BinaryIO) -> None:
     """Closes a file after its content is on the disk: otherwise a power failure could leave an empty file."""
     stream.flush()
     os.fsync(stream.fileno())

@@ -20,18 +20,20 @@ def install() -> None:
 
     The import of `ops` calls it. The hooks that were there before are called by ours, so other tools keep theirs.
     """
-    _wrap(sys, "excepthook", lambda shown: lambda kind, error, trace: tracebacks.show_error(shown, error, trace))
-    _wrap(warnings, "showwarning", lambda shown: lambda *given: tracebacks.show_warning(shown, *given))
+    _hook_function(
+        sys, "excepthook", lambda shown: lambda kind, error, trace: tracebacks.show_error(shown, error, trace)
+    )
+    _hook_function(warnings, "showwarning", lambda shown: lambda *given: tracebacks.show_warning(shown, *given))
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None:
-        _wrap(
+        _hook_function(
             shell.InteractiveTB,
             "structured_traceback",
             lambda shown: lambda *given, **options: tracebacks.lines_of_error(shown, *given, **options),
         )
 
 
-def _wrap(owner: Any, name: str, hook: Callable[[Any], Any]) -> None:
+def _hook_function(owner: Any, name: str, hook: Callable[[Any], Any]) -> None:
     """Replaces a function by `hook(function)`, unless that has been done."""
     original = getattr(owner, name)
     if not hasattr(original, _INSTALLED):

@@ -43,7 +43,7 @@ class Scope:
     """The weak reference to the `__exit__` that `with` got last."""
 
     def __init_subclass__(cls) -> None:
-        cls._dropped = staticmethod(partial(_remove, cls._stack, 3))
+        cls._dropped = staticmethod(partial(_remove_topmost, cls._stack, 3))
 
     def __init__(self) -> None:
         self._watch = None
@@ -59,12 +59,12 @@ def _leave(scope: Scope, kind: object = None, error: object = None, trace: objec
     if entry is not None and entry[2] is scope:
         scope._stack.set(entry[1])
     else:
-        _remove(scope._stack, 2, scope)
+        _remove_topmost(scope._stack, 2, scope)
     # Only now, because until here an interruption must let the weak reference end the block.
     scope._watch = None
 
 
-def _remove(stack: Stack, place: int, wanted: Any) -> None:
+def _remove_topmost(stack: Stack, place: int, wanted: Any) -> None:
     """Removes the topmost entry that has a certain object at a certain place, if there is one."""
     entries_above: list[Entry] = []
     entry = stack.get()

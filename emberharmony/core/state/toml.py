@@ -49,7 +49,9 @@ def edit_key(text: str, key: str, value: str | None) -> str:
     expected_values.pop(key, None)
     if value is not None:
         expected_values[key] = value
-    statement = next((text_statement for text_statement in _statements(text) if _names(text_statement.key, key)), None)
+    statement = next(
+        (text_statement for text_statement in _root_statements(text) if _is_key(text_statement.key, key)), None
+    )
     if statement is None:
         newline = "\r\n" if "\r\n" in text else "\n"
         changed = text if value is None else f"{key} = {_quote(value)}{newline}{text}"
@@ -57,7 +59,7 @@ def edit_key(text: str, key: str, value: str | None) -> str:
         changed = text[: statement.start] + text[statement.end :]
     else:
         changed = text[: statement.value] + _quote(value) + text[statement.value_end :]
-    # `_statements` only splits the text into tokens, so check the result with the parser of the standard library.
+    # `_root_statements` only splits the text into tokens, so check the result with the parser of the standard library.
     try:
         is_valid = _document_values(changed) == expected_values
     except tomllib.TOMLDecodeError:
@@ -72,7 +74,7 @@ def _document_values(text: str) -> dict[str, Any]:
     return tomllib.loads(text, parse_float=str)
 
 
-def _names(key_text: str, key: str) -> bool:
+def _is_key(key_text: str, key: str) -> bool:
     # The parser resolves quoted keys, such as "backend".
     return tomllib.loads(f"{key_text} = 0") == {key: 0}
 
@@ -82,7 +84,7 @@ def _quote(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _statements(text: str) -> list[_Statement]:
+def _root_statements(text: str) -> list[_Statement]:
     """Returns the statements in the root table of a valid document; this table ends at the first table header."""
     statements: list[_Statement] = []
     start = depth = 0

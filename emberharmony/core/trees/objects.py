@@ -46,7 +46,7 @@ def held_in(root: Any) -> Iterator[Held]:
     unread: list[Iterator[tuple[Any, Any]]] = [iter(((None, root),))]
     while unread:
         for key, value in unread[-1]:
-            children = _entries(value)
+            children = _held_entries(value)
             if children is None:
                 yield Held(TreePath((*keys, key)[1:]), holders[-1], value)
             elif id(value) not in entered_objects:
@@ -87,11 +87,11 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
         else:
             if not isinstance(value, tuple):
                 entered_objects[value_id] = value
-            unread += [child for _, child in _entries(value) or ()][::-1]
+            unread += [child for _, child in _held_entries(value) or ()][::-1]
     return list(instances.values())
 
 
-def _entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
+def _held_entries(value: Any) -> Iterable[tuple[Any, Any]] | None:
     """Returns the keys and values that a node or object holds; None for a leaf."""
     cls = value.__class__
     if cls is dict:

@@ -49,7 +49,7 @@ class TreeDef(NamedTuple):
         return tuple(range(len(self.children))) if names is None else names
 
     def __str__(self) -> str:
-        return _show(self)
+        return _treedef_text(self)
 
 
 LEAF, NONE = TreeDef("leaf", leaves=1), TreeDef("none")
@@ -236,11 +236,11 @@ def flattened_alike(name: str, trees: Sequence[Any], is_leaf: IsLeaf) -> tuple[l
     return columns, structure
 
 
-def _show(treedef: TreeDef) -> str:
+def _treedef_text(treedef: TreeDef) -> str:
     node_kind, node, children, _ = treedef
     if node_kind in ("leaf", "none"):
         return "*" if node_kind == "leaf" else "None"
-    child_texts = [_show(child) for child in children]
+    child_texts = [_treedef_text(child) for child in children]
     if node_kind in ("list", "tuple", "namedtuple"):
         return f"{node.__name__}({', '.join(child_texts)})"
     cls, names, *details = node
