@@ -143,7 +143,7 @@ class KVCache(Module):
             )
             cells[0].value, cells[1].value = all_keys_and_values
             return all_keys_and_values
-        memory = _memory(backend, room, old_tensors, new_tensors)
+        memory = _memory_for(backend, room, old_tensors, new_tensors)
         all_keys_and_values = (
             memory[0][:, : old_tensors[0].shape[1] + keys.shape[1]],
             memory[1][:, : old_tensors[1].shape[1] + values.shape[1]],
@@ -180,7 +180,9 @@ def _require_continuing(old_shape: tuple[int, ...], new_shape: tuple[int, ...]) 
         )
 
 
-def _memory(backend: Any, spare_room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]) -> tuple[Any, Any]:
+def _memory_for(
+    backend: Any, spare_room: _Room | None, before: tuple[Any, Any], new: tuple[Any, Any]
+) -> tuple[Any, Any]:
     """Returns memory with the keys and values of a cache and the new ones: its room if they fit, else a new one."""
     sizes = []
     for i in (0, 1):

@@ -50,13 +50,13 @@ class Calls:
 
         @functools.wraps(original)
         def call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return module_called(module, original, self._path, args, kwargs)
+            return module_called(module, original, self._module_path, args, kwargs)
 
         call.of_watching = True  # type: ignore[attr-defined]
         self._wrapped[kind] = original
         setattr(kind, "__call__", call)  # noqa: B010
 
-    def _path(self, module: Any, root: Any, outer: str) -> str:
+    def _module_path(self, module: Any, root: Any, outer: str) -> str:
         """Returns the path of a module: the class of the outermost module, then the name in it."""
         if module is root:
             return type(module).__name__

@@ -97,7 +97,7 @@ class Batches:
         while self._position < len(self):
             start = self._position * self.batch_size
             self._position += 1
-            yield self._rows(start, min(start + self.batch_size, self.rows))
+            yield self._batch_rows(start, min(start + self.batch_size, self.rows))
 
     def __repr__(self) -> str:
         arrays = ", ".join(f"{tuple(array.shape)} {ops.dtype(array.value).name}" for array in self._arrays)
@@ -142,7 +142,7 @@ class Batches:
         if states.count(states[0]) < len(states):
             raise ArgumentError("batches(): the ranks have other rows or generators; pass rng=ops.random.Generator(0)")
 
-    def _rows(self, start: int, stop: int) -> Any:
+    def _batch_rows(self, start: int, stop: int) -> Any:
         if self._ranks > 1:
             rows_of_rank = (stop - start) // self._ranks
             start += self._rank * rows_of_rank

@@ -87,7 +87,7 @@ def stream_generate(
     top_k = None if top_k is None else length("top_k", top_k)
     if top_p is not None and not share("top_p", top_p):
         raise ArgumentError("top_p must be more than 0; top_k=1 draws the likeliest token")
-    texts, is_single = _texts(prompt)
+    texts, is_single = _texts_of_prompt(prompt)
     generator = rngs.generator(rng) if temperature else None
     options = temperature, top_k, top_p, generator
     return _token_steps(model, texts, is_single, max_tokens, ends, options)
@@ -124,7 +124,7 @@ def generate(
         >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
         [[2, 3, 4], [4]]
     """
-    (prompts, is_single), ends = _texts(prompt), _end_tokens(eos)
+    (prompts, is_single), ends = _texts_of_prompt(prompt), _end_tokens(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     count = length("max_tokens", max_tokens, 0)
     tokens = list(stream_generate(model, prompts[0] if is_single else prompts, count, **options))
@@ -135,7 +135,7 @@ def generate(
     return [text[: end + 1] for text, end in zip(texts, last, strict=True)]
 
 
-def _texts(prompt: Any) -> tuple[list[list[int]], bool]:
+def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:
     """Returns the texts of a prompt, and whether it is a single text instead of a batch.
 
     Raises:
@@ -144,7 +144,7 @@ def _texts(prompt: Any) -> tuple[list[list[int]], bool]:
     rows = prompt if isinstance(prompt, (list, tuple)) else ()
     lengths = {tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in rows if hasattr(row, "__len__")}
     if len(lengths) > 1:  # each text alone, because a tensor has rows of equal length
-        parsed_rows = [_texts(row) for row in rows]
+        parsed_rows = [_texts_of_prompt(row) for row in rows]
         if all(is_single for _, is_single in parsed_rows):
             return [texts[0] for texts, _ in parsed_rows], False
     tokens = ops.convert_to_tensor(prompt)

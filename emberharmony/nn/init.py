@@ -185,7 +185,7 @@ def uniform(a: float = 0.0, b: float = 1.0) -> Initializer:
     Raises:
         ArgumentError: if `a` exceeds `b`.
     """
-    _require("uniform", a <= b, f"a={a} exceeds b={b}")
+    _require_option("uniform", a <= b, f"a={a} exceeds b={b}")
     return Initializer(uniform, {"a": a, "b": b}, lambda *given: _uniform(a, b, *given))
 
 
@@ -199,7 +199,7 @@ def normal(mean: float = 0.0, std: float = 1.0) -> Initializer:
     Raises:
         ArgumentError: if the standard deviation is negative.
     """
-    _require("normal", std >= 0, f"std={std} is negative")
+    _require_option("normal", std >= 0, f"std={std} is negative")
     return Initializer(normal, {"mean": mean, "std": std}, lambda *given: _normal(mean, std, *given))
 
 
@@ -215,12 +215,12 @@ def trunc_normal(mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float 
     Raises:
         ArgumentError: if the standard deviation is not positive, or `a` is not less than `b`.
     """
-    _require("trunc_normal", std > 0, f"std={std}, expected a number > 0")
-    _require("trunc_normal", a < b, f"a={a} is not less than b={b}")
+    _require_option("trunc_normal", std > 0, f"std={std}, expected a number > 0")
+    _require_option("trunc_normal", a < b, f"a={a} is not less than b={b}")
     options = {"mean": mean, "std": std, "a": a, "b": b}
 
     def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
-        return _tensor(initial.truncated_normal(rng, shape, mean, std, a, b), dtype)
+        return _tensor_of_values(initial.truncated_normal(rng, shape, mean, std, a, b), dtype)
 
     return Initializer(trunc_normal, options, draw)
 
@@ -267,7 +267,7 @@ def dirac(groups: int = 1) -> Initializer:
                 f"dirac() makes kernels (out, in, ...) of one to three axes, with out a multiple of groups={groups}, "
                 f"not shape {shape}"
             )
-        return _tensor(initial.dirac(shape, groups), dtype)
+        return _tensor_of_values(initial.dirac(shape, groups), dtype)
 
     return Initializer(dirac, {"groups": groups}, draw)
 
@@ -311,7 +311,7 @@ def kaiming_uniform(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "l
 
     Source: He et al., "Delving deep into rectifiers", 2015.
     """
-    return _kaiming(kaiming_uniform, a, mode, nonlinearity, _uniform_of)
+    return _kaiming_initializer(kaiming_uniform, a, mode, nonlinearity, _uniform_of)
 
 
 def kaiming_normal(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Initializer:
@@ -322,7 +322,7 @@ def kaiming_normal(a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "le
         mode: "fan_in" keeps the variance of activations, "fan_out" that of gradients.
         nonlinearity: what follows the layer; `calculate_gain` has the names.
     """
-    return _kaiming(kaiming_normal, a, mode, nonlinearity, _normal_of)
+    return _kaiming_initializer(kaiming_normal, a, mode, nonlinearity, _normal_of)
 
 
 def lecun_uniform() -> Initializer:
@@ -359,7 +359,7 @@ def orthogonal(gain: float = 1.0) -> Initializer:
         if len(shape) < 2:
             raise ShapeError(f"orthogonal() makes tensors of two or more axes, not shape {shape}")
         matrix = initial.orthogonal(rng, shape[0], math.prod(shape[1:]), gain)
-        return _tensor(matrix.reshape(shape), dtype)
+        return _tensor_of_values(matrix.reshape(shape), dtype)
 
     return Initializer(orthogonal, {"gain": gain}, draw)
 
@@ -376,11 +376,11 @@ def sparse(sparsity: float, std: float = 0.01) -> Initializer:
 
     Source: Martens, "Deep learning via Hessian-free optimization", 2010.
     """
-    _require("sparse", 0 <= sparsity <= 1, f"sparsity={sparsity}, expected a number from 0 to 1")
+    _require_option("sparse", 0 <= sparsity <= 1, f"sparsity={sparsity}, expected a number from 0 to 1")
 
     def draw(shape: tuple[int, ...], rng: Any, dtype: DTypeLike) -> Tensor:
         _require_matrix("sparse", shape)
-        return _tensor(initial.sparse(rng, shape[0], shape[1], sparsity, std), dtype)
+        return _tensor_of_values(initial.sparse(rng, shape[0], shape[1], sparsity, std), dtype)
 
     return Initializer(sparse, {"sparsity": sparsity, "std": std}, draw)
 
@@ -389,7 +389,7 @@ glorot_uniform, glorot_normal = xavier_uniform, xavier_normal
 he_uniform, he_normal = kaiming_uniform, kaiming_normal
 
 
-def _tensor(values: HostArray, dtype: DTypeLike) -> Tensor:
+def _tensor_of_values(values: HostArray, dtype: DTypeLike) -> Tensor:
     """Returns values that were computed on the host in float64; narrower dtypes are rounded by way of float32.
 
     Backends differ in whether they round float64 to half precision in one step or in two.
@@ -429,7 +429,7 @@ def _initializer_by_fans(
     return Initializer(factory, options, lambda shape, rng, dtype: draw(std(*fans(shape)), shape, rng, dtype))
 
 
-def _kaiming(
+def _kaiming_initializer(
     factory: Callable[..., Initializer], a: float, mode: str, nonlinearity: str, draw: Callable[..., Tensor]
 ) -> Initializer:
     choice("mode", mode, ("fan_in", "fan_out"))
@@ -441,7 +441,7 @@ def _kaiming(
     return _initializer_by_fans(factory, {"a": a, "mode": mode, "nonlinearity": nonlinearity}, draw, std)
 
 
-def _require(name: str, holds: bool, message: str) -> None:
+def _require_option(name: str, holds: bool, message: str) -> None:
     """Checks an option.
 
     Raises:

@@ -39,12 +39,12 @@ def location() -> str:
         name = ""
     class_name, outer_class_name = type(inner_module).__name__, type(outer_module).__name__
     if name:
-        return f"{name} of {outer_class_name}, {_article(class_name)} {class_name}"
+        return f"{name} of {outer_class_name}, {_indefinite_article(class_name)} {class_name}"
     # A layer that is being made has no name yet.
     return class_name if inner_module is outer_module else f"{class_name} of {outer_class_name}"
 
 
-def _article(kind: str) -> str:
+def _indefinite_article(kind: str) -> str:
     """Returns the indefinite article of the name of a class: an Embedding, an LSTM, a Linear."""
     spelled = kind[1:2].isupper()  # letter by letter, as in LSTM
     return "an" if kind[0] in ("AEFHILMNORSX" if spelled else "AEIOU") else "a"

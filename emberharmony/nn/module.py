@@ -352,14 +352,14 @@ class Module(walk.Holder):
     @recursive_repr()
     def __repr__(self) -> str:
         inner = [f"({name}): {module!r}" for name, module in walk.inner(self)]
-        head, options = type(self).__name__, ", ".join(_options(self))
+        head, options = type(self).__name__, ", ".join(_constructor_options(self))
         if not inner:
             return f"{head}({options})"
         lines = [line for block in ([options] if options else []) + inner for line in block.splitlines()]
         return "\n  ".join([f"{head}(", *lines]) + "\n)"
 
 
-def _options(module: Module) -> list[str]:
+def _constructor_options(module: Module) -> list[str]:
     """Returns the arguments of the constructor that attributes of the same name hold, if they are not the defaults."""
     # Imported here, because only those who print a module need it.
     import inspect

@@ -53,10 +53,10 @@ def saved_places(module: walk.Holder, persistent_only: bool) -> dict[str, Cell]:
 def state_dict(module: walk.Holder, host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
     places_by_name = saved_places(module, persistent_only)
-    values = {name: _value(module, name, cell) for name, cell in places_by_name.items()}
+    values = {name: _tensor_of_cell(module, name, cell) for name, cell in places_by_name.items()}
     require_layout(layout)
     if layout != "torch":
-        values = _layouts().to_layout(module, _shapes(module, places_by_name), values, layout)
+        values = _layout_module().to_layout(module, _shapes(module, places_by_name), values, layout)
     return {name: ops.to_numpy(value) for name, value in values.items()} if host else values
 
 
@@ -79,7 +79,7 @@ def loading(
     faults: list[str] = []
     if layout != "torch":
         active_tensors = {name: _active_tensor(name, value) for name, value in renamed.items()}
-        renamed, foreign, faults = _layouts().read(
+        renamed, foreign, faults = _layout_module().read(
             module, places_by_name, _shapes(module, places_by_name), active_tensors, layout, strict
         )
     loaded_cells = {cell for name, cell in places_by_name.items() if name in renamed}
@@ -112,7 +112,7 @@ def _new_tensors(
     faults: list[str] = []
     for name, cell in cells.items():
         if name in values:
-            before = _value(module, name, cell)
+            before = _tensor_of_cell(module, name, cell)
             try:
                 tensor = _own_tensor(values[name])
                 _require_like(tensor, before)
@@ -137,17 +137,17 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
     places_by_name = saved_places(module, persistent_only=True)
     shapes = _shapes(module, places_by_name)
     active_tensors = {name: _active_tensor(name, value) for name, value in values.items()}
-    tensors, _, faults = _layouts().read(module, places_by_name, shapes, active_tensors, source, True)
+    tensors, _, faults = _layout_module().read(module, places_by_name, shapes, active_tensors, source, True)
     if faults:
         hint = _layout_hint(module, places_by_name, active_tensors, source, "source")
         raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
     by_cell = {cell: tensors[name] for name, cell in places_by_name.items() if name in tensors}
     tensors_by_name = {name: by_cell[cell] for name, cell in places_by_name.items()}
-    in_layout: dict[str, Any] = _layouts().to_layout(module, shapes, tensors_by_name, layout)
+    in_layout: dict[str, Any] = _layout_module().to_layout(module, shapes, tensors_by_name, layout)
     return in_layout
 
 
-def _layouts() -> Any:
+def _layout_module() -> Any:
     # Imported here, because only those who read or write another layout need the table.
     from emberharmony.nn.layouts import model
 
@@ -163,7 +163,7 @@ def _layout_hint(
 ) -> str:
     """Returns the end of a message that says which other layout tensors fit."""
     try:
-        text: str = _layouts().hint(module, _shapes(module, places_by_name), given_tensors, layout, argument)
+        text: str = _layout_module().hint(module, _shapes(module, places_by_name), given_tensors, layout, argument)
     except UninitializedParameterError:
         return ""
     return text
@@ -222,7 +222,7 @@ def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
     return [step for cell in cells for step in cell.changing(cast_and_move)]
 
 
-def _value(module: walk.Holder, name: str, cell: Cell) -> Any:
+def _tensor_of_cell(module: walk.Holder, name: str, cell: Cell) -> Any:
     """Returns the tensor of a cell.
 
     Raises:
@@ -261,7 +261,7 @@ def _rename_keys(values: Values, rename: Callable[[str], str] | None) -> dict[st
 
 def _own_tensor(value: Any) -> Any:
     """Returns a tensor of any backend, or an array or list, as a tensor of the active backend with its own memory."""
-    return ops.copy(_tensor(value))
+    return ops.copy(_tensor_of_value(value))
 
 
 def _active_tensor(name: str, value: Any) -> Any:
@@ -271,12 +271,12 @@ def _active_tensor(name: str, value: Any) -> Any:
         StateDictError: if it is none; the message has the name.
     """
     try:
-        return _tensor(value)
+        return _tensor_of_value(value)
     except EmberError as error:
         raise StateDictError(f"{name}: {error}") from error
 
 
-def _tensor(value: Any) -> Any:
+def _tensor_of_value(value: Any) -> Any:
     if isinstance(value, (list, tuple, int, float, complex)):
         return ops.convert_to_tensor(value)
     if isinstance(value, Cell):

@@ -31,7 +31,7 @@ class Summary(str):
 
 def summary(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> Summary:
     """Returns the table; see `Module.summary`."""
-    body, total = _summary_rows(module, specs, depth), _total(module)
+    body, total = _summary_rows(module, specs, depth), _total_row(module)
     if not specs:
         body = [(name, class_name, *numbers) for name, class_name, _, *numbers in body]
     rows: list[tuple[str, ...]] = [_HEAD if specs else (*_HEAD[:2], *_HEAD[3:]), *body]
@@ -59,11 +59,13 @@ def as_html(module: walk.Holder) -> str:
         )
         for name, class_name, _, *numbers in _summary_rows(module, (), None)
     ]
-    return table(type(module).__name__, ("name", "module", "parameters", "bytes"), rows, left=2, notes=_total(module))
+    return table(
+        type(module).__name__, ("name", "module", "parameters", "bytes"), rows, left=2, notes=_total_row(module)
+    )
 
 
 def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None) -> list[tuple[str, ...]]:
-    outputs = _outputs(module, specs) if specs else {}
+    outputs = _output_shapes(module, specs) if specs else {}
     rows: list[tuple[str, ...]] = []
     names: list[str] = []
     for name, submodule in walk.named_modules(module):
@@ -77,26 +79,26 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
                     name,
                     type(submodule).__name__,
                     outputs.get(name, ""),
-                    f"{_elements([cell for cell in cells if isinstance(cell, Parameter)]):,}",
-                    f"{sum(_elements([cell]) * ops.dtype(cell.value).itemsize for cell in cells):,}",
+                    f"{_element_count([cell for cell in cells if isinstance(cell, Parameter)]):,}",
+                    f"{sum(_element_count([cell]) * ops.dtype(cell.value).itemsize for cell in cells):,}",
                 )
             )
     return rows
 
 
-def _total(module: walk.Holder) -> str:
+def _total_row(module: walk.Holder) -> str:
     parameters = [cell for cell in walk.cells(module) if isinstance(cell, Parameter)]
-    trained = _elements([cell for cell in parameters if cell.trainable])
-    total = f"{_elements(parameters):,} parameters, {trained:,} of them trainable"
-    buffers = _elements([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
+    trained = _element_count([cell for cell in parameters if cell.trainable])
+    total = f"{_element_count(parameters):,} parameters, {trained:,} of them trainable"
+    buffers = _element_count([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
     return total + (f", and {buffers:,} element{'s' * (buffers > 1)} in buffers" if buffers else "")
 
 
-def _elements(cells: Sequence[Cell]) -> int:
+def _element_count(cells: Sequence[Cell]) -> int:
     return sum(math.prod(cell.value.shape) for cell in cells)
 
 
-def _outputs(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str]:
+def _output_shapes(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str]:
     """Returns the shapes of what each module returns, by name, without computing anything."""
     for spec in specs:
         if isinstance(spec, (tuple, list)) and spec and all(isinstance(length, int) for length in spec):

@@ -95,11 +95,11 @@ class _Contents:
         self.places: list[tuple[str, Place]] = []
         for name, value in owner.members():
             if value.__class__ not in _PLAIN:
-                self._add(name, value, owner, name)
+                self._add_value(name, value, owner, name)
         if len(self.cells) > 1:
             self.cells.sort(key=lambda pair: not isinstance(pair[1], Parameter))
 
-    def _add(self, name: str, value: Any, holder: Any, key: Any) -> None:
+    def _add_value(self, name: str, value: Any, holder: Any, key: Any) -> None:
         if isinstance(value, Cell):
             self.cells.append((name, value))
         elif isinstance(value, Holder):
@@ -112,11 +112,11 @@ class _Contents:
         elif isinstance(value, dict):
             for item_key, item in value.items():
                 if item.__class__ not in _PLAIN:
-                    self._add(f"{name}.{item_key}", item, value, item_key)
+                    self._add_value(f"{name}.{item_key}", item, value, item_key)
         elif isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
                 if item.__class__ not in _PLAIN:
-                    self._add(f"{name}.{position}", item, value, position)
+                    self._add_value(f"{name}.{position}", item, value, position)
 
 
 class _Met(NamedTuple):

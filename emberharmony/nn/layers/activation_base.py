@@ -26,15 +26,15 @@ class Activation(Module):
         if op is not None:
             kinds = vars(cls).get("__annotations__", {})
             options = {name: vars(cls).get(name, Argument.empty) for name in kinds}
-            cls.__init__ = _constructor(kinds, options)  # type: ignore[method-assign]
-            cls.__call__ = _caller(op, tuple(kinds))  # type: ignore[method-assign]
+            cls.__init__ = _constructor_of_options(kinds, options)  # type: ignore[method-assign]
+            cls.__call__ = _call_method(op, tuple(kinds))  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)  # last, because an open `ops.record` wraps the call that it finds
 
     def check(self) -> None:
         """Checks the options that the types do not say."""
 
 
-def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[..., None]:
+def _constructor_of_options(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[..., None]:
     """Returns an `__init__` that takes the options and keeps them in attributes."""
     arguments = [
         Argument(name, Argument.POSITIONAL_OR_KEYWORD, default=default, annotation=kinds[name])
@@ -60,7 +60,7 @@ def _constructor(kinds: dict[str, Any], options: dict[str, Any]) -> Callable[...
     return construct
 
 
-def _caller(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+def _call_method(op: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
     """Returns a `__call__` that calls a function with the input and the options."""
     if not names:
         calling = lambda self, x: op(x)

@@ -126,10 +126,10 @@ class MultiheadAttention(Module):
     def _initialize(self, bias: bool, add_bias_kv: bool, rng: "rngs.Generator", dtype: DTypeLike | None) -> None:
         width, key_width = self.embed_dim, self.head_dim * self.num_kv_heads
         is_packed = self.kdim == self.vdim == width == key_width
-        self.in_proj_weight = _xavier(rng, (3 * width, width), dtype) if is_packed else None
-        self.q_proj_weight = None if is_packed else _xavier(rng, (width, width), dtype)
-        self.k_proj_weight = None if is_packed else _xavier(rng, (key_width, self.kdim), dtype)
-        self.v_proj_weight = None if is_packed else _xavier(rng, (key_width, self.vdim), dtype)
+        self.in_proj_weight = _xavier_parameter(rng, (3 * width, width), dtype) if is_packed else None
+        self.q_proj_weight = None if is_packed else _xavier_parameter(rng, (width, width), dtype)
+        self.k_proj_weight = None if is_packed else _xavier_parameter(rng, (key_width, self.kdim), dtype)
+        self.v_proj_weight = None if is_packed else _xavier_parameter(rng, (key_width, self.vdim), dtype)
         self.in_proj_bias = Parameter(ops.zeros((width + 2 * key_width,), dtype)) if bias else None
         self.out_proj = Linear(width, width, bias, rng=rng, dtype=dtype)
         if self.out_proj.bias is not None:
@@ -159,7 +159,7 @@ class MultiheadAttention(Module):
         value = key if value is None else value if value is key or value is query else ops.convert_to_tensor(value)
         self._check_inputs(query, key, value)
         is_single = len(query.shape) == 2
-        q, k, v = (self._heads(x) for x in self._project(query, key, value))
+        q, k, v = (self._split_heads(x) for x in self._project(query, key, value))
         past_length = 0 if cache is None else cache.length
         if self.rope is not None:
             q, k = self.rope(q, offset=past_length, axis=1), self.rope(k, offset=past_length, axis=1)
@@ -231,7 +231,7 @@ class MultiheadAttention(Module):
             for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
         ]
 
-    def _heads(self, x: Tensor) -> Tensor:
+    def _split_heads(self, x: Tensor) -> Tensor:
         """Returns a tensor of the axes of the input as one of (batch, time, heads, width)."""
         if len(x.shape) == 2:
             return ops.reshape(x, (1, x.shape[0], -1, self.head_dim))
@@ -325,5 +325,5 @@ def _with_true(mask: Tensor, extra_columns: int) -> Tensor:
     )
 
 
-def _xavier(rng: "rngs.Generator", shape: tuple[int, int], dtype: DTypeLike | None) -> Parameter:
+def _xavier_parameter(rng: "rngs.Generator", shape: tuple[int, int], dtype: DTypeLike | None) -> Parameter:
     return Parameter(rngs.uniform(rng, shape, math.sqrt(6 / sum(shape)), dtype))

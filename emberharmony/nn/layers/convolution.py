@@ -166,7 +166,7 @@ class _Conv(Convolution):
         super().__init__(
             in_channels, out_channels, kernel_size, stride, dilation, groups, bias, data_format, rng, dtype
         )
-        self.padding = padding = _padding(padding, self.axes)
+        self.padding = padding = _padding_option(padding, self.axes)
         self.padding_mode = choice("padding_mode", padding_mode, tuple(_MODES))
         if padding == "same" and max(self.stride) > 1:
             raise fault(ArgumentError(f"padding='same' needs stride 1, got {self.stride}; give the padding as numbers"))
@@ -435,7 +435,7 @@ class SeparableConv3d(_SeparableConv, axes=3):
     depthwise_kind, pointwise_kind = DepthwiseConv3d, Conv3d
 
 
-def _padding(value: Any, axes: int) -> Any:
+def _padding_option(value: Any, axes: int) -> Any:
     """Returns the option `padding`: "same", "valid", or one integer or one pair for each axis.
 
     Raises:

@@ -256,7 +256,7 @@ class GaussianDropout(_Noise):
         self.rng = rngs.generator(rng, "dropout")
 
     def _disturb(self, x: Tensor) -> Tensor:
-        return ops.multiply(x, _normal(x, 1.0, math.sqrt(self.rate / (1 - self.rate)), self.rng))
+        return ops.multiply(x, _normal_like(x, 1.0, math.sqrt(self.rate / (1 - self.rate)), self.rng))
 
 
 class GaussianNoise(_Noise):
@@ -285,10 +285,10 @@ class GaussianNoise(_Noise):
         self.rng = rngs.generator(rng, "dropout")
 
     def _disturb(self, x: Tensor) -> Tensor:
-        return ops.add(x, _normal(x, 0.0, self.stddev, self.rng))
+        return ops.add(x, _normal_like(x, 0.0, self.stddev, self.rng))
 
 
-def _normal(x: Tensor, mean: float, stddev: float, rng: "rngs.Generator") -> Tensor:
+def _normal_like(x: Tensor, mean: float, stddev: float, rng: "rngs.Generator") -> Tensor:
     """Returns normal numbers of the shape and the floating dtype of a tensor."""
     noise_dtype: Any = x.dtype if ops.dtype(x).is_floating else None
     return ops.to_device(ops.random.normal(x.shape, mean, stddev, noise_dtype, generator=rng), ops.get_device(x))

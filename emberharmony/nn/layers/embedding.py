@@ -215,7 +215,7 @@ class EmbeddingBag(_Table):
         """
         indices = spatial.tensor(input)
         shape = tuple(indices.shape)
-        summed, largest, bags = self._reducers(shape, offsets)
+        summed, largest, bags = self._bag_reducers(shape, offsets)
         rows = self._look_up(input)
         if per_sample_weights is not None:
             weights = spatial.tensor(per_sample_weights)
@@ -238,7 +238,7 @@ class EmbeddingBag(_Table):
             return ops.divide(summed(rows), ops.maximum(lengths, 1.0))
         return ops.where(ops.greater(lengths, 0), largest(rows), 0.0)
 
-    def _reducers(
+    def _bag_reducers(
         self, shape: tuple[int, ...], offsets: Any
     ) -> tuple[Callable[[Any], Tensor], Callable[[Any], Tensor], int]:
         """Returns functions for the sums and the maxima over the indices of each bag, and the number of bags.

@@ -26,7 +26,7 @@ class Flatten(Module):
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        self.start_dim, self.end_dim = _axis("start_dim", start_dim), _axis("end_dim", end_dim)
+        self.start_dim, self.end_dim = _axis_option("start_dim", start_dim), _axis_option("end_dim", end_dim)
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
@@ -60,7 +60,7 @@ class Unflatten(Module):
     """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
-        self.dim, self.unflattened_size = _axis("dim", dim), _shape("unflattened_size", unflattened_size)
+        self.dim, self.unflattened_size = _axis_option("dim", dim), _shape("unflattened_size", unflattened_size)
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
@@ -112,7 +112,7 @@ class Permute(Module):
     def __init__(self, axes: Sequence[int]) -> None:
         if not isinstance(axes, (tuple, list)):
             raise ArgumentTypeError(f"axes must be a sequence of integers, got {brief(axes)}")
-        self.axes = tuple(_axis("axes", axis) for axis in axes)
+        self.axes = tuple(_axis_option("axes", axis) for axis in axes)
 
     def __call__(self, x: TensorLike) -> Tensor:
         return ops.transpose(x, self.axes)
@@ -142,7 +142,7 @@ class PixelShuffle(Module):
 
     def __call__(self, x: TensorLike) -> Tensor:
         x, r = spatial.tensor(x), self.upscale_factor
-        *batch, channels, height, width = _image(x, self.data_format)
+        *batch, channels, height, width = _image_shape(x, self.data_format)
         if channels % (r * r):
             raise fault(ShapeError(f"expected channels that {r} * {r} divides, got {channels} in {tuple(x.shape)}"))
         n, channels_left = len(batch), channels // (r * r)
@@ -179,7 +179,7 @@ class PixelUnshuffle(Module):
 
     def __call__(self, x: TensorLike) -> Tensor:
         x, r = spatial.tensor(x), self.downscale_factor
-        *batch, channels, height, width = _image(x, self.data_format)
+        *batch, channels, height, width = _image_shape(x, self.data_format)
         if height % r or width % r:
             raise fault(ShapeError(f"expected a height and width that {r} divides, got shape {tuple(x.shape)}"))
         n, blocks_per_column, blocks_per_row = len(batch), height // r, width // r
@@ -295,7 +295,7 @@ class Fold(Module):
         return spatial.apply_to_batch(lambda batch: ops.fold(batch, *options), x, 1)
 
 
-def _axis(name: str, value: Any) -> int:
+def _axis_option(name: str, value: Any) -> int:
     """Returns an option that is an axis, counted from the end if it is negative."""
     return length(name, value, least=-64)
 
@@ -337,7 +337,7 @@ def _complete_lengths(count: int, parts: tuple[int, ...], shape: tuple[int, ...]
     return parts
 
 
-def _image(x: Tensor, data_format: DataFormat) -> list[int]:
+def _image_shape(x: Tensor, data_format: DataFormat) -> list[int]:
     """Returns the shape (*batch, channels, height, width).
 
     Raises:

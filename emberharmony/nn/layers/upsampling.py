@@ -66,7 +66,7 @@ class Upsample(Module):
             raise fault(ArgumentError("recompute_scale_factor needs scale_factor, not size"))
         self.recompute_scale_factor = recompute_scale_factor
         self.size = _check_each(size, lambda value: length("size", value)) if size is not None else None
-        self.scale_factor = _check_each(scale_factor, _factor) if scale_factor is not None else None
+        self.scale_factor = _check_each(scale_factor, _scale_factor) if scale_factor is not None else None
 
     def __call__(self, x: TensorLike) -> Tensor:
         mode: Any = self.mode
@@ -124,7 +124,7 @@ def _check_each(value: Any, check: Callable[[Any], Any]) -> Any:
     return tuple(map(check, value)) if isinstance(value, (tuple, list)) else check(value)
 
 
-def _factor(value: Any) -> float:
+def _scale_factor(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise fault(ArgumentTypeError(f"scale_factor must be a number, or one for each axis, got {brief(value)}"))
     if not 0 < value < math.inf:

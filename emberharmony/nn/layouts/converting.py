@@ -39,7 +39,9 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
         if all(source in values for source in placed_weight.weight.sources()):
             key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in sources])
             if key not in converted_tensors:
-                converted_tensors[key] = _rearrange(_join([_rows_of_part(values, source) for source in sources]), steps)
+                converted_tensors[key] = _rearrange(
+                    _join_parts([_rows_of_part(values, source) for source in sources]), steps
+                )
             tensors[name] = converted_tensors[key]
     return tensors
 
@@ -76,7 +78,7 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
                 blocks.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)
             start += rows
     by_source = {
-        source: _join([parts[start] for start in sorted(parts)])
+        source: _join_parts([parts[start] for start in sorted(parts)])
         for source, parts in blocks.items()
         if parts.keys() == rows_by_source[source]
     }
@@ -112,7 +114,7 @@ def _rows_of_part(values: Mapping[str, Any], part: Part) -> Any:
     return ops.add(rows, added_tensor if part.start is None else added_tensor[part.start : part.stop])
 
 
-def _join(parts: list[Any]) -> Any:
+def _join_parts(parts: list[Any]) -> Any:
     return parts[0] if len(parts) == 1 else ops.concatenate(parts)
 
 

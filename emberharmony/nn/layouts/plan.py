@@ -65,7 +65,7 @@ def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
         ShapeError: if a parameter does not have the number of axes that its layer has.
     """
     model_plan = Plan({}, [])
-    for weight, layer in _weights(model, layout, shapes, model_plan.left_out, frozenset(), "", ""):
+    for weight, layer in _weights_of_layer(model, layout, shapes, model_plan.left_out, frozenset(), "", ""):
         if weight.name in model_plan.placed:
             both_sources = " and ".join(
                 repr(weight.sources()[0]) for weight in (model_plan.placed[weight.name].weight, weight)
@@ -92,7 +92,7 @@ def other_shapes(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -
     return shapes_by_layout
 
 
-def _weights(
+def _weights_of_layer(
     layer: walk.Holder,
     layout: str,
     shapes: Mapping[str, Shape],
@@ -128,7 +128,7 @@ def _weights(
                 yield Weight(native_prefix + name, (Part(full_name),)), title
     for name, sublayer in walk.inner(layer):
         prefix = f"{native_prefix}{row.child(name)}."
-        yield from _weights(
+        yield from _weights_of_layer(
             sublayer, layout, shapes, left_out, taken_names | own_sources, f"{own_prefix}{name}.", prefix
         )
 

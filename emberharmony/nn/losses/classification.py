@@ -260,7 +260,7 @@ def focal(
     (x, t), result_dtype = matching("focal", input=input, target=target)
     loss = binary_cross_entropy_with_logits(x, t, reduction="none")
     if gamma:
-        wrong_probability = _mix(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
+        wrong_probability = _mix_by_target(t, ops.sigmoid(ops.negative(x)), ops.sigmoid(x))
         # At 0 the derivative of a power below 1 is infinite.
         loss = ops.multiply(loss, ops.power(ops.clip(wrong_probability, 1e-30, None), gamma))
     if alpha is not None:
@@ -342,10 +342,10 @@ def kl_div(
 
 
 def _binary_log_loss(t: Tensor, log_p: Tensor, log_q: Tensor) -> Tensor:
-    return ops.negative(_mix(t, log_p, log_q))
+    return ops.negative(_mix_by_target(t, log_p, log_q))
 
 
-def _mix(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+def _mix_by_target(t: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
     """Returns `t * positive + (1 - t) * negative`."""
     return ops.add(ops.multiply(t, positive), ops.multiply(_one_minus(t), negative))
 

@@ -122,7 +122,7 @@ def triplet_margin(
     def distance(x: Tensor, y: Tensor) -> Tensor:
         return ops.vector_norm(ops.add(ops.subtract(x, y), eps), -1, ord=p)
 
-    return _triplet("triplet_margin", anchor, positive, negative, distance, margin, swap, reduction)
+    return _triplet_loss("triplet_margin", anchor, positive, negative, distance, margin, swap, reduction)
 
 
 def triplet_margin_with_distance(
@@ -161,10 +161,10 @@ def triplet_margin_with_distance(
     if distance_function is None:
         return triplet_margin(anchor, positive, negative, margin, swap=swap, reduction=reduction)
     name = "triplet_margin_with_distance"
-    return _triplet(name, anchor, positive, negative, distance_function, margin, swap, reduction)
+    return _triplet_loss(name, anchor, positive, negative, distance_function, margin, swap, reduction)
 
 
-def _triplet(
+def _triplet_loss(
     name: str,
     anchor: TensorLike,
     positive: TensorLike,

@@ -68,8 +68,8 @@ def ctc(
     is_unbatched = len(x.shape) == 2
     x = ops.expand_dims(x, 0) if is_unbatched else ops.swapaxes(x, 0, 1)
     require("ctc", "blank", blank, 0 <= blank < x.shape[2], f"a class from 0 to {x.shape[2] - 1}")
-    steps, lengths = (_lengths(given_lengths, x.shape[0]) for given_lengths in (input_lengths, target_lengths))
-    labels = _labels(targets, lengths, x.shape[0], x.shape[2])
+    steps, lengths = (_lengths_vector(given_lengths, x.shape[0]) for given_lengths in (input_lengths, target_lengths))
+    labels = _labels_matrix(targets, lengths, x.shape[0], x.shape[2])
     losses = ops.ctc_loss(labels, x, lengths, steps, blank)
     losses = ops.where(ops.greater(losses, _IMPOSSIBLE), 0.0 if zero_infinity else ops.inf, losses)
     if reduction == "mean":
@@ -80,7 +80,7 @@ def ctc(
     return reduce_losses("ctc", losses, reduction, result_dtype)
 
 
-def _lengths(given_lengths: Any, batch: int) -> Any:
+def _lengths_vector(given_lengths: Any, batch: int) -> Any:
     """Returns lengths as a vector: a tensor, or a list that `ops.ctc_loss` checks."""
     if not ops.is_tensor(given_lengths) and not isinstance(given_lengths, Cell):
         return [given_lengths] * batch if isinstance(given_lengths, int) else given_lengths
@@ -88,7 +88,7 @@ def _lengths(given_lengths: Any, batch: int) -> Any:
     return tensor if tensor.shape else ops.broadcast_to(tensor, (batch,))
 
 
-def _labels(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
+def _labels_matrix(targets: Any, lengths: Any, batch: int, classes: int) -> Tensor:
     """Returns the labels as a matrix, in which those that do not count are 0, and negative ones out of range.
 
     Raises:

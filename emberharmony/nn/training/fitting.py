@@ -176,7 +176,7 @@ class _Run:
                         arguments.warn_of_end(position.epoch, epochs or 0)
                         return
                     break
-                if not self._step(batch if isinstance(batch, tuple) else (batch,)):
+                if not self._make_step(batch if isinstance(batch, tuple) else (batch,)):
                     return
                 if position.is_at_end():
                     break
@@ -203,9 +203,9 @@ class _Run:
         if self._saves is not None and self._saves.are_due(self.steps_made, epoch_ended):
             self.save()
 
-    def _step(self, inputs: tuple[Any, ...]) -> bool:
+    def _make_step(self, inputs: tuple[Any, ...]) -> bool:
         """Makes a step, and returns whether the training goes on."""
-        fault = self._change(inputs)
+        fault = self._change_parameters(inputs)
         if fault:
             if self._saves is not None:
                 self._saves.take_back()
@@ -216,12 +216,14 @@ class _Run:
         if self._validation is not None and (
             last_step.step == self.total or last_step.step % self._validate_every == 0
         ):
-            self.history[-1] = last_step = last_step._replace(validation=_validate(self._module, self._validation))
+            self.history[-1] = last_step = last_step._replace(
+                validation=_run_validation(self._module, self._validation)
+            )
         self.shown.show(last_step)
         self.history.stopped = next((text for text in [call(last_step) for call in self._callbacks] if text), "")
         return not self.history.stopped
 
-    def _change(self, inputs: tuple[Any, ...]) -> str:
+    def _change_parameters(self, inputs: tuple[Any, ...]) -> str:
         """Changes the parameters and notes the step, or returns why the training must stop."""
         started, number = time.perf_counter(), self.steps_made + 1
         parameters = self._module.parameters(trainable=True)
@@ -231,7 +233,7 @@ class _Run:
         with first_step(self._module) if number == 1 else contextlib.nullcontext():
             loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
         loss = _mean_over_ranks(self._module, loss)
-        norm, value = (_number(x) for x in (_norm(parameters), loss))
+        norm, value = (_python_number(x) for x in (_gradient_norm(parameters), loss))
         if not math.isfinite(value) or not math.isfinite(norm):
             cells = self._module.named_parameters()
             named = [name for name, cell in cells if cell.grad is not None and not _is_finite(cell.grad)]
@@ -257,21 +259,21 @@ def _mean_over_ranks(module: Module, loss: Any) -> Any:
     return loss
 
 
-def _norm(parameters: Sequence[Parameter]) -> Any:
+def _gradient_norm(parameters: Sequence[Parameter]) -> Any:
     """Returns the Euclidean norm of all gradients, in float32 or wider."""
     squares = [ops.sum(ops.square(ops.cast(p.grad, "float32"))) for p in parameters if p.grad is not None]
     return ops.sqrt(ops.sum(ops.stack(squares))) if squares else ops.zeros(())
 
 
-def _validate(module: Module, validation: Callable[[], Any]) -> float:
+def _run_validation(module: Module, validation: Callable[[], Any]) -> float:
     module.eval()
     try:
-        return _number(validation())
+        return _python_number(validation())
     finally:
         module.train()
 
 
-def _number(x: Any) -> float:
+def _python_number(x: Any) -> float:
     return float(x)  # emberlint: ignore[precision-cast] -- the history holds Python numbers
 
 

@@ -75,14 +75,14 @@ class History(list[Step]):
 
     def __repr__(self) -> str:
         if not self:
-            return f"History(no step{self._reason()})"
+            return f"History(no step{self._reason_text()})"
         first, last = self[0], self[-1]
         seconds = math.fsum(step.seconds for step in self)
         validation_text = f", validation loss {self.validations[-1][1]:.4g}" if self.validations else ""
         steps = "1 step" if len(self) == 1 else f"{len(self)} steps"
         return (
             f"History({steps} in {seconds:.3g} s, loss {first.loss:.4g} to "
-            f"{last.loss:.4g}{validation_text}{self._reason()})"
+            f"{last.loss:.4g}{validation_text}{self._reason_text()})"
         )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -98,5 +98,5 @@ class History(list[Step]):
 
         return f"<div><p>{escape(repr(self))}</p>{curve(self.losses, 'the loss of each step')}</div>"
 
-    def _reason(self) -> str:
+    def _reason_text(self) -> str:
         return f", stopped: {self.stopped}" if self.stopped else ""
