@@ -139,7 +139,7 @@ def random_poisson(
 
     See also: `random_exponential`, the times between.
     """
-    return _draw("poisson", shape, dtype, seed, generator, lam=(lam, checks.FROM_ZERO))
+    return _draw_from_law("poisson", shape, dtype, seed, generator, lam=(lam, checks.FROM_ZERO))
 
 
 @op
@@ -166,7 +166,9 @@ def random_binomial(
     host_counts = checks.trial_counts(
         counts if isinstance(counts, int) else to_numpy(constant("counts", counts, _DISCRETE)), shape
     )
-    return _draw("binomial", shape, dtype, seed, generator, host_counts, probabilities=(probabilities, checks.CHANCE))
+    return _draw_from_law(
+        "binomial", shape, dtype, seed, generator, host_counts, probabilities=(probabilities, checks.CHANCE)
+    )
 
 
 @op
@@ -188,8 +190,8 @@ def random_exponential(
     See also: `random_poisson`, the counts; `random_gamma`, sums of them.
     """
     if checks.number("scale", scale, checks.FROM_ZERO) is None:
-        return scale_and_shift(_draw("standard_exponential", shape, dtype, seed, generator), scale=scale)
-    return _draw("exponential", shape, dtype, seed, generator, scale=(scale, checks.FROM_ZERO))
+        return scale_and_shift(_draw_from_law("standard_exponential", shape, dtype, seed, generator), scale=scale)
+    return _draw_from_law("exponential", shape, dtype, seed, generator, scale=(scale, checks.FROM_ZERO))
 
 
 @op
@@ -213,9 +215,10 @@ def random_gamma(
     """
     if checks.number("scale", scale, checks.FROM_ZERO) is None:
         return scale_and_shift(
-            _draw("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO)), scale=scale
+            _draw_from_law("standard_gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO)),
+            scale=scale,
         )
-    return _draw(
+    return _draw_from_law(
         "gamma", shape, dtype, seed, generator, alpha=(alpha, checks.FROM_ZERO), scale=(scale, checks.FROM_ZERO)
     )
 
@@ -239,7 +242,9 @@ def random_beta(
 
     See also: `random_gamma`, by which it draws.
     """
-    return _draw("beta", shape, dtype, seed, generator, alpha=(alpha, checks.POSITIVE), beta=(beta, checks.POSITIVE))
+    return _draw_from_law(
+        "beta", shape, dtype, seed, generator, alpha=(alpha, checks.POSITIVE), beta=(beta, checks.POSITIVE)
+    )
 
 
 @op
@@ -265,8 +270,8 @@ def random_gumbel(
     shift, factor = checks.number("loc", loc), checks.number("scale", scale, checks.FROM_ZERO)
     if generator_of(seed, generator) is not None:
         if shift is None or factor is None:
-            return scale_and_shift(_draw("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
-        return _draw(
+            return scale_and_shift(_draw_from_law("gumbel", shape, dtype, seed, generator), loc=loc, scale=scale)
+        return _draw_from_law(
             "gumbel", shape, dtype, seed, generator, loc=(shift, checks.Domain()), scale=(factor, checks.FROM_ZERO)
         )
     # Shift by 2**-60 so that log(0) cannot occur; float16 cannot hold 2**-60.
@@ -299,8 +304,10 @@ def random_laplace(
     See also: `random_exponential`, of one sign.
     """
     if checks.number("loc", loc) is None or checks.number("scale", scale, checks.FROM_ZERO) is None:
-        return scale_and_shift(_draw("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
-    return _draw("laplace", shape, dtype, seed, generator, loc=(loc, checks.Domain()), scale=(scale, checks.FROM_ZERO))
+        return scale_and_shift(_draw_from_law("laplace", shape, dtype, seed, generator), loc=loc, scale=scale)
+    return _draw_from_law(
+        "laplace", shape, dtype, seed, generator, loc=(loc, checks.Domain()), scale=(scale, checks.FROM_ZERO)
+    )
 
 
 @op
@@ -363,7 +370,7 @@ def random_categorical(
     return draws if dtype is None else cast(draws, dtype)
 
 
-def _draw(
+def _draw_from_law(
     law: str,
     shape: Shape,
     dtype: Any,
@@ -379,12 +386,12 @@ def _draw(
         parameters: other parameters by name, each with its domain.
     """
     float_dtype = checks.floating(dtype)
-    host_parameters = [_read(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
+    host_parameters = [_read_parameter(law, name, value, shape, domain) for name, (value, domain) in parameters.items()]
     values = source_of(seed, generator).draw(law, shape, *known, *host_parameters)
     return convert_to_tensor(values.astype("float64" if float_dtype is float64 else "float32"), float_dtype)
 
 
-def _read(law: str, name: str, value: Any, shape: Shape, domain: checks.Domain) -> Any:
+def _read_parameter(law: str, name: str, value: Any, shape: Shape, domain: checks.Domain) -> Any:
     host_number = checks.number(name, value, domain)
     if host_number is not None:
         return host_number

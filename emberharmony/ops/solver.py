@@ -380,7 +380,9 @@ def matrix_rank(x: TensorLike, tol: Operand | None = None, *, rtol: Operand | No
     """
     s = svdvals(to_compute_dtype(x))
     _given_option("tol", tol, rtol)
-    return count_nonzero(greater(s, _limit(s, x, rtol) if tol is None else _singular_bound(s, 1.0, tol)), -1)
+    return count_nonzero(
+        greater(s, _singular_value_bound(s, x, rtol) if tol is None else _singular_bound(s, 1.0, tol)), -1
+    )
 
 
 @op(reads="checks")
@@ -462,7 +464,7 @@ def _pseudo_inverse(x: Tensor, share: Any) -> tuple[Tensor, Any]:
     Source: Golub and Pereyra, The differentiation of pseudo-inverses, 1973.
     """
     u, s, vh = svd(x, False)
-    is_kept = greater(s, _limit(s, x, share))
+    is_kept = greater(s, _singular_value_bound(s, x, share))
     inverse = where(is_kept, divide(1.0, where(is_kept, s, 1.0)), 0.0)
     matmul = products.matmul
 
@@ -483,7 +485,7 @@ def _adjoint(x: Tensor) -> Tensor:
     return conj(matrix_transpose(x))
 
 
-def _limit(s: Tensor, x: Tensor, rtol: object) -> Tensor:
+def _singular_value_bound(s: Tensor, x: Tensor, rtol: object) -> Tensor:
     """Returns the bound up to which the singular values `s` of `x` count as rounding errors."""
     largest = max(s, -1, initial=0.0)
     return _singular_bound(s, largest, finfo(dtype(s)).eps * sorted(x.shape[-2:])[-1] if rtol is None else rtol)

@@ -57,11 +57,11 @@ MADE = _Made()
 
 def full(shape: Any, fill_value: Any, dtype: Any, device: Any) -> Tensor:
     """Returns a number, or a tensor, broadcast to a shape."""
-    filled = broadcast_to(_filling(fill_value, dtype), as_shape(shape))
+    filled = broadcast_to(_filling_tensor(fill_value, dtype), as_shape(shape))
     return filled if device is None else to_device(filled, device)
 
 
-def _filling(value: Any, dtype: Any) -> Tensor:
+def _filling_tensor(value: Any, dtype: Any) -> Tensor:
     """Returns a number or a tensor as a tensor of a dtype; an integer dtype drops the fraction of a number.
 
     Raises:

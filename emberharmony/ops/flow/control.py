@@ -54,7 +54,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     """
     trees.require_callable("cond", true_fn)
     trees.require_callable("cond", false_fn)
-    host_value = _read("cond", pred, bool)
+    host_value = _read_scalar("cond", pred, bool)
     if host_value is not None:
         return true_fn(*operands) if host_value else false_fn(*operands)
     return _select_tree("cond", pred, true_fn(*operands), false_fn(*operands))
@@ -87,7 +87,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         raise ArgumentError("switch() takes at least one branch")
     for branch in branches:
         trees.require_callable("switch", branch)
-    host_index = _read("switch", index, int)
+    host_index = _read_scalar("switch", index, int)
     if host_index is not None:
         return branches[min(max(host_index, 0), len(branches) - 1)](*operands)
     result = branches[0](*operands)
@@ -270,7 +270,7 @@ def associative_scan(f: Callable[[Any, Any], Any], elems: Any, reverse: bool = F
 
     if reverse:
         tensors = [flip(x, axis) for x in tensors]
-    scanned = _prefixes(combine, tensors, axis)
+    scanned = _prefix_combinations(combine, tensors, axis)
     return tree_unflatten(structure, [flip(x, axis) for x in scanned] if reverse else scanned)
 
 
@@ -288,7 +288,7 @@ def _with_tensors(tree: Any) -> Any:
     return tree_unflatten(structure, tensors)
 
 
-def _read(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
+def _read_scalar(name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
     """Returns a scalar as a Python number or boolean; None if a running transform hides its value."""
     value = value.value if isinstance(value, Cell) else value
     if tuple(getattr(value, "shape", ())) != ():
@@ -350,7 +350,7 @@ def _stack_trees(name: str, results: list[Any]) -> Any:
     return tree_unflatten(structure, [stack(list(column)) for column in zip(*columns, strict=True)])
 
 
-def _prefixes(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) -> list[Any]:
+def _prefix_combinations(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) -> list[Any]:
     """Returns for each place the combination of all elements up to it.
 
     Neighbours are combined into pairs, and the function calls itself on the half as long sequence of the pairs. Its
@@ -360,7 +360,7 @@ def _prefixes(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) 
     if count < 2:
         return tensors
     pairs = combine(_every_other(tensors, axis, 0, count - 1), _every_other(tensors, axis, 1, count))
-    odd_prefixes = _prefixes(combine, pairs, axis)
+    odd_prefixes = _prefix_combinations(combine, pairs, axis)
     first = _every_other(tensors, axis, 0, 1)
     if count == 2:
         even = first

@@ -80,13 +80,15 @@ def interpolate(
     if mode in ("nearest", "nearest-exact"):
         resized: Tensor = x
         for axis, count, output_length, step in zip(*plan, strict=True):
-            resized = _nearest(resized, axis, count, output_length, step, 0.5 if mode == "nearest-exact" else 0.0)
+            resized = _resize_nearest(
+                resized, axis, count, output_length, step, 0.5 if mode == "nearest-exact" else 0.0
+            )
         return resized
     x_dtype = dtype(x)
     if not x_dtype.is_floating:
         raise DTypeError(f"mode {mode!r} takes a floating tensor, got {x_dtype.name}; cast it")
     if mode == "bicubic":
-        return _cubic(x, plan, aligns_corners)
+        return _resize_cubic(x, plan, aligns_corners)
     shape = list(x.shape)
     scales, offsets = [], []
     for axis, count, output_length, step in zip(*plan, strict=True):
@@ -103,7 +105,7 @@ def interpolate(
     return scale_and_translate(x, shape, scales, offsets, plan.axes, "linear", False)
 
 
-def _nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre: float) -> Tensor:
+def _resize_nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre: float) -> Tensor:
     """Returns the nearest elements along an axis."""
     if wanted % count == 0 and step * wanted == count:
         return x if wanted == count else repeat(x, wanted // count, axis)
@@ -111,7 +113,7 @@ def _nearest(x: Tensor, axis: int, count: int, wanted: int, step: float, centre:
     return take(x, convert_to_tensor(positions, device=get_device(x)), axis)
 
 
-def _cubic(x: Tensor, plan: Geometry, corners: bool) -> Tensor:
+def _resize_cubic(x: Tensor, plan: Geometry, corners: bool) -> Tensor:
     """Returns a tensor resized by the cubic kernel; elements at the edges are repeated outside."""
     x_dtype = dtype(x)
     x = cast(x, "float32") if x_dtype.bits == 16 else x

@@ -222,7 +222,7 @@ def sobel_edges(images: TensorLike, data_format: Literal["channels_last", "chann
         _correlate(_correlate(x, (-1.0, 0.0, 1.0), slope_axis), (1.0, 2.0, 1.0), smoothing_axis)
         for slope_axis, smoothing_axis in ((height_axis, width_axis), (width_axis, height_axis))
     ]
-    return cast(stack(edges, -1), _floating(dtype(images)))
+    return cast(stack(edges, -1), _floating_or_default(dtype(images)))
 
 
 @op
@@ -289,7 +289,7 @@ def ssim(
     c1, c2 = (_stabilizer(option(name, k, x), limit) for name, k in (("k1", k1), ("k2", k2)))
     numerator = multiply(add(multiply(product, 2.0), c1), add(multiply(covariance, 2.0), c2))
     index = divide(numerator, multiply(add(squares, c1), add(variances, c2)))
-    return cast(mean(index, (-3, -2, -1)), _floating(result_dtype))
+    return cast(mean(index, (-3, -2, -1)), _floating_or_default(result_dtype))
 
 
 def _stabilizer(k: Any, limit: Any) -> Any:
@@ -301,7 +301,7 @@ def _on_host(name: str, value: Any) -> Any:
     return to_numpy(constant(name, value)) if hasattr(value, "dtype") else value
 
 
-def _floating(kind: DType) -> DType:
+def _floating_or_default(kind: DType) -> DType:
     return kind if kind.is_floating else default_float()
 
 

@@ -112,7 +112,7 @@ def affine_transform(
         >>> ops.affine_transform([[[1.0], [2.0], [4.0]]], [1.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.0]).tolist()
         [[[1.5], [3.0], [2.0]]]
     """
-    x = _batch(images, data_format)
+    x = _as_batch(images, data_format)
     count, height, width, _ = x.shape
     if tuple(transform.shape) not in ((8,), (1, 8), (count, 8)):
         raise ShapeError(f"expected transforms of shape (8,) or ({count}, 8), got {tuple(transform.shape)}")
@@ -121,7 +121,7 @@ def affine_transform(
     )
     numbers = to_device(reshape(cast(transform, result_dtype), (-1, 8, 1, 1)), get_device(images))
     a0, a1, a2, b0, b1, b2, c0, c1 = unstack(numbers, axis=1)
-    column_grid, row_grid = _grid(height, width, numbers)
+    column_grid, row_grid = _pixel_grid(height, width, numbers)
 
     def place(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
         return add(add(multiply(first, column_grid), multiply(second, row_grid)), third)
@@ -267,18 +267,18 @@ def elastic_transform(
     Source: Simard et al., Best practices for convolutional neural networks applied to visual document analysis, 2003,
     section 2.
     """
-    x = _batch(images, data_format)
+    x = _as_batch(images, data_format)
     count, height, width, _ = x.shape
     sigma = number("sigma", sigma)
     noise = random_normal((count, height, width, 2), 0.0, sigma, "float32", seed, generator)
     fields = gaussian_blur(to_device(noise, get_device(images)), shared_image.smoothing_size(sigma), sigma)
-    column_grid, row_grid = _grid(height, width, fields)
+    column_grid, row_grid = _pixel_grid(height, width, fields)
     shifts = unstack(multiply(fields, option("alpha", alpha, fields)), axis=-1)
     source_positions = [add(row_grid, shifts[1]), add(column_grid, shifts[0])]
     return _as_given(_pixels_at(x, source_positions, interpolation, fill_mode, fill_value), images, data_format)
 
 
-def _batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
+def _as_batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
     """Returns images as a batch with the channels on the last axis."""
     last = shared_image.spatial_axes(images.shape, data_format)[0] == -3
     x = images if last else moveaxis(images, -3, -1)
@@ -291,7 +291,7 @@ def _as_given(batch: Tensor, images: Tensor, data_format: Literal["channels_last
     return x if shared_image.spatial_axes(images.shape, data_format)[0] == -3 else moveaxis(x, -1, -3)
 
 
-def _grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
+def _pixel_grid(height: int, width: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the positions of pixels across, (width,), and down, (height, 1), on the device of a tensor."""
     column_numbers, row_numbers = (arange(n, dtype=dtype(like), device=get_device(like)) for n in (width, height))
     return column_numbers, expand_dims(row_numbers, -1)
@@ -332,7 +332,7 @@ def _rows_at(
     table = cast(rows, wide_dtype) if order else rows
     total: Any = None
     for corner in itertools.product(
-        *(_nodes(position, n, order, mode) for position, n in zip(places, shape, strict=True))
+        *(_neighbour_nodes(position, n, order, mode) for position, n in zip(places, shape, strict=True))
     ):
         index: Any = first
         is_inside: Any = None
@@ -352,7 +352,7 @@ def _rows_at(
     return to_image_dtype(total, rows_dtype) if order else cast(total, rows_dtype)
 
 
-def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
+def _neighbour_nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
     """Returns the elements next to positions on an axis: their indices, whether they exist, and their weights.
 
     The second is None if all elements exist; the third is None if there is only one element.
@@ -365,13 +365,16 @@ def _nodes(place: Tensor, n: int, order: int, mode: str) -> list[tuple[Tensor, T
     if order == 0:
         truncated = trunc(x)
         rounds_away = greater_equal(absolute(subtract(x, truncated)), 0.5)
-        return [(*_element(add(truncated, where(rounds_away, sign(x), 0.0)), n, mode), None)]
+        return [(*_element_index(add(truncated, where(rounds_away, sign(x), 0.0)), n, mode), None)]
     low = floor(x)
     upper_share = subtract(x, low)
-    return [(*_element(low, n, mode), subtract(1.0, upper_share)), (*_element(add(low, 1.0), n, mode), upper_share)]
+    return [
+        (*_element_index(low, n, mode), subtract(1.0, upper_share)),
+        (*_element_index(add(low, 1.0), n, mode), upper_share),
+    ]
 
 
-def _element(number: Tensor, n: int, mode: str) -> tuple[Tensor, Tensor | None]:
+def _element_index(number: Tensor, n: int, mode: str) -> tuple[Tensor, Tensor | None]:
     """Returns the index of the element at an integer position on an axis that is continued by `mode`.
 
     The second value is where the element exists, or None if it always does.

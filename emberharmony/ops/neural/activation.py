@@ -180,7 +180,7 @@ def softsign(x: TensorLike) -> Tensor:
         >>> ops.softsign([1.0]).tolist()
         [0.5]
     """
-    x = _inexact(x)
+    x = _as_inexact_tensor(x)
     return divide(x, add(absolute(x), 1.0))
 
 
@@ -216,7 +216,7 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
 
     Source: Hendrycks and Gimpel, Gaussian error linear units, 2016.
     """
-    x = _inexact(x)
+    x = _as_inexact_tensor(x)
     if approximate:
         tanh_argument = multiply(add(x, multiply(multiply(square(x), x), 0.044715)), 0.7978845608028654)
         return multiply(multiply(x, 0.5), add(tanh(tanh_argument), 1.0))
@@ -301,7 +301,7 @@ def soft_shrink(x: TensorLike, threshold: Varying = 0.5) -> Tensor:
     bound = option("threshold", threshold, x)
     if bound.__class__ is float:
         return subtract(x, clip(x, -bound, bound))
-    x = _inexact(x)
+    x = _as_inexact_tensor(x)
     return subtract(x, clip(x, negative(bound), bound))
 
 
@@ -358,7 +358,7 @@ def squareplus(x: TensorLike, b: Varying = 4) -> Tensor:
         [1.0]
     """
     b = option("b", b, x)
-    x = _inexact(x)
+    x = _as_inexact_tensor(x)
     half_x = multiply(x, 0.5)
     if b.__class__ is not float:
         # Not `hypot(half, sqrt(b) / 2)`, whose derivative by `b` is NaN at 0. The scale prevents overflow.
@@ -479,7 +479,7 @@ def sparsemax(x: TensorLike, axis: int = -1) -> Tensor:
     return moveaxis(maximum(subtract(shifted, threshold), 0.0), -1, axis)
 
 
-def _inexact(x: Tensor) -> Tensor:
+def _as_inexact_tensor(x: Tensor) -> Tensor:
     """Returns integers in the default float, because their squares and absolute values would wrap.
 
     Other dtypes are returned unchanged.

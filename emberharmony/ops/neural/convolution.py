@@ -78,7 +78,7 @@ def conv(
     padded = pad(x, plan.pad_widths()) if plan.has_padding else x
     total = None
     if groups == 1 and plan.side_by_side:
-        total = matmul(_patches(padded, plan), reshape(kernel, (-1, kernel.shape[-1])))
+        total = matmul(_adjacent_windows(padded, plan), reshape(kernel, (-1, kernel.shape[-1])))
     else:
         for offset, input_slices in plan.offsets():
             product = _multiply_groups(get_item(padded, (slice(None), *input_slices)), get_item(kernel, offset), groups)
@@ -321,7 +321,7 @@ def _at_least_float32(x: Tensor) -> Tensor:
     return cast(x, "float32") if dtype(x).is_floating and dtype(x).bits == 16 else x
 
 
-def _patches(x: Tensor, plan: Windows) -> Tensor:
+def _adjacent_windows(x: Tensor, plan: Windows) -> Tensor:
     """Returns the windows of (batch, *spatial, channels), which lie side by side, as (batch, *counts, elements)."""
     n = len(plan.counts)
     window_slices = [slice(count * size) for count, size in zip(plan.counts, plan.size, strict=True)]

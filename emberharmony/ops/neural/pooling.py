@@ -66,7 +66,7 @@ def max_pool(
     x, last = _channels_last(inputs, data_format)
     plan = shared_convolution.pool_windows(x.shape[1:-1], pool_size, strides, padding, dilation_rate, ceil_mode).plan
     result = _combine_windows(
-        pad(x, plan.pad_widths(), constant_values=_lowest(x)) if plan.has_padding else x, plan, maximum
+        pad(x, plan.pad_widths(), constant_values=_lowest_number(x)) if plan.has_padding else x, plan, maximum
     )
     return result if last else moveaxis(result, -1, 1)
 
@@ -105,7 +105,7 @@ def max_pool_indices(
     lengths = x.shape[1:-1]
     plan = shared_convolution.pool_windows(lengths, pool_size, strides, padding, dilation_rate, ceil_mode).plan
     if plan.has_padding:
-        x = pad(x, plan.pad_widths(), constant_values=_lowest(x))
+        x = pad(x, plan.pad_widths(), constant_values=_lowest_number(x))
     input_positions: Any = None
     # The last axis comes first, so that of equal elements the first one in the order of the flattened axes is chosen.
     for axis in reversed(range(len(lengths))):
@@ -336,7 +336,7 @@ def _channels_last(
     return (inputs if last else moveaxis(inputs, 1, -1)), last
 
 
-def _lowest(x: Tensor) -> float:
+def _lowest_number(x: Tensor) -> float:
     """Returns the padding of a maximum: no element is smaller."""
     x_dtype = dtype(x)
     return -math.inf if x_dtype.is_floating else iinfo(x_dtype).min if x_dtype.is_integer else 0

@@ -73,7 +73,7 @@ def rnn(
     batch, hidden, _ = shared_recurrent.check_recurrent(1, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
-    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
+    inputs = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     state = _initial_state(h, batch, hidden, wide_dtype, x, layer_axis)
     function = tanh if activation == "tanh" else relu
@@ -119,7 +119,7 @@ def gru(
     batch, hidden, _ = shared_recurrent.check_recurrent(3, x, (weight_ih, weight_hh, bias_ih, bias_hh), time_major)
     shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
     dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h)
-    inputs = _inputs(x, weight_ih, (bias_ih,), wide_dtype, time_major)
+    inputs = _input_gates(x, weight_ih, (bias_ih,), wide_dtype, time_major)
     transposed_hh, offset = (
         matrix_transpose(_cast_if_needed(weight_hh, wide_dtype)),
         None if bias_hh is None else _cast_if_needed(bias_hh, wide_dtype),
@@ -183,7 +183,7 @@ def lstm(
     shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
     shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
     dtype, wide_dtype = dtypes(x, weight_ih, weight_hh, bias_ih, bias_hh, h, c, weight_hr)
-    inputs = _inputs(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
+    inputs = _input_gates(x, weight_ih, (bias_ih, bias_hh), wide_dtype, time_major)
     transposed_hh = matrix_transpose(_cast_if_needed(weight_hh, wide_dtype))
     projection = None if weight_hr is None else matrix_transpose(_cast_if_needed(weight_hr, wide_dtype))
     state = _initial_state(h, batch, outputs, wide_dtype, x, layer_axis)
@@ -231,7 +231,7 @@ def _with_layer_axis(state: Tensor, wanted: DType | str, layer_axis: bool) -> Te
     return expand_dims(state, 0) if layer_axis else state
 
 
-def _inputs(
+def _input_gates(
     x: Tensor, weight: Tensor, biases: tuple[Tensor | None, ...], wanted: DType | str, time_major: bool
 ) -> Sequence[Tensor]:
     """Returns what the input contributes to the gates, time by time: one product for all times."""

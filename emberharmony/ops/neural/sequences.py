@@ -109,7 +109,7 @@ def ctc_loss(
     for step in range(steps):
         step_scores = get_item(emitted, (slice(None), step))
         if step:
-            ways = [scores, _delay(scores, 1), where(skips, _delay(scores, 2), _NEVER)]
+            ways = [scores, _delay_scores(scores, 1), where(skips, _delay_scores(scores, 2), _NEVER)]
             step_scores = add(logsumexp(stack(ways, -1), -1), step_scores)
         else:
             step_scores = where(less(state_numbers, 2), step_scores, _NEVER)
@@ -198,7 +198,7 @@ def ctc_decode(
     return expand_dims(take_along_axis(where(is_blank, -1, labels), order, -1), 0), scores
 
 
-def _delay(scores: Tensor, by: int) -> Tensor:
+def _delay_scores(scores: Tensor, by: int) -> Tensor:
     """Returns the scores moved to later states; the first states get the score of an impossible path."""
     delayed = pad(scores, [(0, 0), (by, 0)], constant_values=_NEVER)
     return get_item(delayed, (slice(None), slice(0, scores.shape[1])))

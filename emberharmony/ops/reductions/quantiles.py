@@ -77,7 +77,7 @@ def quantile(
         >>> ops.quantile([1.0, 2.0, 4.0], 0.5).tolist()
         2.0
     """
-    return _quantile(x, *_host(q), axis, method, keepdims, False)
+    return _quantile(x, *_quantiles_on_host(q), axis, method, keepdims, False)
 
 
 @op(reads="host")
@@ -101,7 +101,7 @@ def nanquantile(
         >>> ops.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5).tolist()
         2.0
     """
-    return _quantile(x, *_host(q), axis, method, keepdims, True)
+    return _quantile(x, *_quantiles_on_host(q), axis, method, keepdims, True)
 
 
 @op(reads="host")
@@ -123,7 +123,7 @@ def percentile(
         >>> ops.percentile([1.0, 2.0, 4.0], 50).tolist()
         2.0
     """
-    return _quantile(x, *_host(q, 100.0), axis, method, keepdims, False)
+    return _quantile(x, *_quantiles_on_host(q, 100.0), axis, method, keepdims, False)
 
 
 @op(reads="host")
@@ -143,7 +143,7 @@ def nanpercentile(
 
     See also: `percentile`, which keeps NaN; `nanquantile`, from 0 to 1.
     """
-    return _quantile(x, *_host(q, 100.0), axis, method, keepdims, True)
+    return _quantile(x, *_quantiles_on_host(q, 100.0), axis, method, keepdims, True)
 
 
 @op(reads="host")
@@ -174,7 +174,7 @@ def nanmedian(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     return _quantile(x, shared_quantiles.digits(0.5), False, axis, "linear", keepdims, True)
 
 
-def _host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
+def _quantiles_on_host(q: Any, share: float = 1.0) -> tuple[Any, bool]:
     """Returns quantiles, divided by 100 for percentiles, as a float64 host array, and False.
 
     If they are being differentiated, it returns a tensor and True. Python numbers skip the tensor, which would round
@@ -200,7 +200,7 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
     pick = take_along_axis if skip else take
     if traced:
         counts: Any = cast(sum(logical_not(isnan(rows)), -1, True), dtype_of(ordered)) if skip else float(length)
-        quantiles = _varying(ordered, reshape(q, (-1,)), counts, method, pick)
+        quantiles = _differentiable_quantiles(ordered, reshape(q, (-1,)), counts, method, pick)
     else:
         counts = to_numpy(sum(logical_not(isnan(rows)), -1, True)) if skip else length
         low, high, weight = shared_quantiles.places(q.reshape(-1), counts, method)
@@ -218,7 +218,7 @@ def _interpolate(below: Tensor, above: Tensor, share: Tensor) -> Tensor:
     return where(equal(below, above), below, interpolated)
 
 
-def _varying(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any) -> Tensor:
+def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: Method, pick: Any) -> Tensor:
     """Returns the quantiles of sorted rows for a vector `q` that is being differentiated; NaN for `q` outside [0, 1].
 
     The derivative by `q` is the slope of the interpolation: at an element the slope above it, at the last one the

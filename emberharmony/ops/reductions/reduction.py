@@ -76,7 +76,7 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
         >>> ops.mean([1, 2, 3]).tolist()
         2.0
     """
-    return narrow_like(divide(sum(widen(x), axis, keepdims), _count(x, axis)), x)
+    return narrow_like(divide(sum(widen(x), axis, keepdims), _element_count(x, axis)), x)
 
 
 @op(along="axes", autocast="float32")
@@ -384,7 +384,7 @@ def cummax(x: TensorLike, axis: int | None = None) -> Tensor:
         [1, 3, 3]
     """
     refuse_complex(x)
-    return _prefixes(maximum, x, axis)
+    return _prefix_results(maximum, x, axis)
 
 
 @op(along="axis", finite="yes")
@@ -401,7 +401,7 @@ def cummin(x: TensorLike, axis: int | None = None) -> Tensor:
         [2, 1, 1]
     """
     refuse_complex(x)
-    return _prefixes(minimum, x, axis)
+    return _prefix_results(minimum, x, axis)
 
 
 @op(finite="yes")
@@ -455,7 +455,7 @@ def logcumsumexp(x: TensorLike, axis: int | None = None, reverse: bool = False) 
         >>> ops.logcumsumexp([0.0, float("-inf")]).tolist()
         [0.0, 0.0]
     """
-    return narrow_like(_prefixes(logaddexp, widen(x), axis, reverse), x)
+    return narrow_like(_prefix_results(logaddexp, widen(x), axis, reverse), x)
 
 
 @op(autocast="float32")
@@ -497,13 +497,13 @@ def ptp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return subtract(max(x, axis, keepdims), min(x, axis, keepdims))
 
 
-def _count(x: Tensor, axis: Axis) -> int:
+def _element_count(x: Tensor, axis: Axis) -> int:
     return math.prod([x.shape[a] for a in nonnegative_axes(axis, len(x.shape))])
 
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool, correction: Varying) -> Tensor:
     """Returns the variance of `var`, half precision as float32."""
-    widened_x, count = widen(x), _count(x, axis)
+    widened_x, count = widen(x), _element_count(x, axis)
     centred = subtract(widened_x, mean(widened_x, axis, True))
     squares = add(square(real(centred)), square(imag(centred))) if dtype_of(centred).is_complex else square(centred)
     total = sum(squares, axis, keepdims)
@@ -543,12 +543,12 @@ def _accumulate(combine: Callable[..., Tensor], x: Tensor, axis: int | None, dty
     x = x if dtype is None else cast(x, dtype)
     x_dtype = dtype_of(x)
     if x_dtype.is_floating or x_dtype.is_complex:
-        return narrow_like(_prefixes(combine, widen(x), axis), x)
+        return narrow_like(_prefix_results(combine, widen(x), axis), x)
     summand = cast(x, "uint64" if x_dtype.kind == "unsigned" else "int64") if dtype is None else x
-    return _prefixes(combine, summand, axis)
+    return _prefix_results(combine, summand, axis)
 
 
-def _prefixes(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:
+def _prefix_results(combine: Callable[..., Tensor], x: Tensor, axis: int | None, reverse: bool = False) -> Tensor:
     """Returns for each place along an axis what an associative op makes of the elements up to it."""
     x, axis = (ravel(x), 0) if axis is None else (x, single(axis, len(x.shape)))
     prefixes: Tensor = associative_scan(combine, x, reverse, axis) if x.shape[axis] else x

@@ -42,7 +42,7 @@ def segment_sum(
         >>> ops.segment_sum([1, 2, 3], [0, 2, 0]).tolist()
         [4, 0, 2]
     """
-    return _segments(data, segment_ids, num_segments, "add")
+    return _combine_segments(data, segment_ids, num_segments, "add")
 
 
 @op(reads="data")
@@ -53,7 +53,7 @@ def segment_prod(
 
     See also: `segment_sum`, the sum.
     """
-    return _segments(data, segment_ids, num_segments, "mul")
+    return _combine_segments(data, segment_ids, num_segments, "mul")
 
 
 @op(reads="data")
@@ -70,7 +70,7 @@ def segment_max(
         >>> ops.segment_max([1, 2, 3], [0, 1, 0]).tolist()
         [3, 2]
     """
-    return _segments(data, segment_ids, num_segments, "max")
+    return _combine_segments(data, segment_ids, num_segments, "max")
 
 
 @op(reads="data")
@@ -83,7 +83,7 @@ def segment_min(
 
     See also: `segment_max`, the largest; `segment_sum`, the sum.
     """
-    return _segments(data, segment_ids, num_segments, "min")
+    return _combine_segments(data, segment_ids, num_segments, "min")
 
 
 @op
@@ -114,7 +114,7 @@ def multi_hot(
     return cast(is_class, default_float() if dtype is None else dtype)
 
 
-def _segments(
+def _combine_segments(
     data: Tensor, segment_ids: Any, num_segments: int | None, reduction: Literal["add", "mul", "max", "min"]
 ) -> Tensor:
     """Returns slices combined into a tensor of neutral elements."""

@@ -304,13 +304,13 @@ def unique(
     rows = ravel(x) if axis is None else moveaxis(x, axis_index, 0)
     length = rows.shape[0]
     table = reshape(rows, (length, math.prod(rows.shape[1:])))
-    order = _order(table)
+    order = _lexicographic_order(table)
     ordered = take(table, order, 0)
     next_elements, previous_elements = _neighbours(ordered)
     is_new = not_equal(next_elements, previous_elements)
     if not dtype_of(table).is_integer:
         is_new = logical_and(is_new, logical_not(logical_and(isnan(next_elements), isnan(previous_elements))))
-    starts, inverse, counts = _groups(order, any(is_new, 1))
+    starts, inverse, counts = _groups_of_equal(order, any(is_new, 1))
     index = take(order, starts)
     values = take(rows, index, 0)
     if size is not None:
@@ -349,13 +349,13 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
         [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
     flat = ravel(x)
-    order = _order(expand_dims(flat, 1))
+    order = _lexicographic_order(expand_dims(flat, 1))
     ordered = take(flat, order)
-    starts, inverse, counts = _groups(order, not_equal(*_neighbours(ordered)))
+    starts, inverse, counts = _groups_of_equal(order, not_equal(*_neighbours(ordered)))
     return UniqueAllResult(take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts)
 
 
-def _order(table: Tensor) -> Tensor:
+def _lexicographic_order(table: Tensor) -> Tensor:
     """Returns the indices that sort the rows of a table by their first elements, then by their second ones, and on."""
     length, width = table.shape
     columns = list(unstack(table, axis=1))[::-1] if width else []
@@ -371,7 +371,7 @@ def _neighbours(ordered: Tensor) -> tuple[Tensor, Tensor]:
     return ordered[min(length, 1) :, ...], ordered[: max(length - 1, 0), ...]
 
 
-def _groups(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _groups_of_equal(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the starts of the groups of equal neighbours, the group of each element before sorting, and the counts.
 
     Args:
