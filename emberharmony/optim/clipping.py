@@ -43,7 +43,7 @@ def clip_by_value(params: Any, limit: float) -> None:
         [-1.0, 0.5]
     """
     _require_limit("clip_by_value", limit)
-    _exchange(params, lambda gradient: ops.clip(gradient, -limit, limit))
+    _exchange_gradients(params, lambda gradient: ops.clip(gradient, -limit, limit))
 
 
 def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
@@ -66,7 +66,9 @@ def clip_by_norm(params: Any, limit: float, *, norm_type: float = 2.0) -> None:
         [3.0, 4.0]
     """
     _require_limit("clip_by_norm", limit)
-    _exchange(params, lambda gradient: _scaled_gradient(gradient, _factor(_norm([gradient], norm_type), limit)))
+    _exchange_gradients(
+        params, lambda gradient: _scaled_gradient(gradient, _clip_factor(_norm_of_all([gradient], norm_type), limit))
+    )
 
 
 def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, nonfinite: str = "raise") -> Tensor:
@@ -102,18 +104,18 @@ def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, no
     _require_limit("clip_by_global_norm", limit)
     if nonfinite not in POLICIES:
         raise ArgumentError(f"clip_by_global_norm(): nonfinite is {nonfinite!r}, expected one of {POLICIES}")
-    norm = _norm([cell.grad for cell in _with_gradient(params)], norm_type)
+    norm = _norm_of_all([cell.grad for cell in _with_gradient(params)], norm_type)
     if not math.isfinite(ops.to_numpy(norm)):
         if nonfinite == "raise":
-            raise _nonfinite(norm, params)
-        _exchange(params, (lambda gradient: None) if nonfinite == "skip" else ops.zeros_like)
+            raise _nonfinite_error(norm, params)
+        _exchange_gradients(params, (lambda gradient: None) if nonfinite == "skip" else ops.zeros_like)
         return norm
-    factor = _factor(norm, limit)
-    _exchange(params, lambda gradient: _scaled_gradient(gradient, factor))
+    factor = _clip_factor(norm, limit)
+    _exchange_gradients(params, lambda gradient: _scaled_gradient(gradient, factor))
     return norm
 
 
-def _nonfinite(norm: Tensor, params: Any) -> NonFiniteGradientError:
+def _nonfinite_error(norm: Tensor, params: Any) -> NonFiniteGradientError:
     """Returns the error that names up to five parameters whose gradients are not finite."""
     head = f"clip_by_global_norm(): the norm of the gradients is {ops.to_numpy(norm)}"
     nonfinite_parameters = [repr(cell) for cell in _with_gradient(params) if not _is_finite(cell.grad)]
@@ -127,7 +129,7 @@ def _nonfinite(norm: Tensor, params: Any) -> NonFiniteGradientError:
 
 
 def _is_finite(gradient: Tensor) -> bool:
-    return not _length(gradient) or math.isfinite(ops.to_numpy(ops.max(ops.abs(gradient))))
+    return not _element_count(gradient) or math.isfinite(ops.to_numpy(ops.max(ops.abs(gradient))))
 
 
 def _require_limit(name: str, limit: float) -> None:
@@ -144,7 +146,7 @@ def _with_gradient(params: Any) -> list[Cell]:
     return [cell for cell in derivatives.parameters_of(params) if cell.grad is not None]
 
 
-def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
+def _exchange_gradients(params: Any, change: Callable[[Any], Any]) -> None:
     """Replaces all gradients at once."""
     cells = _with_gradient(params)
     clipped = []
@@ -156,12 +158,12 @@ def _exchange(params: Any, change: Callable[[Any], Any]) -> None:
     commit(cell.exchanging_grad(clipped_gradient) for cell, clipped_gradient in zip(cells, clipped, strict=True))
 
 
-def _norm(gradients: list[Any], norm_type: float) -> Tensor:
+def _norm_of_all(gradients: list[Any], norm_type: float) -> Tensor:
     """Returns the norm of all elements, computed in float32 at least."""
     if not gradients:
         return ops.zeros(())
     norms = [
-        ops.norm(at_least_float32(ops.ravel(gradient)), norm_type) if _length(gradient) else None
+        ops.norm(at_least_float32(ops.ravel(gradient)), norm_type) if _element_count(gradient) else None
         for gradient in gradients
     ]
     norms_present = [norm for norm in norms if norm is not None]
@@ -170,11 +172,11 @@ def _norm(gradients: list[Any], norm_type: float) -> Tensor:
     return norms_present[0] if len(norms_present) == 1 else ops.norm(ops.stack(norms_present), norm_type)
 
 
-def _length(gradient: Any) -> int:
+def _element_count(gradient: Any) -> int:
     return int(ops.size(gradient))
 
 
-def _factor(norm: Any, limit: float) -> Any:
+def _clip_factor(norm: Any, limit: float) -> Any:
     return ops.minimum(ops.divide(limit, ops.add(norm, 1e-6)), 1.0)
 
 

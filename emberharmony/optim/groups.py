@@ -177,7 +177,7 @@ class ParameterGroups:
         for group, rate in zip(self.param_groups, self.learning_rates(), strict=True):
             for i, parameter in enumerate(group["params"], start):
                 if parameter in self.state:
-                    state[i] = {name: _saveable(x, host) for name, x in self.state[parameter].items()}
+                    state[i] = {name: _saveable_option(x, host) for name, x in self.state[parameter].items()}
             indices = list(range(start, start + len(group["params"])))
             groups.append({**group, "lr": rate, "params": indices})
             start += len(indices)
@@ -294,18 +294,20 @@ def require_gradient(head: str, gradient: Any, value: Any, parameter: Any) -> No
     if gradient.shape == value.shape and gradient.dtype == value.dtype and not getattr(gradient, "is_sparse", False):
         if ops.dtype(value).is_floating:
             return
-        raise DTypeError(f"{head}{_label(parameter)} has dtype {ops.dtype(value).name}, expected a real floating one")
+        raise DTypeError(
+            f"{head}{_parameter_label(parameter)} has dtype {ops.dtype(value).name}, expected a real floating one"
+        )
     if getattr(gradient, "is_sparse", False):
         raise ArgumentTypeError(
-            f"{head}the gradient of {_label(parameter)} is sparse, expected a dense tensor; make it dense"
+            f"{head}the gradient of {_parameter_label(parameter)} is sparse, expected a dense tensor; make it dense"
         )
     if tuple(gradient.shape) != tuple(value.shape):
         raise ShapeError(
-            f"{head}the gradient of {_label(parameter)} has shape {tuple(gradient.shape)}, expected "
+            f"{head}the gradient of {_parameter_label(parameter)} has shape {tuple(gradient.shape)}, expected "
             f"{tuple(value.shape)}"
         )
     raise DTypeError(
-        f"{head}the gradient of {_label(parameter)} has dtype {ops.dtype(gradient).name}, expected "
+        f"{head}the gradient of {_parameter_label(parameter)} has dtype {ops.dtype(gradient).name}, expected "
         f"{ops.dtype(value).name}; use ops.cast"
     )
 
@@ -314,13 +316,13 @@ def _is_named(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Parameter)
 
 
-def _saveable(x: Any, host: bool) -> Any:
+def _saveable_option(x: Any, host: bool) -> Any:
     if isinstance(x, list):
-        return [_saveable(item, host) for item in x]
+        return [_saveable_option(item, host) for item in x]
     if not isinstance(x, Buffer):
         return x
     return ops.to_numpy(x.value) if host else x.value
 
 
-def _label(parameter: Any) -> str:
+def _parameter_label(parameter: Any) -> str:
     return repr(parameter) if isinstance(parameter, Cell) else "a parameter"

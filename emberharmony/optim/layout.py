@@ -72,7 +72,7 @@ def _parts_of_groups(
     layout_parts: list[SeparatePart | JoinedPart] = []
     for (is_fitting, *_), similar_places in groups.items():
         sizes = {i: math.prod(shapes[i]) for i in similar_places}
-        most_elements, fewest_tensors = _limits(step, values[similar_places[0]]) if is_fitting else (-1, 0)
+        most_elements, fewest_tensors = _join_limits(step, values[similar_places[0]]) if is_fitting else (-1, 0)
         large_places = [i for i in similar_places if sizes[i] > most_elements]
         for part_places in _in_chunks([i for i in similar_places if sizes[i] <= most_elements], sizes):
             if len(part_places) < fewest_tensors:
@@ -88,7 +88,7 @@ def _parts_of_groups(
     return layout_parts
 
 
-def _limits(step: GroupStep, value: Any) -> tuple[int, int]:
+def _join_limits(step: GroupStep, value: Any) -> tuple[int, int]:
     """Returns the most elements of a parameter that is joined with others, and the fewest of these."""
     first = step.initial(value)
     update = step.updates.update_for(first, step.hyper) if step.backend.runs_programs else None

@@ -143,7 +143,7 @@ class Optimizer(ParameterGroups):
             parameter = parameters.get(key, parameters_by_name.get(key))
             if parameter is None:
                 raise ArgumentError(f"{self._head}grads has {brief(key)}, which is no parameter of the optimizer")
-            by_parameter[parameter] = _tensor(gradient)
+            by_parameter[parameter] = _tensor_of_leaf(gradient)
         return by_parameter
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
@@ -182,7 +182,7 @@ class Optimizer(ParameterGroups):
             `ops.tree_leaves(params)`.
         """
         hyper = self._hyper(self.defaults, 0)
-        values = [_tensor(leaf) for leaf in ops.tree_leaves(params)]
+        values = [_tensor_of_leaf(leaf) for leaf in ops.tree_leaves(params)]
         return pure.first_state(values, [self.initial(value, hyper) for value in values])
 
     def update(self, grads: Any, state: State, params: Any) -> tuple[Any, State]:
@@ -219,8 +219,8 @@ class Optimizer(ParameterGroups):
                 "must be those "
                 f"of the parameters ({structure})"
             )
-        values = [_tensor(leaf) for leaf in leaves]
-        tensors = [_tensor(leaf) for leaf in gradients]
+        values = [_tensor_of_leaf(leaf) for leaf in leaves]
+        tensors = [_tensor_of_leaf(leaf) for leaf in gradients]
         for gradient, value, leaf in zip(tensors, values, leaves, strict=True):
             require_gradient(self._head, gradient, value, leaf)
 
@@ -295,7 +295,7 @@ def _way_to_gradients(grads: Any) -> str:
     return ""
 
 
-def _tensor(leaf: Any) -> Any:
+def _tensor_of_leaf(leaf: Any) -> Any:
     return leaf.value if isinstance(leaf, Cell) else ops.convert_to_tensor(leaf)
 
 

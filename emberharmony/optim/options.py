@@ -43,7 +43,7 @@ def with_options(kind: Kind) -> Kind:
         name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)
     }
     types = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
-    kind.limits = {name: _limit(annotation) for name, annotation in types.items() if name != "params"}  # type: ignore[attr-defined]
+    kind.limits = {name: _limit_of_annotation(annotation) for name, annotation in types.items() if name != "params"}  # type: ignore[attr-defined]
     names = [name for name in fields if name not in option_fields]
     kind.__init__ = _Constructor(kind, names, types, dict(vars(kind)))  # type: ignore[misc]
     for name in types.keys() & vars(kind).keys():
@@ -52,7 +52,7 @@ def with_options(kind: Kind) -> Kind:
     return kind
 
 
-def _limit(annotation: Any) -> Limit:
+def _limit_of_annotation(annotation: Any) -> Limit:
     """Returns what a field may be by its annotation."""
     limit: Limit = FLAG if annotation is bool else annotation.__metadata__[0]
     return limit
@@ -70,10 +70,10 @@ class _Constructor:
         self._defaults = {f"default_{name}": values[name] for name in types if name in values}
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        self._kind.__init__ = construct = self._write()  # type: ignore[misc]
+        self._kind.__init__ = construct = self._write_constructor()  # type: ignore[misc]
         return construct.__get__(instance, owner)
 
-    def _write(self) -> Any:
+    def _write_constructor(self) -> Any:
         parameters = []
         for name in self._names:
             default = f"default_{name}"

@@ -168,7 +168,7 @@ class SeparatePart(GroupPart):
         else:
             new_parameters, states = step.apply_rule(state, columns)
             new_state = columns_of(states)
-            step.plan.tensors += chain.from_iterable(map(_tensors, new_parameters, states))
+            step.plan.tensors += chain.from_iterable(map(_state_tensors, new_parameters, states))
         step.plan.values.update(zip(self.cells, new_parameters, strict=True))
         step.plan.steps += replacing(self.cells, new_parameters)
         step.plan.steps += self._exchanging(step.held, new_state, states)
@@ -182,7 +182,7 @@ class SeparatePart(GroupPart):
             return [*exchanging(self.cells, held_states, states), assignment(self, "entries", None)]
         if self.entries is None:
             return self._beginning(held_states, new_state)
-        if _kinds(new_state) != _kinds(self.state):
+        if _is_list_by_name(new_state) != _is_list_by_name(self.state):
             return [
                 *exchanging(self.cells, held_states, _states_by_parameter(new_state, len(self.cells))),
                 assignment(self, "entries", None),
@@ -408,11 +408,11 @@ def _states_by_parameter(columns: State, count: int) -> list[State]:
     return [{name: x[i] if x.__class__ is list else x for name, x in columns.items()} for i in range(count)]
 
 
-def _kinds(state: State) -> dict[str, bool]:
+def _is_list_by_name(state: State) -> dict[str, bool]:
     return {name: x.__class__ is list for name, x in state.items()}
 
 
-def _tensors(after: Any, state: State) -> list[Any]:
+def _state_tensors(after: Any, state: State) -> list[Any]:
     return [after, *(x for x in state.values() if not numbers.is_python(x))]
 
 

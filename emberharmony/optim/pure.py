@@ -55,7 +55,7 @@ def step(applied: Applied, values: list[Any], gradients: list[Any], state: State
     for value, gradient, old_state in zip(values, gradients, state["parameters"], strict=True):
         wide_dtype = _computing_dtype(value)
         new_value, new_state = applied(
-            gradient, value, _cast(shared_numbers, wide_dtype) | old_state, ops.cast(state["count"], wide_dtype)
+            gradient, value, _cast_numbers(shared_numbers, wide_dtype) | old_state, ops.cast(state["count"], wide_dtype)
         )
         if wide_dtype == widest:  # the numbers of all such parameters are equal
             latest_numbers = new_state
@@ -78,7 +78,7 @@ def _state_dtype(values: list[Any]) -> Wide:
     return "float64" if any(_computing_dtype(value) == "float64" for value in values) else "float32"
 
 
-def _cast(shared_numbers: State, dtype: Wide) -> State:
+def _cast_numbers(shared_numbers: State, dtype: Wide) -> State:
     """Returns the numbers of a state in the dtype in which a rule computes them."""
     cast_state = {}
     for name, x in shared_numbers.items():

@@ -21,7 +21,7 @@ Rate: TypeAlias = float | Schedule
 """A learning rate: a number, or a schedule."""
 
 
-def _rate(lr: Any) -> Any:
+def _checked_rate(lr: Any) -> Any:
     """Returns a learning rate.
 
     Raises:
@@ -42,7 +42,7 @@ def constant(lr: float) -> Schedule:
     Args:
         lr: the learning rate.
     """
-    return Formula(_constant, _rate(lr))
+    return Formula(_constant, _checked_rate(lr))
 
 
 def _constant(lr: float, count: Number) -> Number:
@@ -62,7 +62,7 @@ def scaled(lr: float, factor: Schedule) -> Schedule:
         >>> optim.schedules.scaled(0.5, lambda count: 1 / (1 + count))(4)
         0.1
     """
-    return Formula(_scaled_rate, _rate(lr), factor)
+    return Formula(_scaled_rate, _checked_rate(lr), factor)
 
 
 def _scaled_rate(lr: float, factor: Schedule, count: Number) -> Number:
@@ -78,7 +78,7 @@ def step(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
         step_size: after how many steps the rate changes.
         gamma: the factor by which each change multiplies the learning rate.
     """
-    return Formula(_step_rate, _rate(lr), _positive("step", "step_size", step_size), gamma)
+    return Formula(_step_rate, _checked_rate(lr), _positive_option("step", "step_size", step_size), gamma)
 
 
 def _step_rate(lr: float, step_size: int, gamma: float, count: Number) -> Number:
@@ -158,7 +158,7 @@ def exponential(lr: float, gamma: float) -> Schedule:
         lr: the learning rate of the first step.
         gamma: the factor of each step, such as 0.99.
     """
-    return Formula(_exponential, _rate(lr), gamma)
+    return Formula(_exponential, _checked_rate(lr), gamma)
 
 
 def _exponential(lr: float, gamma: float, count: Number) -> Number:
@@ -175,7 +175,9 @@ def linear(lr: float, start_factor: float = 1 / 3, end_factor: float = 1.0, tota
         end_factor: the factor from step `total_iters` on.
         total_iters: after how many steps the end is reached.
     """
-    return Formula(_linear, _rate(lr), start_factor, end_factor, _positive("linear", "total_iters", total_iters))
+    return Formula(
+        _linear, _checked_rate(lr), start_factor, end_factor, _positive_option("linear", "total_iters", total_iters)
+    )
 
 
 def _linear(lr: float, start: float, end: float, total: int, count: Number) -> Number:
@@ -196,7 +198,7 @@ def cosine(lr: float, T_max: int, eta_min: float = 0.0) -> Schedule:
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
-    return Formula(_cosine, _rate(lr), _positive("cosine", "T_max", T_max), eta_min)
+    return Formula(_cosine, _checked_rate(lr), _positive_option("cosine", "T_max", T_max), eta_min)
 
 
 def _cosine(lr: float, half: int, lowest_rate: float, count: Number) -> Number:
@@ -221,8 +223,10 @@ def cosine_restarts(lr: float, T_0: int, T_mult: int = 1, eta_min: float = 0.0) 
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017.
     """
-    _positive("cosine_restarts", "T_0", T_0)
-    return Formula(_cosine_restarts, _rate(lr), T_0, _positive("cosine_restarts", "T_mult", T_mult), eta_min)
+    _positive_option("cosine_restarts", "T_0", T_0)
+    return Formula(
+        _cosine_restarts, _checked_rate(lr), T_0, _positive_option("cosine_restarts", "T_mult", T_mult), eta_min
+    )
 
 
 def _cosine_restarts(lr: float, first: int, times: int, lowest_rate: float, count: Number) -> Number:
@@ -245,7 +249,7 @@ def polynomial(lr: float, total_iters: int = 5, power: float = 1.0) -> Schedule:
         total_iters: after how many steps the rate is 0.
         power: the exponent; 1 is a line, and a larger one falls faster at first.
     """
-    return Formula(_polynomial, _rate(lr), _positive("polynomial", "total_iters", total_iters), power)
+    return Formula(_polynomial, _checked_rate(lr), _positive_option("polynomial", "total_iters", total_iters), power)
 
 
 def _polynomial(lr: float, total: int, exponent: float, count: Number) -> Number:
@@ -269,7 +273,7 @@ def warmup(after: Rate, steps: int, start_factor: float = 0.0) -> Schedule:
         (0.0, 0.05, 0.1, 0.05)
     """
     after_warmup = after if callable(after) else constant(after)
-    rising = linear(after_warmup(0), start_factor, 1.0, _positive("warmup", "steps", steps))
+    rising = linear(after_warmup(0), start_factor, 1.0, _positive_option("warmup", "steps", steps))
     return join([rising, after_warmup], [steps])
 
 
@@ -285,7 +289,7 @@ def inverse_sqrt(lr: float, warmup_steps: int) -> Schedule:
 
     Source: Vaswani et al., "Attention Is All You Need", 2017, with `lr` at the peak.
     """
-    return Formula(_inverse_sqrt, _rate(lr), _positive("inverse_sqrt", "warmup_steps", warmup_steps))
+    return Formula(_inverse_sqrt, _checked_rate(lr), _positive_option("inverse_sqrt", "warmup_steps", warmup_steps))
 
 
 def _inverse_sqrt(lr: float, peak: int, count: Number) -> Number:
@@ -306,10 +310,10 @@ def wsd(lr: float, warmup_steps: int, stable_steps: int, decay_steps: int, eta_m
 
     Source: Hu et al., "MiniCPM", 2024 (warmup, stable, decay).
     """
-    _positive("wsd", "lr", lr)
-    rising = linear(lr, 0.0, 1.0, _positive("wsd", "warmup_steps", warmup_steps))
-    falling = linear(lr, 1.0, eta_min / lr, _positive("wsd", "decay_steps", decay_steps))
-    _positive("wsd", "stable_steps + 1", stable_steps + 1)
+    _positive_option("wsd", "lr", lr)
+    rising = linear(lr, 0.0, 1.0, _positive_option("wsd", "warmup_steps", warmup_steps))
+    falling = linear(lr, 1.0, eta_min / lr, _positive_option("wsd", "decay_steps", decay_steps))
+    _positive_option("wsd", "stable_steps + 1", stable_steps + 1)
     return join([rising, constant(lr), falling], [warmup_steps, warmup_steps + stable_steps])
 
 
@@ -341,7 +345,7 @@ def one_cycle(
 
     Source: Smith and Topin, "Super-Convergence", 2018.
     """
-    _positive("one_cycle", "total_steps - 1", total_steps - 1)
+    _positive_option("one_cycle", "total_steps - 1", total_steps - 1)
     if not 0 <= pct_start <= 1:
         raise ArgumentError(f"one_cycle(): pct_start is {pct_start}, expected a number in [0, 1]")
     if anneal_strategy not in ("cos", "linear"):
@@ -399,8 +403,8 @@ def cyclic(
     """
     if mode not in ("triangular", "triangular2", "exp_range"):
         raise ArgumentError(f"cyclic(): mode is {mode!r}, expected 'triangular', 'triangular2' or 'exp_range'")
-    steps_up = _positive("cyclic", "step_size_up", step_size_up)
-    steps_down = steps_up if step_size_down is None else _positive("cyclic", "step_size_down", step_size_down)
+    steps_up = _positive_option("cyclic", "step_size_up", step_size_up)
+    steps_down = steps_up if step_size_down is None else _positive_option("cyclic", "step_size_down", step_size_down)
     return Formula(_cyclic, base_lr, max_lr, steps_up, steps_down, mode, gamma)
 
 
@@ -420,7 +424,7 @@ def _cyclic(
     return numbers.add(low, height)
 
 
-def _positive(schedule: str, name: str, value: Any) -> Any:
+def _positive_option(schedule: str, name: str, value: Any) -> Any:
     """Returns a value that must be positive.
 
     Raises:

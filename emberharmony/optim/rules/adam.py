@@ -180,7 +180,7 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     mean = moving_average(state["exp_avg"], gradient, beta1)
     square = average_of_squares(state["exp_avg_sq"], gradient, beta2)
     mu, mu_next = (
-        _momentum(beta1, hyper["momentum_decay"], step_number) for step_number in (step, numbers.add(step, 1))
+        _momentum_of_step(beta1, hyper["momentum_decay"], step_number) for step_number in (step, numbers.add(step, 1))
     )
     product = numbers.multiply(state["mu_product"], mu)
     root = ops.add(ops.sqrt(ops.divide(square, one_minus_power(beta2, step))), hyper["eps"])
@@ -191,7 +191,7 @@ def nadam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     return new_parameter, {"step": step, "mu_product": product, "exp_avg": mean, "exp_avg_sq": square}
 
 
-def _momentum(beta: float, decay: float, step: numbers.Number) -> numbers.Number:
+def _momentum_of_step(beta: float, decay: float, step: numbers.Number) -> numbers.Number:
     """Returns the momentum of a step, which rises to `beta`."""
     return numbers.multiply(
         beta, numbers.subtract(1.0, numbers.multiply(0.5, numbers.power(0.96, numbers.multiply(step, decay))))
@@ -244,7 +244,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     limit = 2 / (1 - beta2) - 1
     if limit <= 5:  # the length never exceeds its limit
         return step_along(parameter, mean, rate), new_state
-    length = _length(beta2, limit, step)
+    length = _radam_length(beta2, limit, step)
     long = numbers.less(5.0, length)
     length_from_5 = numbers.maximum(length, 5.0)  # has a root even where it is not used
     rectification = numbers.divide(
@@ -256,7 +256,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     return step_along(parameter, ops.where(long, adaptive, mean), rate), new_state
 
 
-def _length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
+def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
     """Returns `limit - 2 * step * beta**step / (1 - beta**step)`, which float32 would cancel, as `limit` is large.
 
     With `x = -step * log(beta)` the subtrahend is `2 * step / expm1(x)`, which is near `2 / -log(beta)` for small `x`.

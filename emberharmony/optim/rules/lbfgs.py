@@ -169,32 +169,32 @@ class _Call:
         self._cells: list[Parameter] = group["params"]
         self._rate = float(rate_at(group["lr"], optimizer.count))
         state = optimizer.state.get(self._cells[0], {"func_evals": 0, "n_iter": 0})
-        self._state: State = {name: _read(x) for name, x in state.items()}
+        self._state: State = {name: _read_saved(x) for name, x in state.items()}
         self._evaluations = 0
-        self._at = _vector([cell.value for cell in self._cells])
+        self._at = _joined_vector([cell.value for cell in self._cells])
 
     def run(self) -> Tensor:
         """Makes the iterations, and returns the first loss."""
         options, state = self._options, self._state
         first, gradient = self._evaluate()
         loss = float(first)
-        if _largest(gradient) <= options["tolerance_grad"]:
+        if _largest_magnitude(gradient) <= options["tolerance_grad"]:
             return cast("Tensor", first)
         for i in range(1, options["max_iter"] + 1):
             direction = self._direction(gradient)
             length = self._rate
             if state["n_iter"] == 1:
-                length *= min(1.0, 1.0 / _number(ops.sum(ops.abs(gradient))))
-            slope = _number(ops.vdot(gradient, direction))
+                length *= min(1.0, 1.0 / _python_number(ops.sum(ops.abs(gradient))))
+            slope = _python_number(ops.vdot(gradient, direction))
             state.update(d=direction, t=length, prev_flat_grad=gradient, prev_loss=loss)
             if slope > -options["tolerance_change"]:
                 break
             loss_before = loss
             point = self._search(Point(0.0, loss, gradient, slope), direction, length, last=i == options["max_iter"])
             state["t"], loss, gradient = point.length, point.loss, point.gradient
-            if self._evaluations >= options["max_eval"] or _largest(gradient) <= options["tolerance_grad"]:
+            if self._evaluations >= options["max_eval"] or _largest_magnitude(gradient) <= options["tolerance_grad"]:
                 break
-            if _largest(direction) * abs(point.length) <= options["tolerance_change"]:
+            if _largest_magnitude(direction) * abs(point.length) <= options["tolerance_change"]:
                 break
             if abs(loss - loss_before) < options["tolerance_change"]:
                 break
@@ -225,7 +225,7 @@ class _Call:
                 gradient = ops.zeros_like(value)
             require_gradient("LBFGS(): ", gradient, value, cell)
             gradients.append(gradient)
-        return loss, _vector(gradients)
+        return loss, _joined_vector(gradients)
 
     def _direction(self, gradient: Any) -> Any:
         """Returns the direction of an iteration after the last change of the gradient was added to the history."""
@@ -237,7 +237,7 @@ class _Call:
         change = ops.subtract(gradient, state["prev_flat_grad"])
         step = ops.multiply(state["d"], state["t"])
         product = ops.vdot(change, step)
-        if _number(product) > 1e-10:
+        if _python_number(product) > 1e-10:
             for name, x in zip(_LISTS, (change, step, ops.divide(1.0, product)), strict=True):
                 state[name] = [*state[name], x][-self._options["history_size"] :]
             state["H_diag"] = ops.divide(product, ops.vdot(change, change))
@@ -265,10 +265,10 @@ class _Call:
         def evaluate(length: float) -> tuple[float, Any, float]:
             self._assign_point(begin, direction, length)
             loss, gradient = self._evaluate()
-            return float(loss), gradient, _number(ops.vdot(gradient, direction))
+            return float(loss), gradient, _python_number(ops.vdot(gradient, direction))
 
         limit = self._options["max_eval"] - self._evaluations
-        line = Line(start, evaluate, _largest(direction), self._options["tolerance_change"], limit)
+        line = Line(start, evaluate, _largest_magnitude(direction), self._options["tolerance_change"], limit)
         point = line.strong_wolfe(length)
         self._assign_point(begin, direction, point.length)
         return point
@@ -286,26 +286,26 @@ class _Call:
         return [cell.replacing(part) for cell, part in zip(self._cells, new_values, strict=True)]
 
 
-def _vector(tensors: list[Any]) -> Any:
+def _joined_vector(tensors: list[Any]) -> Any:
     """Returns tensors as one vector; their dtypes may differ."""
     return ops.concatenate([ops.ravel(tensor) for tensor in tensors])
 
 
-def _number(x: Any) -> float:
+def _python_number(x: Any) -> float:
     return float(ops.to_numpy(x))
 
 
-def _largest(vector: Any) -> float:
-    return _number(ops.max(ops.abs(vector))) if ops.size(vector) else 0.0
+def _largest_magnitude(vector: Any) -> float:
+    return _python_number(ops.max(ops.abs(vector))) if ops.size(vector) else 0.0
 
 
 def _as_list(x: Any) -> list[Any]:
     return x if isinstance(x, list) else [x]
 
 
-def _read(x: Any) -> Any:
+def _read_saved(x: Any) -> Any:
     if isinstance(x, list):
-        return [_read(item) for item in x]
+        return [_read_saved(item) for item in x]
     return x.value if isinstance(x, Buffer) else x
 
 

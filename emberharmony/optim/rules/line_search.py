@@ -117,17 +117,17 @@ class Line:
 def _cubic_minimum(x: Point, y: Point, least_length: float, most_length: float) -> float:
     """Returns the minimum of the cubic polynomial through two points with their slopes, clipped to an interval."""
     first, second = (x, y) if x.length <= y.length else (y, x)
-    mean = x.slope + y.slope - 3 * _ratio(x.loss - y.loss, x.length - y.length)
+    mean = x.slope + y.slope - 3 * _safe_ratio(x.loss - y.loss, x.length - y.length)
     square = mean * mean - x.slope * y.slope
     cubic_share = math.nan
     if square >= 0:
         root = math.sqrt(square)
-        cubic_share = _ratio(second.slope + root - mean, second.slope - first.slope + 2 * root)
+        cubic_share = _safe_ratio(second.slope + root - mean, second.slope - first.slope + 2 * root)
     if math.isnan(cubic_share):
         return (least_length + most_length) / 2
     return min(max(second.length - (second.length - first.length) * cubic_share, least_length), most_length)
 
 
-def _ratio(x: float, y: float) -> float:
+def _safe_ratio(x: float, y: float) -> float:
     """Returns x / y, which is infinite or NaN if y is 0."""
     return x / y if y else x * math.inf
