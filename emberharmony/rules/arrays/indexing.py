@@ -44,14 +44,14 @@ def _nonnegative(indices: Any, count: int) -> T:
 
 
 def _get_item(g: T, y: T, x: T, key: Any) -> T:
-    corner = _corner(key, x.shape)
+    corner = _block_corner(key, x.shape)
     if corner is None:
         return cotangent_of_pick(g, x, lambda places: get_item(places, key))
     start, lengths = corner
     return slice_update(zeros_like(x, dtype=g.dtype), start, reshape(g, lengths))
 
 
-def _corner(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
+def _block_corner(key: Any, shape: Any) -> tuple[list[int], list[int]] | None:
     """Returns the start and the lengths of the block that a key selects; None unless it has only integers and slices.
 
     A block allows `slice_update`, which is faster than adding element by element. Slices must have step 1.

@@ -23,11 +23,11 @@ def _take(m: Mapped, x: Any, indices: Any, axis: int | None) -> T:
             m(x, indices.whole, axis), 0 if axis is None else nonnegative_axes(axis, len(x.shape))[0], 0
         )
     if axis is None:
-        return _gather(m, Rows(flat(m, x)), indices, 0)
-    return _gather(m, x, indices, nonnegative_axes(axis, len(x.shape))[0])
+        return _gather_per_slice(m, Rows(flat(m, x)), indices, 0)
+    return _gather_per_slice(m, x, indices, nonnegative_axes(axis, len(x.shape))[0])
 
 
-def _numbers(m: Mapped, rank: int) -> T:
+def _slice_numbers(m: Mapped, rank: int) -> T:
     """Returns the number of each slice, with axes of length 1 for those of an index."""
     return m.bound.reshape(m.bound.arange(m.size), (m.size, *(1,) * rank))
 
@@ -52,7 +52,7 @@ def _get_item(m: Mapped, x: Any, key: Any) -> T:
             return NotImplemented  # indices apart from each other put their axes first
         return m(x.whole, (slice(None), *keys))
     if len(picks) == 1 and keys[: picks[0]] == (slice(None),) * picks[0] and len(keys) == picks[0] + 1:
-        return _gather(m, x, keys[-1], picks[0])
+        return _gather_per_slice(m, x, keys[-1], picks[0])
     arrays = [keys[i] for i in picks]
     if picks != list(range(len(picks))) or not all(hasattr(x, "shape") or x.__class__ is int for x in arrays):
         return NotImplemented
@@ -62,13 +62,13 @@ def _get_item(m: Mapped, x: Any, key: Any) -> T:
     index = [with_rank(m, x, rank) if x.__class__ is Rows else x for x in arrays]
     remaining_keys = keys[len(picks) :]
     return (
-        m(x.whole, (_numbers(m, rank), *index, *remaining_keys))
+        m(x.whole, (_slice_numbers(m, rank), *index, *remaining_keys))
         if x.__class__ is Rows
         else m(x, (*index, *remaining_keys))
     )
 
 
-def _gather(m: Mapped, x: Any, indices: Any, place: int) -> T:
+def _gather_per_slice(m: Mapped, x: Any, indices: Any, place: int) -> T:
     """Returns the elements along one axis that an index for each slice picks."""
     if indices.__class__ is not Rows or not _is_integer(m, indices):
         return NotImplemented
@@ -76,7 +76,7 @@ def _gather(m: Mapped, x: Any, indices: Any, place: int) -> T:
         picked_values = m.bound.get_item(x, (*(slice(None),) * place, indices.whole))
         return m.bound.moveaxis(picked_values, place, 0)
     picked_values = m.bound.get_item(
-        m.bound.moveaxis(x.whole, place + 1, 1), (_numbers(m, len(indices.shape)), indices.whole)
+        m.bound.moveaxis(x.whole, place + 1, 1), (_slice_numbers(m, len(indices.shape)), indices.whole)
     )
     count = len(indices.shape)
     return m.bound.moveaxis(picked_values, list(range(1, count + 1)), list(range(place + 1, place + count + 1)))
@@ -109,7 +109,7 @@ def _scatter_update(m: Mapped, x: Any, indices: Any, updates: Any, reduction: An
     index, rows, slice_shape = m.whole(index_tensor), m.whole(updates), (*counts, *x.shape[depth:])
     if rows.shape[1:] != slice_shape:
         rows = bound.broadcast_to(with_rank(m, Rows(rows), len(slice_shape)), (m.size, *slice_shape))
-    numbers = bound.cast(bound.broadcast_to(_numbers(m, len(counts) + 1), (m.size, *counts, 1)), index.dtype)
+    numbers = bound.cast(bound.broadcast_to(_slice_numbers(m, len(counts) + 1), (m.size, *counts, 1)), index.dtype)
     return m(m.whole(x), bound.concatenate([numbers, index], -1), rows, reduction)
 
 

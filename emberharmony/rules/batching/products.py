@@ -30,12 +30,12 @@ def _matmul(m: Mapped, a: Any, b: Any) -> T:
     vectors = ranks[0] == 1, ranks[1] == 1
     a = with_unit_axis(m, a, -2) if vectors[0] else a
     b = with_unit_axis(m, b, -1) if vectors[1] else b
-    product = _product(m, *align(m, (a, b)))
+    product = _product_per_slice(m, *align(m, (a, b)))
     dropped = tuple(axis for axis, vector in zip((-2, -1), vectors, strict=True) if vector)
     return bound.squeeze(product, dropped) if dropped else product
 
 
-def _product(m: Mapped, a: T, b: T) -> T:
+def _product_per_slice(m: Mapped, a: T, b: T) -> T:
     """Returns a product of matrices; one of a column and a row in one call and not in one for each slice."""
     if a.shape[-1] == b.shape[-2] == 1 and a.dtype == b.dtype and m.bound.dtype(a).kind in ("float", "complex"):
         return m.bound.multiply(a, b)

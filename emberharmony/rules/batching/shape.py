@@ -14,13 +14,13 @@ from emberharmony.transforms.batch_tape import Mapped, Rows, has_rows, with_rank
 T = Any
 
 
-def _lengths(shape: Any) -> tuple[Any, ...]:
+def _lengths_tuple(shape: Any) -> tuple[Any, ...]:
     return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
 
 
 @batches("reshape")
 def _reshape(m: Mapped, x: Rows, shape: Any, copy: Any) -> T:
-    return m(x.whole, (m.size, *_lengths(shape)), copy)
+    return m(x.whole, (m.size, *_lengths_tuple(shape)), copy)
 
 
 @batches("transpose")
@@ -49,7 +49,7 @@ def _squeeze(m: Mapped, x: Rows, axis: Any) -> T:
 
 @batches("broadcast_to")
 def _broadcast_to(m: Mapped, x: Rows, shape: Any) -> T:
-    target_lengths = _lengths(shape)
+    target_lengths = _lengths_tuple(shape)
     return (
         m(with_rank(m, x, len(target_lengths)), (m.size, *target_lengths))
         if len(target_lengths) >= len(x.shape)
@@ -85,7 +85,7 @@ def _stack(m: Mapped, xs: Any, axis: int) -> T:
 
 @batches("tile")
 def _tile(m: Mapped, x: Rows, repeats: Any) -> T:
-    counts = _lengths(repeats)
+    counts = _lengths_tuple(repeats)
     rank = max(len(counts), len(x.shape))
     return m(with_rank(m, x, rank), (1, *(1,) * (rank - len(counts)), *counts))
 

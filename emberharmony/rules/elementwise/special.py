@@ -36,7 +36,7 @@ from emberharmony.rules.math import as_operand
 T = Any
 
 
-def _inner(name: str, *arguments: T) -> T:
+def _inner_with_derivatives(name: str, *arguments: T) -> T:
     """Returns a function of `INNER`, which is not an op, with its derivatives."""
     return _with_slopes(name)(*broadcast_arrays(*arguments))
 
@@ -52,7 +52,7 @@ def _with_slopes(name: str) -> Callable[..., T]:
             y = series.by_series(special_binding.function(name), *arguments)
 
         def slopes(*known: T, upstream: T) -> tuple[T, ...]:
-            return tuple(rule(upstream, y, *known) for rule in map(_rule, DERIVATIVES[name]))
+            return tuple(rule(upstream, y, *known) for rule in map(_rule_of_derivative, DERIVATIVES[name]))
 
         return y, slopes
 
@@ -60,7 +60,7 @@ def _with_slopes(name: str) -> Callable[..., T]:
 
 
 _OPS = types.SimpleNamespace(
-    **{name: partial(_inner, name) for name in INNER},
+    **{name: partial(_inner_with_derivatives, name) for name in INNER},
     betaln=betaln,
     digamma=digamma,
     erfcx=erfcx,
@@ -85,7 +85,7 @@ _OPS = types.SimpleNamespace(
 )
 
 
-def _rule(derivative: Any) -> Callable[..., T]:
+def _rule_of_derivative(derivative: Any) -> Callable[..., T]:
     def rule(g: T, y: T, *arguments: T) -> T:
         if isinstance(derivative, str):
             raise no_gradient_error(derivative)
@@ -95,5 +95,5 @@ def _rule(derivative: Any) -> Callable[..., T]:
 
 
 RULES: dict[str, Any] = {
-    name: tuple(map(_rule, derivatives)) for name, derivatives in DERIVATIVES.items() if name not in INNER
+    name: tuple(map(_rule_of_derivative, derivatives)) for name, derivatives in DERIVATIVES.items() if name not in INNER
 }

@@ -28,7 +28,7 @@ def _fit_length(g: T, n: int, axis: int) -> T:
     return pad(g, [(0, n - length if i == axis else 0) for i in range(rank)]) if length < n else g
 
 
-def _transform(function: Any) -> Any:
+def _transform_rule(function: Any) -> Any:
     return lambda g, y, x, n=None, axis=-1, norm="backward": _fit_length(
         function(g, None, axis, norm), x.shape[axis], axis
     )
@@ -60,8 +60,8 @@ def _irfft(
 
 
 RULES: dict[str, Any] = {
-    "fft": (_transform(fft),),
-    "ifft": (_transform(ifft),),
+    "fft": (_transform_rule(fft),),
+    "ifft": (_transform_rule(ifft),),
     "rfft": (_rfft,),
     "irfft": (_irfft,),
 }

@@ -21,7 +21,7 @@ from emberharmony.transforms.rule_registry import SLOPES
 T = Any
 
 
-def _sparse(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: int = -1) -> T:
+def _sparse_by_output(g: T, _y: T, target: T, output: T, from_logits: bool = False, axis: int = -1) -> T:
     count = output.shape[axis]
     valid = logical_and(greater_equal(target, 0), less(target, count))
     labels = target if dtype(target).is_integer else cast(target, "int64")
@@ -111,6 +111,6 @@ def _by_class_weight(
 
 SLOPES.add(_by_logits)
 RULES: dict[str, Any] = {
-    "sparse_categorical_crossentropy": (None, _sparse),
+    "sparse_categorical_crossentropy": (None, _sparse_by_output),
     "cross_entropy": (_by_logits, None, _by_class_weight),
 }

@@ -21,7 +21,7 @@ from emberharmony.rules.algebra.products import sum_of_products
 T = Any
 
 
-def _statistics(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
+def _centre_and_scale(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
     """Returns `x` less its mean over `count` elements, and the reciprocal of the standard deviation."""
     centred = subtract(x, mean(x, axes, True))
     return centred, rsqrt(add(divide(sum_of_products(centred, centred, axes), count), epsilon))
@@ -36,7 +36,7 @@ def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
     return reshape(sum_(gradient, ones, True) if ones else gradient, tuple(weight.shape))
 
 
-def _layer(
+def _layer_normalization(
     g: T,
     _y: T,
     x: T,
@@ -49,7 +49,7 @@ def _layer(
     widened_x = widen(x)
     layer_axes = nonnegative_axes(axis, len(x.shape))
     count = math.prod([x.shape[layer_axis] for layer_axis in layer_axes])
-    centred, factor = _statistics(
+    centred, factor = _centre_and_scale(
         widened_x, axis, count, EPSILON if epsilon is None else option("epsilon", epsilon, widened_x)
     )
     scaled = multiply(widened_x if rms_scaling else centred, factor)
@@ -66,12 +66,12 @@ def _layer(
     return [by_x, by_gamma, by_beta, None, by_epsilon, None]
 
 
-def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
+def _batch_normalization(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsilon: T = 1e-3) -> list[T]:
     widened_x, by_y = widen(x), widen(g[0])
     (axis_index,) = nonnegative_axes(axis, len(x.shape))
     other_axes = [a for a in range(len(x.shape)) if a != axis_index]
     count = math.prod(x.shape[a] for a in other_axes)
-    centred, factor = _statistics(widened_x, other_axes, count, option("epsilon", epsilon, widened_x))
+    centred, factor = _centre_and_scale(widened_x, other_axes, count, option("epsilon", epsilon, widened_x))
     scaled = multiply(centred, factor)
     by_offset, by_scale = sum_(by_y, other_axes, True), sum_(multiply(by_y, scaled), other_axes, True)
     slope = add(multiply(scaled, divide(by_scale, count)), divide(by_offset, count))
@@ -82,4 +82,7 @@ def _batch(g: T, _y: T, x: T, axis: int, offset: T = None, scale: T = None, epsi
     return [by_x, None, *flat, by_epsilon]
 
 
-RULES: dict[str, Any] = {"layer_normalization": _layer, "batch_normalization_training": _batch}
+RULES: dict[str, Any] = {
+    "layer_normalization": _layer_normalization,
+    "batch_normalization_training": _batch_normalization,
+}

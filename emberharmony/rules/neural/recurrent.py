@@ -44,7 +44,7 @@ def _previous_states(first: T, following: T) -> T:
     return concatenate([expand_dims(first, 0), get_item(following, slice(0, -1))], 0)
 
 
-def _product(rows: T, others: T) -> T:
+def _sum_of_outer_products(rows: T, others: T) -> T:
     """Returns the sum over times and samples of the outer products of two vectors."""
     times, samples, length = rows.shape
     flat = reshape(rows, (times * samples, length))
@@ -123,13 +123,17 @@ def _lstm(
     of_x = product(backward, weight_ih)
     of_x = flip(of_x, 0) if reverse else of_x
     of_bias = sum_(backward, (0, 1))
-    of_hr = None if weight_hr is None else _product(stack(of_projected[::-1], 0), multiply(output_gate, cell_output))
+    of_hr = (
+        None
+        if weight_hr is None
+        else _sum_of_outer_products(stack(of_projected[::-1], 0), multiply(output_gate, cell_output))
+    )
     if layer_axis:
         of_h, of_c = expand_dims(of_h, 0), expand_dims(of_c, 0)
     return [
         of_x if time_major else swapaxes(of_x, 0, 1),
-        _product(backward, x),
-        _product(backward, earlier_states),
+        _sum_of_outer_products(backward, x),
+        _sum_of_outer_products(backward, earlier_states),
         of_bias,
         of_bias,
         of_h,

@@ -23,7 +23,7 @@ from emberharmony.rules.arrays.scatter_back import zeros_with_added
 T = Any
 
 
-def _axes(x: T, axis: Any) -> tuple[int, ...]:
+def _nonnegative_axes(x: T, axis: Any) -> tuple[int, ...]:
     rank = len(x.shape)
     if axis is None:
         return tuple(range(rank))
@@ -35,7 +35,7 @@ def _with_reduced_axes(g: T, x: T, axis: Any) -> T:
     if not g.shape or len(g.shape) == len(x.shape):
         return g
     shape = [*x.shape]
-    for i in _axes(x, axis):
+    for i in _nonnegative_axes(x, axis):
         shape[i] = 1
     return reshape(g, tuple(shape))
 
@@ -44,21 +44,21 @@ def _broadcast_reduced(g: T, x: T, axis: Any) -> T:
     return broadcast_to(_with_reduced_axes(g, x, axis), x.shape)
 
 
-def _count(x: T, axis: Any) -> int:
-    return math.prod([x.shape[i] for i in _axes(x, axis)])
+def _element_count(x: T, axis: Any) -> int:
+    return math.prod([x.shape[i] for i in _nonnegative_axes(x, axis)])
 
 
 def _var(g: T, _y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
     return multiply(
-        _with_reduced_axes(g, x, axis), multiply(centred, _divide_by_freedom(2, _count(x, axis) - correction))
+        _with_reduced_axes(g, x, axis), multiply(centred, _divide_by_freedom(2, _element_count(x, axis) - correction))
     )
 
 
 def _std(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, correction: float = 0) -> T:
     centred = conj(subtract(x, mean(x, axis, True)))
     weight = divide_no_nan(_with_reduced_axes(g, x, axis), _with_reduced_axes(y, x, axis))
-    return multiply(weight, multiply(centred, _divide_by_freedom(1, _count(x, axis) - correction)))
+    return multiply(weight, multiply(centred, _divide_by_freedom(1, _element_count(x, axis) - correction)))
 
 
 def _divide_by_freedom(share: float, freedom: Any) -> Any:
@@ -69,7 +69,7 @@ def _divide_by_freedom(share: float, freedom: Any) -> Any:
 def _by_correction(share: float) -> Any:
     """Returns the rule of a variance (share 1) or standard deviation (share 1/2) for its argument `correction`."""
     return lambda g, y, x, axis=None, keepdims=False, correction=0: multiply(
-        g, multiply(y, _divide_by_freedom(share, _count(x, axis) - correction))
+        g, multiply(y, _divide_by_freedom(share, _element_count(x, axis) - correction))
     )
 
 
@@ -102,7 +102,7 @@ def product_before(rows: T) -> T:
 
 
 def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
-    axes = _axes(x, axis)
+    axes = _nonnegative_axes(x, axis)
     ends = tuple(range(-len(axes), 0))
     axes_last = moveaxis(x, axes, ends)
     shape = axes_last.shape
@@ -157,7 +157,7 @@ def _cumulativeextreme(g: T, y: T, x: T, axis: int) -> T:
 RULES: dict[str, Any] = {
     "sum": (lambda g, _y, _x, axis=None, *_: _broadcast_reduced(g, _x, axis),),
     "prod": (_prod,),
-    "mean": (lambda g, _y, _x, axis=None, *_: _broadcast_reduced(divide(g, _count(_x, axis)), _x, axis),),
+    "mean": (lambda g, _y, _x, axis=None, *_: _broadcast_reduced(divide(g, _element_count(_x, axis)), _x, axis),),
     "var": (_var, None, None, _by_correction(1.0)),
     "std": (_std, None, None, _by_correction(0.5)),
     "max": (extreme, None, None, _by_initial),
