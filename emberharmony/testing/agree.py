@@ -51,7 +51,7 @@ def assert_agree(
     names = usual_names() if backends is None else list(backends)
     with ops.use_backend("numpy"), _wide_floats():
         expected_leaves, structure = _host_results(fn, tree_map(_widen_leaf, args))
-    paths = list(_paths(structure, ""))
+    paths = list(_leaf_paths(structure, ""))
     first: list[str] = []
     for name in names:
         with ops.use_backend(name):
@@ -62,7 +62,7 @@ def assert_agree(
                 f"{structure}"
             )
         for path, got, want in zip(paths, results, expected_leaves, strict=True):
-            problem = _difference(got, want, rtol, atol)
+            problem = _difference_text(got, want, rtol, atol)
             if problem:
                 raise AssertionError(f"result{path} differs on backend {name!r}: {problem}")
         dtype_names = [str(leaf.dtype) for leaf in results]
@@ -94,10 +94,10 @@ def _widen_leaf(leaf: Any) -> Any:
 def _host_results(fn: Callable[..., Any], args: Any) -> tuple[list[np.ndarray[Any, Any]], TreeDef]:
     """Returns the leaves of the result as host arrays, and its structure."""
     leaves, structure = tree_flatten(fn(*tree_map(_to_active, args)))
-    return [_host(leaf) for leaf in leaves], structure
+    return [_leaf_on_host(leaf) for leaf in leaves], structure
 
 
-def _host(leaf: Any) -> np.ndarray[Any, Any]:
+def _leaf_on_host(leaf: Any) -> np.ndarray[Any, Any]:
     if hasattr(leaf, "dtype"):
         return np.asarray(ops.to_numpy(leaf))
     # A Python float most likely comes from a tensor (`float(x)`), so it has only the precision of the default float.
@@ -116,7 +116,7 @@ def _to_active(leaf: Any) -> Any:
     return leaf
 
 
-def _difference(
+def _difference_text(
     result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], rtol: float | None, atol: float | None
 ) -> str:
     """Returns a text that says how a leaf differs from the expected one; "" if it does not."""
@@ -127,7 +127,7 @@ def _difference(
     rtol, atol = usual_tolerance if rtol is None else rtol, usual_tolerance if atol is None else atol
     if want.dtype.kind not in "fc" or result.dtype.kind not in "fcV":
         is_unequal = np.asarray(result != want)
-        return f"{_example(result, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
+        return f"{_example_text(result, want, int(np.argmax(is_unequal)))} (must be equal)" if is_unequal.any() else ""
     wide_result = result.astype(want.dtype)
     with np.errstate(all="ignore"):
         is_equal = (wide_result == want) | (np.isnan(wide_result) & np.isnan(want))
@@ -136,19 +136,19 @@ def _difference(
     if not excess.size or excess.max() <= 0:
         return ""
     worst = int(np.argmax(excess))
-    return f"{_example(result, want, worst)}, off by {error.reshape(-1)[worst]:.3g} (rtol {rtol:g}, atol {atol:g})"
+    return f"{_example_text(result, want, worst)}, off by {error.reshape(-1)[worst]:.3g} (rtol {rtol:g}, atol {atol:g})"
 
 
-def _example(result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
+def _example_text(result: np.ndarray[Any, Any], want: np.ndarray[Any, Any], place: int) -> str:
     coordinates = tuple(map(int, np.unravel_index(place, want.shape)))
     location = f"at index {coordinates} " if coordinates else ""
     return f"{location}got {result.reshape(-1)[place]}, but NumPy in float64 gives {want.reshape(-1)[place]}"
 
 
-def _paths(structure: TreeDef, path: str) -> Iterator[str]:
+def _leaf_paths(structure: TreeDef, path: str) -> Iterator[str]:
     """Yields the path of each leaf as Python source, such as `['loss'][0]` or `.weight`."""
     if structure.kind == "leaf":
         yield path
     by_name = structure.kind in ("dataclass", "namedtuple")
     for key, child in zip(structure.keys, structure.children, strict=True):
-        yield from _paths(child, f"{path}.{key}" if by_name else f"{path}[{key!r}]")
+        yield from _leaf_paths(child, f"{path}.{key}" if by_name else f"{path}[{key!r}]")

@@ -30,10 +30,10 @@ def values(sample: Sample) -> Iterator[Call]:
     """Yields every case in every dtype; for elementwise ops 0-d, empty and strided inputs too."""
     for dtype in dtypes_of(sample):
         for index, (label, item) in enumerate(variants(sample)):
-            yield call_of(sample, _kind(item), dtype, label, item, index)
+            yield call_of(sample, _case_kind(item), dtype, label, item, index)
 
 
-def _kind(item: Case) -> str:
+def _case_kind(item: Case) -> str:
     arrays = [value for value in item.args if isinstance(value, np.ndarray)]
     if any(array.size == 0 for array in arrays):
         return "empty"

@@ -71,12 +71,12 @@ def with_device_tolerance(sample: Sample, call: Call) -> Call:
     if not PrecisionBlock.is_open() and ops.get_default_device() == "cpu":
         return call
     state = max(ops.precision().values(), key=STATES.index)
-    if state == STATES[0] or not _multiplies(sample, call):
+    if state == STATES[0] or not _runs_in_half_precision(sample, call):
         return call
     return replace(call, tolerance=call.tolerance * COARSER[state])
 
 
-def _multiplies(sample: Sample, call: Call) -> bool:
+def _runs_in_half_precision(sample: Sample, call: Call) -> bool:
     """Returns whether a call runs an op that `autocast` runs in half precision: products, convolutions, attention."""
     if OPS[sample.op].facts.autocast == "half":
         return True

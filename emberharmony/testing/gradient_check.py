@@ -123,15 +123,15 @@ class Problem:
         self.points = [_to_double(self.leaves[i]) for i in self.places]
         # MLX has no complex128, and an op of float64 and complex64 tensors computes in single precision.
         is_single = not _has_dtype("complex128") and any(x.dtype.kind == "c" for x in self.points)
-        self.kinds = [_kind(x, "float32" if is_single and dtype == "float64" else dtype) for x in self.points]
+        self.kinds = [_dtype_for(x, "float32" if is_single and dtype == "float64" else dtype) for x in self.points]
         rng = np.random.default_rng(seed)
-        self.u, self.w = ([_direction(rng, x) for x in self.points] for _ in range(2))
+        self.u, self.w = ([_random_direction(rng, x) for x in self.points] for _ in range(2))
         outputs = self.flat(*self._primals(self.points))
         self.results = [ops.dtype(y).name for y in outputs]
         self.narrow = any(name not in ("float64", "complex128") for name in self.results)
         results = [_to_double(y) for y in outputs]
         self.finite = [np.isfinite(y) for y in results]
-        self.v = [np.where(is_finite, _draw(rng, y), 0) for y, is_finite in zip(results, self.finite, strict=True)]
+        self.v = [np.where(is_finite, _draw_like(rng, y), 0) for y, is_finite in zip(results, self.finite, strict=True)]
 
     def flat(self, *primals: Any) -> list[Any]:
         """Returns the differentiable results as a list, given the differentiable arguments."""
@@ -150,9 +150,9 @@ class Problem:
         if not any(is_finite.any() for is_finite in self.finite) or not any(np.any(u) for u in self.u):
             return
         gradient, tangents = self.gradient(self.points), self._forward()
-        first, scale = _dot(gradient, self.u), _size(gradient, self.u)
+        first, scale = _dot(gradient, self.u), _size_of_dot(gradient, self.u)
         with self._reference():
-            smallest_step = 1e-6 * _size(self.v, self._values(self.points)) + _LEAST
+            smallest_step = 1e-6 * _size_of_dot(self.v, self._values(self.points)) + _LEAST
             numeric = self._difference(lambda x: _dot(self.v, self._values(x)), self.u)
         yield Check(FIRST, first, numeric, scale + abs(numeric) + smallest_step)
         yield Check("forward against reverse mode", _dot(self.v, tangents), first, scale + smallest_step)
@@ -163,7 +163,7 @@ class Problem:
                     numeric = self._mixed_difference()
             else:
                 numeric = self._difference(lambda x: _dot(self.gradient(x), self.w), self.u)
-            scale = _size(second, self.u) + abs(numeric) + 1e-5 * _size(gradient, self.w) + smallest_step
+            scale = _size_of_dot(second, self.u) + abs(numeric) + 1e-5 * _size_of_dot(gradient, self.w) + smallest_step
             yield Check("the second order", _dot(second, self.u), numeric, scale)
             if is_mixed:
                 yield Check(
@@ -208,7 +208,7 @@ class Problem:
             GradientMismatchError: if one has another dtype than its argument.
         """
         _require_dtypes(gradients, self.kinds, "the gradient with respect to argument")
-        return _host(gradients)
+        return _double_arrays(gradients)
 
     def _where_finite(self, gradients: Arrays) -> Arrays:
         return [np.where(np.isfinite(x), g, 0) for x, g in zip(self.points, gradients, strict=True)]
@@ -231,7 +231,7 @@ class Problem:
 
     def _finite_results(self, results: Sequence[Any]) -> Arrays:
         """Returns results as host arrays, with zeros where the results at the unchanged point are not finite."""
-        return [np.where(is_finite, y, 0) for y, is_finite in zip(_host(results), self.finite, strict=True)]
+        return [np.where(is_finite, y, 0) for y, is_finite in zip(_double_arrays(results), self.finite, strict=True)]
 
     def _primals(self, arrays: Arrays) -> list[Any]:
         return _tensors(arrays, self.kinds)
@@ -261,7 +261,7 @@ class Problem:
         if not self.narrow:
             yield
             return
-        kinds, self.kinds = self.kinds, [_kind(x, "float64") for x in self.points]
+        kinds, self.kinds = self.kinds, [_dtype_for(x, "float64") for x in self.points]
         with ops.use_backend("numpy"):
             yield
         self.kinds = kinds
@@ -277,7 +277,7 @@ def is_differentiable(value: object) -> bool:
     return bool(dtype.is_floating or dtype.is_complex)
 
 
-def _kind(array: Array, dtype: str) -> str:
+def _dtype_for(array: Array, dtype: str) -> str:
     """Returns a floating dtype for a real array, and the complex dtype that computes in it for a complex one."""
     if array.dtype.kind == "f":
         return dtype
@@ -309,12 +309,12 @@ def _tensors(arrays: Arrays, dtypes: Sequence[str]) -> list[Any]:
     return list(map(tensor, arrays, dtypes))
 
 
-def _host(tensors: Sequence[Any]) -> Arrays:
+def _double_arrays(tensors: Sequence[Any]) -> Arrays:
     ops.eval(tensors)
     return [_to_double(x) for x in tensors]
 
 
-def _draw(rng: np.random.Generator, array: Array) -> Array:
+def _draw_like(rng: np.random.Generator, array: Array) -> Array:
     """Returns random numbers of magnitude 0.5 to 1, in the shape of `like`, and complex if `like` is."""
     numbers = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
     if array.dtype.kind == "c":
@@ -322,14 +322,14 @@ def _draw(rng: np.random.Generator, array: Array) -> Array:
     return np.asarray(numbers)
 
 
-def _direction(rng: np.random.Generator, x: Array) -> Array:
+def _random_direction(rng: np.random.Generator, x: Array) -> Array:
     """Returns a random direction, scaled so that steps are small relative to `x`; 0 where `x` is not finite."""
-    return np.where(np.isfinite(x), _draw(rng, x) * np.clip(np.abs(x), 1e-2, 1.0), 0)
+    return np.where(np.isfinite(x), _draw_like(rng, x) * np.clip(np.abs(x), 1e-2, 1.0), 0)
 
 
 def _dot(a: Arrays, b: Arrays) -> float:
     return float(sum(np.sum(np.conj(x) * y).real for x, y in zip(a, b, strict=True)))
 
 
-def _size(a: Arrays, b: Arrays) -> float:
+def _size_of_dot(a: Arrays, b: Arrays) -> float:
     return float(sum(np.sum(np.abs(x) * np.abs(y)) for x, y in zip(a, b, strict=True)))

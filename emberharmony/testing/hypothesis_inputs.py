@@ -43,7 +43,7 @@ def _examples(sample: Sample) -> list[tuple[str, int, Case]]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(_calls(sample))
+    @given(_calls_strategy(sample))
     def collect(call: tuple[str, int, Case]) -> None:
         examples.append(call)
 
@@ -55,13 +55,13 @@ def _cases(sample: Sample) -> list[int]:
     return [
         index
         for index, item in enumerate(sample.cases)
-        if any(map(_is_redrawn, item.args)) and all(_size(value) <= _LARGEST for value in item.args)
+        if any(map(_is_redrawn, item.args)) and all(_element_count(value) <= _LARGEST for value in item.args)
     ]
 
 
-def _size(value: Any) -> int:
+def _element_count(value: Any) -> int:
     """Returns the number of elements of an argument; the key of an index may hold arrays of several shapes."""
-    return sum(map(_size, value)) if isinstance(value, (list, tuple)) else np.size(value)
+    return sum(map(_element_count, value)) if isinstance(value, (list, tuple)) else np.size(value)
 
 
 def _is_redrawn(value: Any) -> bool:
@@ -69,7 +69,7 @@ def _is_redrawn(value: Any) -> bool:
 
 
 @st.composite
-def _calls(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
+def _calls_strategy(draw: st.DrawFn, sample: Sample) -> tuple[str, int, Case]:
     dtype = draw(st.sampled_from((*sample.dtypes, *sample.integers)))
     index = draw(st.sampled_from(_cases(sample)))
     item = sample.cases[index]

@@ -34,8 +34,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrizes tests that use `ember_backend`, with a skip or an expected failure where a mark asks for it."""
     if "ember_backend" not in metafunc.fixturenames:
         return
-    skip_reasons = _reasons(metafunc.definition, "ember_skip")
-    failing = _reasons(metafunc.definition, "ember_xfail")
+    skip_reasons = _reasons_by_backend(metafunc.definition, "ember_skip")
+    failing = _reasons_by_backend(metafunc.definition, "ember_xfail")
     metafunc.parametrize(
         "ember_backend",
         [
@@ -79,15 +79,15 @@ def _backends_of_option(option_text: str | None) -> list[str]:
     return names
 
 
-def _reasons(item: pytest.Item | pytest.Function, marker_name: str) -> dict[str, list[str]]:
+def _reasons_by_backend(item: pytest.Item | pytest.Function, marker_name: str) -> dict[str, list[str]]:
     reasons: dict[str, list[str]] = {}
     for marker in item.iter_markers(marker_name):
-        backend, reason = _arguments(marker_name, *marker.args, **marker.kwargs)
+        backend, reason = _marker_arguments(marker_name, *marker.args, **marker.kwargs)
         reasons.setdefault(backend, []).append(reason)
     return reasons
 
 
-def _arguments(marker: str, backend: str = "", reason: str = "") -> tuple[str, str]:
+def _marker_arguments(marker: str, backend: str = "", reason: str = "") -> tuple[str, str]:
     from emberharmony.backend.discovery import BUILTIN, backend_names
     from emberharmony.core.errors import suggest
 
@@ -115,7 +115,7 @@ def ember_backend(request: pytest.FixtureRequest) -> Iterator[str]:
     stash = request.config.stash
     former_backend = stash.get(FORMER, "") or ops.get_backend()
     stash[FORMER] = ""
-    _activate(request.param)
+    _activate_backend(request.param)
     yield request.param
     stash[FORMER] = former_backend
 
@@ -124,29 +124,29 @@ def ember_backend(request: pytest.FixtureRequest) -> Iterator[str]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Restores the former backend before a test without `ember_backend`."""
     if "ember_backend" not in getattr(item, "fixturenames", ()):
-        _restore(item.config)
+        _restore_backend(item.config)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> None:
     """Restores the former backend before a fixture that is set up earlier than `ember_backend`; pytest's need none."""
     if fixturedef.argname != "ember_backend" and not fixturedef.func.__module__.startswith("_pytest."):
-        _restore(request.config)
+        _restore_backend(request.config)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Restores the former backend, because the process may go on after a run of pytest."""
-    _restore(session.config)
+    _restore_backend(session.config)
 
 
-def _restore(config: pytest.Config) -> None:
+def _restore_backend(config: pytest.Config) -> None:
     former_backend = config.stash.get(FORMER, "")
     if former_backend:
         config.stash[FORMER] = ""
-        _activate(former_backend)
+        _activate_backend(former_backend)
 
 
-def _activate(name: str) -> None:
+def _activate_backend(name: str) -> None:
     """Makes a backend that of the process, unless it is and no override has made ops guarded: nothing would change."""
     from emberharmony import ops
     from emberharmony.core import selection

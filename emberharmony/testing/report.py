@@ -44,12 +44,13 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
         "backends": {name: load(name).version for name in backends},
         "precision": {name: load(name).product_precision() for name in backends},
         "ops": [
-            _entry(samples[op], load(name), own_outcomes) for (op, name), own_outcomes in by_op_and_backend.items()
+            _report_entry(samples[op], load(name), own_outcomes)
+            for (op, name), own_outcomes in by_op_and_backend.items()
         ],
     }
 
 
-def _entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _report_entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     status_name, reason = status(backend, OPS[row.op])
     reasons = sorted({outcome.unsupported for outcome in outcomes if outcome.unsupported})
     if outcomes and reasons and all(outcome.unsupported or outcome.check == "error" for outcome in outcomes):
@@ -166,11 +167,13 @@ def as_html(report: Report) -> str:
         ),
         failures=failures or "<p>None.</p>",
         heads="".join(f"<th>{name}<th>gradient" for name in names),
-        rows="\n".join(f"<tr><td><code>{op}</code>{_cells(outcomes, names)}</tr>" for op, outcomes in by_op.items()),
+        rows="\n".join(
+            f"<tr><td><code>{op}</code>{_table_cells(outcomes, names)}</tr>" for op, outcomes in by_op.items()
+        ),
     )
 
 
-def _cells(entries: dict[str, Any], names: Sequence[str]) -> str:
+def _table_cells(entries: dict[str, Any], names: Sequence[str]) -> str:
     return "".join(
         f"<td{' class=bad' if entries[name]['failures'] else ''} title='{html.escape(entries[name]['reason'])}'>"
         f"{entries[name]['status']}, {verdict(entries[name])}<td>{gradient_verdict(entries[name])}"

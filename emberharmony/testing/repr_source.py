@@ -41,9 +41,9 @@ def source(value: Any) -> str:
     if isinstance(value, Strided):
         return f"non_contiguous({source(value.array)})"
     if isinstance(value, np.ndarray):
-        return _array(value)
+        return _array_source(value)
     if isinstance(value, np.generic):
-        return f"{_array(np.asarray(value))}[()]"
+        return f"{_array_source(np.asarray(value))}[()]"
     if isinstance(value, (list, tuple)):
         items_text = ", ".join(source(item) for item in value)
         return (
@@ -62,7 +62,7 @@ def source(value: Any) -> str:
     raise TypeError(f"{value!r} cannot be written as a Python expression")
 
 
-def _array(array: np.ndarray[Any, Any]) -> str:
+def _array_source(array: np.ndarray[Any, Any]) -> str:
     name = array.dtype.name
     is_exact = array.dtype.kind in "biuf" or (array.dtype.kind == "c" and bool(np.isfinite(array).all()))
     if array.dtype.kind == "U":

@@ -198,7 +198,7 @@ def in_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
         return type(value)(in_dtype(item, dtype, is_rotated) for item in value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
         return value
-    target = np.dtype(_name(dtype))
+    target = np.dtype(_dtype_name(dtype))
     with np.errstate(all="ignore"):
         if target.kind == "c":
             reverse = value.reshape(-1)[::-1].reshape(value.shape)
@@ -225,7 +225,7 @@ def as_reference(value: Any, result: str | tuple[str, ...] = "") -> Any:
     return value
 
 
-def _name(dtype: str) -> Any:
+def _dtype_name(dtype: str) -> Any:
     if dtype == "bfloat16":
         import ml_dtypes
 

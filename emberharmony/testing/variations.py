@@ -145,7 +145,9 @@ def offsets(sample: Sample) -> Iterator[Call]:
     if sample.reference or sample.fixed or "large offsets" in sample.left_out or "float32" not in dtypes_of(sample):
         return
     for index, item in enumerate(sample.cases):
-        call = call_of(sample, "large offset", "float32", f"case {index}", Case(_shift(item.args), item.kwargs), index)
+        call = call_of(
+            sample, "large offset", "float32", f"case {index}", Case(_offset_views(item.args), item.kwargs), index
+        )
         if any(_is_array(value) for value in _flat_leaves(item.args)) and _has_answer(call, sample):
             yield call
 
@@ -158,9 +160,9 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fc"
 
 
-def _shift(value: Any) -> Any:
+def _offset_views(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_shift(item) for item in value)
+        return type(value)(_offset_views(item) for item in value)
     return np.asarray(value + OFFSET) if _is_array(value) else value
 
 
@@ -172,7 +174,7 @@ def extremes(sample: Sample) -> Iterator[Call]:
     for dtype in (*SIGNED, *UNSIGNED):
         if as_dtype(dtype).kind in dtype_kinds:
             numbers = _extreme_numbers(dtype, exact="float" in str(sample.result))
-            yield from _elements(sample, "huge integers", dtype, numbers)
+            yield from _element_calls(sample, "huge integers", dtype, numbers)
 
 
 def _extreme_numbers(dtype: str, exact: bool) -> np.ndarray[Any, Any]:
@@ -206,10 +208,10 @@ def infinities(sample: Sample) -> Iterator[Call]:
     for dtype in dtypes_of(sample):
         if as_dtype(dtype).is_complex:
             numbers = np.array([complex(a, b) for a in ends for b in ends], dtype)
-            yield from _elements(sample, "complex infinities", dtype, numbers)
+            yield from _element_calls(sample, "complex infinities", dtype, numbers)
 
 
-def _elements(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
+def _element_calls(sample: Sample, check: str, dtype: str, numbers: np.ndarray[Any, Any]) -> Iterator[Call]:
     """Yields one call with all combinations of `numbers` whose result is not NaN and does not overflow float32."""
     args = combine(sample.cases[0], numbers)
     result = result_dtype(sample, dtype)

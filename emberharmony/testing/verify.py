@@ -36,11 +36,12 @@ def verify(
         raise DisagreementError(f"returns {len(got)} results, expected {len(expected_parts)}")
     names = dtype if isinstance(dtype, tuple) else (dtype,) * len(got)
     return max(
-        (_verify(*three, tolerance, floor) for three in zip(got, expected_parts, names, strict=True)), default=0.0
+        (_error_of_part(*three, tolerance, floor) for three in zip(got, expected_parts, names, strict=True)),
+        default=0.0,
     )
 
 
-def _verify(result: Any, expected: Any, dtype: str, tolerance: float, floor: float) -> float:
+def _error_of_part(result: Any, expected: Any, dtype: str, tolerance: float, floor: float) -> float:
     name = ops.dtype(result).name if current().is_tensor(result) else ""
     if dtype and name != dtype:
         raise DisagreementError(f"result has dtype {name or 'none'}, expected {dtype}")

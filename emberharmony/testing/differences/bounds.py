@@ -195,7 +195,9 @@ class Bounds:
             for result_block, expected_block in zip(got.parts(PART), want.parts(PART), strict=True):
                 allowance_part = spare[start : start + PART] if np.ndim(spare) else spare
                 start += PART
-                units = _units(result_block, expected_block, bound.each, largest_size, low, unit, tiny + allowance_part)
+                units = _error_units(
+                    result_block, expected_block, bound.each, largest_size, low, unit, tiny + allowance_part
+                )
                 if not math.isfinite(units) or largest_size > limit:
                     units = _error_with_nonfinite(
                         result_block, expected_block, bound.each, largest_size, low, unit, tiny + allowance_part, limit
@@ -204,7 +206,7 @@ class Bounds:
         return worst_units
 
 
-def _units(
+def _error_units(
     values: Array, wanted: Array, by_element: bool, most_reach: float, low: float, unit: float, spare: Any
 ) -> float:
     """Returns the error of finite numbers; infinite or NaN if they may be not."""

@@ -37,9 +37,9 @@ def compare_backends(
     thorough: bool = False,
 ) -> Report:
     """Returns the comparison of a program on two backends; see `emberharmony.compare`."""
-    _check(backends, reference, stop, tolerance)
+    _check_arguments(backends, reference, stop, tolerance)
     first_backend, second_backend = map(portable, backends)
-    report = _report(backends, first_backend, second_backend, tolerance)
+    report = _new_report(backends, first_backend, second_backend, tolerance)
     program = _with_gradients(fn) if gradients else fn
     host_inputs = tree_map(on_host, inputs)
     with tempfile.TemporaryDirectory(prefix="emberharmony-") as folder, contextlib.ExitStack() as stack:
@@ -95,20 +95,20 @@ def compare_logs(
         ArgumentError: if a file is no such log, or is damaged.
         OSError: if a file cannot be read.
     """
-    _check(("", ""), "float64", stop, tolerance)
+    _check_arguments(("", ""), "float64", stop, tolerance)
     with contextlib.ExitStack() as stack:
         readers = []
         for path in (one, other):
             readers.append(Reader(path))
             stack.callback(readers[-1].close)
-        notes = [_notes(reader) for reader in readers]
+        notes = [_notes_of_log(reader) for reader in readers]
         names = [str(note.get("backend", "?")) for note in notes]
-        report = Report(_distinct(names), {})
+        report = Report(_distinct_names(names), {})
         report._tolerance = tolerance
         for side, note in zip(report.sides, notes, strict=True):
             versions = note.get("environment", {})
             report.environment |= {f"{key} of {side}": value for key, value in versions.items()}
-        backends = [_available(name) for name in names]
+        backends = [_available_backend(name) for name in names]
         lockstep = Lockstep(report, readers[0], backends, Judge(tolerance), lambda record: record, stop, thorough)
         with contextlib.suppress(Stopped):
             while (record := readers[1].next()) is not None:
@@ -117,7 +117,7 @@ def compare_logs(
     return report
 
 
-def _check(backends: Sequence[Any], reference: str, stop: str, tolerance: float | None) -> None:
+def _check_arguments(backends: Sequence[Any], reference: str, stop: str, tolerance: float | None) -> None:
     if isinstance(backends, str) or len(backends) != 2:
         raise ArgumentError(f"compare() takes two backends, such as ('torch', 'mlx'), not {backends!r}")
     if reference != "float64":
@@ -128,17 +128,17 @@ def _check(backends: Sequence[Any], reference: str, stop: str, tolerance: float 
         raise ArgumentError(f"tolerance is a positive number, not {tolerance!r}")
 
 
-def _report(backends: Sequence[Any], one: Any, other: Any, tolerance: float | None) -> Report:
-    report = Report(_distinct([one.name, other.name]), environment([one, other]))
+def _new_report(backends: Sequence[Any], one: Any, other: Any, tolerance: float | None) -> Report:
+    report = Report(_distinct_names([one.name, other.name]), environment([one, other]))
     report._tolerance = tolerance
     return report
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
+def _distinct_names(names: Sequence[str]) -> list[str]:
     return list(names) if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
 
 
-def _notes(reader: Reader) -> dict[str, Any]:
+def _notes_of_log(reader: Reader) -> dict[str, Any]:
     """Returns the notes at the end of a log.
 
     Raises:
@@ -149,7 +149,7 @@ def _notes(reader: Reader) -> dict[str, Any]:
     return reader.notes
 
 
-def _available(name: str) -> Any:
+def _available_backend(name: str) -> Any:
     try:
         return portable(name)
     except Exception:  # noqa: BLE001  (the log may come from a machine with other libraries)

@@ -24,7 +24,7 @@ class Copies:
     def of(self, value: Any, depth: int = 0) -> Any:
         """Returns a value in which all that has a state is a copy; a value without a state is returned unchanged."""
         if isinstance(value, FunctionType):
-            return self._function(value)
+            return self._copy_function(value)
         if isinstance(value, (MethodType, BuiltinMethodType)) and _has_state(value.__self__):
             return getattr(self.of(value.__self__), value.__name__)
         if isinstance(value, partial):
@@ -47,12 +47,12 @@ class Copies:
             vars(copied)[name] = self.of(item)
         return copied
 
-    def _function(self, fn: FunctionType) -> Any:
+    def _copy_function(self, fn: FunctionType) -> Any:
         """Returns a function whose closure and global names refer to copies."""
         earlier_copy = self._functions.get(id(fn))
         if earlier_copy is not None:
             return earlier_copy
-        names = [name for name in _names(fn.__code__) if name in fn.__globals__]
+        names = [name for name in _names_in_code(fn.__code__) if name in fn.__globals__]
         touched = _reaches_state(fn, set())
         if not touched:
             return fn
@@ -82,7 +82,7 @@ def _reaches_state(value: Any, seen_ids: set[int], depth: int = 0) -> bool:
         return False
     seen_ids.add(id(value))
     if isinstance(value, FunctionType):
-        globals_used = [value.__globals__[name] for name in _names(value.__code__) if name in value.__globals__]
+        globals_used = [value.__globals__[name] for name in _names_in_code(value.__code__) if name in value.__globals__]
         globals_used = [
             x for x in globals_used if not isinstance(x, FunctionType) or x.__globals__ is value.__globals__
         ]
@@ -120,11 +120,11 @@ def _holds_state(value: Any, depth: int) -> bool:
     return depth < _DEEPEST and any(_has_state(item, depth + 1) or _holds_state(item, depth + 1) for item in items)
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def _names_in_code(code: CodeType) -> Iterator[str]:
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from _names_in_code(constant)
 
 
 def _is_set(cell: CellType) -> bool:
@@ -138,7 +138,7 @@ def _is_set(cell: CellType) -> bool:
 def trained_parameters(fn: Any) -> list[Any]:
     """Returns the objects with a state that a program is, is a method of, or refers to by its closure or globals."""
     if isinstance(fn, FunctionType):
-        values = [fn.__globals__[name] for name in _names(fn.__code__) if name in fn.__globals__]
+        values = [fn.__globals__[name] for name in _names_in_code(fn.__code__) if name in fn.__globals__]
         values += [cell.cell_contents for cell in fn.__closure__ or () if _is_set(cell)]
     elif isinstance(fn, MethodType):
         values = [fn.__self__]

@@ -110,12 +110,12 @@ def repeat_call(record: Record, backend: Any, function: Callable[..., Any], watc
     outer_thread = THREADS.here
     THREADS.here = type(outer_thread)()  # while a watcher runs, no watcher sees the calls of this thread
     try:
-        return Context().run(_make, record, backend, function, watch)  # without the watchers of the run
+        return Context().run(_make_call, record, backend, function, watch)  # without the watchers of the run
     finally:
         THREADS.here = outer_thread
 
 
-def _make(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None) -> Any:
+def _make_call(record: Record, backend: Any, function: Callable[..., Any], watch: Watch | None) -> Any:
     with streams(), selection.Override(backend):
         if record.streams:
             STREAM.get().load_state_dict(record.streams[0])

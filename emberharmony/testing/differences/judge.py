@@ -92,8 +92,8 @@ def explains(one: Record, other: Record, share: float) -> bool:
     bound = allowance(one.op)
     if bound.exact or not bound.each:
         return True
-    deviation = max(_relative(one.results(), other.results()), default=0.0)
-    return deviation <= _GROWTH * sum(_relative(first, second))
+    deviation = max(_relative_differences(one.results(), other.results()), default=0.0)
+    return deviation <= _GROWTH * sum(_relative_differences(first, second))
 
 
 def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None:
@@ -118,7 +118,7 @@ def _only_moves_elements(op: str) -> bool:
     return op in OPS and OPS[op].category in ("shape", "rearranging")
 
 
-def _relative(first: Sequence[Host], second: Sequence[Host]) -> list[float]:
+def _relative_differences(first: Sequence[Host], second: Sequence[Host]) -> list[float]:
     """Returns the largest difference of two elements, as a share of the element, of each pair of floating tensors."""
     return [distance(a, b).relative(a, b) for a, b in zip(first, second, strict=True) if a.dtype in EPSILON]
 
@@ -259,7 +259,7 @@ class Judge:
                 result = OPS[record.op].function(*_to_host(args, OPS[record.op]), **kwargs)
         except Exception as error:  # an op may raise anything for the arguments of a damaged call
             raise NotJudgedError(f"NumPy raises {type(error).__name__}: {error}"[:200]) from error
-        return list(_leaves(result))
+        return list(_leaves_of_result(result))
 
     def _dtype_fault(self, record: Record) -> str:
         """Returns what is wrong with the dtypes of the result; "" if nothing is."""
@@ -330,7 +330,7 @@ class Judge:
             kwargs = decode(record.kwargs, lambda place: record.tensors[place].wide())
             oracle_args, keyword_args = _without_defaults(OPS[record.op], args, kwargs)
             with np.errstate(all="ignore"):
-                expected = [np.asarray(x) for x in _leaves(row.oracle(*oracle_args, **keyword_args))]
+                expected = [np.asarray(x) for x in _leaves_of_result(row.oracle(*oracle_args, **keyword_args))]
             results = record.results()
             if [x.shape for x in expected] != [host.shape for host in results]:
                 return None
@@ -394,9 +394,9 @@ def _is_default(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and not isinstance(value, np.ndarray) and value == default)
 
 
-def _leaves(result: Any) -> Any:
+def _leaves_of_result(result: Any) -> Any:
     if isinstance(result, (list, tuple)):
         for item in result:
-            yield from _leaves(item)
+            yield from _leaves_of_result(item)
     elif isinstance(result, (np.ndarray, np.generic)):
         yield result

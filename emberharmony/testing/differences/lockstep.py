@@ -244,7 +244,7 @@ class Lockstep:
                 divergence.outer, divergence.op = (record.op, *inner_divergence.outer), inner_record.op
                 divergence.shapes = tuple(host.shape for host in inner_record.given())
                 divergence.dtypes = tuple(host.dtype for host in inner_record.given())
-        divergence.message = _message(divergence, verdict)
+        divergence.message = _divergence_message(divergence, verdict)
         self._report.divergences.append(divergence)
         if self._report._kept is None:
             inner_record = inner_record.made_of([host.in_memory() for host in inner_record.tensors])
@@ -253,8 +253,8 @@ class Lockstep:
     def _add_unknown(self, call: int, one: Record, share: float) -> None:
         divergence = self._divergence(call, one, "unknown", share)
         divergence.message = (
-            f"{one.op}() gives other results for equal inputs at call {call}{_where(divergence)}, and NumPy cannot "
-            f"make the call, so the side that is wrong is not known"
+            f"{one.op}() gives other results for equal inputs at call {call}{_location_text(divergence)}, and NumPy "
+            f"cannot make the call, so the side that is wrong is not known"
         )
         self._report.divergences.append(divergence)
 
@@ -271,7 +271,7 @@ class Lockstep:
                 location = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
                 divergence.message = (
                     f"values of an argument of {one.op}() come from outside of ops{side}, {location}"
-                    f"{_where(divergence)}, and differ by {share:.2g} of the largest element"
+                    f"{_location_text(divergence)}, and differ by {share:.2g} of the largest element"
                 )
                 self._report.divergences.append(divergence)
 
@@ -288,14 +288,14 @@ class Lockstep:
         divergence.condition = self._judge.condition(one)
         divergence.error = {s: e for s, e in zip(self._report.sides, errors, strict=True) if e is not None}
         divergence.message = (
-            f"{one.op}() enlarges a difference {share / before:.2g} times at call {call}{_where(divergence)}; "
+            f"{one.op}() enlarges a difference {share / before:.2g} times at call {call}{_location_text(divergence)}; "
             f"its condition is {divergence.condition:.2g}"
         )
         self._report.divergences.append(divergence)
         self._add(call, one, share, errors, "amplified")
 
 
-def _message(divergence: Divergence, verdict: Judged | None) -> str:
+def _divergence_message(divergence: Divergence, verdict: Judged | None) -> str:
     inner_text = f" inside of {' > '.join(f'{name}()' for name in divergence.outer)}" if divergence.outer else ""
     if verdict is not None and verdict.why:
         reason_text = f": {verdict.why}"
@@ -304,11 +304,11 @@ def _message(divergence: Divergence, verdict: Judged | None) -> str:
     else:
         reason_text = ": it returns where NumPy raises an error"
     gradient_text = f" in the gradient of {divergence.gradient_of}()" if divergence.gradient_of else ""
-    location = f"at call {divergence.call}{gradient_text}{_where(divergence)}"
+    location = f"at call {divergence.call}{gradient_text}{_location_text(divergence)}"
     return f"{divergence.op}(){inner_text} is wrong on {divergence.wrong} {location}{reason_text}"
 
 
-def _where(divergence: Divergence) -> str:
+def _location_text(divergence: Divergence) -> str:
     location = f" in {divergence.path}" if divergence.path else ""
     return f"{location} ({divergence.line})" if divergence.line else location
 

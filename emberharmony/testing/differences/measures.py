@@ -86,9 +86,9 @@ def _measure_distance(a: Host, b: Host, by_element: bool) -> Distance:
         if kind not in "fc":
             unequal += int(np.count_nonzero(x != y))
             continue
-        if kind == "f" and (size := _magnitude(x)) < _CALM:
+        if kind == "f" and (size := _largest_magnitude(x)) < _CALM:
             deviation = x - y
-            gap = _magnitude(deviation)
+            gap = _largest_magnitude(deviation)
         else:
             size = gap = math.inf
         if not gap < math.inf:  # or NaN
@@ -114,7 +114,7 @@ def _largest_gap(a: Host, b: Host) -> float:
     gap_so_far = 0.0
     with np.errstate(all="ignore"):
         for x, y in zip(a.parts(PART), b.parts(PART), strict=True):
-            gap = _magnitude(x - y) if x.dtype.kind == "f" else math.nan
+            gap = _largest_magnitude(x - y) if x.dtype.kind == "f" else math.nan
             if not gap < math.inf:
                 return math.nan
             gap_so_far = max(gap_so_far, gap)
@@ -133,7 +133,7 @@ def _difference_with_nonfinite(x: Array, y: Array) -> tuple[float, float, Array]
     return gap, largest, deviation
 
 
-def _magnitude(x: Array) -> float:
+def _largest_magnitude(x: Array) -> float:
     """Returns the largest magnitude of the numbers of a real vector; NaN if one is NaN."""
     # The largest and the smallest element take one pass each; magnitudes take one more, and memory. For 256 elements
     # `argmax` takes 0.2 µs, and `maximum.reduce` 0.8 (NumPy 2).
@@ -153,7 +153,7 @@ def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
     with np.errstate(all="ignore"):
         deviation = np.divide(deviation, x, out=deviation)
         if x.dtype.kind == "f":
-            largest_share = _magnitude(deviation)
+            largest_share = _largest_magnitude(deviation)
             if math.isnan(largest_share):  # two zeros are equal
                 largest_share = max(float(np.fmax.reduce(deviation)), -float(np.fmin.reduce(deviation)))
             if math.isfinite(largest_share):

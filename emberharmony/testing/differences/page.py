@@ -84,9 +84,9 @@ def page(report: "Report") -> str:
     for row in report.rows:
         words = [numbers.setdefault(word, len(numbers)) for word in (row.op, row.path, row.line)]
         shapes = " ".join(map(str, row.shapes[:4])) + (" ..." if len(row.shapes) > 4 else "")
-        errors = [_number(error) for error in row.errors]
+        errors = [_number_text(error) for error in row.errors]
         gradient_number = numbers.setdefault(row.gradient_of, len(numbers)) if row.gradient_of else -1
-        rows.append([row.call, *words, shapes, _number(row.carried), errors, row.verdict, gradient_number])
+        rows.append([row.call, *words, shapes, _number_text(row.carried), errors, row.verdict, gradient_number])
     heads = [
         "call",
         "op",
@@ -98,7 +98,7 @@ def page(report: "Report") -> str:
         "verdict",
     ]
     notes = "".join(f"<li>{html.escape(note)}" for note in report.notes)
-    divergence = "".join(_divergence(x, report.sides, x is report.first) for x in report.divergences)
+    divergence = "".join(_divergence_html(x, report.sides, x is report.first) for x in report.divergences)
     fact = report.environment.items()
     return _PAGE.format(
         title=html.escape(f"{' and '.join(report.sides)}: a comparison"),
@@ -109,24 +109,24 @@ def page(report: "Report") -> str:
         divergences=divergence or "<p>None.</p>",
         count=len(report.rows),
         environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in fact),
-        heads=_script(heads),
-        names=_script(list(numbers)),
-        rows=_script(rows),
+        heads=_json_for_script(heads),
+        names=_json_for_script(list(numbers)),
+        rows=_json_for_script(rows),
     )
 
 
-def _script(value: Any) -> str:
+def _json_for_script(value: Any) -> str:
     """Returns JSON that may stand in a script: without `</`, which would end it."""
     return json.dumps(value, separators=(",", ":")).replace("</", "<\\/")
 
 
-def _number(x: float | None) -> float | str | None:
+def _number_text(x: float | None) -> float | str | None:
     if x is None or math.isnan(x):
         return None
     return "inf" if math.isinf(x) else float(f"{x:.3g}")
 
 
-def _divergence(divergence: "Divergence", sides: tuple[str, ...], is_open: bool) -> str:
+def _divergence_html(divergence: "Divergence", sides: tuple[str, ...], is_open: bool) -> str:
     errors = "".join(
         f"<tr><td>error on {html.escape(side)}<td>{divergence.error[side]:.3g} times the allowed one"
         for side in sides

@@ -165,7 +165,7 @@ class Record:
     def numbers(self) -> list[Any]:
         """Returns the results that are no tensors."""
         result = self.result
-        return [] if result.__class__ is dict and "t" in result else list(_numbers(result))
+        return [] if result.__class__ is dict and "t" in result else list(_tensor_numbers(result))
 
     def options(self, names: Iterable[str]) -> dict[str, Any]:
         """Returns the arguments that are numbers, booleans, text or None, by name.
@@ -225,7 +225,7 @@ def encode(value: Any, backend: Any, add: Callable[[Any], int]) -> Any:
     if isinstance(value, (tuple, list)):
         return encode((list if isinstance(value, list) else tuple)(value), backend, add)
     if isinstance(value, (np.ndarray, np.generic)) and (
-        value.dtype.kind in "biufc" or _name(value.dtype) == "bfloat16"
+        value.dtype.kind in "biufc" or _dtype_name(value.dtype) == "bfloat16"
     ):
         return {"h": add(value)}
     return _encode_without_tensor(value, backend, add)
@@ -253,7 +253,7 @@ def _encode_without_tensor(value: Any, backend: Any, add: Callable[[Any], int]) 
 
 
 @functools.cache
-def _name(dtype: Any) -> str:
+def _dtype_name(dtype: Any) -> str:
     """Returns the name of a dtype of NumPy, which NumPy makes each time."""
     return str(dtype.name)
 
@@ -267,7 +267,7 @@ def bits_of(tensor: Any, backend: Any) -> tuple[Array, str]:
     """Returns the bits of a tensor on the host, perhaps in the memory of the tensor, and the name of its dtype."""
     if isinstance(tensor, (np.ndarray, np.generic)):
         array = tensor if tensor.__class__ is np.ndarray else np.asarray(tensor)
-        return (array.view(np.uint16) if array.dtype.kind == "V" else array), _name(array.dtype)
+        return (array.view(np.uint16) if array.dtype.kind == "V" else array), _dtype_name(array.dtype)
     plain_backend = backend.without_watchers
     if tensor.__class__ is plain_backend.tensor_type:
         name = plain_backend.dtypes.neutral[tensor.dtype].name
@@ -325,17 +325,17 @@ def places(value: Any) -> Iterator[int]:
                 yield from places(item)
 
 
-def _numbers(value: Any) -> Iterator[Any]:
+def _tensor_numbers(value: Any) -> Iterator[Any]:
     if not isinstance(value, dict):
         yield value
         return
     ((tag, content),) = value.items()
     if tag in ("l", "u", "s"):
         for item in content:
-            yield from _numbers(item)
+            yield from _tensor_numbers(item)
     elif tag == "d":
         for _, item in content:
-            yield from _numbers(item)
+            yield from _tensor_numbers(item)
     elif tag in ("c", "k"):
         yield str(content)
 

@@ -129,7 +129,7 @@ class Report:
         left_out = len(self.divergences) - len(rows)
         omission_text = [f"and {left_out} more; html(path) writes all"] if left_out else []
         notes = "\n".join([*omission_text, *(f"note: {note}" for note in self.notes)])
-        return table(self.summary(), self._header(), rows, left=5, notes=notes)
+        return table(self.summary(), self._table_header(), rows, left=5, notes=notes)
 
     def summary(self) -> str:
         """Returns one sentence: which op is wrong, on which side, and where."""
@@ -152,7 +152,7 @@ class Report:
         """
         lines = [self.summary()]
         if self.divergences:
-            cells = [self._header(), *(self._cells(divergence) for divergence in self.divergences[:_SHOWN])]
+            cells = [self._table_header(), *(self._cells(divergence) for divergence in self.divergences[:_SHOWN])]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines.append("")
             lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
@@ -160,7 +160,7 @@ class Report:
                 lines.append(f"and {len(self.divergences) - _SHOWN} more")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
-    def _header(self) -> tuple[str, ...]:
+    def _table_header(self) -> tuple[str, ...]:
         return ("call", "op", "where", "verdict", "wrong", "carried", *(f"error {side}" for side in self.sides))
 
     def _cells(self, divergence: Divergence) -> tuple[str, ...]:

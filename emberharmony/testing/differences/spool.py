@@ -212,7 +212,7 @@ class Writer:
         flat = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
         kept_tensor = self._known.of(tensor)
         if kept_tensor is None:
-            stored_tensor = self._store(host, flat)
+            stored_tensor = self._store_tensor(host, flat)
             self._known.add(tensor, stored_tensor, call)
             return stored_tensor, -1
         stored_tensor, stored_call = kept_tensor.host, kept_tensor.call
@@ -223,7 +223,7 @@ class Writer:
             and self._holds_bytes(stored_tensor, flat)
         ):
             return stored_tensor, stored_call
-        kept_tensor.host = stored_tensor = self._store(host, flat)
+        kept_tensor.host = stored_tensor = self._store_tensor(host, flat)
         return stored_tensor, -2 - stored_call
 
     def _holds_bytes(self, stored_tensor: Stored, flat: Array) -> bool:
@@ -244,7 +244,7 @@ class Writer:
                 return False
         return True
 
-    def _store(self, host: Host, flat: Array) -> Stored:
+    def _store_tensor(self, host: Host, flat: Array) -> Stored:
         if flat.size <= self._memory and flat.size <= _SMALL:
             if flat.size > len(self._free):
                 self._room = self._free = np.empty(max(flat.size, min(2 * len(self._room), _ROOM)), np.uint8)
@@ -330,13 +330,13 @@ class Reader:
         self._at = 0
         try:
             self._file.size = self._file.raw.seek(0, 2)
-            if self._file.size < len(MAGIC) or self._bytes(0, len(MAGIC)) != MAGIC:
+            if self._file.size < len(MAGIC) or self._read_bytes(0, len(MAGIC)) != MAGIC:
                 raise ArgumentError(
                     f"{path} is no log of calls; `emberharmony compare FILE:FUNCTION --save A.log` makes one"
                 )
-            (place,) = _PLACE.unpack(self._bytes(self._file.size - _PLACE.size, _PLACE.size))
+            (place,) = _PLACE.unpack(self._read_bytes(self._file.size - _PLACE.size, _PLACE.size))
             end = self._file.size - _PLACE.size
-            index = self._json(place, end - place)
+            index = self._read_json(place, end - place)
             calls = index["calls"]
             self._heads = list(zip(calls[::2], calls[1::2], strict=True))
             self.notes: dict[str, Any] = index["notes"]
@@ -363,7 +363,7 @@ class Reader:
         Raises:
             ArgumentError: if the file is damaged.
         """
-        head = self._head(number)
+        head = self._call_head(number)
         tensors: list[Host] = []
         try:
             for name, dtype_name, shape, offset in head.pop("tensors"):
@@ -380,26 +380,26 @@ class Reader:
     def keys(self, number: int = 0) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yields the number and the key of each call from one on."""
         for start in range(number, len(self._heads)):
-            head = self._head(start)
+            head = self._call_head(start)
             yield start, (head["op"], head["path"], head["gradient_of"])
 
     def tell(self) -> int:
         """Returns the number of the next call."""
         return self._at
 
-    def _head(self, number: int) -> dict[str, Any]:
-        return self._json(*self._heads[number])
+    def _call_head(self, number: int) -> dict[str, Any]:
+        return self._read_json(*self._heads[number])
 
-    def _json(self, place: int, length: int) -> dict[str, Any]:
+    def _read_json(self, place: int, length: int) -> dict[str, Any]:
         if not 0 <= place <= place + length <= self._file.size:
             raise self._file.cut()
         try:
-            notes: dict[str, Any] = json.loads(self._bytes(place, length))
+            notes: dict[str, Any] = json.loads(self._read_bytes(place, length))
         except ValueError as error:
             raise self._file.cut() from error
         return notes
 
-    def _bytes(self, place: int, length: int) -> bytes:
+    def _read_bytes(self, place: int, length: int) -> bytes:
         data = bytearray(max(length, 0))
         if length > 0 <= place:
             self._file.read(place, memoryview(data))

@@ -67,7 +67,7 @@ def run_check(backend: Any, name: str) -> Finding:
     return Finding(backend.name, name, verdict, result.detail, result.row, figures=result.figures)
 
 
-def _precision(backend: Any, kind: str, error: float) -> Result:
+def _precision_result(backend: Any, kind: str, error: float) -> Result:
     """Returns the result for a measured error of float32; it is wrong on a processor that was not told to round."""
     precision_state = state_of(error)
     assert error < _WRONG, f"{kind} of float32 are off by {error:.2g}, and float32 is by 5e-7"
@@ -87,7 +87,7 @@ def _precision(backend: Any, kind: str, error: float) -> Result:
 )
 def product_precision(backend: Any) -> Result:
     """Multiplies random matrices of float32."""
-    return _precision(backend, "products", product_error(backend.bound))
+    return _precision_result(backend, "products", product_error(backend.bound))
 
 
 @check(
@@ -97,7 +97,7 @@ def product_precision(backend: Any) -> Result:
 )
 def convolution_precision(backend: Any) -> Result:
     """Convolves random images of float32."""
-    return _precision(backend, "convolutions", convolution_error(backend.bound))
+    return _precision_result(backend, "convolutions", convolution_error(backend.bound))
 
 
 def _host_values(tensor: Any) -> list[Any]:
@@ -243,14 +243,14 @@ def lazy_tensors(backend: Any) -> Result:
     try:
         values = _host_values(tensor)
     except (EmberError, RuntimeError) as error:
-        evaluated = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
+        evaluated = _in_threads(lambda i: _evaluated(ops.full((3,), 2.0)), 1)[0]
         assert _host_values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
     assert values == [2.0] * 3, f"a tensor of another thread is {values}"
     return Result("can be read")
 
 
-def _evaluate(tensor: Any) -> Any:
+def _evaluated(tensor: Any) -> Any:
     ops.eval(tensor)
     return tensor
 

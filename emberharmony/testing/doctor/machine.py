@@ -136,7 +136,7 @@ def without_home(text: str) -> str:
 
 def findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields what is odd about the installed versions and the settings, or that nothing is."""
-    for subject, source in (("versions", _versions()), ("settings", _settings(environ))):
+    for subject, source in (("versions", _version_findings()), ("settings", _setting_findings(environ))):
         odd_findings = list(source)
         yield from odd_findings
         if not any(finding.verdict != OK for finding in odd_findings):
@@ -149,7 +149,7 @@ def _is_older(version: str, floor: str) -> bool:
     return own_numbers < floor_numbers
 
 
-def _versions() -> Iterator[Finding]:
+def _version_findings() -> Iterator[Finding]:
     for name, version, floor, extra in requirements():
         line = f'pip install --upgrade "emberharmony[{extra}]"' if extra else f'pip install --upgrade "{name}>={floor}"'
         if version is None:
@@ -159,7 +159,7 @@ def _versions() -> Iterator[Finding]:
             yield Finding("versions", name, DIFFERS, text, ROWS["versions"])
 
 
-def _settings(environ: Mapping[str, str]) -> Iterator[Finding]:
+def _setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yields what is odd about the settings."""
     yield from _own_settings(environ)
     cores = os.cpu_count() or 1

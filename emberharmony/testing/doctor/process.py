@@ -42,7 +42,7 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
     check_name = "import"
     has_ended = False
     try:
-        for line in _lines(process, seconds):
+        for line in _json_lines(process, seconds):
             finding = json.loads(line)
             if "begins" in finding:
                 check_name = finding["begins"]
@@ -66,7 +66,7 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
         yield Finding(name, check_name, BROKEN, fault, repro=repro_of(name, check_name))
 
 
-def _lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
+def _json_lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
     """Yields the lines of JSON that a process writes.
 
     Raises:

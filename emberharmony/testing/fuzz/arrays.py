@@ -73,11 +73,11 @@ class Arrays:
         if size > _WRITTEN_OUT or not size or self.rng.random() < 0.2:
             source = f"counting_array({shape}, {name})"
         else:
-            source = f"np.array([{', '.join(self._element(dtype) for _ in range(size))}], {name})"
+            source = f"np.array([{', '.join(self._element_source(dtype) for _ in range(size))}], {name})"
             source += "" if len(shape) == 1 else f".reshape({shape})"
         return self.with_odd_element(source) if self.rng.random() < 0.1 else source
 
-    def _element(self, dtype: str) -> str:
+    def _element_source(self, dtype: str) -> str:
         random_share = self.rng.random()
         if dtype == "bool":
             return str(random_share < 0.5)

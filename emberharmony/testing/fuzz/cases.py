@@ -52,11 +52,11 @@ def case_of(seed: int, number: int, names: Sequence[str]) -> FuzzCase:
     rng = Random(f"{seed}/{number}")
     spec = OPS[names[number % len(names)]]
     values = Values(rng, pool(), short=spec.takes_callable)
-    bases = _bases(spec.name)
+    bases = _base_cases(spec.name)
     if bases and rng.random() < 0.65:
         base = rng.choice(bases)
-        bound = _of_row(values, base, spec) if isinstance(base, Case) else _bind(spec, base, {})
-        _vary(values, spec, bound)
+        bound = _of_row(values, base, spec) if isinstance(base, Case) else _bind_arguments(spec, base, {})
+        _vary_arguments(values, spec, bound)
     else:
         bound = _draw_arguments(values, spec)
     arguments, keywords = _positional_and_keyword(rng, spec, bound)
@@ -75,7 +75,7 @@ def pool() -> dict[str, list[str]]:
     sources_by_name: dict[str, dict[str, None]] = {}
     for row in all_samples().values():
         for item in row.cases:
-            for name, argument_source in _bind(OPS[row.op], item.args, item.kwargs).items():
+            for name, argument_source in _bind_arguments(OPS[row.op], item.args, item.kwargs).items():
                 for value in argument_source:
                     if not isinstance(value, np.ndarray) and not _holds_arrays(value):
                         try:
@@ -90,7 +90,7 @@ def _holds_arrays(value: Any) -> bool:
 
 
 @functools.cache
-def _bases(op: str) -> list[Any]:
+def _base_cases(op: str) -> list[Any]:
     """Returns the cases of the op's row that are short and can be written as source; else its usual calls."""
     row = all_samples()[op]
     short_cases: list[Any] = [item for item in row.cases if all(map(_is_short, _flat_values(item)))]
@@ -109,7 +109,7 @@ def _is_short(value: Any) -> bool:
         return False
 
 
-def _bind(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
+def _bind_arguments(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
     """Returns the arguments by the name of the parameter that takes them."""
     bound: dict[str, list[Any]] = {}
     remaining_args = list(args)
@@ -127,7 +127,7 @@ def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
     row = all_samples()[spec.name]
     dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
     bound: Bound = {}
-    for name, argument in _bind(spec, item.args, item.kwargs).items():
+    for name, argument in _bind_arguments(spec, item.args, item.kwargs).items():
         bound[name] = [_argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in argument]
     return bound
 
@@ -151,7 +151,7 @@ def _argument_source(values: Values, value: Any, dtype: str, hosted: bool = Fals
     return source(value)
 
 
-def _vary(values: Values, spec: OpSpec, bound: Bound) -> None:
+def _vary_arguments(values: Values, spec: OpSpec, bound: Bound) -> None:
     """Replaces, misspells or removes some arguments, or adds some."""
     if not spec.parameters:
         return

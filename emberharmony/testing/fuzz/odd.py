@@ -17,11 +17,11 @@ MIDDLE = (7, 8, 9, 16, 31, 63, 64, 65, 100, 127, 128, 255, 256, 300, 1000, *(655
 """Integers that could be lengths, but most of which no shape above has."""
 
 
-def _sources(text: str) -> tuple[str, ...]:
+def _split_sources(text: str) -> tuple[str, ...]:
     return tuple(expression.strip() for expression in text.split(";"))
 
 
-HUGE = _sources(
+HUGE = _split_sources(
     r"""
     2**31-1 ; 2**31 ; -2**31 ; 2**31 ; -2**31 ; -2**31-1 ; 2**32 ; 2**40 ; -2**40 ; 2**53+1 ; 2**63-1 ; 2**63 ;
     -2**63 ; 2**64 ; 2**70 ; 10**400 ; -10**400
@@ -29,7 +29,7 @@ HUGE = _sources(
 )
 """Integers near the limits of 32 and 64 bits, and far larger ones."""
 
-NUMBERS = _sources(
+NUMBERS = _split_sources(
     r"""
     0.0 ; -0.0 ; 1.0 ; 0.5 ; -1.5 ; 2.0 ; 1e-7 ; 3 ; -1 ; 0 ; True ; nan ; inf ; -inf ; 1e308 ; -1e308 ; 1e-320 ;
     1e39 ; 65520.0 ; 2**31 ; 2**63 ; 2**70 ; 10**400 ; -10**400 ; 1j ; complex(inf, nan) ; np.float32(0.5) ;
@@ -38,7 +38,7 @@ NUMBERS = _sources(
 )
 """Numbers of all types."""
 
-WRONG = _sources(
+WRONG = _split_sources(
     r"""
     None ; 'abc' ; '' ; b'ab' ; object() ; Ellipsis ; NotImplemented ; float ; lambda x: x ; np ; ops.sin ; {} ;
     {'a': 1.0} ; {1, 2} ; [] ; () ; [[]] ; [None] ; ['a', 'b'] ; [1.0, 'a'] ; [[1], [2, 3]] ; range(3) ;
@@ -54,14 +54,14 @@ WRONG = _sources(
 )
 """Arguments that are wrong for most parameters."""
 
-STRINGS = _sources(
+STRINGS = _split_sources(
     r"""
     'nonsense' ; '' ; 'a' * 1000 ; 'CONSTANT' ; '\x00' ; b'valid' ; 'é' ; 0 ; None ; ['valid']
     """
 )
 """Arguments for a parameter that expects the name of a mode: strings that name none, and values of other types."""
 
-FUNCTIONS = _sources(
+FUNCTIONS = _split_sources(
     r"""
     lambda x: ops.sum(ops.square(x)) ; lambda x: x ; lambda *xs: xs[0] ; lambda *xs: None ; lambda *xs: 'a' ;
     lambda x, y: ops.add(x, y) ; lambda c, x: (ops.add(c, x), c) ; lambda *xs: (ops.ones((2,)), 3) ; ops.sin ;
@@ -71,7 +71,7 @@ FUNCTIONS = _sources(
 )
 """Functions with various parameters and results."""
 
-KEYS = _sources(
+KEYS = _split_sources(
     r"""
     0 ; -1 ; 9 ; 2**70 ; slice(None, None, -1) ; slice(1, 1) ; slice(-2**70, 2**70, 2**63) ; None ; ... ;
     (0, ...) ; (..., None, 0) ; (slice(0, 2), -1) ; [0, 0] ; [] ; [[0], [1]] ; True ; np.array([True, False]) ;
@@ -80,7 +80,7 @@ KEYS = _sources(
 )
 """Keys of an indexing, `x[key]`."""
 
-LENGTHS = _sources(
+LENGTHS = _split_sources(
     r"""
     (-1,) ; (2, -1) ; (2**31, 2**31) ; (2**40,) ; (10**400,) ; (2**63, 0) ; (1,) * 33 ; (1,) * 65 ; (2.0,) ;
     ('a',) ; [2, 3] ; np.array([2, 3]) ; (np.int64(2), 3) ; ops.array([2])
@@ -88,68 +88,68 @@ LENGTHS = _sources(
 )
 """Shapes in other forms, and shapes that no memory can hold."""
 
-INTEGERS = _sources(
+INTEGERS = _split_sources(
     r"""
     True ; 2.0 ; 1.5 ; np.int64(2) ; np.array(1) ; ops.array(1) ; nan ; inf ; '1'
     """
 )
 """Integers of other types, and values that could be mistaken for one."""
 
-BOOLEANS = _sources(
+BOOLEANS = _split_sources(
     r"""
     True ; True ; False ; False ; 1 ; np.bool_(True) ; None ; 'yes' ; ops.array(True)
     """
 )
 """Arguments for a parameter that expects a bool."""
 
-DTYPES_WRITTEN = _sources(
+DTYPES_WRITTEN = _split_sources(
     r"""
     float ; int ; bool ; complex ; ops.int8 ; np.float64 ; np.dtype('>i4') ; 'nonsense' ; 'U1' ; 3
     """
 )
 """Dtypes in other forms."""
 
-DEVICES = _sources(
+DEVICES = _split_sources(
     r"""
     'cpu' ; 'cpu' ; None ; 'nonsense' ; '' ; 3 ; 'cpu:1'
     """
 )
 """Devices."""
 
-GENERATORS = _sources(
+GENERATORS = _split_sources(
     r"""
     ops.random.Generator(3) ; ops.random.Generator(0) ; None ; 3
     """
 )
 """Sources of random numbers."""
 
-MAPPINGS = _sources(
+MAPPINGS = _split_sources(
     r"""
     {} ; {'a': 2} ; {'b': 0} ; {1: 2} ; None
     """
 )
 """Mappings of names to lengths."""
 
-NORMS = _sources(
+NORMS = _split_sources(
     r"""
     'backward' ; 'ortho' ; 'forward' ; None ; 'nonsense'
     """
 )
 """Norms of Fourier transforms."""
 
-LONG = _sources(
+LONG = _split_sources(
     r"""
     tensor(np.arange(10**6)) ; tensor(np.arange(10**6) % 7) ; tensor(np.ones((10**6,), 'float32'))
     """
 )
 """Tensors so long that an op which reads as many elements of a shorter one is killed by a signal."""
 
-SPECIAL = _sources("nan ; inf ; -inf ; 0 ; -0.0 ; 1e30 ; -1 ; 99 ; 2**31 ; -2**63 ; 1e-40")
+SPECIAL = _split_sources("nan ; inf ; -inf ; 0 ; -0.0 ; 1e30 ; -1 ; 99 ; 2**31 ; -2**63 ; 1e-40")
 """Elements that replace one of an array."""
 
-NOT_FINITE = _sources("nan ; inf ; -inf")
+NOT_FINITE = _split_sources("nan ; inf ; -inf")
 OUTSIDE = (99, -99, 10**6, 2**31, -(2**31), 2**63 - 1, -(2**63))
 """Indices that are out of bounds for the usual shapes."""
 
-BOUNDS = _sources("-1 ; 0 ; 3 ; 7 ; True ; 2.0 ; None ; 'a' ; Below(3)")
+BOUNDS = _split_sources("-1 ; 0 ; 3 ; 7 ; True ; 2.0 ; None ; 'a' ; Below(3)")
 """Numbers of iterations for loops over a function of the program; see `values.is_bounded`."""

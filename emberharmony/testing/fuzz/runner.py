@@ -87,13 +87,13 @@ def run(
     stop, deaths = first + calls, Counter[str]()
     task = Task(tally.backend, seed, first, min(first + BATCH, stop), tuple(names), (), timeout)
     while task.first < stop:
-        fatal = _batch(task, tally, advance)
+        fatal = _run_worker(task, tally, advance)
         next_number = task.stop
         if fatal is not None:
             number, outcome_kind, detail = fatal
             next_number = number + 1
             op = case_of(seed, number, names).op
-            failed_outcome = _batch(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
+            failed_outcome = _run_worker(dataclasses.replace(task, first=number, stop=number + 1), Tally(tally.backend))
             if outcome_kind != "hang" or failed_outcome is not None:
                 _add_finding(tally, task, number, outcome_kind, detail, failed_outcome is not None)
             else:
@@ -107,7 +107,7 @@ def run(
         )
 
 
-def _batch(
+def _run_worker(
     task: Task, tally: Tally, advance: Callable[[int], object] = lambda calls: None
 ) -> tuple[int, str, str] | None:
     """Runs a worker; returns (number, kind, detail) of the call that killed it, or None if it finished its task.
@@ -118,7 +118,7 @@ def _batch(
     begun_case, ended_case = None, task.first - 1
     status: list[int] = []
     with tempfile.TemporaryFile() as output:
-        for message in _messages(task, output, status):
+        for message in _worker_messages(task, output, status):
             if message[0] == "begin":
                 begun_case = message[1]
                 continue
@@ -149,7 +149,7 @@ def _batch(
     return begun_case, "exit", f"ends the process with status {code}: {words}".rstrip(": ")
 
 
-def _messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
+def _worker_messages(task: Task, stream: IO[bytes], status: list[int]) -> Iterator[list[Any]]:
     """Starts a worker and yields the messages that it writes; its exit status is appended to `status`.
 
     The worker has a session of its own, so Ctrl-C interrupts only this process, which then kills the worker.

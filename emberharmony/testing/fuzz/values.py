@@ -56,7 +56,7 @@ class Values(Arrays):
             (r"Tensor \| Sequence\[(int|Any|Sequence)", self.indices),
             (r"float \| Tensor|Tensor \| float|Sequence\[float\]", self.tensor),
             (r"Sequence\[(int|Sequence)|tuple\[int", self._integer_sequence),
-            (r"^int\b|\| int\b", self._integer),
+            (r"^int\b|\| int\b", self._integer_source),
         )
 
     def argument(self, op: str, parameter: OpParameter, wrong: float = 0.06) -> str:
@@ -74,15 +74,15 @@ class Values(Arrays):
             return self.rng.choice(candidates)
         if parameter.optional and self.rng.random() < 0.2:
             return "None"
-        return self.rng.choice(self._kinds(parameter))()
+        return self.rng.choice(self._draws_for(parameter))()
 
-    def _kinds(self, parameter: OpParameter) -> Sequence[Draw]:
+    def _draws_for(self, parameter: OpParameter) -> Sequence[Draw]:
         """Returns functions that draw arguments which suit a parameter's name and annotation."""
         annotation, name = parameter.annotation, parameter.name
         if name == "key":
             return [functools.partial(self.rng.choice, odd.KEYS)]
         if ("axis" in name and "int" in annotation) or "Axis" in annotation:
-            return [self._axis]
+            return [self._axis_source]
         if name in ("axes", "spatial_dims"):
             return [self._axes]
         if "Literal" in annotation:
@@ -96,7 +96,7 @@ class Values(Arrays):
         ]
         return draws or [self._value_of_any_kind]
 
-    def _integer(self) -> str:
+    def _integer_source(self) -> str:
         random_share = self.rng.random()
         if random_share < 0.7:
             return str(self.rng.randint(-3, 6))
@@ -107,7 +107,7 @@ class Values(Arrays):
     def _integer_sequence(self) -> str:
         """Returns the source of a list, a tuple or a tensor of integers."""
         ndim = len(self.shape)
-        items_text = ", ".join(self._integer() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
+        items_text = ", ".join(self._integer_source() for _ in range(self.rng.choice((ndim, ndim, 0, 1, 2, 3, 9))))
         random_share = self.rng.random()
         if random_share < 0.45:
             return f"[{items_text}]"
@@ -118,16 +118,16 @@ class Values(Arrays):
         random_share = self.rng.random()
         if random_share < 0.55:
             return repr(self.shape if random_share < 0.35 else self.rng.choice(odd.SHAPES))
-        return self._integer() if random_share < 0.7 else self.rng.choice(odd.LENGTHS)
+        return self._integer_source() if random_share < 0.7 else self.rng.choice(odd.LENGTHS)
 
-    def _axis(self) -> str:
+    def _axis_source(self) -> str:
         """Returns the source of an axis, or of several."""
         random_share, ndim = self.rng.random(), max(len(self.shape), 1)
         if random_share < 0.5:
             return str(self.rng.randint(-ndim, ndim - 1))
         if random_share < 0.65:
             return self._axes()
-        return "None" if random_share < 0.75 else self._integer()
+        return "None" if random_share < 0.75 else self._integer_source()
 
     def _axes(self) -> str:
         """Returns the source of axes, most often of those that the call's shape has."""
@@ -151,5 +151,5 @@ class Values(Arrays):
 
     def _value_of_any_kind(self) -> str:
         if self.rng.random() < 0.6:
-            return self.rng.choice((self.tensor, self.tensors, self._integer, self._integer_sequence))()
+            return self.rng.choice((self.tensor, self.tensors, self._integer_source, self._integer_sequence))()
         return self.rng.choice(self.rng.choice((odd.WRONG, odd.NUMBERS, odd.DTYPES_WRITTEN)))

@@ -142,7 +142,7 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     while pending_pairs:
         first_path, second_path = pending_pairs.pop(0)
         taken_names = set(names), set(names.values())
-        pairs = _children(
+        pairs = _pair_children(
             first,
             second,
             [n for n in first.children(first_path) if n not in taken_names[0]],
@@ -157,7 +157,7 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
     return Alignment(names, unpaired)  # type: ignore[arg-type]
 
 
-def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:
+def _pair_children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:
     """Returns which of some modules correspond; modules that only one model has are opened."""
     names: dict[str, str] = {}
     while True:
@@ -170,7 +170,7 @@ def _children(first: Side, second: Side, ones: list[str], others: list[str]) -> 
         widest = _largest_container(first, ones), _largest_container(second, others)
         if widest == (None, None):
             return names
-        if _count(first, widest[0]) >= _count(second, widest[1]):
+        if _element_count(first, widest[0]) >= _element_count(second, widest[1]):
             ones = _open_module(first, ones, widest[0])
         else:
             others = _open_module(second, others, widest[1])
@@ -184,10 +184,10 @@ def _names_without(names: list[str], claimed: Any) -> list[str]:
 def _largest_container(side: Side, paths: Sequence[str]) -> str | None:
     """Returns the module that has others in it and the most elements; None if none has others."""
     composites = [path for path in paths if side.children(path)]
-    return max(composites, key=lambda path: _count(side, path), default=None)
+    return max(composites, key=lambda path: _element_count(side, path), default=None)
 
 
-def _count(side: Side, path: str | None) -> int:
+def _element_count(side: Side, path: str | None) -> int:
     return -1 if path is None else sum(side.sizes(path).elements())
 
 
@@ -209,7 +209,7 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
         name: by_end[end]
         for name in ones
         if (end := _last_name(name)) in by_end
-        if ends[0][end] == ends[1][end] == 1 and _likeness(first, second, name, by_end[end]) >= _ALIKE
+        if ends[0][end] == ends[1][end] == 1 and _share_of_equal_sizes(first, second, name, by_end[end]) >= _ALIKE
         if not _wraps(first, second, name, by_end[end])
     }
     if len(pairs_by_name) == min(len(ones), len(others)):
@@ -217,7 +217,7 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
     return {
         first_path: second_path
         for first_path, second_path in pairs_by_name.items()
-        if _equality(first, second, first_path, second_path) == 1.0
+        if _share_of_equal_values(first, second, first_path, second_path) == 1.0
     }
 
 
@@ -249,14 +249,16 @@ def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequ
     pairs: dict[str, str] = {}
     for first_path in ones:
         equal = [
-            name for name in others if name not in pairs.values() and _equality(first, second, first_path, name) == 1.0
+            name
+            for name in others
+            if name not in pairs.values() and _share_of_equal_values(first, second, first_path, name) == 1.0
         ]
         if len(equal) == 1 and not _wraps(first, second, first_path, equal[0]):
             pairs[first_path] = equal[0]
     return pairs
 
 
-def _equality(first: Side, second: Side, one: str, other: str) -> float:
+def _share_of_equal_values(first: Side, second: Side, one: str, other: str) -> float:
     """Returns the share of the elements of two modules that are in tensors of equal values; 0 if they have none."""
     a, b = first.totals(one), second.totals(other)
     larger_count = max(sum(a.values()), sum(b.values()))
@@ -271,7 +273,7 @@ def _last_name(path: str) -> str:
     return re.sub(r"^.*?([^.]+(\.\d+)*)$", r"\1", path)
 
 
-def _likeness(first: Side, second: Side, one: str, other: str) -> float:
+def _share_of_equal_sizes(first: Side, second: Side, one: str, other: str) -> float:
     """Returns the share of the elements of two modules that are in tensors of equal sizes; 1 if they have none.
 
     Modules of nearly as many elements are alike too: one may have tensors joined that are apart in the other.
@@ -284,9 +286,9 @@ def _likeness(first: Side, second: Side, one: str, other: str) -> float:
     return max(sum((a & b).elements()) / union_size, _JOINED if smaller_count >= _NEARLY * larger_count else 0.0)
 
 
-def _score(first: Side, second: Side, one: str, other: str) -> float:
+def _correspondence_score(first: Side, second: Side, one: str, other: str) -> float:
     """Returns how likely two modules correspond, from 0."""
-    likeness = _likeness(first, second, one, other)
+    likeness = _share_of_equal_sizes(first, second, one, other)
     is_same_kind = first.kind(one).lower() == second.kind(other).lower()
     if not first.sizes(one) and not second.sizes(other) and not is_same_kind and _last_name(one) != _last_name(other):
         return 0.0
@@ -297,7 +299,7 @@ def _score(first: Side, second: Side, one: str, other: str) -> float:
     a, b = _last_name(one), _last_name(other)
     numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
     name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
-    equal = _equality(first, second, one, other)
+    equal = _share_of_equal_values(first, second, one, other)
     return 4 * likeness + 8 * equal + 2 * is_same_kind + 2 * name + (numbers[0] == numbers[1])
 
 
@@ -305,7 +307,9 @@ def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Seque
     """Returns the pairs in the order of the calls that have the largest sum of scores."""
     width = len(others) + 1
     best_scores = [[0.0] * width for _ in range(len(ones) + 1)]
-    scores = [[_score(first, second, first_path, second_path) for second_path in others] for first_path in ones]
+    scores = [
+        [_correspondence_score(first, second, first_path, second_path) for second_path in others] for first_path in ones
+    ]
     for i, row in enumerate(scores, 1):
         for j, score in enumerate(row, 1):
             best_scores[i][j] = max(

@@ -126,7 +126,7 @@ class Backward:
         return total
 
     @contextlib.contextmanager
-    def _ready(self) -> Iterator[None]:
+    def _prepared_model(self) -> Iterator[None]:
         adapter, model = self._model.adapter, self._model.model
         with adapter.keep_state(model), adapter.prepare_training(model), adapter.wide(model):
             yield
@@ -135,7 +135,7 @@ class Backward:
         """Returns the gradients of the loss in float64."""
         adapter, model = self._model.adapter, self._model.model
         probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
-        with self._ready():
+        with self._prepared_model():
             args, kwargs = self._model.inputs(True)
 
             def loss(probes: Sequence[Any]) -> Any:
@@ -195,7 +195,7 @@ class Backward:
         adapter, model = self._model.adapter, self._model.model
         losses = []
         for step in (_STEP, -_STEP):
-            with self._ready():
+            with self._prepared_model():
                 args, kwargs = self._model.inputs(True)
                 probing = _Probing(adapter, True, self._pairs, self._names, self._second, 0.0)
                 probing.given = moved_gradients(step)
@@ -257,7 +257,7 @@ def first_parting(
             pass
         if event.path not in seen_paths and event.call == 0:
             seen_paths.add(event.path)
-            parted_tensors = _tensors(event.path, sides, names, gradients, noise, margin)
+            parted_tensors = _most_different_parameter(event.path, sides, names, gradients, noise, margin)
             if parted_tensors is not None:
                 return Parting(
                     event.path, event.call, f"its {parted_tensors[0]}", parted_tensors[1], None, parted_tensors[0]
@@ -276,7 +276,7 @@ def _relative_distance(
     return (share if math.isfinite(share) else 1.0), margin * rounding
 
 
-def _tensors(
+def _most_different_parameter(
     path: str,
     sides: tuple[Side, Side],
     names: Mapping[str, str],

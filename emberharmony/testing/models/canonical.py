@@ -32,12 +32,12 @@ class Tensors(NamedTuple):
 def kind_of(adapter: Adapter, module: Any) -> str:
     """Returns the class of a module, by the name of the class in PyTorch if `nn.layouts` knows it."""
     title = adapter.title(module)
-    for key in _keys(adapter, module):
+    for key in _layout_keys(adapter, module):
         return re.sub(r"\dd$", "", key)
     return re.sub(r"\dd$", "", title)
 
 
-def _keys(adapter: Adapter, module: Any) -> Iterator[str]:
+def _layout_keys(adapter: Adapter, module: Any) -> Iterator[str]:
     title, layout = adapter.title(module), adapter.layout_of(module)
     if layout != "torch":
         for key, layouts in TABLE.items():
@@ -95,7 +95,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
 def _layout_row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
     """Returns the row of a layer, and what it asks the layer for."""
     layer = _stand_in(adapter, module, tensors)
-    for key in _keys(adapter, module):
+    for key in _layout_keys(adapter, module):
         layouts = TABLE[key]
         rule = layouts.mlx if adapter.layout_of(module) == "mlx" else layouts.keras
         try:

@@ -80,7 +80,7 @@ def evidence(
         calls: the calls in the first model that may be wrong, the likeliest first.
         between: of each model, the modules without a counterpart that may be wrong too.
     """
-    differing_facts = {call: _differing(pair, (call.path, names[call.path])) for call in calls}
+    differing_facts = {call: _differing_options(pair, (call.path, names[call.path])) for call in calls}
     for call in calls:
         odd_paths = [
             _odd_option(side, path, differing_facts[call])
@@ -109,17 +109,17 @@ def evidence(
     return Evidence(calls[0], None, "", differing_facts[calls[0]])
 
 
-def _differing(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+def _differing_options(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple[Any, Any]]:
     """Returns the options that differ of two modules, as pairs of values."""
-    first_options, second_options = (_options(side, path) for side, path in zip(pair, paths, strict=True))
+    first_options, second_options = (_plain_options_of(side, path) for side, path in zip(pair, paths, strict=True))
     return {
         name: (value, second_options[name])
         for name, value in first_options.items()
-        if name in second_options and not _equal(value, second_options[name])
+        if name in second_options and not _are_options_equal(value, second_options[name])
     }
 
 
-def _options(side: Side, path: str) -> dict[str, Any]:
+def _plain_options_of(side: Side, path: str) -> dict[str, Any]:
     options = side.adapter.options(side.modules[path])
     by_name: dict[str, Any] = {}
     for name, value in options.items():
@@ -134,7 +134,7 @@ def _plain_name(name: str) -> str:
     return _OTHER_NAMES.get(plain_name, plain_name)
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _are_options_equal(a: Any, b: Any) -> bool:
     if isinstance(a, (tuple, list)) or isinstance(b, (tuple, list)):
         items = [list(x) if isinstance(x, (tuple, list)) else [x] for x in (a, b)]
         length = max(map(len, items))
@@ -152,8 +152,8 @@ def _modules_of_same_class(side: Side, path: str) -> Iterator[str]:
 
 def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> str | None:
     """Returns an option in which a module differs from all others of its class, which agree; or None."""
-    own_options = _options(side, path)
-    other_options = [_options(side, name) for name in _modules_of_same_class(side, path)]
+    own_options = _plain_options_of(side, path)
+    other_options = [_plain_options_of(side, name) for name in _modules_of_same_class(side, path)]
     if not other_options:
         return None
     names = [*differing_options, *(name for name in own_options if name not in differing_options)]
@@ -161,8 +161,8 @@ def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> 
         values = [options[name] for options in other_options if name in options]
         if name not in own_options or len(values) != len(other_options):
             continue
-        are_equal = all(_equal(value, values[0]) for value in values)
-        if not are_equal or _equal(own_options[name], values[0]):
+        are_equal = all(_are_options_equal(value, values[0]) for value in values)
+        if not are_equal or _are_options_equal(own_options[name], values[0]):
             continue
         if name in differing_options or len(values) > 1 or _is_default(side.modules[path], name, values[0]):
             return name
@@ -176,7 +176,7 @@ def _is_default(module: Any, name: str, value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     defaults = {_plain_name(parameter_name): parameter.default for parameter_name, parameter in parameters.items()}
-    return name in defaults and _equal(defaults[name], value)
+    return name in defaults and _are_options_equal(defaults[name], value)
 
 
 def _unlike_others(side: Side, model: Model, event: Event) -> str:
@@ -184,7 +184,7 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
 
     It is "equal" to one, "unlike" one, or "odd": unlike several that agree; "" if it is unknown.
     """
-    tensors = _tensors(side, event.path)
+    tensors = _tensors_inside(side, event.path)
     captured: Captured | None = None
     unlike_hosts: list[Host] = []
     for alternatives in _parts_alike(side, event.path, tensors):
@@ -195,7 +195,7 @@ def _unlike_others(side: Side, model: Model, event: Event) -> str:
             if captured.arguments is None:
                 return ""
         try:
-            own_results, other_results = _results(
+            own_results, other_results = _results_of_both(
                 model, captured.arguments, side.modules[event.path], alternatives, tensors
             )
         except Exception:  # noqa: BLE001  (a module that cannot be called alone, or takes no other sizes, tells nothing)
@@ -215,7 +215,7 @@ def _are_equal(one: Host, other: Host) -> bool:
     return best_equal_fit is not None and best_equal_fit[0] <= _UNLIKE
 
 
-def _tensors(side: Side, path: str) -> dict[str, dict[str, Any]]:
+def _tensors_inside(side: Side, path: str) -> dict[str, dict[str, Any]]:
     return {
         name: side.adapter.own(submodule) for name, submodule in {"": side.modules[path], **side.below(path)}.items()
     }
@@ -228,7 +228,7 @@ def _parts_alike(side: Side, path: str, tensors: Mapping[str, Mapping[str, Any]]
     of use too, if their options that are no sizes are equal.
     """
     names, shapes = _map_tensors(tensors, lambda _: ()), _map_tensors(tensors, lambda x: tuple(x.shape))
-    sibling_tensors = [(name, _tensors(side, name)) for name in _modules_of_same_class(side, path)]
+    sibling_tensors = [(name, _tensors_inside(side, name)) for name in _modules_of_same_class(side, path)]
     similar_names = [
         name for name, tensors in sibling_tensors if _map_tensors(tensors, lambda x: tuple(x.shape)) == shapes
     ]
@@ -261,7 +261,7 @@ def _plain_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _results(
+def _results_of_both(
     model: Model, arguments: Any, module: Any, parts: Mapping[str, Any], tensors: Mapping[str, Any]
 ) -> list[Host]:
     """Returns the results of a module, and of another one with the tensors of the first."""

@@ -33,7 +33,7 @@ def adapter_of_function(fn: Callable[..., Any]) -> Adapter | None:
     """Returns the adapter of a function: of the models that it refers to, or of the library that its names are of."""
     package = next((package for _, model in models_in(fn) if (package := package_of(model))), None)
     if package is None:
-        package = next((package for value in _references(fn) if (package := _library(value))), None)
+        package = next((package for value in _objects_referred_to(fn) if (package := _library_of_object(value))), None)
     return None if package is None else Functions(adapter_for(package))
 
 
@@ -70,7 +70,7 @@ def _names_in(fn: Any) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def _references(fn: Any) -> Iterator[Any]:
+def _objects_referred_to(fn: Any) -> Iterator[Any]:
     yield fn
     for _, value in _names_in(fn):
         yield value
@@ -78,7 +78,7 @@ def _references(fn: Any) -> Iterator[Any]:
             yield from (inner_model for _, inner_model in _names_in(value))
 
 
-def _library(value: Any) -> str | None:
+def _library_of_object(value: Any) -> str | None:
     """Returns the registered package that a module, function or class is from."""
     module_name = getattr(value, "__name__" if type(value).__name__ == "module" else "__module__", None)
     return library_of(module_name) if isinstance(module_name, str) else None
@@ -110,7 +110,7 @@ class Functions(Adapter):
     def modules(self, model: Any) -> dict[str, Any]:
         """Returns the function, and the modules of the models that it refers to."""
         modules_by_path = {"": model}
-        for name, inner_model in _models(model):
+        for name, inner_model in _models_of_function(model):
             modules_by_path |= {
                 f"{name}.{path}" if path else name: module
                 for path, module in self._adapter.modules(inner_model).items()
@@ -123,7 +123,7 @@ class Functions(Adapter):
 
     def channels_last(self, model: Any) -> bool:
         """Returns whether the convolutions of a model take images with the channels on the last axis."""
-        return any(self._adapter.channels_last(inner_model) for _, inner_model in _models(model))
+        return any(self._adapter.channels_last(inner_model) for _, inner_model in _models_of_function(model))
 
     def options(self, module: Any) -> dict[str, Any]:
         """Returns the options of a module."""
@@ -141,7 +141,7 @@ class Functions(Adapter):
     def attach(self, model: Any, hook: Hook) -> Iterator[None]:
         """Calls the hook at each call of the function and of a module."""
         with contextlib.ExitStack() as stack:
-            for name, inner_model in _models(model):
+            for name, inner_model in _models_of_function(model):
                 stack.enter_context(self._adapter.attach(inner_model, _Below(hook, name)))
             self._hook = hook
             try:
@@ -153,7 +153,7 @@ class Functions(Adapter):
     def wide(self, model: Any) -> Iterator[None]:
         """Lets the models compute in float64 in the block."""
         with contextlib.ExitStack() as stack:
-            for _, inner_model in _models(model)[:1] or [("", None)]:
+            for _, inner_model in _models_of_function(model)[:1] or [("", None)]:
                 stack.enter_context(self._adapter.wide(inner_model))
             yield
 
@@ -161,7 +161,7 @@ class Functions(Adapter):
     def keep_state(self, model: Any) -> Iterator[None]:
         """Restores the state of the models after the block."""
         with contextlib.ExitStack() as stack:
-            for _, inner_model in _models(model):
+            for _, inner_model in _models_of_function(model):
                 stack.enter_context(self._adapter.keep_state(inner_model))
             yield
 
@@ -169,7 +169,7 @@ class Functions(Adapter):
     def prepare_training(self, model: Any) -> Iterator[None]:
         """Makes the models ready for `differentiated` in the block."""
         with contextlib.ExitStack() as stack:
-            for _, inner_model in _models(model):
+            for _, inner_model in _models_of_function(model):
                 stack.enter_context(self._adapter.prepare_training(inner_model))
             yield
 
@@ -217,5 +217,5 @@ class _Below:
         self._hook.leave(self._full(path))
 
 
-def _models(fn: Any) -> list[tuple[str, Any]]:
+def _models_of_function(fn: Any) -> list[tuple[str, Any]]:
     return [] if package_of(fn) is not None else list(models_in(fn))

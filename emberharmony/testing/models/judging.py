@@ -63,13 +63,13 @@ class Judge:
                 continue
             side, why = tensor.wrong, "the values of the tensor"
             if side is None:
-                side, why = self._port(), self._reason()
+                side, why = self._port_side(), self._reason_text()
             divergence = self._divergence(tensor.path, -1, "weights", side, why, tensor.other)
             divergence.carried = tensor.share
             name = f"{self._full(0, tensor.path)}.{tensor.name}"
             difference_text = f"is {tensor.what}" if tensor.what != "other values" else "has other values"
             blamed_side = self._report.sides[side] if side is not None else self._report.sides[1]
-            divergence.message = f"the tensor {name} {difference_text} on {blamed_side}" + self._verdict(
+            divergence.message = f"the tensor {name} {difference_text} on {blamed_side}" + self._verdict_text(
                 divergence, why
             )
             weight_divergences.append(divergence)
@@ -98,12 +98,12 @@ class Judge:
             is_end = stop == "first" and bool(self._wrong)
             verdict = self._judge(event, spans, runs, is_end)
             if event.place == EXIT and not is_end:
-                self._row(event, shapes.get((event.path, event.call), ()), runs, verdict)
+                self._add_row(event, shapes.get((event.path, event.call), ()), runs, verdict)
         calls, events = spans.rest(False)
         if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
-            self._formula(events, calls, runs, math.inf, (0.0, 0.0))
+            self._formula_divergence(events, calls, runs, math.inf, (0.0, 0.0))
         self._weights()
-        self._errors(spans.rest(True)[0])
+        self._add_model_error(spans.rest(True)[0])
 
     def _judge(self, event: Event, spans: Spans, runs: Runs, ends: bool) -> str:
         """Judges an event, and returns "wrong" if a module is wrong there that was not before.
@@ -133,11 +133,11 @@ class Judge:
             self._wrong.update(call.path for call in calls)
             tensors = {tensor.within or tensor.path for tensor in self._tensors}
             if not ends and not any(call.path in tensors for call in calls):
-                self._formula(events, calls, runs, distance, deviations)
+                self._formula_divergence(events, calls, runs, distance, deviations)
             return "wrong"
         if wrong_sides and is_exact and not ends:
             self._wrong.add(calls[0].path)
-            self._precision(event, calls[0], wrong_sides, deviations)
+            self._precision_divergence(event, calls[0], wrong_sides, deviations)
             return "wrong"
         return ""
 
@@ -149,7 +149,7 @@ class Judge:
         allowed_units = _PRECISION * max(runs.noise.most(event), HALF) * scale
         return own_errors.most(event) / allowed_units
 
-    def _formula(
+    def _formula_divergence(
         self,
         events: Sequence[Event],
         calls: Sequence[Event],
@@ -164,7 +164,7 @@ class Judge:
         found_evidence = evidence(self._pair, self._models, self._names, calls, calls_between)
         blamed_path, side, why = found_evidence.blamed, found_evidence.side, found_evidence.why
         if side is None:
-            side, why = self._port(), self._reason()
+            side, why = self._port_side(), self._reason_text()
         divergence = self._divergence(blamed_path.path, event.call, "formula", side, why)
         divergence.carried = distance_apart
         divergence.error = dict(zip(self._report.sides, deviations, strict=True))
@@ -181,7 +181,7 @@ class Judge:
         divergence.message = (
             f"{divergence.op}{side_text} in {divergence.other if inner_text and side else divergence.path}{call_text}: "
             f"{text if distance_apart < math.inf else 'its result has another form'}"
-            f"{_options(found_evidence, self._report.sides)}{self._verdict(divergence, why)}"
+            f"{_options(found_evidence, self._report.sides)}{self._verdict_text(divergence, why)}"
         )
         self._report.divergences.append(divergence)
 
@@ -193,7 +193,7 @@ class Judge:
         else:
             divergence.path = name
 
-    def _precision(
+    def _precision_divergence(
         self, event: Event, blamed_event: Event, wrong_sides: Sequence[int], deviations: Sequence[float]
     ) -> None:
         divergence = self._divergence(
@@ -223,7 +223,7 @@ class Judge:
         parting = first_parting(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
         if parting is None:
             return
-        side, why = self._port(), self._reason()
+        side, why = self._port_side(), self._reason_text()
         paths = parting.path, self._names[parting.path]
         true = [
             evidence.is_true_of(path, parting.name, grads)
@@ -238,11 +238,11 @@ class Judge:
         verb = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         divergence.message = (
             f"the gradient of {divergence.op} with respect to {parting.what}{verb} in {divergence.path}: in float64 it "
-            f"differs by {parting.share:.2g} of the largest element{self._verdict(divergence, why)}"
+            f"differs by {parting.share:.2g} of the largest element{self._verdict_text(divergence, why)}"
         )
         self._report.divergences.append(divergence)
 
-    def _errors(self, calls: Sequence[Event]) -> None:
+    def _add_model_error(self, calls: Sequence[Event]) -> None:
         """Adds the error of a model that raised one, unless a module before it is wrong.
 
         Args:
@@ -267,7 +267,7 @@ class Judge:
                 )
                 self._report.divergences.append(divergence)
 
-    def _row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
+    def _add_row(self, event: Event, shapes: Any, runs: Runs, verdict: str) -> None:
         share = runs.apart.most(event)
         errors = tuple(self._units(event, runs, side) for side in (0, 1))
         text = verdict or ("rounding" if share else "equal")
@@ -293,13 +293,13 @@ class Judge:
         top = type(self._pair[side].model).__name__
         return f"{top}.{path}" if path else top
 
-    def _port(self) -> int | None:
+    def _port_side(self) -> int | None:
         return {"first": 1, "second": 0, "neither": None}[self._original]
 
-    def _reason(self) -> str:
+    def _reason_text(self) -> str:
         return "" if self._original == "neither" else f"the {self._original} model, which is taken for the original"
 
-    def _verdict(self, divergence: Divergence, why: str) -> str:
+    def _verdict_text(self, divergence: Divergence, why: str) -> str:
         return f"; judged by {why}" if why else "; nothing tells which side is wrong"
 
 

@@ -20,17 +20,21 @@ def hook_classes(modules: Mapping[str, Any], hook: Hook, method: str = "__call__
     paths = {id(module): path for path, module in reversed(list(modules.items()))}
     running_calls: list[int] = []  # a method that calls that of its base class is one call
     with contextlib.ExitStack() as stack:
-        for owner_class in {owner for module in modules.values() if (owner := _owner(type(module), method))}:
-            stack.enter_context(_wrap(owner_class, method, paths, running_calls, hook))
+        for owner_class in {
+            owner for module in modules.values() if (owner := _class_that_defines(type(module), method))
+        }:
+            stack.enter_context(_wrap_method(owner_class, method, paths, running_calls, hook))
         yield
 
 
-def _owner(kind: type, method: str) -> type | None:
+def _class_that_defines(kind: type, method: str) -> type | None:
     return next((base for base in kind.__mro__ if method in vars(base) and base is not object), None)
 
 
 @contextlib.contextmanager
-def _wrap(kind: type, method: str, paths: dict[int, str], running_calls: list[int], hook: Hook) -> Iterator[None]:
+def _wrap_method(
+    kind: type, method: str, paths: dict[int, str], running_calls: list[int], hook: Hook
+) -> Iterator[None]:
     original = vars(kind)[method]
 
     @functools.wraps(original)

@@ -42,9 +42,9 @@ def compare_models(
     if original not in ("first", "second", "neither"):
         raise ArgumentError(f"compare(): original must be 'first', 'second' or 'neither', not {original!r}")
     adapters = adapter_of(first), adapter_of(second)
-    args, kwargs = _arguments(inputs)
+    args, kwargs = _arguments_on_host(inputs)
     first_model, second_model = Model(adapters[0], first, args, kwargs), Model(adapters[1], second, args, kwargs)
-    report = Report(_names(adapters), _environment(adapters))
+    report = Report(_distinct_names(adapters), _environment(adapters))
     report._tolerance = tolerance
     moved_inputs = _moved_inputs((first_model, second_model), args, kwargs)
     if moved_inputs is not None and _takes_transposed(adapters[1], second, moved_inputs, (args, kwargs)):
@@ -72,7 +72,7 @@ def compare_models(
     return report
 
 
-def _arguments(inputs: Sequence[Any]) -> tuple[Any, Any]:
+def _arguments_on_host(inputs: Sequence[Any]) -> tuple[Any, Any]:
     """Returns the inputs as positional and keyword arguments, with arrays of NumPy."""
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         return (), tree_map(_on_host, dict(inputs[0]))
@@ -87,7 +87,7 @@ def _on_host(value: Any) -> Any:
     return np.asarray(value) if hasattr(value, "__array__") else value
 
 
-def _names(adapters: Sequence[Adapter]) -> list[str]:
+def _distinct_names(adapters: Sequence[Adapter]) -> list[str]:
     names = [adapter.name for adapter in adapters]
     return names if names[0] != names[1] else [f"{names[0]} (1)", f"{names[1]} (2)"]
 

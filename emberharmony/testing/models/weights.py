@@ -174,7 +174,7 @@ def _of_joined(
         for name, host in hosts.items():
             for part, x, y in _rows_of_joined(name, host, pieces):
                 pair = ((x, y), (joined_path, part)) if joined_side == 0 else ((y, x), (part, joined_path))
-                difference_kind, wrong_side, share = _difference(*pair[0])
+                difference_kind, wrong_side, share = _describe_difference(*pair[0])
                 if difference_kind:
                     yield Unequal(*pair[1], name, difference_kind, wrong_side, share, path)
 
@@ -208,7 +208,7 @@ def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Map
             side = 0 if x is None else 1
             yield Unequal(path, other, row.name, "missing", side, 1.0)
             continue
-        difference_kind, wrong_side, share = _difference(x, y)
+        difference_kind, wrong_side, share = _describe_difference(x, y)
         if difference_kind:
             yield Unequal(path, other, row.name, difference_kind, wrong_side, share)
 
@@ -259,7 +259,7 @@ def _is_neutral(name: str, host: Host) -> bool:
     return bool(not values.any() or (np.all(values == 1) and "bias" not in name)) or "freq" in name
 
 
-def _difference(x: Host, y: Host) -> tuple[str, int | None, float]:
+def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     """Returns how the second of two tensors differs, which side is wrong if the tensors tell, and how far."""
     share = distance(x, y).share
     if share <= _EQUAL:

@@ -32,7 +32,7 @@ class MlxModels(Adapter):
         return dict(sorted(modules_by_path.items(), key=lambda pair: pair[0].count(".") + bool(pair[0])))
 
     def own(self, module: Any) -> dict[str, Any]:
-        return dict(_arrays(module))
+        return dict(_own_arrays(module))
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
         for name, tensor in tensors.items():
@@ -113,7 +113,7 @@ class MlxModels(Adapter):
         return plain_options(values)
 
 
-def _arrays(module: Any) -> Iterator[tuple[str, Any]]:
+def _own_arrays(module: Any) -> Iterator[tuple[str, Any]]:
     """Yields the arrays that are in a module and in no module in it."""
     for name, value in module.items():
         if isinstance(value, mx.array):

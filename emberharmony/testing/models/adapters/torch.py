@@ -134,7 +134,7 @@ class TorchModels(Adapter):
         handles = []
         for path, module in model.named_modules():
             if not isinstance(module, _CONTAINERS):
-                call_before, call_after = _hooks(path, hook)
+                call_before, call_after = _forward_hooks(path, hook)
                 handles.append(module.register_forward_pre_hook(call_before, with_kwargs=True, prepend=False))
                 handles.append(module.register_forward_hook(call_after))
         try:
@@ -221,7 +221,7 @@ class TorchModels(Adapter):
         return isinstance(module, (*_CONTAINERS, torch.nn.Sequential))
 
 
-def _hooks(path: str, hook: Hook) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _forward_hooks(path: str, hook: Hook) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def call_before(_: Any, args: Any, kwargs: Any) -> Any:
         return hook.enter(path, args, kwargs)
 
