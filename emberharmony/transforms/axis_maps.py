@@ -47,7 +47,9 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
                 last = remembered if is_fixed else None
             _, axes, mapped_positions = remembered
             tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in mapped_positions]
-        result_axes = [_axis(result_tree, axes[i], tensor) for i, tensor in zip(mapped_positions, tensors, strict=True)]
+        result_axes = [
+            _checked_axis(result_tree, axes[i], tensor) for i, tensor in zip(mapped_positions, tensors, strict=True)
+        ]
         require_one_length(result_tree, tensors, result_axes)
 
         def call_on_slices(*slices: Any) -> list[Any]:
@@ -113,7 +115,7 @@ def spread(result_tree: ResultTree, name: str, axes: Any, tree: Any) -> list[Any
     ]
 
 
-def _axis(result_tree: ResultTree, axis: int, tensor: Any) -> int:
+def _checked_axis(result_tree: ResultTree, axis: int, tensor: Any) -> int:
     try:
         return nonnegative_axes(axis, len(tensor.shape))[0]
     except AxisError as error:
@@ -160,7 +162,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
         raise ArgumentTypeError(
             f"{op}() takes excluded, the positions of unmapped arguments, as a list, not {type(excluded).__name__}"
         )
-    input_dimensions, output_dimensions = _parse(op, signature) if signature is not None else (None, None)
+    input_dimensions, output_dimensions = _parse_signature(op, signature) if signature is not None else (None, None)
 
     @functools.wraps(fn)
     def broadcasting(*args: Any) -> Any:
@@ -193,7 +195,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
     return broadcasting
 
 
-def _parse(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+def _parse_signature(op: str, signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Returns the names of the axes of each argument and of each result in a signature such as "(m,n),(n)->(m)"."""
     if not isinstance(signature, str):
         raise ArgumentTypeError(

@@ -27,7 +27,7 @@ def pullback(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[A
 
     A cotangent has the shape and dtype of its output, or is None for zero. The returned function may be called again.
     """
-    tape, outputs = _trace(backend, fn, primals)
+    tape, outputs = _trace_function(backend, fn, primals)
 
     def pull(cotangents: Sequence[Any]) -> list[Any]:
         return _gradients(tape, [*zip(outputs, cotangents, strict=True)], primals)
@@ -47,9 +47,9 @@ def gradients(
         values, pull = backend.pullback(fn, primals)
         grads = pull([backend.bound.ones_like(values[0]), *[None] * (len(values) - 1)])
         return (backend.constants(values), backend.constants(grads)) if constant else (values, grads)
-    tape, outputs = _trace(backend, fn, primals)
+    tape, outputs = _trace_function(backend, fn, primals)
     values = _output_values(tape, outputs)
-    roots = _roots(tape, outputs[0], values[0])
+    roots = _roots_of_loss(tape, outputs[0], values[0])
     outputs.clear()
     grads = _gradients(tape, roots, primals)
     if constant and (tape.watched or not {tape.tensor_type}.issuperset(map(type, (*values, *grads)))):
@@ -57,7 +57,7 @@ def gradients(
     return values, grads
 
 
-def _roots(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
+def _roots_of_loss(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
     """Returns a traced tensor with its cotangent, from which the gradients of a loss follow."""
     if loss.__class__ is TracedTensor and loss.tape is tape and loss.node is not None and loss.node[1] is BY_SLOPE:
         # That of the loss is 1, by which its rule would multiply the slope.
@@ -66,7 +66,7 @@ def _roots(tape: Tape, loss: Any, value: Any) -> list[tuple[Any, Any]]:
     return [(loss, tape.backend.bound.ones_like(value))]
 
 
-def _trace(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:
+def _trace_function(backend: Any, fn: Callable[..., Sequence[Any]], primals: Sequence[Any]) -> tuple[Tape, list[Any]]:
     """Returns a new tape, and the outputs of a function whose arguments it traces."""
     if not RULES:
         importlib.import_module("emberharmony.rules")
@@ -92,7 +92,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
         with Override(tape.backend):
             return _gradients(tape, roots, primals)
     gradients: dict[Any, Any] = {}
-    pulled: Any = _pull if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull)
+    pulled: Any = _pull_node if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull_node)
     nodes: dict[int, Node] = {}
     numbers: list[int] = []
     reached_nodes: list[tuple[Any, Any, Any]] = []
@@ -124,7 +124,7 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     return cotangents
 
 
-def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
+def _pull_node(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
     """Returns, for each parent of a node, the node that computed it, the key of its gradient and a part of that."""
     number, rule, arguments, result, parents = node
     if number in gradients:
@@ -153,12 +153,12 @@ def _pull(gradients: dict[Any, Any], node: Node) -> list[tuple[Any, Any, Any]]:
         if j >= 0:
             gradient, argument = gradient[j], argument[j]
         if gradient.shape != argument.shape or gradient.dtype is not argument.dtype:
-            gradient = _fit(gradient, argument)
+            gradient = _fit_gradient(gradient, argument)
         pulled.append((parent, key, gradient))
     return pulled
 
 
-def _fit(gradient: Any, argument: Any) -> Any:
+def _fit_gradient(gradient: Any, argument: Any) -> Any:
     """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
     shape, argument_shape = gradient.shape, argument.shape
     if shape != argument_shape:

@@ -51,7 +51,7 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
             variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
             native = compiled_by_backend.get(variant)
             if native is None:
-                native = compiled_by_backend[variant] = _compile(op, bound.backend, fn, engine, tell)
+                native = compiled_by_backend[variant] = _compiled_function(op, bound.backend, fn, engine, tell)
             last = bound, native
         return native(*args, **kwargs)
 
@@ -60,7 +60,9 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
     return compiled
 
 
-def _compile(op: str, backend: Any, fn: Function, engine: str | None, tell: Callable[[str | None], None]) -> Function:
+def _compiled_function(
+    op: str, backend: Any, fn: Function, engine: str | None, tell: Callable[[str | None], None]
+) -> Function:
     """Returns a function that a backend has compiled.
 
     Args:

@@ -114,9 +114,9 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
             # An empty output has no elements to differentiate, but one pull gives the dtypes of the empty derivatives.
             gradients = row(i, bound.ones_like(output))
             shapes = [(*shape, *primal.shape) for primal in flat.primals]
-            rows.append(gradients if shape == () else _empty(bound, gradients, shapes))
+            rows.append(gradients if shape == () else _empty_tensors(bound, gradients, shapes))
             continue
-        gradients = flat.backend.map_slices(functools.partial(row, i), [_basis(flat, output)], [0], same=True)
+        gradients = flat.backend.map_slices(functools.partial(row, i), [_standard_basis(flat, output)], [0], same=True)
         rows.append([bound.reshape(g, (*shape, *p.shape)) for g, p in zip(gradients, flat.primals, strict=True)])
     return outputs, rows
 
@@ -142,9 +142,11 @@ def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
             tangents = column(i, bound.ones_like(primal))
             tangents, outputs = tangents[: flat.width], tangents[flat.width :]
             shapes = [(*tangent.shape, *shape) for tangent in tangents]
-            columns.append(tangents if shape == () else _empty(bound, tangents, shapes))
+            columns.append(tangents if shape == () else _empty_tensors(bound, tangents, shapes))
             continue
-        tangents = flat.backend.map_slices(functools.partial(column, i), [_basis(flat, primal)], [0], same=True)
+        tangents = flat.backend.map_slices(
+            functools.partial(column, i), [_standard_basis(flat, primal)], [0], same=True
+        )
         outputs = [bound.take(output, 0, axis=0) for output in tangents[flat.width :]]
         columns.append([_elements_last(bound, tangent, shape) for tangent in tangents[: flat.width]])
     return outputs, [list(row) for row in zip(*columns, strict=True)]
@@ -155,13 +157,13 @@ def _elements_last(bound: Any, tangent: Any, shape: tuple[int, ...]) -> Any:
     return bound.reshape(tangent_last, (*tangent_last.shape[:-1], *shape))
 
 
-def _empty(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
+def _empty_tensors(bound: Any, tensors: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
     """Returns empty tensors with these shapes and with the dtypes of the given tensors."""
     pairs = zip(tensors, shapes, strict=True)
     return [bound.reshape(bound.get_item(bound.reshape(x, -1), slice(0, 0)), shape) for x, shape in pairs]
 
 
-def _basis(flat: FlatFunction, tensor: Any) -> Any:
+def _standard_basis(flat: FlatFunction, tensor: Any) -> Any:
     """Returns the standard basis for a tensor's shape and dtype, stacked along a new first axis."""
     shape, bound = tuple(tensor.shape), flat.backend.bound
     return bound.reshape(bound.diag(bound.ones_like(bound.reshape(tensor, -1))), (math.prod(shape), *shape))

@@ -47,7 +47,7 @@ def _observed_ops(bound: Any, mode: int) -> Any:
     return bound if twin is bound.backend else bound.over(twin.bound)
 
 
-def _mode(active: Sequence[Watcher]) -> int:
+def _gradient_mode(active: Sequence[Watcher]) -> int:
     """Returns how gradients have to be computed for watchers."""
     return max(PLAIN if not watcher.backward else GRAPH if watcher.graphs else TAPE for watcher in active)
 
@@ -55,10 +55,10 @@ def _mode(active: Sequence[Watcher]) -> int:
 def _ops_for(bound: Any) -> Any:
     """Returns the ops that an override installs: those of the twin, if this thread or task has watchers."""
     active = watchers()
-    return _observed_ops(bound, _mode(active)) if active else bound
+    return _observed_ops(bound, _gradient_mode(active)) if active else bound
 
 
-def _switch(bound: Any) -> None:
+def _switch_backend(bound: Any) -> None:
     """Lets the observations of this thread or task go on with another backend of the process."""
     is_following = True
 
@@ -87,17 +87,17 @@ class Observation(selection.Override):
 
     def __enter__(self) -> Any:
         """Starts the observation and returns the watcher."""
-        _begin(self)
-        mode = _mode([self.watcher, *watchers()])
+        _begin_block(self)
+        mode = _gradient_mode([self.watcher, *watchers()])
         selection.install(self, _observed_ops(selection.active(), mode), self.watcher)
         return self.watcher
 
 
-def _begin(block: Observation) -> None:
+def _begin_block(block: Observation) -> None:
     with _LOCK:
         _OPEN.append(block)
         if len(_OPEN) == 1:
-            selection.observe_by((_ops_for, _switch))
+            selection.observe_by((_ops_for, _switch_backend))
             for tracker in TRACKERS:
                 tracker.start()
 

@@ -132,7 +132,7 @@ class ProgramCall(NamedTuple):
     @property
     def key(self) -> Any:
         """What tells the call apart from others that give something else."""
-        return self.function, _key(self.args), _key(self.keywords)
+        return self.function, _argument_key(self.args), _argument_key(self.keywords)
 
 
 def _registers(value: Any) -> list[Register]:
@@ -156,11 +156,11 @@ def _with_registers(value: Any, places: Any) -> Any:
     return value
 
 
-def _key(value: Any) -> Any:
+def _argument_key(value: Any) -> Any:
     """Returns what tells an argument apart from others: its text, if that is the same for all that are equal."""
     cls = value.__class__
     if cls is tuple or cls is list:
-        return cls, tuple(map(_key, value))
+        return cls, tuple(map(_argument_key, value))
     return cls, int(value) if cls is Register else repr(value) if cls in _TOLD else id(value)
 
 

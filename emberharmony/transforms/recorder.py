@@ -127,7 +127,7 @@ class Recorder(Tape):
             return self._through_body(backend, spec, arguments)
         has_lists = any(x.__class__ is not TracedTensor and traced_in([x]) for x in arguments)
         native_arguments = prepare(backend, spec, arguments) if has_lists else arguments
-        values = self._strip(native_arguments)
+        values = self._strip_traced(native_arguments)
         try:
             result = self.call_op(spec, values)
         except UnrecordableError:
@@ -227,7 +227,7 @@ class Recorder(Tape):
             return items if cls is list else tuple(items) if cls is tuple else cls(*items)
         return result
 
-    def _strip(self, argument: Any) -> Any:
+    def _strip_traced(self, argument: Any) -> Any:
         """Returns an argument with the values of the traced tensors in it.
 
         Raises:
@@ -239,7 +239,7 @@ class Recorder(Tape):
                 raise UnrecordableError("it uses a tensor that is being differentiated, as a constant")
             return argument.value
         if cls is list or cls is tuple:
-            return cls(map(self._strip, argument))
+            return cls(map(self._strip_traced, argument))
         return argument
 
     def _operand(self, argument: Any) -> Any:
@@ -404,7 +404,7 @@ def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Map
     number_names = [name for name, x in state.items() if isinstance(x, _PYTHON)]
     for numbers in ([*number_names, "lr"], []):
         try:
-            program = _record(rule, state, options, numbers)
+            program = _record_formula(rule, state, options, numbers)
         except _REFUSED:  # if the rule is at fault, it raises the same again when it runs without a program
             continue
         if program is not None:
@@ -412,7 +412,7 @@ def record_rule(rule: Callable[..., Any], state: Mapping[str, Any], options: Map
     return None
 
 
-def _record(
+def _record_formula(
     rule: Callable[..., Any], state: Mapping[str, Any], options: Mapping[str, Any], hyperparameters: list[str]
 ) -> RuleProgram | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]

@@ -100,7 +100,7 @@ class Tape:
         key: tuple[Any, ...] = (op, *map(type, arguments))
         plan = self.plans.get(key)
         if plan is None or plan[0] is not rule:
-            plan = self.plans[key] = _plan(rule, tensor_type, key[1:])
+            plan = self.plans[key] = _argument_plan(rule, tensor_type, key[1:])
         _, is_usual, traced, options, unread, has_slopes = plan
         for argument_index in options:
             is_usual = is_usual and _is_option(op, argument_index, arguments[argument_index])
@@ -151,7 +151,7 @@ class Tape:
                 return self.run(argument.backend, op, arguments)
             elif cls is not self.tensor_type and cls not in _PLAIN:
                 arguments = prepare(backend, OPS[op], arguments)
-                innermost = max((x.tape for x in traced_in(arguments)), key=_level, default=None)
+                innermost = max((x.tape for x in traced_in(arguments)), key=_tape_level, default=None)
                 break
         if innermost is None:
             raise _untraceable_error(op, backend)
@@ -159,7 +159,7 @@ class Tape:
             return innermost.run(backend, op, arguments)
         spec = OPS[op]
         if rule is None and spec.facts.gradient != "zero":
-            return _composite(backend, op, arguments)
+            return _run_composite(backend, op, arguments)
         return innermost.record(backend, spec, rule, arguments)
 
     def record(self, backend: Any, spec: OpSpec, rule: Any, arguments: Sequence[Any]) -> Any:
@@ -186,9 +186,10 @@ class Tape:
             # The op would run again with the same traced tensors and so recurse without end.
             raise _untraceable_error(spec.name, self.backend)
         if rule.__class__ is tuple and parents[-1][0] >= len(rule):
+            parameter = _parameters_of_arguments(spec, len(values))[parents[-1][0]]
             raise UnsupportedOpError(
                 f"{spec.name}() on backend {self.backend.name!r} has no gradient with respect to its argument "
-                f"{_parameters(spec, len(values))[parents[-1][0]].name!r}: pass it a number, or ops.stop_gradient(x)"
+                f"{parameter.name!r}: pass it a number, or ops.stop_gradient(x)"
             )
         result = call(getattr(backend.bound, spec.name), spec, values)
         return result if rule is None else self.trace(result, (next(self.numbers), rule, values, result, parents))
@@ -233,7 +234,7 @@ _PLANS: dict[type, dict[Any, _Plan]] = {}
 """By class of native tensors, and then by op and classes of arguments, how a tape records them."""
 
 
-def _plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
+def _argument_plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
     traced, options = (
         [i for i, argument_class in enumerate(kinds) if argument_class is wanted_class]
         for wanted_class in (TracedTensor, tuple)
@@ -242,7 +243,7 @@ def _plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Plan:
     if rule.__class__ is not tuple or not accepted_types.issuperset(kinds) or max(traced, default=0) >= len(rule):
         return _Plan(rule, False)
     functions = [rule[i] for i in traced if rule[i] is not None]
-    unread = [i for i in range(-1, len(kinds)) if all(_ignores(function, i + 2) for function in functions)]
+    unread = [i for i in range(-1, len(kinds)) if all(_is_unread_parameter(function, i + 2) for function in functions)]
     has_slopes = traced == [0] and rule[0] in SLOPES
     return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread), has_slopes)
 
@@ -251,7 +252,7 @@ BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)
 """The rule of an op that `Backend.with_slope` has computed."""
 
 
-def _ignores(function: Any, place: int) -> bool:
+def _is_unread_parameter(function: Any, place: int) -> bool:
     """Returns whether the name of a parameter begins with an underscore; false if the names are not known."""
     if not isinstance(function, FunctionType):
         return False
@@ -282,13 +283,13 @@ def _untraceable_error(op: str, backend: Any) -> TracedTensorError:
     )
 
 
-def _parameters(spec: OpSpec, count: int) -> list[OpParameter]:
+def _parameters_of_arguments(spec: OpSpec, count: int) -> list[OpParameter]:
     """Returns, for each of `count` arguments, the parameter that it is passed to; a variadic one is repeated."""
     variadic_count = count - len(spec.parameters) + 1
     return [p for p in spec.parameters for _ in range(variadic_count if p.variadic else 1)]
 
 
-def _level(tape: Tape) -> int:
+def _tape_level(tape: Tape) -> int:
     return tape.level
 
 
@@ -306,26 +307,28 @@ def traced_in(arguments: Sequence[Any]) -> list[Any]:
 def prepare(backend: Any, spec: OpSpec, arguments: Sequence[Any]) -> list[Any]:
     """Returns an op's arguments converted to tensors; a list that holds traced tensors becomes one traced tensor."""
     prepared: list[Any] = replace_cells(backend.bound, list(arguments))
-    for i, (parameter, argument) in enumerate(zip(_parameters(spec, len(prepared)), prepared, strict=True)):
+    for i, (parameter, argument) in enumerate(
+        zip(_parameters_of_arguments(spec, len(prepared)), prepared, strict=True)
+    ):
         if argument is None or argument.__class__ is TracedTensor:
             continue
         role = parameter.role
         if role == "TensorLike" or (role == "Operand" and not isinstance(argument, _SCALARS)):
-            prepared[i] = _tensor(backend, argument)
+            prepared[i] = _traced_or_converted(backend, argument)
         elif role == "Tensors":
-            prepared[i] = [_tensor(backend, item) for item in argument]
+            prepared[i] = [_traced_or_converted(backend, item) for item in argument]
     return prepared
 
 
-def _tensor(backend: Any, value: Any) -> Any:
+def _traced_or_converted(backend: Any, value: Any) -> Any:
     if value.__class__ is TracedTensor:
         return value
     if isinstance(value, (list, tuple)) and traced_in(value):
-        return backend.bound.stack([_tensor(backend, item) for item in value])
+        return backend.bound.stack([_traced_or_converted(backend, item) for item in value])
     return backend.convert(value)
 
 
-def _composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
+def _run_composite(backend: Any, op: str, arguments: Sequence[Any]) -> Any:
     """Runs a composite's body on traced tensors.
 
     Raises:

@@ -391,7 +391,7 @@ class FlatFunction(ResultTree):
 
     def arguments(self, leaves: Sequence[Any]) -> Any:
         """Returns tensors in the structure of the primals: a tree for one argnum, a tuple of trees for a sequence."""
-        trees = tuple(leaves) if self.bare else self._trees(leaves)
+        trees = tuple(leaves) if self.bare else self._argument_trees(leaves)
         return trees[0] if self.alone else trees
 
     def tangents(self, trees: Sequence[Any]) -> list[Any]:
@@ -404,11 +404,11 @@ class FlatFunction(ResultTree):
         """
         leaves, tangent_structure = flatten(tuple(trees))
         if self.constants and tangent_structure == self.structure:
-            trees = self._trees([leaf for i, leaf in enumerate(leaves) if i not in self.constants])
-        structure = flatten(self._trees(self.primals))[1] if self.constants else self.structure
+            trees = self._argument_trees([leaf for i, leaf in enumerate(leaves) if i not in self.constants])
+        structure = flatten(self._argument_trees(self.primals))[1] if self.constants else self.structure
         return self.matching(tuple(trees), structure, self.primals, "tangent")
 
-    def _trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    def _argument_trees(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the arguments to differentiate with these leaves, and None in the places of constants."""
         trees: tuple[Any, ...] = tree_unflatten(
             self.structure, self._with_constants(leaves, [None] * len(self.constants))

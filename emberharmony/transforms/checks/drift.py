@@ -70,12 +70,12 @@ class DTypes(Drift):
         dtypes_by_name = (
             {} if is_conversion else {name: backend.dtype_of(x) for name, x in _tensors_by_name(call, _PROMOTED)}
         )
-        text = _drift(result_dtype, dtypes_by_name, call.spec.category in _AT_POSITIONS)
+        text = _drift_text(result_dtype, dtypes_by_name, call.spec.category in _AT_POSITIONS)
         if text:
             self._report(call, line, text)
 
 
-def _drift(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions: bool = False) -> str:
+def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions: bool = False) -> str:
     """Returns how a dtype differs from those of the arguments; "" if it is as meant.
 
     Args:

@@ -89,7 +89,7 @@ class NonFinite:
                 return True
             results = [result]
         else:
-            results = _inexact(result, backend)
+            results = _inexact_tensors(result, backend)
         if results:
             case = _Case(spec.name, spec.name, call.path, None, backend, call.args, results)
             case.keywords = call.kwargs
@@ -152,7 +152,9 @@ class NonFinite:
             return
         present_cotangents = [cotangent for cotangent in cotangents if cotangent is not None]
         arguments = noted.arguments, noted.results, present_cotangents
-        case = _Case(noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact(tensors, backend))
+        case = _Case(
+            noted.op, noted.outer, noted.path, noted.line, backend, arguments, _inexact_tensors(tensors, backend)
+        )
         case.keywords, case.backward = noted.keywords, True
         thread = THREADS.here
         telling, thread.telling = thread.telling, True
@@ -184,7 +186,7 @@ class NonFinite:
         """Looks at the gradients of an op."""
         if not self._is_later(step.backend) and _are_finite(step.gradients, step.backend):
             return
-        results = _inexact(step.gradients, step.backend)
+        results = _inexact_tensors(step.gradients, step.backend)
         if results:
             arguments = step.arguments, step.result, step.cotangents
             case = _Case(step.op, step.outer, step.path, step.line, step.backend, arguments, results)
@@ -200,7 +202,7 @@ class NonFinite:
         self._look_at_loss(values, backend)
 
     def _look_at_loss(self, values: Any, backend: Any) -> None:
-        losses = _inexact(values, backend)
+        losses = _inexact_tensors(values, backend)
         if losses:
             self._probe(_Case("", "", "", user_line(sys._getframe(1)), backend, (), losses))
 
@@ -249,7 +251,7 @@ class NonFinite:
         if not case.op:
             self._judge_loss(case, nonfinite)
             return
-        operands = _operands(case)
+        operands = _operand_contents(case)
         inputs = operands.values()
         is_inherited = any(x.nan for x in inputs) or (not nonfinite.nan and any(x.infinite for x in inputs))
         if is_inherited or not (nonfinite.nan or self._infinities):
@@ -261,7 +263,7 @@ class NonFinite:
             return
         self.running_again = True
         try:
-            finding = _finding(case, nonfinite, operands)
+            finding = _finding_at(case, nonfinite, operands)
         finally:
             self.running_again = False
         if not self._used:
@@ -301,7 +303,7 @@ class NonFinite:
 
     def _judge_used(self, tensors: Sequence[Any], backend: Any) -> None:
         """Reports the birth of numbers that are not finite in tensors that are used."""
-        for tensor in _inexact(tensors, backend):
+        for tensor in _inexact_tensors(tensors, backend):
             if self._last is None or not backend.failing((backend.probe(tensor),)) or backend.contents(tensor).finite:
                 continue
             birth = self._births.get(id(tensor))
@@ -321,10 +323,10 @@ class _First(Watcher):
     def after(self, call: WatchedCall, result: Any) -> None:
         if self.op or not call.depth:
             return
-        results = _inexact(values_of(result), call.backend)
+        results = _inexact_tensors(values_of(result), call.backend)
         contents = [call.backend.contents(x) for x in results]
         case = _Case(call.op, "", "", None, call.backend, call.args, results)
-        if any(not x.finite for x in contents) and all(x.finite for x in _operands(case).values()):
+        if any(not x.finite for x in contents) and all(x.finite for x in _operand_contents(case).values()):
             self.op = call.op
 
 
@@ -346,7 +348,7 @@ def _inner_op_at_fault(case: _Case) -> str:
     return first.op
 
 
-def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
+def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     """Returns the finding about an op that is at fault."""
     backend, spec = case.backend, OPS[case.op]
     first, count = (made.first_nan, made.nan) if made.nan else (made.first_infinite, made.infinite)
@@ -378,28 +380,28 @@ def _finding(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     )
 
 
-def _operands(case: _Case) -> dict[str, Any]:
+def _operand_contents(case: _Case) -> dict[str, Any]:
     """Returns what is in the arguments of an op, by name."""
     arguments: Any = case.arguments
     contents: dict[str, Any] = {}
-    names = _names(case.op)
+    names = _parameter_names(case.op)
     if case.backward:
         arguments, result, cotangents = case.arguments
-        _add(contents, "the result", result, case.backend)
+        _add_contents(contents, "the result", result, case.backend)
     for i, argument in enumerate(arguments):
-        _add(contents, names[min(i, len(names) - 1)] if names else f"argument {i}", argument, case.backend)
+        _add_contents(contents, names[min(i, len(names) - 1)] if names else f"argument {i}", argument, case.backend)
     for name, argument in case.keywords.items():
-        _add(contents, name, argument, case.backend)
+        _add_contents(contents, name, argument, case.backend)
     if case.backward:
-        _add(contents, "the incoming gradient", list(cotangents), case.backend)
+        _add_contents(contents, "the incoming gradient", list(cotangents), case.backend)
     return contents
 
 
-def _names(op: str) -> list[str]:
+def _parameter_names(op: str) -> list[str]:
     return [parameter.name for parameter in OPS[op].parameters]
 
 
-def _add(contents: dict[str, Any], name: str, value: Any, backend: Any) -> None:
+def _add_contents(contents: dict[str, Any], name: str, value: Any, backend: Any) -> None:
     """Counts the elements of floating tensors and numbers in an argument that are NaN, infinite, zero or negative."""
     while name in contents:
         name += "'"
@@ -410,7 +412,7 @@ def _add(contents: dict[str, Any], name: str, value: Any, backend: Any) -> None:
             contents[name] = backend.contents(value)
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            _add(contents, name if len(value) == 1 else f"{name}[{i}]", item, backend)
+            _add_contents(contents, name if len(value) == 1 else f"{name}[{i}]", item, backend)
 
 
 def _tensors(values: Any, kind: type) -> list[Any]:
@@ -439,7 +441,7 @@ def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
     return True
 
 
-def _inexact(values: Any, backend: Any) -> list[Any]:
+def _inexact_tensors(values: Any, backend: Any) -> list[Any]:
     """Returns the floating and complex tensors among values, each once."""
     by_id = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in _INEXACT}
     return list(by_id.values())

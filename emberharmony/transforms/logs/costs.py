@@ -47,7 +47,7 @@ _PRODUCTS: dict[str, _Formula] = {}
 """By op, the operations from the shapes of the arguments and of the results."""
 
 
-def _counts(*ops: str) -> Callable[[_Formula], _Formula]:
+def _counts_operations_of(*ops: str) -> Callable[[_Formula], _Formula]:
     """Returns a decorator of the formula that counts the operations of ops."""
 
     def decorate(formula: _Formula) -> _Formula:
@@ -61,45 +61,45 @@ def _size(shape: Shape) -> int:
     return math.prod(shape)
 
 
-@_counts("matmul", "dot", "vdot", "vecdot", "inner")
-def _contraction(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
+@_counts_operations_of("matmul", "dot", "vdot", "vecdot", "inner")
+def _operations_of_contraction(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     """Returns the operations of a product that sums over the last axis of its first operand."""
     return 2 * _size(results[0]) * (shapes[0][-1] if shapes[0] else 1)
 
 
-@_counts("tensordot")
+@_counts_operations_of("tensordot")
 def _tensordot(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # The sizes are m k, k n and m n.
     result_size = _size(results[0])
     return 2 * result_size * math.isqrt(_size(shapes[0]) * _size(shapes[1]) // result_size) if result_size else 0
 
 
-@_counts("outer")
+@_counts_operations_of("outer")
 def _outer(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return _size(results[0])
 
 
-@_counts("linear")
+@_counts_operations_of("linear")
 def _linear(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
-    return _contraction(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
+    return _operations_of_contraction(shapes, results) + (_size(results[0]) if len(shapes) > 2 else 0)
 
 
-@_counts("conv")
+@_counts_operations_of("conv")
 def _conv(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, in, out)
 
 
-@_counts("depthwise_conv")
+@_counts_operations_of("depthwise_conv")
 def _depthwise(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(results[0]) * _size(shapes[1][:-2])
 
 
-@_counts("conv_transpose")
+@_counts_operations_of("conv_transpose")
 def _transposed_convolution_operations(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     return 2 * _size(shapes[0]) * _size(shapes[1][:-1])  # the kernel has the shape (*size, out, in)
 
 
-@_counts("dot_product_attention")
+@_counts_operations_of("dot_product_attention")
 def _attention(shapes: Sequence[Shape], results: Sequence[Shape]) -> int:
     # Queries and keys have the shape (batch, time, heads, width).
     return 4 * _size(shapes[0]) * (shapes[1][-3] if len(shapes[1]) > 2 else 1)

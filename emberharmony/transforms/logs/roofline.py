@@ -39,13 +39,13 @@ def rates(backend: Any) -> Rates:
     if key not in _MEASURED:
         matrix = bound.ones((_WIDTH, _WIDTH), "float32")
         vector = bound.ones((_LENGTH,), "float32")
-        multiplied = _seconds(backend, lambda: bound.matmul(matrix, matrix))
-        seconds_of_add = _seconds(backend, lambda: bound.add(vector, 1.0))
+        multiplied = _least_seconds(backend, lambda: bound.matmul(matrix, matrix))
+        seconds_of_add = _least_seconds(backend, lambda: bound.add(vector, 1.0))
         _MEASURED[key] = Rates(2 * _WIDTH**3 / multiplied, 2 * 4 * _LENGTH / seconds_of_add)
     return _MEASURED[key]
 
 
-def _seconds(backend: Any, call: Any) -> float:
+def _least_seconds(backend: Any, call: Any) -> float:
     """Returns the least time of a call."""
     backend.wait_for([call()])
     times: list[float] = []

@@ -73,7 +73,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
             rows.append({"type": "C", "frame": frame, "at": current_time})
 
     for event in events:
-        entries = _entries(event, frames)
+        entries = _running_entries(event, frames)
         depth = 0
         while depth < min(len(open_entries), len(entries)) and open_entries[depth] == entries[depth]:
             depth += 1
@@ -106,7 +106,7 @@ def _speedscope_file(name: str, frames: list[dict[str, Any]], rows: list[dict[st
     }
 
 
-def _entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Entry]:
+def _running_entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Entry]:
     """Returns the modules and calls that run when a call begins, the outermost first and the call itself last.
 
     Args:
@@ -114,7 +114,7 @@ def _entries(event: Event, frames: dict[tuple[str, str, int], int]) -> list[_Ent
         frames: the number of each frame; new ones are added.
     """
     outer_event = event.outer
-    entries = [] if outer_event is None else _entries(outer_event, frames)
+    entries = [] if outer_event is None else _running_entries(outer_event, frames)
     outer_path = "" if outer_event is None else outer_event.path
     path = event.path
     titles = []
