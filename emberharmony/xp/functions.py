@@ -41,8 +41,8 @@ def asarray(kit: Any) -> Function:
             raise BackendMismatchError(f"an array of {obj._kit.name!r} becomes one of {kit.name!r} by from_dlpack")
         if copy is False and isinstance(obj, (bool, int, float, complex, list, tuple)):
             raise ArgumentError("numbers and lists are copied, which copy=False refuses")
-        target_dtype = _default(kit, obj) if dtype is None else dtype_named(dtype).neutral
-        array = kit.lift(kit.ops.convert_to_tensor(_data(obj), target_dtype, device=device, copy=copy))
+        target_dtype = _default_dtype(kit, obj) if dtype is None else dtype_named(dtype).neutral
+        array = kit.lift(kit.ops.convert_to_tensor(_array_data(obj), target_dtype, device=device, copy=copy))
         if not copy and (hasattr(obj, "__array__") or kit.is_native(obj)):
             array._links = new_links(foreign=not kit.memory.shares)
         return array
@@ -50,7 +50,7 @@ def asarray(kit: Any) -> Function:
     return asarray
 
 
-def _default(kit: Any, given: Any) -> Any:
+def _default_dtype(kit: Any, given: Any) -> Any:
     """Returns the default dtype of the namespace for numbers of Python, and lists of nothing else; None for others."""
     numbers = None if kit.float is None else numbers_to_host(given)
     return None if numbers is None else kit.default_of({"f": "float", "c": "complex"}.get(numbers.dtype.kind, ""))
@@ -110,11 +110,11 @@ def set_default_float(kit: Any) -> Function:
     return set_default_float
 
 
-def _data(given: Any) -> Any:
+def _array_data(given: Any) -> Any:
     """Returns what an array is made of; the scalars of NumPy stay, whose dtypes count."""
     if isinstance(given, ArrayBase):
         return value(given)
-    return [_data(x) for x in given] if given.__class__ in (list, tuple) else given
+    return [_array_data(x) for x in given] if given.__class__ in (list, tuple) else given
 
 
 def from_dlpack(kit: Any) -> Function:

@@ -235,21 +235,21 @@ class Kit:
         if dtype not in (default_float(), default_complex()) or self.default_of(dtype.kind) == dtype:
             return result
         tensors = [args[i] for i in places if i < len(args)]
-        if any(self._kinds(x, _FLOATS) for x in tensors) or not any(self._kinds(x, _INTEGERS) for x in tensors):
+        if any(self._has_kind(x, _FLOATS) for x in tensors) or not any(self._has_kind(x, _INTEGERS) for x in tensors):
             return result
         return function(*(self._as_float(x) if i in places else x for i, x in enumerate(args)), **kwargs)
 
-    def _kinds(self, argument: Any, kinds: tuple[str, ...]) -> bool:
+    def _has_kind(self, argument: Any, kinds: tuple[str, ...]) -> bool:
         """Returns whether an argument is, or has in it, a tensor of one of these kinds of dtypes."""
         if argument.__class__ in (list, tuple):
-            return any(self._kinds(x, kinds) for x in argument)
+            return any(self._has_kind(x, kinds) for x in argument)
         return self.is_tensor(argument) and self.backend.kinds[argument.dtype] in kinds
 
     def _as_float(self, argument: Any) -> Any:
         """Returns an argument with floats of the namespace in the places of tensors of integers."""
         if argument.__class__ in (list, tuple):
             return argument.__class__(self._as_float(x) for x in argument)
-        return self.ops.cast(argument, self.float) if self._kinds(argument, _INTEGERS) else argument
+        return self.ops.cast(argument, self.float) if self._has_kind(argument, _INTEGERS) else argument
 
     def renew(self) -> None:
         """Publishes the ops anew: when observation begins or ends, or the default float changes."""
@@ -328,7 +328,10 @@ class Kit:
             return given.neutral
         if cls is slice:
             return slice(
-                *(x if x.__class__ in _BOUNDS else self._bound(x) for x in (given.start, given.stop, given.step))
+                *(
+                    x if x.__class__ in _BOUNDS else self._bound_of_slice(x)
+                    for x in (given.start, given.stop, given.step)
+                )
             )
         if isinstance(given, np.generic):
             return given.item() if given.dtype.kind in "biufc" else given
@@ -339,7 +342,7 @@ class Kit:
             )
         return {name: self.low(x) for name, x in given.items()} if cls is dict else given
 
-    def _bound(self, number: Any) -> Any:
+    def _bound_of_slice(self, number: Any) -> Any:
         return number if isinstance(number, int) or not hasattr(number, "__index__") else number.__index__()
 
     def lift(self, result: Any) -> Any:

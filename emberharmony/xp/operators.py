@@ -190,17 +190,17 @@ def operators(kit: Any) -> dict[str, Callable[..., Any]]:
     methods: dict[str, Callable[..., Any]] = {}
     for name, op in BINARY.items():
         for text in (_OPERATOR, _REFLECTED, _IN_PLACE):
-            methods |= _methods(kit, text, name, op)
+            methods |= _operator_methods(kit, text, name, op)
     for name, op in _COMPARISONS.items():
-        methods |= _methods(kit, _OPERATOR, name, op)
+        methods |= _operator_methods(kit, _OPERATOR, name, op)
     for name, op in _UNARY.items():
-        methods |= _methods(kit, _ONE, name, op)
+        methods |= _operator_methods(kit, _ONE, name, op)
     if kit.writes:
-        methods |= _methods(kit, _SET if kit.backend.shares_memory else _SET_ANEW, "setitem", "set_item")
-    return methods | _methods(kit, _GET, "getitem", "get_item")
+        methods |= _operator_methods(kit, _SET if kit.backend.shares_memory else _SET_ANEW, "setitem", "set_item")
+    return methods | _operator_methods(kit, _GET, "getitem", "get_item")
 
 
-def _methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
+def _operator_methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
     spec, index, wraps = kit.publish(op), kit.backend.native_index, kit.backend.wraps
     forms = {
         "guard": join_line(kit),

@@ -35,7 +35,7 @@ class Special(ModuleType):
         spec = op_of(name)
         if spec is None:
             raise AttributeError(f"{self.__name__} has no {name!r}: SciPy computes it by NumPy", name=name)
-        return self.__dict__.setdefault(name, _function(self._space, name, spec))
+        return self.__dict__.setdefault(name, _special_function(self._space, name, spec))
 
 
 def op_of(name: str) -> OpSpec | None:
@@ -47,7 +47,7 @@ def op_of(name: str) -> OpSpec | None:
     return spec if elementwise and name not in _LEFT and _NEEDS.get(name, name) in OPS else None
 
 
-def _function(space: Namespace, name: str, spec: OpSpec) -> Callable[..., Any]:
+def _special_function(space: Namespace, name: str, spec: OpSpec) -> Callable[..., Any]:
     function = getattr(space, spec.name)
 
     @functools.wraps(function)

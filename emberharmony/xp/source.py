@@ -33,15 +33,17 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
     """
     name = name or spec.name
     passed = signature_of(part, name) if strict else None
-    parameters = _in_standard_order(spec, passed) if passed else [(p, p.name, _kind(p)) for p in spec.parameters]
+    parameters = (
+        _in_standard_order(spec, passed) if passed else [(p, p.name, _parameter_kind(p)) for p in spec.parameters]
+    )
     kit.publish(spec.name)
     defaults = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
-    defined: Callable[..., Any] = define(kit, _text(kit, spec, parameters, strict, name), **defaults)[name]
+    defined: Callable[..., Any] = define(kit, _function_source(kit, spec, parameters, strict, name), **defaults)[name]
     defined.__doc__, defined.__module__ = spec.function.__doc__, f"{kit.module}.{part}" if part else kit.module
     return defined
 
 
-def _kind(parameter: OpParameter) -> int:
+def _parameter_kind(parameter: OpParameter) -> int:
     parameter_kinds = inspect.Parameter
     if parameter.variadic:
         return parameter_kinds.VAR_POSITIONAL
@@ -57,7 +59,7 @@ def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[O
     return ordered + [(p, p.name, inspect.Parameter.KEYWORD_ONLY) for p in rest]
 
 
-def _signature(parameters: list[tuple[OpParameter, str, int]]) -> str:
+def _signature_source(parameters: list[tuple[OpParameter, str, int]]) -> str:
     parameter_kinds = inspect.Parameter
     declarations: list[str] = []
     before: int | None = None
@@ -75,7 +77,9 @@ def _signature(parameters: list[tuple[OpParameter, str, int]]) -> str:
     return ", ".join([*declarations, "/"] if before == parameter_kinds.POSITIONAL_ONLY else declarations)
 
 
-def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]], strict: bool, name: str) -> str:
+def _function_source(
+    kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]], strict: bool, name: str
+) -> str:
     views = spec.facts.view
     names = {p.name: name for p, name, _ in parameters}
     first = next((p for p in spec.parameters if p.is_tensor), None)
@@ -103,7 +107,7 @@ def _text(kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]]
     # An op that a program calls by itself may also import memory, as from_dlpack does.
     lines.append("return @lift_shared(v)" if views or not strict else _result_line(spec))
     body = "".join(f" {line}\n" for line in [join_line(kit), *lines])
-    return f"def {name}({_signature(parameters)}):\n{body}"
+    return f"def {name}({_signature_source(parameters)}):\n{body}"
 
 
 def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:

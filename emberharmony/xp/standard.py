@@ -67,15 +67,15 @@ class Passed:
 
 
 @cache
-def _table() -> dict[str, tuple[Passed, ...]]:
+def _signature_table() -> dict[str, tuple[Passed, ...]]:
     signatures: dict[str, tuple[Passed, ...]] = {}
     for line in _SIGNATURES.strip().splitlines():
         parameters, _, names = line.partition(": ")
-        signatures |= dict.fromkeys(names.split(), tuple(_read(parameters)))
+        signatures |= dict.fromkeys(names.split(), tuple(_read_parameters(parameters)))
     return signatures
 
 
-def _read(parameters: str) -> list[Passed]:
+def _read_parameters(parameters: str) -> list[Passed]:
     """Returns the parameters of a line of the table."""
     parameter_kinds = inspect.Parameter
     declarations = parameters.replace("=", "").split(", ")
@@ -101,5 +101,5 @@ def signature_of(part: str, name: str) -> tuple[Passed, ...] | None:
         part: the namespace of the function, such as "linalg"; empty for the main one.
         name: the name of the function there.
     """
-    table = _table()
+    table = _signature_table()
     return table.get(f"{part}.{name}", table.get(name))
