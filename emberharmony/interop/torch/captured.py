@@ -123,7 +123,7 @@ class Captured(nn.Module):
             if index not in used:
                 values.append(None)
             elif slot.kind == "input":
-                values.append(_argument(*tensors[index], slot, dtype, lengths))
+                values.append(_checked_argument(*tensors[index], slot, dtype, lengths))
             else:
                 values.append(self._value_of(slot, dtype))
         return values
@@ -228,7 +228,7 @@ class Captured(nn.Module):
         return f"Captured({self.name}: {len(self.parameters())} parameters, {calls} calls, captured for {modes})"
 
 
-def _argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
+def _checked_argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:
     """Returns an argument in the dtype of the capture; integers of other widths are cast.
 
     Args:

@@ -83,10 +83,10 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
     for backend in backends or list(ops.available_backends()):
         with ops.use_backend(cast(BackendLike, backend)):
             try:
-                row = _row(net, backend, expected)
+                row = _errors_on_backend(net, backend, expected)
                 report = Report([row], tolerance, gradient_tolerance, expected.dtype)
                 if report.differs(row):
-                    row = row._replace(first=_first(net, runner, tolerance * 10, gradient_tolerance * 10))
+                    row = row._replace(first=_first_difference(net, runner, tolerance * 10, gradient_tolerance * 10))
             except EmberError as error:
                 notes = " ".join(getattr(error, "__notes__", ()))
                 row = Row(backend, failure=f"{type(error).__name__}: {error} {notes}".strip())
@@ -94,7 +94,7 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
     return Report(rows, tolerance, gradient_tolerance, expected.dtype)
 
 
-def _row(net: "Captured", backend: str, wanted: Any) -> Row:
+def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
     """Returns the errors of outputs and gradients on the active backend; the buffers stay as they were."""
     before = [(cell, cell.value) for cell in net.buffers()]
     args, kwargs = net.example()
@@ -114,13 +114,13 @@ def _row(net: "Captured", backend: str, wanted: Any) -> Row:
         for cell, value in before:
             cell.value = value
     errors = [
-        _error(g, wanted.gradients[name], wanted.largest_gradient / 100)
+        _largest_relative_error(g, wanted.gradients[name], wanted.largest_gradient / 100)
         for name, g in gradients.items()
         if name in wanted.gradients
     ]
     if len(outputs) != len(wanted.outputs):
         raise ArgumentError(f"the program has {len(outputs)} floating results, and the module {len(wanted.outputs)}")
-    output = max((_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0)
+    output = max((_largest_relative_error(x, y) for x, y in zip(outputs, wanted.outputs, strict=True)), default=0.0)
     return Row(backend, output, max(errors, default=0.0))
 
 
@@ -137,7 +137,7 @@ def _is_floating(x: Any) -> bool:
     return ops.is_tensor(x) and ops.isdtype(ops.dtype(x), "real floating")
 
 
-def _error(got: Any, wanted: Any, least: float = 0.0) -> float:
+def _largest_relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
     """Returns the largest difference as a share of the largest element."""
     # Imported here, because it imports PyTorch.
     from emberharmony.interop.torch.capture.reference import relative_error
@@ -146,7 +146,7 @@ def _error(got: Any, wanted: Any, least: float = 0.0) -> float:
     return relative_error(host_array, wanted, least)
 
 
-def _first(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance: float) -> str:
+def _first_difference(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance: float) -> str:
     """Returns the first call that gives something else than PyTorch's for the same arguments, or another gradient."""
     # Imported here, because it imports PyTorch.
     from emberharmony.interop.torch.capture.reference import steps
@@ -159,13 +159,13 @@ def _first(net: "Captured", runner: Runner, tolerance: float, gradient_tolerance
         host_array[position] = slot.target if slot.kind == "layer" else host_array[position]
     assert net.source is not None
     for step in steps(net.source, graph, host_array):
-        note = _difference(runner, graph, step, inputs, tolerance, gradient_tolerance)
+        note = _difference_of_call(runner, graph, step, inputs, tolerance, gradient_tolerance)
         if note:
             return f"{graph.describe(step.place)}: {note}"
     return ""
 
 
-def _difference(
+def _difference_of_call(
     runner: Runner, graph: Graph, step: Any, inputs: Sequence[Any], tolerance: float, gradient_tolerance: float
 ) -> str:
     """Returns how a call differs from PyTorch's; "" if it does not."""
@@ -189,7 +189,7 @@ def _difference(
         ours = results([arrays[i] for i in float_positions])
         for register, our_result, theirs in zip(call.results, ours, step.results, strict=False):
             if graph.dtypes[register] is not None and hasattr(theirs, "shape"):
-                error = _error(our_result, theirs)
+                error = _largest_relative_error(our_result, theirs)
                 if error > tolerance:
                     return f"result differs by {error:.1e}"
         if step.gradients:
@@ -197,7 +197,9 @@ def _difference(
             gradients = ops.grad(lambda chosen: _weighted_sum([results(chosen)[i] for i in floating]))(
                 [arrays[i] for i in float_positions]
             )
-            error = max((_error(gradients[i], theirs) for i, theirs in enumerate(step.gradients)), default=0.0)
+            error = max(
+                (_largest_relative_error(gradients[i], theirs) for i, theirs in enumerate(step.gradients)), default=0.0
+            )
             if error > gradient_tolerance:
                 return f"gradient differs by {error:.1e}"
     except EmberError as error:

@@ -61,44 +61,49 @@ def graph_of_data(data: Any) -> Graph:
 
 class _Reader:
     def __init__(self, data: Any) -> None:
-        self.data = _mapping(data, "a graph")
+        self.data = _require_mapping(data, "a graph")
 
     def graph(self) -> Graph:
         data = self.data
-        slots = [_slot(each) for each in _list(data.get("slots"), "slots")]
-        dtypes = [_dtype(each) for each in _list(data.get("dtypes"), "dtypes")]
-        _require(bool(slots) and slots[0].kind == "dtype" and len(dtypes) >= len(slots), "slots", slots[:1])
+        slots = [_read_slot(each) for each in _require_list(data.get("slots"), "slots")]
+        dtypes = [_dtype(each) for each in _require_list(data.get("dtypes"), "dtypes")]
+        _require_undamaged(bool(slots) and slots[0].kind == "dtype" and len(dtypes) >= len(slots), "slots", slots[:1])
         self.known = set(range(len(slots)))
         self.count = len(dtypes)
         calls, lines = [], []
-        for number, each in enumerate(_list(data.get("calls"), "calls")):
-            entry = _mapping(each, f"call {number}")
-            calls.append(self._call(number, entry))
-            lines.append(_text(entry.get("line", ""), f"the line of call {number}"))
+        for number, each in enumerate(_require_list(data.get("calls"), "calls")):
+            entry = _require_mapping(each, f"call {number}")
+            calls.append(self._read_call(number, entry))
+            lines.append(_require_text(entry.get("line", ""), f"the line of call {number}"))
         outputs = self._value(data.get("outputs"), "outputs")
-        _require(isinstance(outputs, list), "outputs", outputs)
-        written = [_text(name, "written") for name in _list(data.get("written"), "written")]
-        result = _template(data.get("result"), len(outputs) - len(written))
+        _require_undamaged(isinstance(outputs, list), "outputs", outputs)
+        written = [_require_text(name, "written") for name in _require_list(data.get("written"), "written")]
+        result = _read_template(data.get("result"), len(outputs) - len(written))
         signature = Signature.of(data.get("signature"))
         for template in signature.arguments.values():
-            _template(template, len(slots))
+            _read_template(template, len(slots))
         reference = data.get("reference")
-        _require(reference is None or isinstance(reference, str), "reference", reference)
+        _require_undamaged(reference is None or isinstance(reference, str), "reference", reference)
         program = Program(len(slots), tuple(calls), tuple(outputs))
         return Graph(program, slots, dtypes, lines, written, signature, result, reference)
 
-    def _call(self, place: int, entry: Mapping[str, Any]) -> ProgramCall:
+    def _read_call(self, place: int, entry: Mapping[str, Any]) -> ProgramCall:
         location = f"call {place}"
-        name = _text(entry.get("op"), f"the operator of {location}")
-        args = self._value(_list(entry.get("args"), location), location)
-        keywords = _mapping(entry.get("keywords", {}), location)
+        name = _require_text(entry.get("op"), f"the operator of {location}")
+        args = self._value(_require_list(entry.get("args"), location), location)
+        keywords = _require_mapping(entry.get("keywords", {}), location)
         for key in keywords:  # they become source of Python
-            _require(isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key), location, key)
+            _require_undamaged(
+                isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key), location, key
+            )
         named = tuple((key, self._value(value, location)) for key, value in keywords.items())
-        results = [Register(_number(each, self.count, location)) for each in _list(entry.get("results"), location)]
+        results = [
+            Register(_require_number(each, self.count, location))
+            for each in _require_list(entry.get("results"), location)
+        ]
         several = entry.get("several", False)
-        _require(isinstance(several, bool) and (several or len(results) == 1), location, several)
-        _require(self.known.isdisjoint(results), location, results)
+        _require_undamaged(isinstance(several, bool) and (several or len(results) == 1), location, several)
+        _require_undamaged(self.known.isdisjoint(results), location, results)
         self.known.update(results)
         return ProgramCall(name, tuple(args), tuple(results), named, several)
 
@@ -107,78 +112,78 @@ class _Reader:
             return [self._value(item, where) for item in value]
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        entry = _mapping(value, where)
-        _require(len(entry) == 1, where, value)
+        entry = _require_mapping(value, where)
+        _require_undamaged(len(entry) == 1, where, value)
         tag, content = next(iter(entry.items()))
         if tag == "register":
-            register = _number(content, self.count, where)
-            _require(register in self.known, where, value)
+            register = _require_number(content, self.count, where)
+            _require_undamaged(register in self.known, where, value)
             return Register(register)
         if tag == "float" and content in ("inf", "-inf", "nan"):
             return float(content)
         if tag == "complex" and isinstance(content, list) and len(content) == 2:
             return complex(*[float(component) for component in content if isinstance(component, (int, float))])
-        raise _damage(where, value)
+        raise _damage_error(where, value)
 
 
-def _damage(where: str, value: Any) -> CaptureError:
+def _damage_error(where: str, value: Any) -> CaptureError:
     return CaptureError(f"the program is damaged: {where} has {brief(value)}")
 
 
-def _require(holds: bool, where: str, value: Any) -> None:
+def _require_undamaged(holds: bool, where: str, value: Any) -> None:
     if not holds:
-        raise _damage(where, value)
+        raise _damage_error(where, value)
 
 
-def _mapping(value: Any, where: str) -> Mapping[str, Any]:
+def _require_mapping(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise _damage(where, value)
+        raise _damage_error(where, value)
     return value
 
 
-def _list(value: Any, where: str) -> list[Any]:
+def _require_list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _damage(where, value)
+        raise _damage_error(where, value)
     return value
 
 
-def _text(value: Any, where: str) -> str:
+def _require_text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise _damage(where, value)
+        raise _damage_error(where, value)
     return value
 
 
-def _number(value: Any, count: int, where: str) -> int:
+def _require_number(value: Any, count: int, where: str) -> int:
     if type(value) is not int or not 0 <= value < count:
-        raise _damage(where, value)
+        raise _damage_error(where, value)
     return value
 
 
 def _dtype(value: Any) -> str | None:
-    _require(value is None or value in _DTYPES, "dtypes", value)
+    _require_undamaged(value is None or value in _DTYPES, "dtypes", value)
     return None if value is None else str(value)
 
 
-def _slot(value: Any) -> Slot:
-    entry = _list(value, "slots")
-    _require(len(entry) == 4 and entry[0] in _KINDS, "slots", value)
+def _read_slot(value: Any) -> Slot:
+    entry = _require_list(value, "slots")
+    _require_undamaged(len(entry) == 4 and entry[0] in _KINDS, "slots", value)
     slot_kind, target, dtype, shape = entry
-    lengths = _list(shape, "slots")
-    _require(all(isinstance(n, str) or (type(n) is int and n >= 0) for n in lengths), "slots", value)
-    return Slot(slot_kind, _text(target, "slots"), _dtype(dtype), tuple(lengths))
+    lengths = _require_list(shape, "slots")
+    _require_undamaged(all(isinstance(n, str) or (type(n) is int and n >= 0) for n in lengths), "slots", value)
+    return Slot(slot_kind, _require_text(target, "slots"), _dtype(dtype), tuple(lengths))
 
 
-def _template(value: Any, count: int) -> Template:
+def _read_template(value: Any, count: int) -> Template:
     """Returns a template whose leaves are below a number."""
-    entry = _mapping(value, "a structure")
+    entry = _require_mapping(value, "a structure")
     if "leaf" in entry:
-        _number(entry["leaf"], count, "a structure")
+        _require_number(entry["leaf"], count, "a structure")
     elif "constant" not in entry:
-        items = _list(entry.get("items"), "a structure")
-        _require(entry.get("kind") in ("list", "tuple", "dict", "record"), "a structure", value)
+        items = _require_list(entry.get("items"), "a structure")
+        _require_undamaged(entry.get("kind") in ("list", "tuple", "dict", "record"), "a structure", value)
         keys = entry.get("keys")
-        _require(keys is None or (isinstance(keys, list) and len(keys) == len(items)), "a structure", value)
-        _require((keys is None) == (entry["kind"] in ("list", "tuple")), "a structure", value)
+        _require_undamaged(keys is None or (isinstance(keys, list) and len(keys) == len(items)), "a structure", value)
+        _require_undamaged((keys is None) == (entry["kind"] in ("list", "tuple")), "a structure", value)
         for item in items:
-            _template(item, count)
+            _read_template(item, count)
     return dict(entry)

@@ -51,10 +51,10 @@ def load_program(folder: str | os.PathLike[str]) -> Captured:
             f"{source / PROGRAM} has version {brief(data.get('version'))}, and this release reads {VERSION}: "
             f"install a newer emberharmony"
         )
-    return _restore(data, dict(io.load(source / WEIGHTS)))
+    return _restored_program(data, dict(io.load(source / WEIGHTS)))
 
 
-def _restore(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
+def _restored_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captured:
     modes = data.get("modes")
     cells, layers = data.get("cells"), data.get("layers")
     if not isinstance(modes, dict) or not set(modes) <= {"train", "eval"}:

@@ -40,13 +40,15 @@ class Runner:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.functions = [_function(call.function) for call in graph.program.calls]
+        self.functions = [_function_by_name(call.function) for call in graph.program.calls]
         self._ends = _last_uses(graph)
         self.used = {0, *(i for i, slot in enumerate(graph.slots) if slot.kind == "input")}
         self.used.update(x for call in graph.program.calls for x in call.operands)
         self.used.update(x for x in graph.program.outputs if x.__class__ is Register)
         self._compiled: dict[Any, tuple[Callable[..., list[Any]], list[int]]] = {}
-        self._careful = self._compile([r for call in graph.program.calls for r in call.results if graph.dtypes[r]])
+        self._careful = self._compile_program(
+            [r for call in graph.program.calls for r in call.results if graph.dtypes[r]]
+        )
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """Returns the outputs for the inputs of the program, of which the first is the dtype of the parameters."""
@@ -56,7 +58,7 @@ class Runner:
         if entry is None:
             casts: set[int] = set()
             outputs = self.walk(inputs, casts)
-            self._compiled[key] = self._compile(casts)
+            self._compiled[key] = self._compile_program(casts)
             return outputs
         function, places = entry
         try:
@@ -77,8 +79,8 @@ class Runner:
         program = self.graph.program
         for number, call in enumerate(program.calls):
             try:
-                args = _fill(call.args, values)
-                value = self.functions[number](*args, **{k: _fill(v, values) for k, v in call.keywords})
+                args = _fill_registers(call.args, values)
+                value = self.functions[number](*args, **{k: _fill_registers(v, values) for k, v in call.keywords})
                 results = list(value)[: len(call.results)] if call.several else [value]
                 results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
             except Exception as error:
@@ -89,7 +91,7 @@ class Runner:
                 watch(number, call, results)
             for register in self._ends[number]:
                 values.pop(register, None)
-        return [_fill(output, values) for output in program.outputs]
+        return [_fill_registers(output, values) for output in program.outputs]
 
     def _cast(self, register: int, value: Any, floating: Any, casts: set[int] | None) -> Any:
         """Returns a result in its dtype."""
@@ -103,7 +105,7 @@ class Runner:
             casts.add(register)
         return ops.cast(value, target_dtype)
 
-    def _compile(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
+    def _compile_program(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
         """Returns the function of the program, and the place of the call for each of its lines."""
         calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self.functions, strict=True)]
         cast_targets = {r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts}
@@ -172,7 +174,7 @@ class _Lines(FunctionSource):
         return statements
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _function_by_name(name: str) -> Callable[..., Any]:
     if name == LAYER:
         return _call_layer
     function = find(name)
@@ -199,11 +201,11 @@ def _last_uses(graph: Graph) -> list[list[int]]:
     return ends
 
 
-def _fill(value: Any, values: dict[int, Any]) -> Any:
+def _fill_registers(value: Any, values: dict[int, Any]) -> Any:
     """Returns an argument with values in the places of registers."""
     cls = value.__class__
     if cls is Register:
         return values[value]
     if cls is list or cls is tuple:
-        return cls([_fill(item, values) for item in value])
+        return cls([_fill_registers(item, values) for item in value])
     return value

@@ -40,7 +40,7 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
         "training": net.training,
         "modes": {mode: graph_to_data(graph) for mode, graph in net.graphs.items()},
         "layers": layers,
-        "cells": {name: _cell(cell) for name, cell in cells.items()},
+        "cells": {name: _cell_entry(cell) for name, cell in cells.items()},
     }
     tensors = {**cells, **{f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}}
     target = Path(folder)
@@ -50,7 +50,7 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
         stream.write(json.dumps(data, allow_nan=False).encode())
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell_entry(cell: Cell) -> dict[str, Any]:
     if isinstance(cell, Parameter):
         return {"kind": "parameter", "trainable": cell.trainable}
     return {"kind": "buffer", "persistent": isinstance(cell, Buffer) and cell.persistent}

@@ -28,14 +28,14 @@ class Record(dict[str, Any]):
         return [*self.values()][key] if isinstance(key, (int, slice)) else super().__getitem__(key)
 
 
-def _record(keys: tuple[str, ...], items: Sequence[Any]) -> Record:
+def _new_record(keys: tuple[str, ...], items: Sequence[Any]) -> Record:
     return Record(zip(keys, items, strict=True))
 
 
 ops.register_node(
     Record,
     lambda record: ([*record.values()], tuple(record)),
-    _record,
+    _new_record,
 )
 
 

@@ -123,28 +123,28 @@ _NORMS = ("backward", "ortho", "forward")
 """How transforms are scaled, by PyTorch's numbers for the forward transform."""
 
 
-def _norm(normalization: int, forward: bool) -> Any:
+def _fft_norm(normalization: int, forward: bool) -> Any:
     return _NORMS[normalization] if forward else _NORMS[2 - normalization]
 
 
 @aten("_fft_c2c")
 def fft_c2c(x: Any, dim: Sequence[int], normalization: int, forward: bool) -> Any:
     """Returns Fourier transforms, or inverse ones."""
-    return (ops.fftn if forward else ops.ifftn)(x, axes=tuple(dim), norm=_norm(normalization, forward))
+    return (ops.fftn if forward else ops.ifftn)(x, axes=tuple(dim), norm=_fft_norm(normalization, forward))
 
 
 @aten("_fft_r2c")
 def fft_r2c(x: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     """Returns Fourier transforms of real numbers."""
     function = ops.rfftn if onesided else ops.fftn
-    return function(x, axes=tuple(dim), norm=_norm(normalization, True))
+    return function(x, axes=tuple(dim), norm=_fft_norm(normalization, True))
 
 
 @aten("_fft_c2r")
 def fft_c2r(x: Any, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     """Returns the real numbers of which complex ones are the one-sided Fourier transforms."""
     lengths = [x.shape[axis] for axis in dim[:-1]]
-    return ops.irfftn(x, s=(*lengths, last_dim_size), axes=tuple(dim), norm=_norm(normalization, False))
+    return ops.irfftn(x, s=(*lengths, last_dim_size), axes=tuple(dim), norm=_fft_norm(normalization, False))
 
 
 @aten("cholesky_inverse")

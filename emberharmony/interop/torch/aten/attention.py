@@ -22,7 +22,7 @@ def attention(
     The result of a query without any key is 0.
     """
     if len(query.shape) != 4:
-        return _flatten(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        return _attention_of_any_batch(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if attn_mask is not None and len(attn_mask.shape) < 2:
         attn_mask = ops.broadcast_to(attn_mask, (query.shape[-2], key.shape[-2]))
     is_mask = attn_mask is not None and ops.dtype(attn_mask) == "bool"
@@ -40,7 +40,7 @@ def attention(
     return ops.swapaxes(attended, 1, 2)
 
 
-def _flatten(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:
+def _attention_of_any_batch(query: Any, key: Any, value: Any, mask: Any, *options: Any) -> Any:
     """Returns attention for another number of batch axes than two."""
     lead = tuple(query.shape[:-2])
     lengths = (query.shape[-2], key.shape[-2])

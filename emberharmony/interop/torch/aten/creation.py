@@ -89,13 +89,17 @@ def one_hot(x: Any, num_classes: int = -1) -> Any:
     return ops.one_hot(x, num_classes, dtype="int64")
 
 
-aten("hann_window")(lambda n, dtype=None: ops.cast(_window(ops.hanning, n, True), dtype))
-aten("hann_window.periodic")(lambda n, periodic, dtype=None: ops.cast(_window(ops.hanning, n, periodic), dtype))
-aten("hamming_window")(lambda n, dtype=None: ops.cast(_window(ops.hamming, n, True), dtype))
-aten("hamming_window.periodic")(lambda n, periodic, dtype=None: ops.cast(_window(ops.hamming, n, periodic), dtype))
-aten("blackman_window")(lambda n, dtype=None: ops.cast(_window(ops.blackman, n, True), dtype))
+aten("hann_window")(lambda n, dtype=None: ops.cast(_periodic_window(ops.hanning, n, True), dtype))
+aten("hann_window.periodic")(
+    lambda n, periodic, dtype=None: ops.cast(_periodic_window(ops.hanning, n, periodic), dtype)
+)
+aten("hamming_window")(lambda n, dtype=None: ops.cast(_periodic_window(ops.hamming, n, True), dtype))
+aten("hamming_window.periodic")(
+    lambda n, periodic, dtype=None: ops.cast(_periodic_window(ops.hamming, n, periodic), dtype)
+)
+aten("blackman_window")(lambda n, dtype=None: ops.cast(_periodic_window(ops.blackman, n, True), dtype))
 
 
-def _window(window: Any, length: int, periodic: bool) -> Any:
+def _periodic_window(window: Any, length: int, periodic: bool) -> Any:
     """Returns a window; a periodic one is the symmetric one with one more element, without that."""
     return window(length + 1)[:length] if periodic and length > 1 else window(length)

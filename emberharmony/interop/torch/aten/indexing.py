@@ -65,20 +65,20 @@ def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int
     return ops.moveaxis(ops.set_item(moved, (..., rows, columns), src), (-2, -1), (dim1, dim2))
 
 
-def _key(indices: Sequence[Any]) -> tuple[Any, ...]:
+def _key_of_indices(indices: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([slice(None) if index is None else index for index in indices])
 
 
 @aten("index", "_unsafe_index")
 def index(x: Any, indices: Sequence[Any]) -> Any:
     """Returns the elements at tensors of indices; None takes a whole axis."""
-    return ops.get_item(x, _key(indices))
+    return ops.get_item(x, _key_of_indices(indices))
 
 
 @aten("index_put", "_unsafe_index_put", "_index_put_impl")
 def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, unsafe: bool = False) -> Any:
     """Returns a tensor with others at indices, or added there."""
-    return ops.set_item(x, _key(indices), ops.cast(values, ops.dtype(x)), "add" if accumulate else "set")
+    return ops.set_item(x, _key_of_indices(indices), ops.cast(values, ops.dtype(x)), "add" if accumulate else "set")
 
 
 @aten("index_select")
@@ -90,24 +90,24 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 @aten("index_add")
 def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
     """Returns a tensor with multiples of others added at places of an axis."""
-    return _index(x, dim, index, ops.multiply(source, alpha), "add")
+    return _write_at_index(x, dim, index, ops.multiply(source, alpha), "add")
 
 
 @aten("index_copy")
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     """Returns a tensor with others at places of an axis."""
-    return _index(x, dim, index, source, "set")
+    return _write_at_index(x, dim, index, source, "set")
 
 
 @aten("index_fill")
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """Returns a tensor with a number at places of an axis."""
-    return _index(x, dim, index, ops.cast(value, ops.dtype(x)), "set")
+    return _write_at_index(x, dim, index, ops.cast(value, ops.dtype(x)), "set")
 
 
-def _index(x: Any, dim: int, index: Any, source: Any, mode: Any) -> Any:
+def _write_at_index(x: Any, dim: int, index: Any, source: Any, mode: Any) -> Any:
     if not len(x.shape):
-        return ops.reshape(_index(ops.reshape(x, (1,)), 0, index, source, mode), ())
+        return ops.reshape(_write_at_index(ops.reshape(x, (1,)), 0, index, source, mode), ())
     return ops.set_item(x, key_at(x, dim, index), ops.cast(source, ops.dtype(x)), mode)
 
 
@@ -218,7 +218,7 @@ def scatter_value_reduced(x: Any, dim: int, index: Any, value: Any, reduce: str)
 def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
     """Returns a tensor combined with others at indices along an axis, with or without its own elements there."""
     if not include_self:
-        x = _scatter(x, dim, index, _neutral(reduce, ops.dtype(x)), "set")
+        x = _scatter(x, dim, index, _neutral_number(reduce, ops.dtype(x)), "set")
     combined = _scatter(x, dim, index, src, _REDUCED[reduce])
     if reduce != "mean":
         return combined
@@ -231,7 +231,7 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_
     )
 
 
-def _neutral(reduce: str, dtype: Any) -> Any:
+def _neutral_number(reduce: str, dtype: Any) -> Any:
     """Returns the number that changes no result of a reduction."""
     if reduce in ("amax", "amin"):
         low = reduce == "amax"

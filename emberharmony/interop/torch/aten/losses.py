@@ -6,7 +6,7 @@ from emberharmony import ops
 from emberharmony.interop.torch.aten.table import aten
 
 
-def _reduce(values: Any, reduction: int) -> Any:
+def _reduce_by_number(values: Any, reduction: int) -> Any:
     """Returns values, their mean or their sum, by PyTorch's numbers 0, 1 and 2."""
     return ops.mean(values) if reduction == 1 else ops.sum(values) if reduction == 2 else values
 
@@ -14,13 +14,13 @@ def _reduce(values: Any, reduction: int) -> Any:
 @aten("mse_loss")
 def mse_loss(x: Any, target: Any, reduction: int = 1) -> Any:
     """Returns squared differences."""
-    return _reduce(ops.square(ops.subtract(x, target)), reduction)
+    return _reduce_by_number(ops.square(ops.subtract(x, target)), reduction)
 
 
 @aten("l1_loss")
 def l1_loss(x: Any, target: Any, reduction: int = 1) -> Any:
     """Returns absolute differences."""
-    return _reduce(ops.absolute(ops.subtract(x, target)), reduction)
+    return _reduce_by_number(ops.absolute(ops.subtract(x, target)), reduction)
 
 
 @aten("cross_entropy_loss")
@@ -48,4 +48,4 @@ def _of_probabilities(x: Any, target: Any, weight: Any, reduction: int, smoothin
     products = ops.multiply(ops.log_softmax(x, axis), target)
     if weight is not None:
         products = ops.multiply(products, ops.reshape(weight, (-1,) + (1,) * (len(x.shape) - axis - 1)))
-    return _reduce(ops.negative(ops.sum(products, axis)), reduction)
+    return _reduce_by_number(ops.negative(ops.sum(products, axis)), reduction)

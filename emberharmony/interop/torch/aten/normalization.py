@@ -100,12 +100,12 @@ def batch_norm_functional(
         y,
         mean,
         ops.rsqrt(ops.add(variance, eps)),
-        _move(running_mean, mean, momentum),
-        _move(running_var, unbiased, momentum),
+        _moving_average(running_mean, mean, momentum),
+        _moving_average(running_var, unbiased, momentum),
     )
 
 
-def _move(old: Any, new: Any, momentum: float) -> Any:
+def _moving_average(old: Any, new: Any, momentum: float) -> Any:
     return ops.add(ops.multiply(old, 1 - momentum), ops.multiply(ops.stop_gradient(new), momentum))
 
 

@@ -16,7 +16,9 @@ def _apply_to_batch(function: Callable[..., Any], count: int, x: Any, *options: 
     return tuple(ops.squeeze(y, 0) for y in pooled) if isinstance(pooled, tuple) else ops.squeeze(pooled, 0)
 
 
-def _windows(kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int) -> tuple[list[int], list[int], Any]:
+def _window_options(
+    kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count: int
+) -> tuple[list[int], list[int], Any]:
     """Returns the size, the stride and the padding of windows; without a stride they lie side by side."""
     size = per_axis(kernel_size, count)
     by = size if stride is None or stride == [] else per_axis(stride, count)
@@ -32,7 +34,7 @@ def _max_pool(count: int, indices: bool) -> Callable[..., Any]:
         dilation: Sizes = 1,
         ceil_mode: bool = False,
     ) -> Any:
-        size, by, pads = _windows(kernel_size, stride, padding, count)
+        size, by, pads = _window_options(kernel_size, stride, padding, count)
         options = (size, by, pads, "channels_first", per_axis(dilation, count), ceil_mode)
         if not indices:
             return _apply_to_batch(ops.max_pool, count, x, *options)
@@ -53,14 +55,14 @@ def _average_pool(count: int) -> Callable[..., Any]:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Any:
-        size, by, pads = _windows(kernel_size, stride, padding, count)
+        size, by, pads = _window_options(kernel_size, stride, padding, count)
         options = (size, by, pads, "channels_first", ceil_mode, count_include_pad, divisor_override)
         return _apply_to_batch(ops.average_pool, count, x, *options)
 
     return pool
 
 
-def _adaptive(function: Callable[..., Any], count: int) -> Callable[..., Any]:
+def _adaptive_pool(function: Callable[..., Any], count: int) -> Callable[..., Any]:
     def pool(x: Any, output_size: Sizes) -> Any:
         sizes = [n or x.shape[i - count] for i, n in enumerate(per_axis(output_size, count))]
         return _apply_to_batch(lambda batch: function(batch, sizes, "channels_first"), count, x)
@@ -77,13 +79,13 @@ aten("max_pool3d_with_indices")(_max_pool(3, True))
 aten("avg_pool1d")(_average_pool(1))
 aten("avg_pool2d")(_average_pool(2))
 aten("avg_pool3d")(_average_pool(3))
-aten("adaptive_avg_pool1d")(_adaptive(ops.adaptive_average_pool, 1))
-aten("adaptive_avg_pool2d", "_adaptive_avg_pool2d")(_adaptive(ops.adaptive_average_pool, 2))
-aten("adaptive_avg_pool3d", "_adaptive_avg_pool3d")(_adaptive(ops.adaptive_average_pool, 3))
+aten("adaptive_avg_pool1d")(_adaptive_pool(ops.adaptive_average_pool, 1))
+aten("adaptive_avg_pool2d", "_adaptive_avg_pool2d")(_adaptive_pool(ops.adaptive_average_pool, 2))
+aten("adaptive_avg_pool3d", "_adaptive_avg_pool3d")(_adaptive_pool(ops.adaptive_average_pool, 3))
 
 
 def _adaptive_max(count: int) -> Callable[..., Any]:
-    pool = _adaptive(ops.adaptive_max_pool, count)
+    pool = _adaptive_pool(ops.adaptive_max_pool, count)
 
     def with_indices(x: Any, output_size: Sizes) -> tuple[Any, Any]:
         values = pool(x, output_size)
@@ -121,7 +123,7 @@ def _unpool(count: int) -> Callable[..., Any]:
     def unpool(x: Any, indices: Any, output_size: Sequence[int], *rest: object) -> Any:
         def of_batch(batch: Any, places: Any) -> Any:
             lead = tuple(batch.shape[:2])
-            zeros = ops.zeros((*lead, *_one(output_size)), ops.dtype(batch))
+            zeros = ops.zeros((*lead, *_single_size(output_size)), ops.dtype(batch))
             flat = ops.reshape(zeros, (*lead, -1))
             rows = ops.reshape(ops.arange(lead[0]), (-1, 1, 1)), ops.reshape(ops.arange(lead[1]), (1, -1, 1))
             put = ops.set_item(flat, (*rows, ops.reshape(places, (*lead, -1))), ops.reshape(batch, (*lead, -1)))
@@ -134,7 +136,7 @@ def _unpool(count: int) -> Callable[..., Any]:
     return unpool
 
 
-def _one(size: Sequence[int]) -> tuple[int, ...]:
+def _single_size(size: Sequence[int]) -> tuple[int, ...]:
     return tuple(size)
 
 
@@ -142,7 +144,7 @@ aten("max_unpool2d")(_unpool(2))
 aten("max_unpool3d")(_unpool(3))
 
 
-def _resize(mode: Any, corners: bool, scaled: int) -> Callable[..., Any]:
+def _resize_function(mode: Any, corners: bool, scaled: int) -> Callable[..., Any]:
     """Returns the function that resizes images.
 
     Args:
@@ -167,16 +169,16 @@ def _resize(mode: Any, corners: bool, scaled: int) -> Callable[..., Any]:
     return resize
 
 
-aten("upsample_nearest1d")(_resize("nearest", False, 1))
-aten("upsample_nearest2d")(_resize("nearest", False, 2))
-aten("upsample_nearest3d")(_resize("nearest", False, 3))
-aten("_upsample_nearest_exact1d")(_resize("nearest-exact", False, 1))
-aten("_upsample_nearest_exact2d")(_resize("nearest-exact", False, 2))
-aten("_upsample_nearest_exact3d")(_resize("nearest-exact", False, 3))
-aten("upsample_linear1d")(_resize("linear", True, 1))
-aten("upsample_bilinear2d")(_resize("bilinear", True, 2))
-aten("upsample_trilinear3d")(_resize("trilinear", True, 3))
-aten("upsample_bicubic2d")(_resize("bicubic", True, 2))
+aten("upsample_nearest1d")(_resize_function("nearest", False, 1))
+aten("upsample_nearest2d")(_resize_function("nearest", False, 2))
+aten("upsample_nearest3d")(_resize_function("nearest", False, 3))
+aten("_upsample_nearest_exact1d")(_resize_function("nearest-exact", False, 1))
+aten("_upsample_nearest_exact2d")(_resize_function("nearest-exact", False, 2))
+aten("_upsample_nearest_exact3d")(_resize_function("nearest-exact", False, 3))
+aten("upsample_linear1d")(_resize_function("linear", True, 1))
+aten("upsample_bilinear2d")(_resize_function("bilinear", True, 2))
+aten("upsample_trilinear3d")(_resize_function("trilinear", True, 3))
+aten("upsample_bicubic2d")(_resize_function("bicubic", True, 2))
 
 
 _PADDINGS = ("constant", "nearest", "reflect")
@@ -205,7 +207,8 @@ def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
     ]
     lows = [ops.floor(corner_position) for corner_position in corner_positions]
     weights = [
-        _cubic(ops.subtract(corner_position, low)) for corner_position, low in zip(corner_positions, lows, strict=True)
+        _cubic_weights(ops.subtract(corner_position, low))
+        for corner_position, low in zip(corner_positions, lows, strict=True)
     ]
     total: Any = 0
     for down in range(4):
@@ -221,7 +224,7 @@ def _grid_bicubic(x: Any, grid: Any, fill: Any, align_corners: bool) -> Any:
     return total
 
 
-def _cubic(t: Any) -> list[Any]:
+def _cubic_weights(t: Any) -> list[Any]:
     """Returns the weights of the four pixels around a position that is a share beyond the second."""
     a = -0.75
 

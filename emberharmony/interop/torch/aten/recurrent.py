@@ -8,7 +8,7 @@ from emberharmony import ops
 from emberharmony.interop.torch.aten.table import aten
 
 
-def _layers(
+def _run_layers(
     cell: Callable[..., Any],
     x: Any,
     states: Sequence[Any],
@@ -58,22 +58,22 @@ def _layers(
 @aten("lstm.input")
 def lstm(x: Any, hx: Sequence[Any], params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
     """Returns the outputs of layers of long short-term memory, and their last outputs and cell states."""
-    return _layers(ops.lstm, x, hx, params, *options)
+    return _run_layers(ops.lstm, x, hx, params, *options)
 
 
 @aten("gru.input")
 def gru(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
     """Returns the outputs of layers of gated recurrent units, and their last outputs."""
-    return _layers(ops.gru, x, [hx], params, *options)
+    return _run_layers(ops.gru, x, [hx], params, *options)
 
 
 @aten("rnn_tanh.input")
 def rnn_tanh(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
     """Returns the outputs of recurrent layers with tanh, and their last outputs."""
-    return _layers(partial(ops.rnn, activation="tanh"), x, [hx], params, *options)
+    return _run_layers(partial(ops.rnn, activation="tanh"), x, [hx], params, *options)
 
 
 @aten("rnn_relu.input")
 def rnn_relu(x: Any, hx: Any, params: Sequence[Any], *options: Any) -> tuple[Any, ...]:
     """Returns the outputs of recurrent layers with relu, and their last outputs."""
-    return _layers(partial(ops.rnn, activation="relu"), x, [hx], params, *options)
+    return _run_layers(partial(ops.rnn, activation="relu"), x, [hx], params, *options)

@@ -86,29 +86,29 @@ aten("max.default")(lambda x: ops.max(x))
 aten("min.default")(lambda x: ops.min(x))
 
 
-def _extreme(function: Callable[..., Any], x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
+def _extreme_and_index(function: Callable[..., Any], x: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
     """Returns the extremes along an axis, and their places; one element gets the gradient."""
     result: tuple[Any, Any] = function(x, dim, keepdim) if len(x.shape) else (x, ops.zeros((), "int64"))
     return result
 
 
-aten("max.dim", "nanmax.dim")(lambda x, dim, keepdim=False: _extreme(ops.max_and_argmax, x, dim, keepdim))
-aten("min.dim")(lambda x, dim, keepdim=False: _extreme(ops.min_and_argmin, x, dim, keepdim))
+aten("max.dim", "nanmax.dim")(lambda x, dim, keepdim=False: _extreme_and_index(ops.max_and_argmax, x, dim, keepdim))
+aten("min.dim")(lambda x, dim, keepdim=False: _extreme_and_index(ops.min_and_argmin, x, dim, keepdim))
 
 
 @aten("argmax")
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Returns the places of the largest elements."""
-    return _place(ops.argmax, x, dim, keepdim)
+    return _index_of_extreme(ops.argmax, x, dim, keepdim)
 
 
 @aten("argmin")
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Returns the places of the smallest elements."""
-    return _place(ops.argmin, x, dim, keepdim)
+    return _index_of_extreme(ops.argmin, x, dim, keepdim)
 
 
-def _place(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
+def _index_of_extreme(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
     if not len(x.shape):
         return ops.zeros((), "int64")
     return function(x, axis=dim, keepdims=keepdim)
@@ -402,10 +402,12 @@ def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Any:
 def linalg_norm(x: Any, ord: float | None = None, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Returns the norms of vectors, or of matrices."""
     whole = ord is None or (isinstance(dim, Sequence) and len(dim) == 1) or len(x.shape) < 2
-    return vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype) if whole else _matrix(x, ord, dim, keepdim)
+    return (
+        vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype) if whole else _matrix_norm(x, ord, dim, keepdim)
+    )
 
 
-def _matrix(x: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
+def _matrix_norm(x: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
     first, second = dim if isinstance(dim, Sequence) else (-2, -1)
     norms = ops.matrix_norm(ops.moveaxis(x, (first, second), (-2, -1)), ord, keepdim)
     return ops.moveaxis(norms, (-2, -1), (first, second)) if keepdim else norms

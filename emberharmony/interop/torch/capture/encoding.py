@@ -72,7 +72,7 @@ class _Encoding:
         self._place_layers()
         for node in self.nodes:
             if node.op == "call_function":
-                self._add(node)
+                self._add_call(node)
             elif node.op not in ("placeholder", "output"):
                 raise CaptureError(f"the graph of {type(self.module).__name__} has a node {node.op} {node.target}")
         if self.missing:
@@ -82,7 +82,7 @@ class _Encoding:
                 f"{type(self.module).__name__} cannot be captured: the table of ATen lacks {listed}. "
                 f'Say how to compute it with ops: emberharmony.register_aten("{first}", function)'
             )
-        outputs, written, result = self._outputs()
+        outputs, written, result = self._output_registers()
         kept = live_calls(self.calls, outputs)
         lines = dict(zip(map(id, self.calls), self.lines, strict=True))
         return Graph(
@@ -91,18 +91,18 @@ class _Encoding:
             self.dtypes,
             [lines[id(call)] for call in kept],
             written,
-            self._signature(leaf_names),
+            self._graph_signature(leaf_names),
             result,
-            self._reference(),
+            self._first_floating_parameter(),
         )
 
-    def _reference(self) -> str | None:
+    def _first_floating_parameter(self) -> str | None:
         return next((name for name, p in self.module.named_parameters() if p.dtype == self.float), None)
 
     def dtype(self, dtype: torch.dtype) -> str:
         return FLOAT if dtype == self.float else str(dtype).removeprefix("torch.")
 
-    def _register(self, value: Any) -> Register:
+    def _next_register(self, value: Any) -> Register:
         """Returns the next register, for a value of PyTorch."""
         self.dtypes.append(self.dtype(value.dtype) if isinstance(value, torch.Tensor) else None)
         return Register(len(self.dtypes) - 1)
@@ -132,7 +132,7 @@ class _Encoding:
                 slot_of_name[node.name] = len(self.slots)
             else:
                 raise CaptureError(f"{type(self.module).__name__}: input {node.name} is a {spec.kind.name}")
-            self.places[node] = self._register(value)
+            self.places[node] = self._next_register(value)
             self.slots.append(slot)
         return slot_of_name
 
@@ -142,29 +142,29 @@ class _Encoding:
         registers: dict[str, Register] = {}
         for node in self.nodes:
             target = str(node.target)
-            arguments = _arguments(node) if target in _LAYERS or target == _CONV1D else {}
+            arguments = _arguments_by_name(node) if target in _LAYERS or target == _CONV1D else {}
             if target == _CONV1D:
-                class_name, arguments = _conv1d(arguments)
+                class_name, arguments = _conv1d_and_arguments(arguments)
             else:
                 class_name = _LAYERS.get(target)
             path = self._layer(class_name, arguments) if class_name is not None else None
             if path is None or (self.allowed is not None and path not in self.allowed):
                 continue
             if path not in registers:
-                registers[path] = self._register(None)
+                registers[path] = self._next_register(None)
                 self.slots.append(Slot("layer", path))
             self.layers[node] = registers[path], arguments.get("input", arguments.get("indices"))
 
     def _layer(self, kind: type[torch.nn.Module], arguments: dict[str, Any]) -> str | None:
         """Returns the path of the layer that a call with arguments is; None if it is none."""
-        path, _, last = self._parameter(arguments["weight"]).rpartition(".")
+        path, _, last = self._parameter_name(arguments["weight"]).rpartition(".")
         layer: Any = self.module.get_submodule(path) if last == "weight" and path else None
         if type(layer) is not kind or getattr(layer, "max_norm", None) is not None:
             return None
         for name, value in arguments.items():
             attribute = getattr(layer, name, value)
             if isinstance(attribute, torch.nn.Parameter):
-                same = self._parameter(value) == f"{path}.{name}"
+                same = self._parameter_name(value) == f"{path}.{name}"
             elif attribute is None:
                 same = value is None or (name == "padding_idx" and value == -1)
             else:
@@ -173,11 +173,11 @@ class _Encoding:
                 return None
         return path
 
-    def _parameter(self, value: Any) -> str:
+    def _parameter_name(self, value: Any) -> str:
         """Returns the name of the parameter that an argument is; "" if it is none."""
         return str(self.exported.graph_signature.inputs_to_parameters.get(getattr(value, "name", ""), ""))
 
-    def _add(self, node: torch.fx.Node) -> None:
+    def _add_call(self, node: torch.fx.Node) -> None:
         """Adds the call of a node, unless it only takes a result of another one or checks something."""
         target: Any = node.target
         if target is operator.getitem and isinstance(self.places.get(node.args[0]), list):  # type: ignore[arg-type]
@@ -189,7 +189,7 @@ class _Encoding:
         overload = isinstance(target, torch._ops.OpOverload)
         if overload and not target._schema.returns:
             return
-        name = str(target) if overload else _name(target)
+        name = str(target) if overload else _function_name(target)
         if find(name) is None:
             self.missing.setdefault(name, line_of(node))
         value = node.meta.get("val")
@@ -200,13 +200,13 @@ class _Encoding:
             name, keywords = LAYER, tuple[tuple[str, Any], ...]()
         else:
             args = tuple(map(self._value, node.args))
-            keywords = tuple((k, self._value(v)) for k, v in self._keywords(node).items())
-        results = [self._register(item) for item in value] if several else [self._register(value)]  # type: ignore[union-attr]
+            keywords = tuple((k, self._value(v)) for k, v in self._call_keywords(node).items())
+        results = [self._next_register(item) for item in value] if several else [self._next_register(value)]  # type: ignore[union-attr]
         self.places[node] = results if several else results[0]
         self.calls.append(ProgramCall(name, args, tuple(results), keywords, several))
         self.lines.append(line_of(node))
 
-    def _keywords(self, node: torch.fx.Node) -> dict[str, Any]:
+    def _call_keywords(self, node: torch.fx.Node) -> dict[str, Any]:
         """Returns the arguments by name; a function that makes a tensor of none gets the dtype of that."""
         keywords = {k: v for k, v in node.kwargs.items() if k not in _IGNORED}
         target, value = node.target, node.meta.get("val")
@@ -236,7 +236,7 @@ class _Encoding:
             return value
         raise CaptureError(f"{type(self.module).__name__}: an argument is a {type(value).__name__}")
 
-    def _outputs(self) -> tuple[list[Any], list[str], Template]:
+    def _output_registers(self) -> tuple[list[Any], list[str], Template]:
         """Returns the outputs, the buffers that the first ones belong to, and the structure of the others."""
         nodes: Any = next(node for node in self.nodes if node.op == "output").args[0]
         specs = self.exported.graph_signature.output_specs
@@ -252,10 +252,10 @@ class _Encoding:
                 results.append(value)
             elif spec.kind not in (OutputKind.USER_INPUT_MUTATION, OutputKind.TOKEN):  # the argument stays as it is
                 raise CaptureError(f"{type(self.module).__name__}: a result is a {spec.kind.name}")
-        template = _template(self.exported.call_spec.out_spec, iter(range(len(results))))
+        template = _plain_template(self.exported.call_spec.out_spec, iter(range(len(results))))
         return states + results, written, template
 
-    def _signature(self, places: dict[str, int]) -> Signature:
+    def _graph_signature(self, places: dict[str, int]) -> Signature:
         """Returns the signature; the leaves of its templates are registers."""
         specs = [s for s in self.exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
         items: list[Any] = []
@@ -267,20 +267,22 @@ class _Encoding:
         names = parameters(self.module)
         arguments: dict[str, Template] = {}
         for i, child in enumerate(args.children()):
-            arguments[names[i] if i < len(names) else f"*{i}"] = _fill(_template(child, _counting()), leaves)
+            arguments[names[i] if i < len(names) else f"*{i}"] = _fill_template(
+                _plain_template(child, _register_numbers()), leaves
+            )
         for key, child in zip(kwargs.context, kwargs.children(), strict=True):
-            arguments[key] = _fill(_template(child, _counting()), leaves)
+            arguments[key] = _fill_template(_plain_template(child, _register_numbers()), leaves)
         return Signature(names, arguments)
 
 
-def _arguments(node: torch.fx.Node) -> dict[str, Any]:
+def _arguments_by_name(node: torch.fx.Node) -> dict[str, Any]:
     """Returns the arguments of an operator by name, with the defaults of those that are not given."""
     declared = node.target._schema.arguments  # type: ignore[union-attr]
     defaults = {each.name: each.default_value for each in declared if each.has_default_value()}
     return {**defaults, **{each.name: value for each, value in zip(declared, node.args, strict=False)}, **node.kwargs}
 
 
-def _conv1d(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
+def _conv1d_and_arguments(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
     """Returns the class of transformers' `Conv1D` and its arguments, those of `addmm`; None if it cannot be one."""
     conv1d_class = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
     plain = arguments["alpha"] == arguments["beta"] == 1
@@ -288,32 +290,32 @@ def _conv1d(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, di
     return conv1d_class if plain else None, {name: arguments[given] for name, given in names.items()}
 
 
-def _counting() -> Any:
+def _register_numbers() -> Any:
     return iter(range(2**31))
 
 
-def _fill(template: Template, leaves: Any) -> Template:
+def _fill_template(template: Template, leaves: Any) -> Template:
     """Returns a template with other ones in the places of its leaves."""
     if "leaf" in template:
         filled: Template = next(leaves)
         return filled
     if "items" not in template:
         return template
-    return {**template, "items": [_fill(item, leaves) for item in template["items"]]}
+    return {**template, "items": [_fill_template(item, leaves) for item in template["items"]]}
 
 
-def _template(spec: Any, numbers: Any) -> Template:
+def _plain_template(spec: Any, numbers: Any) -> Template:
     """Returns the structure of a tree of PyTorch as plain data."""
     if spec.is_leaf():
         return {"leaf": next(numbers)}
-    items = [_template(child, numbers) for child in spec.children()]
+    items = [_plain_template(child, numbers) for child in spec.children()]
     if spec.type in (list, tuple):
         return {"kind": spec.type.__name__, "items": items}
-    keys = _keys(spec, len(items))
+    keys = _child_keys(spec, len(items))
     return {"kind": "dict" if spec.type is dict else "record", "keys": keys, "items": items}
 
 
-def _keys(spec: Any, count: int) -> list[str]:
+def _child_keys(spec: Any, count: int) -> list[str]:
     """Returns the keys of a dict, or the names of the parts of an object."""
     context = spec.context
     if isinstance(context, tuple) and len(context) == 2 and isinstance(context[0], (list, tuple)):
@@ -324,7 +326,7 @@ def _keys(spec: Any, count: int) -> list[str]:
     return [str(i) for i in range(count)]
 
 
-def _name(target: Any) -> str:
+def _function_name(target: Any) -> str:
     """Returns the name of an operator that is a function of Python."""
     if isinstance(target, torch._ops.HigherOrderOperator):
         return f"higher_order.{target.__name__}"

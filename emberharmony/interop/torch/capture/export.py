@@ -40,7 +40,7 @@ def export(
         except EmberError:
             raise
         except Exception as error:
-            raise _explain(module, error) from error
+            raise _explained_error(module, error) from error
     return decomposed
 
 
@@ -107,7 +107,7 @@ def _decompositions() -> Any:
     return rules
 
 
-def _explain(module: torch.nn.Module, error: Exception) -> CaptureError:
+def _explained_error(module: torch.nn.Module, error: Exception) -> CaptureError:
     """Returns the error for a model that `torch.export` cannot follow: the line, what it does, and the way out."""
     name = type(error).__name__
     text = str(error)
@@ -134,7 +134,7 @@ def _is_model(path: str) -> bool:
     return file.exists() and _TORCH not in file.parents and _OWN not in file.parents
 
 
-def _line(frames: Sequence[traceback.FrameSummary]) -> str:
+def _last_model_line(frames: Sequence[traceback.FrameSummary]) -> str:
     """Returns the last line of a model in a stack."""
     for frame in reversed(frames):
         if _is_model(frame.filename):
@@ -143,11 +143,11 @@ def _line(frames: Sequence[traceback.FrameSummary]) -> str:
 
 
 def _place_in_traceback(error: Exception) -> str:
-    return _line(traceback.extract_tb(error.__traceback__))
+    return _last_model_line(traceback.extract_tb(error.__traceback__))
 
 
 def _place_in_stack() -> str:
-    return _line(traceback.extract_stack())
+    return _last_model_line(traceback.extract_stack())
 
 
 def line_of(node: torch.fx.Node) -> str:

@@ -66,12 +66,12 @@ def expect(source: Source, state: Mapping[str, Any], train: bool) -> Expected:
     module = copy.deepcopy(source.module).train(train)
     module.load_state_dict({name: torch.tensor(value) for name, value in state.items()}, strict=False)
     try:
-        return _compute(copy.deepcopy(module), source, torch.float64)
+        return _compute_reference(copy.deepcopy(module), source, torch.float64)
     except (RuntimeError, TypeError):  # a model that makes tensors of float32 itself
-        return _compute(module, source, None)
+        return _compute_reference(module, source, None)
 
 
-def _compute(module: torch.nn.Module, source: Source, dtype: torch.dtype | None) -> Expected:
+def _compute_reference(module: torch.nn.Module, source: Source, dtype: torch.dtype | None) -> Expected:
     def cast(x: Any) -> Any:
         return x.to(dtype) if dtype and isinstance(x, torch.Tensor) and x.is_floating_point() else x
 
@@ -131,11 +131,13 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
         values[position] = tensor.double() if floating else tensor
     values[0] = torch.float64
     for position, call in enumerate(graph.program.calls):
-        function = _layer(source.module, values[call.args[0]]) if call.function == LAYER else _function(call)
-        args = _fill(call.args[1:] if call.function == LAYER else call.args, values)
-        keywords = {key: _fill(value, values) for key, value in call.keywords}
+        function = (
+            _double_layer(source.module, values[call.args[0]]) if call.function == LAYER else _function_of_call(call)
+        )
+        args = _fill_registers(call.args[1:] if call.function == LAYER else call.args, values)
+        keywords = {key: _fill_registers(value, values) for key, value in call.keywords}
         results, gradients = _with_gradients(function, args, keywords)
-        yield Step(position, _arrays(args), _arrays(keywords), _arrays(results), gradients)
+        yield Step(position, _arrays_of_tree(args), _arrays_of_tree(keywords), _arrays_of_tree(results), gradients)
         step_results = results if call.several else results[:1]
         values.update(zip(call.results, step_results, strict=False))
 
@@ -160,7 +162,7 @@ def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> t
     return [x.detach() if isinstance(x, torch.Tensor) else x for x in results], gradients
 
 
-def _function(call: ProgramCall) -> Callable[..., Any]:
+def _function_of_call(call: ProgramCall) -> Callable[..., Any]:
     """Returns the function of PyTorch or Python with the name that a call has."""
     root, *path = call.function.split(".")
     homes: dict[str, Any] = {"operator": operator, "math": math, "torch": torch}
@@ -173,7 +175,7 @@ def _function(call: ProgramCall) -> Callable[..., Any]:
     return function
 
 
-def _layer(module: torch.nn.Module, path: str) -> Callable[..., Any]:
+def _double_layer(module: torch.nn.Module, path: str) -> Callable[..., Any]:
     layer = copy.deepcopy(module.get_submodule(path)).double()
     for parameter in layer.parameters():
         parameter.requires_grad_(False)
@@ -183,15 +185,15 @@ def _layer(module: torch.nn.Module, path: str) -> Callable[..., Any]:
 _DTYPES = {str(x).removeprefix("torch."): x for x in vars(torch).values() if isinstance(x, torch.dtype)}
 
 
-def _fill(value: Any, values: Mapping[int, Any]) -> Any:
+def _fill_registers(value: Any, values: Mapping[int, Any]) -> Any:
     if value.__class__ is Register:
         return values[value]
     if isinstance(value, (list, tuple)):
-        return type(value)([_fill(item, values) for item in value])
+        return type(value)([_fill_registers(item, values) for item in value])
     return _DTYPES.get(value, value) if isinstance(value, str) else value
 
 
-def _arrays(tree: Any) -> Any:
+def _arrays_of_tree(tree: Any) -> Any:
     def array(x: Any) -> Any:
         return x.detach().numpy() if isinstance(x, torch.Tensor) else str(x)[6:] if isinstance(x, torch.dtype) else x
 
