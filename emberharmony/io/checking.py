@@ -99,7 +99,7 @@ def check(path: str | os.PathLike[str]) -> Report:
         if file_path.endswith(INDEX):
             headers = [*checked_index(file_path, collect_fault).values()]
         elif file_path.endswith(".npz"):
-            tensors = _arrays(file_path, collect_fault)
+            tensors = _array_descriptions(file_path, collect_fault)
             nbytes = sum(info.nbytes for info in tensors.values())
         elif file_path.endswith(OF_TORCH):
             file = source(file_path)
@@ -116,11 +116,11 @@ def check(path: str | os.PathLike[str]) -> Report:
         tensors |= header.tensors
         nbytes += held_bytes(header.tensors)
     metadata = headers[0].metadata if len(headers) == 1 and not file_path.endswith(INDEX) else {}
-    warnings = tuple(warning for header in headers for warning in _warnings(header))
+    warnings = tuple(warning for header in headers for warning in _header_warnings(header))
     return Report(file_path, None, tensors, metadata, warnings, (), nbytes)
 
 
-def _arrays(path: str, fault: Fault) -> dict[str, TensorInfo]:
+def _array_descriptions(path: str, fault: Fault) -> dict[str, TensorInfo]:
     """Returns the descriptions of the arrays of an `.npz` file."""
     infos: dict[str, TensorInfo] = {}
     with Archive(path) as archive:
@@ -132,7 +132,7 @@ def _arrays(path: str, fault: Fault) -> dict[str, TensorInfo]:
     return infos
 
 
-def _warnings(header: Header) -> list[str]:
+def _header_warnings(header: Header) -> list[str]:
     dtype_names = set(NAMES.values())
     foreign = sorted({info.dtype for info in header.tensors.values()} - dtype_names)
     notes = [f"field {name} is unknown and ignored" for name in header.unknown[:20]]

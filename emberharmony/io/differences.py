@@ -56,10 +56,10 @@ def differences(
         elif a.shape != b.shape:
             yield Difference(name, "shape", a, b)
         else:
-            yield _compare(first, second, name, advance)
+            yield _compare_tensors(first, second, name, advance)
 
 
-def _compare(first: Source, second: Source, name: str, advance: Callable[[int], None]) -> Difference:
+def _compare_tensors(first: Source, second: Source, name: str, advance: Callable[[int], None]) -> Difference:
     """Returns the comparison of two tensors of one shape."""
     a, b = first.tensors[name], second.tensors[name]
     difference = Difference(name, "equal" if a.dtype == b.dtype else "dtype", a, b, 0, 0, 0.0)

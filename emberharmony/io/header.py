@@ -216,7 +216,7 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
     except (TypeError, ValueError):
         is_usual = False
     if not is_usual:
-        tag, shape, offsets = _fields(name, entry, path, unknown)
+        tag, shape, offsets = _entry_fields(name, entry, path, unknown)
     if tag.__class__ is not str or tag not in BITS:
         raise WeightFileError("dtype", path, f"has dtype {text_of(tag)}, which the format does not have", name)
     if offsets.__class__ is not list or len(offsets) != 2:
@@ -224,14 +224,14 @@ def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[s
     begin, end = offsets
     if begin.__class__ is not int or end.__class__ is not int or not 0 <= begin <= end < _LIMIT:
         raise WeightFileError("offsets", path, f"data_offsets {text_of(offsets)} are no begin and end", name)
-    nbytes = _nbytes(shape, tag, path, name)
+    nbytes = _tensor_bytes(shape, tag, path, name)
     if nbytes != end - begin:
         size_text = f"shape {text_of(shape)} of {tag} takes {nbytes} bytes, data_offsets hold {end - begin}"
         raise WeightFileError("offsets", path, size_text, name)
     return _new(TensorInfo, (NAMES.get(tag, tag), tuple(shape), nbytes, start + begin))
 
 
-def _fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, Any, Any]:
+def _entry_fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, Any, Any]:
     """Returns dtype, shape and offsets of an entry, in whatever order it has them."""
     fields = unique(entry, path, "its entry", "entry", name)
     try:
@@ -243,7 +243,7 @@ def _fields(name: str, entry: Any, path: str, unknown: list[str]) -> tuple[Any, 
     return dtype_shape_offsets
 
 
-def _nbytes(shape: Any, tag: str, path: str, name: str) -> int:
+def _tensor_bytes(shape: Any, tag: str, path: str, name: str) -> int:
     """Returns the bytes that a tensor takes."""
     if shape.__class__ is not list:
         raise WeightFileError("shape", path, f"its shape must be a list of integers, not {text_of(shape)}", name)

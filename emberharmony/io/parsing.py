@@ -57,7 +57,7 @@ def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
         window = raw[start : start + size]
         outline = _outline(window, MOST_MARKS, in_object=True)
         if outline.comma >= 0:
-            yield _value(b"{" + window[: outline.comma] + b"}", path, "header_json", outline)
+            yield _parsed_value(b"{" + window[: outline.comma] + b"}", path, "header_json", outline)
             start, size = start + outline.comma + 1, PIECE
             continue
         if outline.many:
@@ -131,10 +131,10 @@ def parse(raw: bytes, path: str, kind: str = "header_json", most: int = MOST_MAR
     Raises:
         WeightFileError: if the text is no JSON, is nested too deeply, or has too many values.
     """
-    return _value(raw, path, kind, _outline(raw, most))
+    return _parsed_value(raw, path, kind, _outline(raw, most))
 
 
-def _value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
+def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     """Returns the value of JSON as `parse` does.
 
     The outline is checked first, because `json` recurses, and because many values take much memory.
@@ -163,12 +163,12 @@ def _value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     return decoded
 
 
-def _real(text: str) -> float:
+def _any_fraction(text: str) -> float:
     """Returns a fraction in the place of any number with a point: no field takes one, so its digits are not read."""
     return -0.5
 
 
-def _integer(text: str) -> int:
+def _field_integer(text: str) -> int:
     """Returns an integer; -1 for one that is negative (-0 too) or beyond 64 bits, which no field takes either."""
     return int(text) if len(text) <= 20 and text[0] != "-" else -1
 
@@ -177,9 +177,9 @@ def _refuse_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_real, parse_constant=_refuse_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_float=_any_fraction, parse_constant=_refuse_number)
 _CAREFUL = json.JSONDecoder(
-    object_pairs_hook=tuple, parse_float=_real, parse_constant=_refuse_number, parse_int=_integer
+    object_pairs_hook=tuple, parse_float=_any_fraction, parse_constant=_refuse_number, parse_int=_field_integer
 )
 
 

@@ -101,7 +101,7 @@ def rewrite(
         if stored_name in items:
             items[stored_name].ties.append(new_name)
             continue
-        items[stored_name] = _item(source, name, new_name, target and target.name, advance, overflowed)
+        items[stored_name] = _rewritten_item(source, name, new_name, target and target.name, advance, overflowed)
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
             files = write(path, items.values(), metadata or {}, max_shard_size)
@@ -112,7 +112,9 @@ def rewrite(
     return Rewritten(files, len(names), sum(item.nbytes for item in items.values()), overflowed)
 
 
-def _item(source: Source, name: str, new: str, dtype: str | None, advance: Advance, overflowed: dict[str, int]) -> Item:
+def _rewritten_item(
+    source: Source, name: str, new: str, dtype: str | None, advance: Advance, overflowed: dict[str, int]
+) -> Item:
     """Returns a tensor to save.
 
     Raises:
@@ -136,7 +138,7 @@ def _byte_parts(
         if dtype == old_dtype:
             yield as_bytes(block)
         else:
-            cast_block = _cast(block, old_dtype, dtype, source.path, name)
+            cast_block = _cast_block(block, old_dtype, dtype, source.path, name)
             old_numbers, new_numbers = numbers(block, old_dtype), numbers(cast_block, dtype)
             assert old_numbers is not None
             assert new_numbers is not None
@@ -147,7 +149,7 @@ def _byte_parts(
         advance(block.nbytes)
 
 
-def _cast(block: Array, old: str, new: str, path: str, name: str) -> Array:
+def _cast_block(block: Array, old: str, new: str, path: str, name: str) -> Array:
     """Returns a block in another dtype; bfloat16 as uint16."""
     with np.errstate(over="ignore"):
         tensor = ops.cast(as_tensor(block, old, path, name), as_dtype(new))

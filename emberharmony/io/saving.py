@@ -59,7 +59,7 @@ def save_tensors(
         other_path = f"{'model' if not stem or stem.endswith(os.sep) else stem}{ENDING}"
         raise ArgumentError(f"save() writes files whose names end in {ENDING}, not {brief(target)}: use {other_path!r}")
     _require_strings(metadata or {})
-    return write(target, _items(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
+    return write(target, _items_once(tensors), tag_metadata(metadata or {}, layout), max_shard_size)
 
 
 def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_shard_size: int | str | None) -> list[str]:
@@ -71,10 +71,10 @@ def write(path: str, items: Iterable[Item], metadata: Mapping[str, str], max_sha
     """
     # In the order of the file: wide dtypes first, so that all tensors are aligned, then by name.
     items = sorted(items, key=lambda item: (-BITS[item.tag], item.name))
-    groups = [items] if max_shard_size is None else _groups(items, _size(max_shard_size))
+    groups = [items] if max_shard_size is None else _shard_groups(items, _bytes_of_size(max_shard_size))
     try:
         if len(groups) == 1:
-            _write(path, items, metadata)
+            _write_file(path, items, metadata)
             _remove_index(path)
             return [path]
         return _write_shards(path, groups, metadata)
@@ -107,7 +107,7 @@ def _require_text(name: str) -> None:
         raise ArgumentError(f"save(): {brief(name)} is no text in UTF-8: {error.reason}") from error
 
 
-def _items(tensors: Mapping[str, Any]) -> list[Item]:
+def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns the tensors to save, each once."""
     items: dict[Any, Item] = {}
     referenced_items = []  # so that no other object gets the id of one
@@ -161,7 +161,7 @@ def _byte_parts(backend: Backend, tensor: Any) -> Iterator[memoryview]:
     yield as_bytes(bits)
 
 
-def _write(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> None:
+def _write_file(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> None:
     """Replaces one file.
 
     Raises:
@@ -188,7 +188,7 @@ def _write(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -> Non
             assert written_bytes == item.nbytes, (item.name, written_bytes)
 
 
-def _size(size: int | str) -> int:
+def _bytes_of_size(size: int | str) -> int:
     """Returns a size in bytes that may be given as "5GB"."""
     if isinstance(size, str):
         match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?) ?([KMGT]B|)", size.strip().upper())
@@ -198,7 +198,7 @@ def _size(size: int | str) -> int:
     return size
 
 
-def _groups(items: list[Item], limit: int) -> list[list[Item]]:
+def _shard_groups(items: list[Item], limit: int) -> list[list[Item]]:
     """Returns the tensors of each shard."""
     groups: list[list[Item]] = [[]]
     group_bytes = 0
@@ -232,7 +232,7 @@ def _write_shards(path: str, groups: list[list[Item]], metadata: Mapping[str, st
     try:
         for file, items in zip(names, groups, strict=True):
             written_shards.append(os.path.join(folder, file))
-            _write(written_shards[-1], items, metadata)
+            _write_file(written_shards[-1], items, metadata)
         with replace_bytes(path + INDEX) as stream:
             stream.write(json.dumps(index, ensure_ascii=False, indent=1).encode())
     except BaseException:

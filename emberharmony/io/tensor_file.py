@@ -35,7 +35,7 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
     except FileNotFoundError as error:
         folder, name = os.path.split(path)
         folder_exists = os.path.isdir(folder or ".")
-        hint = _near(name, folder or ".") if folder_exists else f"; there is no folder {folder}"
+        hint = _hint_at_file(name, folder or ".") if folder_exists else f"; there is no folder {folder}"
         if "://" in os.fsdecode(path):
             hint = "; it is an address: download the file first"
         elif os.fsdecode(path).startswith("~"):
@@ -48,7 +48,7 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
     return stream, os.fstat(stream.fileno()).st_size
 
 
-def _near(name: str, folder: str) -> str:
+def _hint_at_file(name: str, folder: str) -> str:
     """Returns a hint at a file that may be meant, or at the folder in which there is none."""
     files = os.listdir(folder)
     whole = [file for file in files if os.path.splitext(file)[0] == name]

@@ -144,7 +144,7 @@ class Checkpoint:
             raise CheckpointError(
                 "unwritable", self.folder, f"step {step} could not be saved, the older checkpoints stay: {error}"
             ) from error
-        self._prune([*records, Record(path, content)])
+        self._remove_old([*records, Record(path, content)])
         return path
 
     def restore(
@@ -237,7 +237,7 @@ class Checkpoint:
                 f"save(): extra lacks {self.keep_best!r}, the number for keep_best{hint}; give None where there is none"
             )
         tensors: dict[str, Any] = {}
-        packed = {name: pack_state(_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
+        packed = {name: pack_state(_as_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
         if tensors:
             raise ArgumentTypeError(
                 f"save(): {next(iter(tensors))} is a tensor of several elements; keep it in a Buffer of the model, or "
@@ -297,7 +297,7 @@ class Checkpoint:
         is_comparable = isinstance(value, (int, float)) and not math.isnan(value)
         return float(value) if is_comparable else None
 
-    def _prune(self, records: list[Record]) -> None:
+    def _remove_old(self, records: list[Record]) -> None:
         """Removes the checkpoints that are not to be kept, and those that were replaced."""
         order = sorted(records, key=_serial_number, reverse=True)
         newest = {record.step: record for record in reversed(order)}
@@ -315,7 +315,7 @@ class Checkpoint:
                     warnings.warn(f"{record.path} could not be removed: {error}", CheckpointWarning, stacklevel=3)
 
 
-def _number(value: Any) -> Any:
+def _as_number(value: Any) -> Any:
     """Returns a tensor with one element as a number; everything else as it is."""
     is_one_element = hasattr(value, "item") and math.prod(getattr(value, "shape", (2,))) == 1
     return value.item() if is_one_element else value

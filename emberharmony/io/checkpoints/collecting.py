@@ -146,12 +146,12 @@ def ties_of(state: Mapping[str, Any]) -> list[list[str]]:
 def generators_of(part: Any) -> list[tuple[list[str], Any]]:
     """Returns the random generators in a model, each with its places; named streams (`nn.Rngs`) count as one."""
     generators: dict[int, tuple[list[str], Any]] = {}
-    for path, source in _sources(part):
+    for path, source in _generators_in(part):
         generators.setdefault(id(source), ([], source))[0].append(path)
     return list(generators.values())
 
 
-def _sources(part: Any) -> Iterator[tuple[str, Any]]:
+def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
     """Yields the place and the object of each generator, and of named streams in the place of theirs."""
     modules = {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
     owners: dict[tuple[Any, ...], Any] = {}

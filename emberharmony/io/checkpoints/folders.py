@@ -103,10 +103,10 @@ def sweep(folder: str) -> None:
 
 
 def _temporary(folder: str, step: int) -> str:
-    return os.path.join(folder, f"step-{step:06}.tmp-{os.getpid()}-{_host()}-{os.urandom(4).hex()}")
+    return os.path.join(folder, f"step-{step:06}.tmp-{os.getpid()}-{_host_hash()}-{os.urandom(4).hex()}")
 
 
-def _host() -> str:
+def _host_hash() -> str:
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
@@ -116,7 +116,7 @@ def _is_abandoned(path: str, process: int, host: str) -> bool:
     Of a process on another machine nothing is known, so its folder counts as left after a day without a change; so it
     does on Windows, where `os.kill` would end the process.
     """
-    if host != _host() or os.name == "nt":
+    if host != _host_hash() or os.name == "nt":
         with suppress(OSError):
             return time.time() - os.stat(path).st_mtime > _DAY
         return False

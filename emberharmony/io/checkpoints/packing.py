@@ -35,12 +35,12 @@ def pack_state(state: Any, name: str, tensors: dict[str, Any]) -> Any:
         return state if math.isfinite(state) else {"$float": repr(state)}
     if isinstance(state, Mapping):
         if all(type(key) is str and not key.startswith("$") for key in state):
-            return {key: pack_state(x, _join(name, key), tensors) for key, x in state.items()}
+            return {key: pack_state(x, _joined_name(name, key), tensors) for key, x in state.items()}
         if all(type(key) in (str, int) for key in state):
-            return {"$dict": [[key, pack_state(x, _join(name, key), tensors)] for key, x in state.items()]}
+            return {"$dict": [[key, pack_state(x, _joined_name(name, key), tensors)] for key, x in state.items()]}
         raise ArgumentTypeError(f"the keys of {name} are {brief(list(state))}, expected text or integers")
     if isinstance(state, (list, tuple)):
-        packed_entries = [pack_state(x, _join(name, i), tensors) for i, x in enumerate(state)]
+        packed_entries = [pack_state(x, _joined_name(name, i), tensors) for i, x in enumerate(state)]
         return packed_entries if type(state) is list else {"$tuple": packed_entries}
     tensor = state.value if isinstance(state, Cell) else state
     if not hasattr(tensor, "dtype") or owner(tensor) is None:
@@ -80,5 +80,5 @@ def unpack_state(state: Any, tensors: Mapping[str, Any]) -> Any:
     raise ValueError(f"the mark {brief(type_mark)} is unknown")
 
 
-def _join(name: str, key: object) -> str:
+def _joined_name(name: str, key: object) -> str:
     return f"{name}.{key}" if name else str(key)

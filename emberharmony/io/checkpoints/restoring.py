@@ -108,7 +108,7 @@ class Restoring:
             if name not in saved_state:
                 self.faults.append(f"missing: {label}, which the checkpoint does not have")
                 continue
-            self._match_noting_faults(label, lambda n=name, p=part: self._match(kind, n, p, saved_state[n]))  # type: ignore[misc]
+            self._match_noting_faults(label, lambda n=name, p=part: self._match_part(kind, n, p, saved_state[n]))  # type: ignore[misc]
 
     def _match_noting_faults(self, label: str, match: Callable[[], None]) -> None:
         """Matches a part, and notes an error of it as a fault, so that those of the other parts are named as well."""
@@ -122,7 +122,7 @@ class Restoring:
         except Exception as error:  # noqa: BLE001  (whatever a damaged state or a foreign part raises is a fault)
             self.faults.append(f"{label}: the state does not fit: {type(error).__name__}: {error}")
 
-    def _match(self, kind: str, name: str, part: Any, saved_state: Mapping[str, Any]) -> None:
+    def _match_part(self, kind: str, name: str, part: Any, saved_state: Mapping[str, Any]) -> None:
         label = label_of(kind, name)
         if saved_state["class"] != class_of(part):
             self.notes.append(f"{label} is a {saved_state['class']} in the checkpoint and a {class_of(part)} here")
@@ -138,9 +138,9 @@ class Restoring:
         state = unpack_state(saved_state["state"], tensors)
         if kind == "model":
             self._compare_model(label, part, saved_state, state)
-        self._load(label, part, state)
+        self._load_part(label, part, state)
 
-    def _load(self, label: str, part: Any, state: Any) -> None:
+    def _load_part(self, label: str, part: Any, state: Any) -> None:
         if hasattr(part, "loading"):
             self._steps += part.loading(state)
         else:
@@ -225,7 +225,7 @@ class Restoring:
         for i, rate in enumerate(stateful_rates(part)):
             state = saved_state["rates"].get(str(i))
             if rate is not None and state is not None:
-                self._load(f"{label}: lr of group {i}", rate, unpack_state(state, {}))
+                self._load_part(f"{label}: lr of group {i}", rate, unpack_state(state, {}))
 
     def _compare_writers(self) -> None:
         """Notes what the backends and versions that wrote the checkpoint do differently."""
