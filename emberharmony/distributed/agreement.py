@@ -42,10 +42,10 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
 
     lines_of_ranks = world.run(call, lines_if_different)
     if lines_of_ranks is not None:
-        raise _difference(world, lines_of_ranks)
+        raise _disagreement_error(world, lines_of_ranks)
 
 
-def _difference(world: World, lines_of_ranks: list[list[str]]) -> DistributedError:
+def _disagreement_error(world: World, lines_of_ranks: list[list[str]]) -> DistributedError:
     """Returns the error for ranks that have made different calls."""
     counts = Counter(map(tuple, lines_of_ranks))
     # Of several that are as frequent, the one of the lowest rank.

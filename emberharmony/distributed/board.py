@@ -146,7 +146,7 @@ class Board:
             entry = self.read(rank)
             if rank == self._rank or not entry.process or entry.progress >= number + (entry.state == FAILED):
                 continue
-            if entry.state in (FAILED, ENDED) or _condition(entry.process) == "gone":
+            if entry.state in (FAILED, ENDED) or _process_condition(entry.process) == "gone":
                 return True
         return False
 
@@ -157,7 +157,7 @@ class Board:
         process_text, last = f"(process {entry.process})", _last_call_text(entry)
         if entry.state == ENDED:
             return f"{process_text} has ended its program; {last}"
-        condition = _condition(entry.process)
+        condition = _process_condition(entry.process)
         if condition == "gone":
             location = "in" if entry.state == INSIDE else "after"
             call_text = (
@@ -201,7 +201,7 @@ def make(path: str, size: int) -> None:
         file.truncate(size * _WIDTH)
 
 
-def _condition(process: int) -> str:
+def _process_condition(process: int) -> str:
     """Returns "gone", "stopped" or "running", or "unknown" if the system does not tell which of the last two it is."""
     try:
         os.kill(process, 0)

@@ -96,7 +96,7 @@ def all_gather(tree: Any) -> Any:
         gradients = reduce_scatter(list(cotangents))
         return [ops.reshape(gradient, tuple(x.shape)) for gradient, x in zip(gradients, primals, strict=True)]
 
-    return _apply(ranks, "all_gather", tree, {}, run, pull_back)
+    return _run_collective(ranks, "all_gather", tree, {}, run, pull_back)
 
 
 def reduce_scatter(tree: Any) -> Any:
@@ -146,7 +146,7 @@ def reduce_scatter(tree: Any) -> Any:
                 f"ranks"
             )
 
-    return _apply(ranks, "reduce_scatter", tree, {}, run, pull_back, check)
+    return _run_collective(ranks, "reduce_scatter", tree, {}, run, pull_back, check)
 
 
 def broadcast(tree: Any, root: int = 0) -> Any:
@@ -181,7 +181,7 @@ def broadcast(tree: Any, root: int = 0) -> Any:
         total = all_sum(list(cotangents))
         return [x if ranks.rank == root else ops.zeros_like(x) for x in total]
 
-    return _apply(ranks, "broadcast", tree, {"root": root}, run, pull_back)
+    return _run_collective(ranks, "broadcast", tree, {"root": root}, run, pull_back)
 
 
 def send(tree: Any, to: int) -> Any:
@@ -213,7 +213,7 @@ def send(tree: Any, to: int) -> Any:
         received = recv(list(cotangents), to)
         return [ops.add(x, y) for x, y in zip(cotangents, received, strict=True)]
 
-    return _apply(ranks, "send", tree, {}, run, pull_back, peer=to)
+    return _run_collective(ranks, "send", tree, {}, run, pull_back, peer=to)
 
 
 def recv(like: Any, source: int) -> Any:
@@ -245,7 +245,7 @@ def recv(like: Any, source: int) -> Any:
         return [ops.zeros_like(x) for x in primals]
 
     templates = ops.tree_map(lambda x: ops.empty(x.shape, x.dtype) if isinstance(x, ops.TensorSpec) else x, like)
-    return _apply(ranks, "recv", templates, {}, run, pull_back, peer=source)
+    return _run_collective(ranks, "recv", templates, {}, run, pull_back, peer=source)
 
 
 def barrier() -> None:
@@ -291,10 +291,10 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
         if call == "all_mean" and dtype.kind not in _INEXACT:
             raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
 
-    return _apply(ranks, call, tree, options, run, pull_back, check)
+    return _run_collective(ranks, call, tree, options, run, pull_back, check)
 
 
-def _apply(
+def _run_collective(
     world: World,
     call: str,
     tree: Any,

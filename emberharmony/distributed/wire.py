@@ -60,14 +60,14 @@ def vector_to_sum(tensor: HostBits) -> Vector:
 def tensor_of_sums(vector: Vector, dtype: str, shape: tuple[int, ...]) -> HostBits:
     """Returns a vector of sums as a tensor of a dtype, rounded to the nearest if it has 16 bits."""
     if dtype == "bfloat16":
-        return HostBits(_bfloat16(vector).reshape(shape), dtype)
+        return HostBits(_bfloat16_bits(vector).reshape(shape), dtype)
     if dtype in ("uint32", "uint64", "complex64", "complex128"):
         return HostBits(vector.view(dtype).reshape(shape), dtype)
     with np.errstate(over="ignore"):  # of float16, whose sum may be infinite
         return HostBits(vector.astype(dtype, copy=False).reshape(shape), dtype)
 
 
-def _bfloat16(vector: Vector) -> Vector:
+def _bfloat16_bits(vector: Vector) -> Vector:
     """Returns the bits of float32 numbers rounded to bfloat16, to even if two are as near."""
     bits = vector.view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16

@@ -183,7 +183,7 @@ class World:
             path = os.path.join(folder, "board") if folder else os.environ.get(environment.BOARD, "")
             shared_text = np.zeros(256, np.uint8)
             if self.rank == 0:
-                _write(shared_text, f"{socket.gethostname()}\n{path}")
+                _write_text(shared_text, f"{socket.gethostname()}\n{path}")
             self.run("init", lambda transport: transport.broadcast(shared_text, 0))
             host, _, path = bytes(shared_text).rstrip(b"\0").decode().partition("\n")
             is_here = host == socket.gethostname() and os.path.exists(path)
@@ -312,7 +312,7 @@ def _close_world(world: World) -> None:
         world.end()
 
 
-def _write(row: Any, text: str) -> None:
+def _write_text(row: Any, text: str) -> None:
     """Writes text into the beginning of a row of bytes, as far as it fits."""
     encoded = text.encode()[: len(row)]
     row[: len(encoded)] = np.frombuffer(encoded, np.uint8)

@@ -44,7 +44,7 @@ def main() -> None:
         os.close(writing)
     _pass_signals_on(process)
     line_prefix = f"[{rank}] ".encode() if head == "1" and rank else b""
-    status = _watch(process, parent, {reading: target for target, (reading, _) in pipes.items()}, line_prefix)
+    status = _forward_output(process, parent, {reading: target for target, (reading, _) in pipes.items()}, line_prefix)
     board = os.environ.get("EMBERHARMONY_BOARD", "")
     if rank and board:
         _write_ending(f"{board}.{rank}", status)
@@ -79,14 +79,14 @@ def _pass_signals_on(process: int) -> None:
     """Lets the rank and what it has started get the signals that this process gets."""
 
     def pass_on(number: int, frame: object) -> None:
-        _kill(process, signal.SIGKILL if number == HARD else number)
+        _signal_group(process, signal.SIGKILL if number == HARD else number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, HARD):
         signal.signal(number, pass_on)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
-def _watch(process: int, parent: int, sources: dict[int, int], line_prefix: bytes) -> int:
+def _forward_output(process: int, parent: int, sources: dict[int, int], line_prefix: bytes) -> int:
     """Writes the output of the rank until it ends, and returns its status, negative for a signal."""
     waking, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -102,7 +102,7 @@ def _watch(process: int, parent: int, sources: dict[int, int], line_prefix: byte
             for key, _ in selector.select(0.25):
                 data = os.read(key.fd, 65536)
                 if key.fd != waking:
-                    rests[key.fd] = _write(sources[key.fd], line_prefix, rests[key.fd] + data, is_end=not data)
+                    rests[key.fd] = _write_lines(sources[key.fd], line_prefix, rests[key.fd] + data, is_end=not data)
                     if not data:
                         selector.unregister(key.fd)
                         del rests[key.fd]
@@ -110,18 +110,18 @@ def _watch(process: int, parent: int, sources: dict[int, int], line_prefix: byte
                 ended_process, value = os.waitpid(process, os.WNOHANG)
                 if ended_process:
                     status, deadline = os.waitstatus_to_exitcode(value), time.monotonic() + _DRAIN
-                    _kill(process, signal.SIGKILL)
+                    _signal_group(process, signal.SIGKILL)
                 elif not orphan_since and os.getppid() != parent:
                     orphan_since = time.monotonic()
-                    _kill(process, signal.SIGTERM)
+                    _signal_group(process, signal.SIGTERM)
                 elif orphan_since and time.monotonic() > orphan_since + _GRACE:
-                    _kill(process, signal.SIGKILL)
+                    _signal_group(process, signal.SIGKILL)
     for source, unfinished in rests.items():
-        _write(sources[source], line_prefix, unfinished, is_end=True)
+        _write_lines(sources[source], line_prefix, unfinished, is_end=True)
     return status
 
 
-def _write(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> bytes:
+def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> bytes:
     """Writes the lines in the data, each with the mark in one piece, and returns the beginning of the next line."""
     *lines, unfinished = data.split(b"\n")
     if is_end and unfinished:
@@ -137,7 +137,7 @@ def _write(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> bytes:
     return unfinished
 
 
-def _kill(process: int, number: int) -> None:
+def _signal_group(process: int, number: int) -> None:
     """Sends a signal to the rank and all that it has started."""
     with contextlib.suppress(OSError):
         os.killpg(process, number)

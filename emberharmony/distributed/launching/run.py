@@ -83,7 +83,7 @@ def launch(command: Sequence[str], options: Options) -> int:
     with temporary as folder, _raising_signals():
         try:
             _start_processes(children, command, options, transport, launcher, folder)
-            return _watch(children, options, launcher, folder)
+            return _await_ranks(children, options, launcher, folder)
         except KeyboardInterrupt as interrupt:
             _print_to_stderr("interrupted; ending all ranks")
             _signal_all(children, (signal.SIGINT, signal.SIGTERM))
@@ -156,25 +156,25 @@ def _start_processes(
         begin(ranks, {**shared_environ, **{name: str(number) for name in ("RANK", "LOCAL_RANK", "MLX_RANK")}})
 
 
-def _watch(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
+def _await_ranks(children: list[subprocess.Popen[bytes]], options: Options, launcher: str, folder: str) -> int:
     """Waits for all ranks, and returns the status; if one fails, the others have to end."""
     pause = 0.005
     while True:
         states = [child.poll() for child in children]
-        if any(states) or any(ending.status for ending in _endings(folder)):
+        if any(states) or any(ending.status for ending in _rank_endings(folder)):
             break
         if None not in states:
             return 0
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)
-    first = _cause(children, options, folder)
+    first = _first_failure(children, options, folder)
     _print_to_stderr(_describe_failure(first, options, launcher, folder))
-    _wait(children, options.grace)
+    _await_end(children, options.grace)
     _signal_all(children, (signal.SIGTERM,))
     return first.status if first.status > 0 else 128 - first.status
 
 
-def _endings(folder: str) -> list[_Ending]:
+def _rank_endings(folder: str) -> list[_Ending]:
     """Returns how ranks have ended, in the order of time, as far as they are on this machine and have."""
     endings = []
     for name in os.listdir(folder):
@@ -186,16 +186,16 @@ def _endings(folder: str) -> list[_Ending]:
     return sorted(endings)
 
 
-def _cause(children: list[subprocess.Popen[bytes]], options: Options, folder: str) -> _Ending:
+def _first_failure(children: list[subprocess.Popen[bytes]], options: Options, folder: str) -> _Ending:
     """Returns how the rank ended that failed by itself, if one did; the others may notice it and end before it does."""
     deadline = time.monotonic() + 1.0
     while True:
-        failed = [ending for ending in _endings(folder) if ending.status]
+        failed = [ending for ending in _rank_endings(folder) if ending.status]
         # Launchers of other libraries send SIGTERM to all when one has failed.
         outside_calls = [
             ending
             for i, ending in enumerate(failed)
-            if _entry(ending.rank, options, folder).state != board.FAILED
+            if _board_entry(ending.rank, options, folder).state != board.FAILED
             and (not i or ending.status != -signal.SIGTERM)
         ]
         if outside_calls or len(failed) == options.ranks or time.monotonic() > deadline:
@@ -205,12 +205,12 @@ def _cause(children: list[subprocess.Popen[bytes]], options: Options, folder: st
     return (outside_calls or failed or [_Ending(0.0, None, status) for status in statuses])[0]
 
 
-def _entry(rank: int | None, options: Options, folder: str) -> board.Entry:
+def _board_entry(rank: int | None, options: Options, folder: str) -> board.Entry:
     """Returns what a rank has written on the board."""
     return board.Board(os.path.join(folder, "board"), None, options.ranks).read(rank or 0)
 
 
-def _wait(children: list[subprocess.Popen[bytes]], seconds: float) -> None:
+def _await_end(children: list[subprocess.Popen[bytes]], seconds: float) -> None:
     """Waits until all have ended, or the time is over."""
     deadline = time.monotonic() + seconds
     while None in [child.poll() for child in children] and time.monotonic() < deadline:
@@ -223,7 +223,7 @@ def _signal_all(children: list[subprocess.Popen[bytes]], numbers: Sequence[int])
         for child in children:
             if child.poll() is None:
                 child.send_signal(number)
-        _wait(children, _BRIEF)
+        _await_end(children, _BRIEF)
 
 
 def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: str) -> str:
@@ -234,7 +234,7 @@ def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: 
             status_text = f"signal {signal.Signals(-ending.status).name}"
     if ending.rank is None:
         return f"{launcher} ended with {status_text}"
-    entry, location = _entry(ending.rank, options, folder), ""
+    entry, location = _board_entry(ending.rank, options, folder), ""
     if entry.number:
         when_text = "after" if entry.state in (board.OUTSIDE, board.ENDED) else "in"
         location = f" {when_text} {board.call_label(entry.call, entry.number)}"
