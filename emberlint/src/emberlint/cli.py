@@ -48,7 +48,7 @@ class CheckByDefault(click.Group):
             ctx.exit(130)
 
 
-def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     if is_asked and not ctx.resilient_parsing:
         click.echo(f"emberlint {__version__}")
         ctx.exit()
@@ -60,7 +60,9 @@ def _version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
     subcommand_metavar="[COMMAND] [PATHS]...",
     epilog="The exit status is 0 without findings, 1 with findings, 2 for a wrong call or configuration.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
 def main() -> None:
     """Find code that ties array programs to one framework, and tell tensors from numbers.
 

@@ -76,7 +76,7 @@ def _check_names(graph: Graph, contract: Contract) -> None:
         UsageError: if a package does not exist.
     """
     packages = {module.partition(".")[0] for module in graph.paths}
-    for module in (name for group in (*contract.layers, *contract.modules) for name in _members(group)[0]):
+    for module in (name for group in (*contract.layers, *contract.modules) for name in _members_of_layer(group)[0]):
         package = module.partition(".")[0]
         if package not in packages:
             hint = suggestion(package, packages)
@@ -86,7 +86,7 @@ def _check_names(graph: Graph, contract: Contract) -> None:
 def _forbidden_pairs(contract: Contract) -> Iterator[tuple[str, str]]:
     """Yields the pairs (importer, imported) that a contract forbids."""
     # In `a | b` the modules are independent of each other; in `a : b` they may import each other.
-    groups = [_members(group) for group in contract.layers or contract.modules]
+    groups = [_members_of_layer(group) for group in contract.layers or contract.modules]
     for height, (members, independent) in enumerate(groups):
         for lower, _ in groups[height + 1 :]:
             yield from ((low, high) for low in lower for high in members)
@@ -96,7 +96,7 @@ def _forbidden_pairs(contract: Contract) -> Iterator[tuple[str, str]]:
             yield from ((member, other) for member in members for other in members if member != other)
 
 
-def _members(layer: str) -> tuple[list[str], bool]:
+def _members_of_layer(layer: str) -> tuple[list[str], bool]:
     separator = ":" if ":" in layer else "|"
     return [word.strip() for word in layer.split(separator)], separator == "|"
 
@@ -107,19 +107,19 @@ def _forbidden_imports(graph: Graph, contract: Contract, pairs: Sequence[tuple[s
     for importer in sorted({low for low, _ in pairs}):
         targets = [high for low, high in pairs if low == importer]
         for module in sorted(graph.below(importer)):
-            yield from _chains(graph, contract, module, targets, named_layers)
+            yield from _forbidden_chains(graph, contract, module, targets, named_layers)
 
 
-def _chains(
+def _forbidden_chains(
     graph: Graph, contract: Contract, module: str, targets: Sequence[str], named_layers: set[str]
 ) -> Iterator[Breach]:
     for imported, line in graph.edges[module]:
-        chain = _path(graph, imported, targets, named_layers, {module})
+        chain = _shortest_chain(graph, imported, targets, named_layers, {module})
         if chain is not None:
             yield Breach(graph.paths[module], line, (module, *chain), contract.name)
 
 
-def _path(
+def _shortest_chain(
     graph: Graph, start: str, targets: Sequence[str], named_layers: set[str], seen_modules: set[str]
 ) -> tuple[str, ...] | None:
     """Returns the shortest chain from `start` into a target through modules outside the contract, or None."""

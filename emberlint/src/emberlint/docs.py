@@ -55,22 +55,22 @@ def pages() -> dict[str, str]:
     guide, heading, settings = text.partition(SETTINGS)
     page_lines = {
         "emberlint.md": [guide],
-        "emberlint_settings.md": ["# Settings of emberlint\n", heading + settings, *_keys(), *_options()],
-        "emberlint_rules.md": ["# Rules of emberlint\n", *_rules()],
+        "emberlint_settings.md": ["# Settings of emberlint\n", heading + settings, *_keys_lines(), *_options_lines()],
+        "emberlint_rules.md": ["# Rules of emberlint\n", *_rules_lines()],
     }
     return {name: "\n".join([HEADER, *lines_of_page]).rstrip("\n") + "\n" for name, lines_of_page in page_lines.items()}
 
 
-def _keys() -> Iterator[str]:
+def _keys_lines() -> Iterator[str]:
     yield "## Keys of `[tool.emberlint]`\n"
     yield "| key | meaning | default |"
     yield "| --- | --- | --- |"
     defaults = Settings()
     for key in READERS:
-        yield f"| `{key}` | {KEYS[key]} | {_default(getattr(defaults, key.replace('-', '_')))} |"
+        yield f"| `{key}` | {KEYS[key]} | {_default_text(getattr(defaults, key.replace('-', '_')))} |"
 
 
-def _default(value: object) -> str:
+def _default_text(value: object) -> str:
     if not isinstance(value, tuple) or not any(value):
         return "–"
     if isinstance(value[0], str):
@@ -81,7 +81,7 @@ def _default(value: object) -> str:
     )
 
 
-def _options() -> Iterator[str]:
+def _options_lines() -> Iterator[str]:
     yield "\n## Options of `emberlint check`\n"
     yield "| option | effect |"
     yield "| --- | --- |"
@@ -93,20 +93,20 @@ def _options() -> Iterator[str]:
     yield "\n`emberlint fix` takes the same options, and repairs.\n"
 
 
-def _rules() -> Iterator[str]:
+def _rules_lines() -> Iterator[str]:
     yield "`emberlint explain EMB201` prints the section of a rule.\n"
     yield "| code | name | finds | lowest tier | repaired by |"
     yield "| --- | --- | --- | --- | --- |"
     for rule in all_rules().values():
         first = (type(rule).__doc__ or "").splitlines()[0]
         link = f"[{rule.code}](#{rule.code.lower()}-{rule.name})"
-        yield f"| {link} | {rule.name} | {first} | {rule.min_tier.name} | {_repair(rule)} |"
+        yield f"| {link} | {rule.name} | {first} | {rule.min_tier.name} | {_repair_options(rule)} |"
     yield ""
     for rule in all_rules().values():
         yield from explanation(rule)
 
 
-def _repair(rule: AnyRule) -> str:
+def _repair_options(rule: AnyRule) -> str:
     """Returns the options that repair the examples of a rule."""
     safeties = {not example.unsafe for example in rule.INVALID if example.fixed is not None}
     return ", ".join(

@@ -41,7 +41,7 @@ def answer(words: Sequence[str]) -> int | None:
         return None  # the full command reports the error
     if entries is None or (entries and not VERBOSE.isdisjoint(words)):
         return None
-    text = "".join(_lines(entries, settings))
+    text = "".join(_output_lines(entries, settings))
     try:
         text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
     except UnicodeEncodeError:
@@ -52,7 +52,7 @@ def answer(words: Sequence[str]) -> int | None:
     return int(bool(entries) and EXIT_ZERO not in words)
 
 
-def _lines(found: Entries, settings: Settings) -> Iterator[str]:
+def _output_lines(found: Entries, settings: Settings) -> Iterator[str]:
     paths = shown_paths(found, settings)
     for path, entries in found.items():
         start = f"{paths[path]}:"

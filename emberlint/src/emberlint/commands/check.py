@@ -99,10 +99,10 @@ def check(ctx: click.Context, /, **given_options: Any) -> None:
             "--add-ignore takes no repairs, no --baseline-update and no standard input; run `emberlint fix` first"
         )
     if cli_options.watch:
-        _watch(cli_options)
+        _watch_files(cli_options)
         return
     if cli_options.explain_inference is not None:
-        _explain(cli_options.explain_inference)
+        _explain_place(cli_options.explain_inference)
         return
     paths = [cli_options.stdin_filename or Path("stdin.py") if path == STDIN else path for path in cli_options.paths]
     project_parts = _project_parts(cli_options, paths)
@@ -110,14 +110,17 @@ def check(ctx: click.Context, /, **given_options: Any) -> None:
         click.echo(_settings_text(project_parts[0].settings))
         return
     if (cli_options.diff and not cli_options.add_ignore) or cli_options.fix or cli_options.unsafe_fixes:
-        would_change = [_repair(cli_options, project_part) for project_part in project_parts]
+        would_change = [_repair_part(cli_options, project_part) for project_part in project_parts]
         if cli_options.diff or STDIN in cli_options.paths:
             ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
     if cli_options.add_ignore:
-        would_change = [_silence(_findings(cli_options, part)[0], part.settings, cli_options) for part in project_parts]
+        would_change = [
+            _silence_findings(_findings_to_report(cli_options, part)[0], part.settings, cli_options)
+            for part in project_parts
+        ]
         if cli_options.diff:
             ctx.exit(1 if any(would_change) and not cli_options.exit_zero else 0)
-    findings = _report(cli_options, project_parts)
+    findings = _print_all_findings(cli_options, project_parts)
     ctx.exit(1 if findings and not cli_options.exit_zero else 0)
 
 
@@ -135,12 +138,12 @@ def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
     cli_settings = cli_options.min_tier, cli_options.exclude, cli_options.target_version, cli_options.preset
     settings = options.settings_for(places, *cli_settings)
     if STDIN in cli_options.paths:
-        return [Part(settings, _choice(cli_options, settings), {}, relative(places[0], settings.root))]
+        return [Part(settings, _rule_choice(cli_options, settings), {}, relative(places[0], settings.root))]
     files = options.files_for(places, settings, cli_options.force_exclude)
     nested_projects = options.nested_projects(files, settings)
     nested_paths = {file for nested_files in nested_projects.values() for file in nested_files.values()}
     own_files = {path: file for path, file in files.items() if file not in nested_paths}
-    project_parts = [Part(settings, _choice(cli_options, settings), own_files)]
+    project_parts = [Part(settings, _rule_choice(cli_options, settings), own_files)]
     named_paths = {path.absolute() for path in places if path.is_file() and not cli_options.force_exclude}
     for root, nested_files in nested_projects.items():
         local_settings = options.settings_at(root, *cli_settings)
@@ -148,29 +151,29 @@ def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
         kept = {
             path: file for path, file in nested_files.items() if file.absolute() in named_paths or not is_excluded(path)
         }
-        project_parts.append(Part(local_settings, _choice(cli_options, local_settings), kept))
+        project_parts.append(Part(local_settings, _rule_choice(cli_options, local_settings), kept))
     return project_parts
 
 
-def _choice(cli_options: Options, settings: Settings) -> RuleChoice:
+def _rule_choice(cli_options: Options, settings: Settings) -> RuleChoice:
     return options.choice(
         settings, cli_options.select, cli_options.ignore, cli_options.groups, cli_options.extend_select
     )
 
 
-def _report(cli_options: Options, parts: Sequence[Part]) -> list[Finding]:
+def _print_all_findings(cli_options: Options, parts: Sequence[Part]) -> list[Finding]:
     """Prints the findings of all parts, and returns them."""
     findings: list[Finding] = []
     count = 0
     for project_part in parts:
-        part_findings, files = _findings(cli_options, project_part)
+        part_findings, files = _findings_to_report(cli_options, project_part)
         findings += options.at_hand(part_findings, project_part.settings)
         count += files
-    _print(findings, count, cli_options, cli_options.form or parts[0].settings.output_format)
+    _print_findings(findings, count, cli_options, cli_options.form or parts[0].settings.output_format)
     return findings
 
 
-def _watch(cli_options: Options) -> None:
+def _watch_files(cli_options: Options) -> None:
     """Checks whenever a file, the settings or the baseline changes."""
     from emberlint.commands.watch import stamps, watch
 
@@ -188,7 +191,7 @@ def _watch(cli_options: Options) -> None:
     def look() -> object:
         watched_paths: list[Path] = []
         for project_part in _project_parts(cli_options, cli_options.paths):
-            baseline = _baseline(cli_options, project_part.settings)
+            baseline = _baseline_file(cli_options, project_part.settings)
             watched_paths += [
                 project_part.settings.root / "pyproject.toml",
                 *project_part.files.values(),
@@ -197,15 +200,15 @@ def _watch(cli_options: Options) -> None:
         return stamps(watched_paths)
 
     def act() -> None:
-        _report(cli_options, _project_parts(cli_options, cli_options.paths))
+        _print_all_findings(cli_options, _project_parts(cli_options, cli_options.paths))
 
     watch(look, act)
 
 
-def _findings(cli_options: Options, part: Part) -> tuple[list[Finding], int]:
+def _findings_to_report(cli_options: Options, part: Part) -> tuple[list[Finding], int]:
     """Returns the findings that neither the baseline nor `--diff-base` leaves out, and the number of files."""
-    report = _check(cli_options, part)
-    findings = _accept(report, part.settings, part.choice, cli_options)
+    report = _check_part(cli_options, part)
+    findings = _accept_known(report, part.settings, part.choice, cli_options)
     if cli_options.diff_base is not None:
         from emberlint.run.changed import changed_lines, is_changed
 
@@ -214,7 +217,7 @@ def _findings(cli_options: Options, part: Part) -> tuple[list[Finding], int]:
     return findings, len(report.paths)
 
 
-def _silence(findings: Sequence[Finding], settings: Settings, cli_options: Options) -> bool:
+def _silence_findings(findings: Sequence[Finding], settings: Settings, cli_options: Options) -> bool:
     """Writes comments on the lines of findings, or shows them with --diff; returns whether any file changes."""
     from emberlint.run.ignore import silence
 
@@ -226,7 +229,7 @@ def _silence(findings: Sequence[Finding], settings: Settings, cli_options: Optio
     return bool(silenced_files)
 
 
-def _check(cli_options: Options, part: Part) -> Report:
+def _check_part(cli_options: Options, part: Part) -> Report:
     settings, choice, files, stdin = part
     if stdin:
         return _check_stdin(cli_options, stdin, settings, choice)
@@ -249,7 +252,7 @@ def _check_stdin(cli_options: Options, path: str, settings: Settings, choice: Ru
     return check_content(path, options.read_stdin(), settings, choice.codes, cached=not cli_options.no_cache)
 
 
-def _repair(cli_options: Options, part: Part) -> bool:
+def _repair_part(cli_options: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import RepairSession, repair_content, repair_file
 
@@ -279,12 +282,12 @@ def _repair(cli_options: Options, part: Part) -> bool:
     return any(result.after != result.before for result in results.values())
 
 
-def _baseline(cli_options: Options, settings: Settings) -> Path | None:
+def _baseline_file(cli_options: Options, settings: Settings) -> Path | None:
     return cli_options.baseline or (settings.root / settings.baseline if settings.baseline else None)
 
 
-def _accept(report: Report, settings: Settings, choice: RuleChoice, cli_options: Options) -> list[Finding]:
-    file = _baseline(cli_options, settings)
+def _accept_known(report: Report, settings: Settings, choice: RuleChoice, cli_options: Options) -> list[Finding]:
+    file = _baseline_file(cli_options, settings)
     if file is None:
         if cli_options.baseline_update:
             raise UsageError("--baseline-update needs --baseline FILE or the key `baseline`")
@@ -301,7 +304,7 @@ def _accept(report: Report, settings: Settings, choice: RuleChoice, cli_options:
     return findings
 
 
-def _print(findings: Sequence[Finding], files: int, cli_options: Options, form: str) -> None:
+def _print_findings(findings: Sequence[Finding], files: int, cli_options: Options, form: str) -> None:
     is_quiet = form != "text"
     if cli_options.verbose and not is_quiet:
         lines = [text for finding in findings for text in (line(finding), *details(finding))]
@@ -316,7 +319,7 @@ def _print(findings: Sequence[Finding], files: int, cli_options: Options, form: 
         click.echo(summary(len(findings), files), err=True)
 
 
-def _explain(place: str) -> None:
+def _explain_place(place: str) -> None:
     from emberlint.run.engine import file_among_others
     from emberlint.source.reading import read_source
 

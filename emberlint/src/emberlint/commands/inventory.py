@@ -31,7 +31,7 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
         if path in notebooks:
             cell_place = notebooks[path].place(int(line))
             result.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
-    click.echo(_json(result) if form == "json" else "\n".join(_inventory_text(result)))
+    click.echo(_inventory_json(result) if form == "json" else "\n".join(_inventory_text(result)))
 
 
 def _frontend_files(paths: Sequence[Path], settings: Settings, notebooks: dict[str, Notebook]) -> Iterator[SourceFile]:
@@ -67,7 +67,7 @@ def _way_to_ops(row: NativeRow) -> str:
     return f"rename ({row.renames} of {row.uses})"
 
 
-def _json(result: Inventory) -> str:
+def _inventory_json(result: Inventory) -> str:
     uses = [
         {
             "native": row.native,

@@ -40,7 +40,7 @@ def _require_known(words: Sequence[str], known: Sequence[str], what: str) -> Non
             raise UsageError(f"unknown {what} {word!r}{suggestion(word, known)}; known: {', '.join(known)}")
 
 
-def _render(op_matrix: Matrix, form: str, verbose: bool) -> str:
+def _render_matrix(op_matrix: Matrix, form: str, verbose: bool) -> str:
     if form == "json":
         return report.as_json(op_matrix)
     if form == "md":
@@ -48,7 +48,7 @@ def _render(op_matrix: Matrix, form: str, verbose: bool) -> str:
     return report.html(op_matrix) if form == "html" else report.text(op_matrix, verbose)
 
 
-def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> Matrix:
+def _analyze_project(path: Path, backends: Sequence[str], categories: Sequence[str]) -> Matrix:
     project, layout = open_project(path)
     _require_known(backends, layout.names, "backend")
     op_matrix = matrix(project, layout, backends)
@@ -56,7 +56,7 @@ def _analyze(path: Path, backends: Sequence[str], categories: Sequence[str]) -> 
     return op_matrix.select(categories)
 
 
-def _migrate(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run: bool, verbose: bool) -> None:
+def _migrate_backends(path: Path, backends: Sequence[str], wanted: Sequence[str], dry_run: bool, verbose: bool) -> None:
     # Import LibCST only for a migration.
     from emberlint.migrate.plan import plan
 
@@ -111,18 +111,18 @@ def main(
     """Show which backend has which op of the package below PATH, from its source alone; --migrate moves them."""
     try:
         if migrate:
-            _migrate(path, backends, operations, dry_run, verbose)
+            _migrate_backends(path, backends, operations, dry_run, verbose)
             return
         if operations or dry_run:
             raise UsageError("--operation and --dry-run need --migrate")
-        op_matrix = _analyze(path, backends, categories)
+        op_matrix = _analyze_project(path, backends, categories)
     except UsageError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except MigrationError as error:
         click.echo(f"nothing was changed:\n{error}", err=True)
         sys.exit(1)
-    matrix_text = _render(op_matrix, form, verbose)
+    matrix_text = _render_matrix(op_matrix, form, verbose)
     if output is None:
         click.echo(matrix_text, nl=False)
     else:

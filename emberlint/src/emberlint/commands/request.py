@@ -106,19 +106,19 @@ def nested_projects(files: Mapping[str, Path], settings: Settings) -> dict[Path,
     roots: dict[str, str] = {"": "", ".": ""}  # the nearest root of each folder, relative to the root of the settings
     projects: dict[Path, dict[str, Path]] = {}
     for path, file in files.items():
-        root = _nearest(path.rpartition("/")[0], settings.root, roots)
+        root = _nearest_root(path.rpartition("/")[0], settings.root, roots)
         if root:
             projects.setdefault(settings.root / root, {})[path.removeprefix(f"{root}/")] = file
     return projects
 
 
-def _nearest(folder: str, top: Path, roots: dict[str, str]) -> str:
+def _nearest_root(folder: str, top: Path, roots: dict[str, str]) -> str:
     if folder.startswith(".."):
         return ""
     if folder not in roots:
         marker = top / folder / "pyproject.toml"
         is_root = marker.is_file() and b"[tool.emberlint" in marker.read_bytes()
-        roots[folder] = folder if is_root else _nearest(folder.rpartition("/")[0], top, roots)
+        roots[folder] = folder if is_root else _nearest_root(folder.rpartition("/")[0], top, roots)
     return roots[folder]
 
 

@@ -24,13 +24,13 @@ def watch(look: Callable[[], object], act: Callable[[], object]) -> None:
     try:
         while True:
             start = time.perf_counter()
-            state, error = _attempt(look)
+            state, error = _result_or_message(look)
             time_of_look = time.perf_counter() - start
             if state != last_state:
                 last_state = state
                 if sys.stdout.isatty():
                     click.clear()
-                error = error or _attempt(act)[1]
+                error = error or _result_or_message(act)[1]
                 if error:
                     click.echo(f"emberlint: {error}", err=True)
             time.sleep(max(INTERVAL, SHARE * time_of_look))
@@ -51,7 +51,7 @@ def stamps(files: Iterable[Path]) -> list[tuple[str, int, int]]:
     return file_stamps
 
 
-def _attempt(function: Callable[[], object]) -> tuple[object, str]:
+def _result_or_message(function: Callable[[], object]) -> tuple[object, str]:
     """Returns the result of a function, or the message of its UsageError twice, so that a new error is a change."""
     try:
         return function(), ""

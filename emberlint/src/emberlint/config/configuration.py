@@ -61,25 +61,29 @@ def load(root: Path, preset: str | None = None) -> Settings:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file}: {error}") from error
-    return from_table(_table("[tool.emberlint]", data.get("tool", {}).get("emberlint", {})), root, preset)
+    return from_table(_require_table("[tool.emberlint]", data.get("tool", {}).get("emberlint", {})), root, preset)
 
 
 def from_table(table: Mapping[str, object], root: Path, preset: str | None = None) -> Settings:
     """Returns the settings that a `[tool.emberlint]` table specifies, over those of its preset or of another one."""
-    name = _preset("--preset", preset) if preset else _preset("[tool.emberlint] preset", table.get("preset", ""))
-    base, own_changes = _changes(PRESETS.get(name, {})), _changes({**table, "preset": name})
+    name = (
+        _require_preset("--preset", preset)
+        if preset
+        else _require_preset("[tool.emberlint] preset", table.get("preset", ""))
+    )
+    base, own_changes = _settings_changes(PRESETS.get(name, {})), _settings_changes({**table, "preset": name})
     for key in ("ignore", "roles"):  # these lists add to those of the preset
-        own_changes[key] = (*_tuple(own_changes, key), *_tuple(base, key))
+        own_changes[key] = (*_tuple_of_changes(own_changes, key), *_tuple_of_changes(base, key))
     settings = Settings(root=root).with_(**{**base, **own_changes})
     return settings.with_(roles=(*settings.roles, *Settings().roles))
 
 
-def _tuple(changes: Mapping[str, object], key: str) -> tuple[object, ...]:
+def _tuple_of_changes(changes: Mapping[str, object], key: str) -> tuple[object, ...]:
     entries = changes.get(key, ())
     return entries if isinstance(entries, tuple) else ()
 
 
-def _changes(table: Mapping[str, object]) -> dict[str, object]:
+def _settings_changes(table: Mapping[str, object]) -> dict[str, object]:
     changes: dict[str, object] = {}
     for key, value in table.items():
         reader = READERS.get(key)
@@ -96,19 +100,19 @@ def _require_text(where: str, value: object) -> str:
     return value
 
 
-def _flag(where: str, value: object) -> bool:
+def _require_flag(where: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{where}: expected true or false, got {value!r}")
     return value
 
 
-def _texts(where: str, value: object) -> tuple[str, ...]:
+def _require_texts(where: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UsageError(f"{where}: expected a list of strings, got {value!r}")
     return tuple(value)
 
 
-def _table(where: str, value: object, known: Iterable[str] | None = None) -> Mapping[str, object]:
+def _require_table(where: str, value: object, known: Iterable[str] | None = None) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise UsageError(f"{where}: expected a table, got {value!r}")
     for key in value:
@@ -117,7 +121,7 @@ def _table(where: str, value: object, known: Iterable[str] | None = None) -> Map
     return value
 
 
-def _tier(where: str, value: object) -> Tier:
+def _require_tier(where: str, value: object) -> Tier:
     if value not in Tier.__members__:
         raise UsageError(f"{where}: expected 'A', 'B' or 'C', got {value!r}")
     return Tier[str(value)]
@@ -131,37 +135,38 @@ def version(where: str, value: object) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _format(where: str, value: object) -> str:
+def _require_format(where: str, value: object) -> str:
     if value not in FORMATS:
         raise UsageError(f"{where}: unknown format {value!r}{suggestion(str(value), FORMATS)}; known: {FORMATS}")
     return str(value)
 
 
-def _preset(where: str, value: object) -> str:
+def _require_preset(where: str, value: object) -> str:
     name = _require_text(where, value)
     if name and name not in PRESETS:
         raise UsageError(f"{where}: unknown preset {name!r}{suggestion(name, PRESETS)}; known: {', '.join(PRESETS)}")
     return name
 
 
-def _folders(where: str, value: object) -> tuple[str, ...]:
-    return tuple(text.strip("/").removeprefix("./") for text in _texts(where, value))
+def _read_folders(where: str, value: object) -> tuple[str, ...]:
+    return tuple(text.strip("/").removeprefix("./") for text in _require_texts(where, value))
 
 
-def _roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
+def _read_roles(where: str, value: object) -> tuple[tuple[str, str], ...]:
     """Returns (pattern, role) pairs from a table of role = [patterns]."""
     role_pairs: list[tuple[str, str]] = []
-    for role, patterns in _table(where, value).items():
+    for role, patterns in _require_table(where, value).items():
         role_kind = role.partition(":")[0]
         if role_kind not in ROLE_KINDS:
             raise UsageError(f"{where}: unknown role {role!r}{suggestion(role_kind, ROLE_KINDS)}")
-        role_pairs.extend((pattern, role) for pattern in _texts(f"{where}.{role}", patterns))
+        role_pairs.extend((pattern, role) for pattern in _require_texts(f"{where}.{role}", patterns))
     return tuple(role_pairs)
 
 
-def _functions(where: str, value: object) -> Mapping[str, str]:
+def _read_functions(where: str, value: object) -> Mapping[str, str]:
     kinds_by_name = {
-        name: _require_text(f"{where}.{name}", function_kind) for name, function_kind in _table(where, value).items()
+        name: _require_text(f"{where}.{name}", function_kind)
+        for name, function_kind in _require_table(where, value).items()
     }
     for name, kind in kinds_by_name.items():
         if kind not in KINDS:
@@ -171,23 +176,25 @@ def _functions(where: str, value: object) -> Mapping[str, str]:
     return kinds_by_name
 
 
-def _ignores(where: str, value: object) -> Mapping[str, tuple[str, ...]]:
-    return {pattern: _texts(f"{where}.{pattern}", words) for pattern, words in _table(where, value).items()}
+def _read_ignores(where: str, value: object) -> Mapping[str, tuple[str, ...]]:
+    return {
+        pattern: _require_texts(f"{where}.{pattern}", words) for pattern, words in _require_table(where, value).items()
+    }
 
 
-def _parity(where: str, value: object) -> Parity:
-    table = _table(where, value, Parity._fields)
+def _read_parity(where: str, value: object) -> Parity:
+    table = _require_table(where, value, Parity._fields)
     return Parity(**{key: _require_text(f"{where}.{key}", folder) for key, folder in table.items()})
 
 
-def _contracts(where: str, value: object) -> tuple[Contract, ...]:
+def _read_contracts(where: str, value: object) -> tuple[Contract, ...]:
     if not isinstance(value, list):
         raise UsageError(f"{where}: expected an array of tables, got {value!r}")
-    return tuple(_contract(f"{where}[{index}]", row) for index, row in enumerate(value))
+    return tuple(_read_contract(f"{where}[{index}]", row) for index, row in enumerate(value))
 
 
-def _contract(where: str, value: object) -> Contract:
-    table = _table(where, value, Contract._fields)
+def _read_contract(where: str, value: object) -> Contract:
+    table = _require_table(where, value, Contract._fields)
     contract_type = _require_text(f"{where}.type", table.get("type", ""))
     if contract_type not in CONTRACT_KEYS:
         raise UsageError(
@@ -197,33 +204,35 @@ def _contract(where: str, value: object) -> Contract:
     required_keys = CONTRACT_KEYS[contract_type]
     if required_keys not in table:
         raise UsageError(f"{where}: a contract of type {contract_type!r} needs the key {required_keys!r}")
-    lists = {key: _texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table}
+    lists = {
+        key: _require_texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table
+    }
     return Contract(name=_require_text(f"{where}.name", table.get("name", contract_type)), type=contract_type, **lists)
 
 
 READERS: Mapping[str, Callable[[str, object], object]] = {
-    "preset": _preset,
-    "src": _folders,
+    "preset": _require_preset,
+    "src": _read_folders,
     "target-version": version,
-    "select": _texts,
-    "extend-select": _texts,
-    "ignore": _texts,
-    "min-tier": _tier,
-    "backends": _texts,
-    "host": _texts,
-    "namespaces": _texts,
-    "namespace-names": _texts,
-    "tensor-types": _texts,
-    "tensor-names": _texts,
-    "module-classes": _texts,
-    "allow-safe-operators": _flag,
-    "functions": _functions,
-    "roles": _roles,
-    "frontends": _texts,
-    "per-file-ignores": _ignores,
-    "exclude": _texts,
-    "contracts": _contracts,
-    "parity": _parity,
+    "select": _require_texts,
+    "extend-select": _require_texts,
+    "ignore": _require_texts,
+    "min-tier": _require_tier,
+    "backends": _require_texts,
+    "host": _require_texts,
+    "namespaces": _require_texts,
+    "namespace-names": _require_texts,
+    "tensor-types": _require_texts,
+    "tensor-names": _require_texts,
+    "module-classes": _require_texts,
+    "allow-safe-operators": _require_flag,
+    "functions": _read_functions,
+    "roles": _read_roles,
+    "frontends": _require_texts,
+    "per-file-ignores": _read_ignores,
+    "exclude": _require_texts,
+    "contracts": _read_contracts,
+    "parity": _read_parity,
     "baseline": _require_text,
-    "output-format": _format,
+    "output-format": _require_format,
 }

@@ -127,7 +127,7 @@ class Settings(NamedTuple):
 
     def role(self, path: str) -> Role:
         """Returns the role of a file, from the first pattern that matches its path."""
-        return _role(path, self.roles, self.backends)
+        return _role_of_path(path, self.roles, self.backends)
 
     def foreign(self, role: Role) -> frozenset[str]:
         """Returns the native libraries that a file of this role may not use."""
@@ -174,31 +174,33 @@ _GLOB = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _PARTS = re.compile(r"(\*\*/|\*\*|\*|\?)")
 
 
-def _regex(pattern: str) -> str:
+def _regex_of_glob(pattern: str) -> str:
     return "".join(_GLOB.get(token, re.escape(token)) for token in _PARTS.split(pattern.strip("/"))) + r"(?:/.*)?\Z"
 
 
 @lru_cache(maxsize=4096)
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    return re.compile(_regex(pattern))
+    return re.compile(_regex_of_glob(pattern))
 
 
 @lru_cache(maxsize=16)
-def _roles(roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> tuple[re.Pattern[str], list[Role]]:
+def _roles_expression(
+    roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]
+) -> tuple[re.Pattern[str], list[Role]]:
     """Returns one expression with a group for each pattern of a role, the first that matches wins, and their roles."""
     patterns: list[str] = []
     group_roles: list[Role] = []
     for pattern, role in roles:
         for backend in backends if "{name}" in pattern else ("",):
             role_kind, _, name = role.replace("{name}", backend).partition(":")
-            patterns.append(f"({_regex(pattern.replace('{name}', backend))})")
+            patterns.append(f"({_regex_of_glob(pattern.replace('{name}', backend))})")
             group_roles.append(Role(role_kind, name or None))
     return re.compile("|".join(patterns) or r"(?!)"), group_roles
 
 
 @lru_cache(maxsize=1 << 16)
-def _role(path: str, roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> Role:
-    pattern, group_roles = _roles(roles, backends)
+def _role_of_path(path: str, roles: tuple[tuple[str, str], ...], backends: tuple[str, ...]) -> Role:
+    pattern, group_roles = _roles_expression(roles, backends)
     match = pattern.match(path)
     return Role() if match is None else group_roles[(match.lastindex or 1) - 1]
 
@@ -213,5 +215,5 @@ def matches(path: str, pattern: str) -> bool:
 
 def one_of(patterns: Iterable[str]) -> Callable[[str], object]:
     """Returns a predicate that tests whether a path matches any of the patterns; compiled once for many paths."""
-    pattern = "|".join(map(_regex, patterns))
+    pattern = "|".join(map(_regex_of_glob, patterns))
     return re.compile(pattern).match if pattern else lambda path: False

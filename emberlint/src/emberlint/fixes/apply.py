@@ -54,7 +54,7 @@ def fix(file: SourceFile, findings: Sequence[Finding], unsafe: bool = False) -> 
         for finding in findings_by_place.values()
         if finding not in work.seen
     ]
-    fault = work.fault or _fault(text)
+    fault = work.fault or _fault_of_repair(text)
     if fault is not None:
         return FixResult(file.text, (), (*refused_fixes, *((finding, fault) for finding in work.fixed)))
     return FixResult(text, tuple(work.fixed), tuple(refused_fixes))
@@ -260,7 +260,7 @@ def _finding_place(finding: Finding) -> Place:
     return finding.line, finding.column - 1, finding.end_line, finding.end_column - 1
 
 
-def _fault(after: str) -> str | None:
+def _fault_of_repair(after: str) -> str | None:
     """Returns what a repair broke, or None."""
     try:
         parse(after)
@@ -305,7 +305,7 @@ class _Editor(cst.CSTTransformer):
         if not isinstance(original_node, FIXABLE) or not isinstance(updated, FIXABLE):
             return updated
         code_range = self.get_metadata(PositionProvider, original_node)
-        finding = self.wanted.get(_key(code_range, self.offset))
+        finding = self.wanted.get(_range_key(code_range, self.offset))
         if finding is None or finding in self.seen or not _fits_repair(finding, original_node):
             return updated
         self.seen.append(finding)
@@ -363,7 +363,7 @@ def _refuse_lacking(space: Spelling, op: str) -> None:
         raise RefusedError(f"keras.ops has no `{op}`")
 
 
-def _key(place: CodeRange, offset: int) -> Place:
+def _range_key(place: CodeRange, offset: int) -> Place:
     return place.start.line + offset, place.start.column, place.end.line + offset, place.end.column
 
 

@@ -61,7 +61,9 @@ class RefusedError(Exception):
 
 def binary(space: str, node: cst.BinaryOperation) -> cst.BaseExpression:
     """Returns `ops.add(x, y)` for `x + y`."""
-    return _op_call(space, BINARY[type(node.operator)], node, [node.left, node.right], *_gaps(node.operator))
+    return _op_call(
+        space, BINARY[type(node.operator)], node, [node.left, node.right], *_whitespace_around(node.operator)
+    )
 
 
 def unary(space: str, node: cst.UnaryOperation) -> cst.BaseExpression:
@@ -80,7 +82,7 @@ def comparison(space: str, node: cst.Comparison) -> cst.BaseExpression:
     op = COMPARE.get(type(target.operator))
     if op is None:
         raise RefusedError("no op is equivalent to this comparison")
-    return _op_call(space, op, node, [node.left, target.comparator], *_gaps(target.operator))
+    return _op_call(space, op, node, [node.left, target.comparator], *_whitespace_around(target.operator))
 
 
 def augmented_assignment(space: str, node: cst.AugAssign) -> cst.Assign:
@@ -91,11 +93,11 @@ def augmented_assignment(space: str, node: cst.AugAssign) -> cst.Assign:
     if isinstance(value, cst.Yield | cst.Tuple) and not value.lpar:
         value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     call = _op_call(space, AUGMENTED[type(node.operator)], value, [node.target.deep_clone(), value])
-    gap_before, gap_after = _gaps(node.operator)
+    gap_before, gap_after = _whitespace_around(node.operator)
     return cst.Assign([cst.AssignTarget(node.target, gap_before, gap_after)], call.with_changes(lpar=[], rpar=[]))
 
 
-def _gaps(operator: cst.CSTNode) -> tuple[Any, Any]:
+def _whitespace_around(operator: cst.CSTNode) -> tuple[Any, Any]:
     """Returns the whitespace before and after an operator; the types of LibCST's base classes do not declare it."""
     return operator.whitespace_before, operator.whitespace_after  # type: ignore[attr-defined]
 

@@ -30,9 +30,9 @@ def spelling(file: SourceFile, node: ast.expr | ast.stmt) -> Spelling:
     Raises:
         ShadowedError: if the name is bound to something else there.
     """
-    chain = list(_chain(file, node))
+    chain = list(_scope_chain(file, node))
     shadowed = ""
-    imported = [import_ for scope in chain for import_ in _imports(file, scope)]
+    imported = [import_ for scope in chain for import_ in _imports_of_scope(file, scope)]
     for exact in (True, False):
         for scope, name, binding in imported:
             namespace = _bound_namespace(file, binding, exact)
@@ -67,10 +67,10 @@ def package(file: SourceFile, node: ast.AST, name: str, freed: Collection[str] =
         ShadowedError: if `emberharmony` is bound to something else there.
     """
     root, _, last_part = name.rpartition(".")
-    bound = [binding.origin for scope in _chain(file, node) for binding in scope.bindings.get(last_part, ())]
+    bound = [binding.origin for scope in _scope_chain(file, node) for binding in scope.bindings.get(last_part, ())]
     if all(origin == name for origin in bound) or last_part in freed:
         return Spelling(last_part, name, added=not bound)
-    if any(binding.origin != root for scope in _chain(file, node) for binding in scope.bindings.get(root, ())):
+    if any(binding.origin != root for scope in _scope_chain(file, node) for binding in scope.bindings.get(root, ())):
         raise ShadowedError(f"`{last_part}` and `{root}` are bound to something else here")
     return Spelling(name, root, added=root not in file.names.root.bindings)
 
@@ -81,13 +81,13 @@ def module(file: SourceFile, node: ast.expr, name: str) -> Spelling:
     Raises:
         ShadowedError: if its name is bound to something else there.
     """
-    bound = [binding.origin for scope in _chain(file, node) for binding in scope.bindings.get(name, ())]
+    bound = [binding.origin for scope in _scope_chain(file, node) for binding in scope.bindings.get(name, ())]
     if any(origin != name for origin in bound):
         raise ShadowedError(f"`{name}` is bound to something else here")
     return Spelling(name, name, added=name not in file.names.root.bindings)
 
 
-def _chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
+def _scope_chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
     """Yields the scopes in which Python looks up a name at a node, the innermost first."""
     first = file.names.scope(node)
     enclosing_scope: Scope | None = first
@@ -97,7 +97,7 @@ def _chain(file: SourceFile, node: ast.AST) -> Iterator[Scope]:
         enclosing_scope = enclosing_scope.parent
 
 
-def _imports(file: SourceFile, scope: Scope) -> list[tuple[Scope, str, Binding]]:
+def _imports_of_scope(file: SourceFile, scope: Scope) -> list[tuple[Scope, str, Binding]]:
     """Returns the imports of a scope, which are collected once because many repairs ask."""
     found_imports = file.compute_once(_no_imports)
     if scope not in found_imports:

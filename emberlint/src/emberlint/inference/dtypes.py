@@ -67,7 +67,7 @@ def of_call(
     position = places.index("dtype") if "dtype" in places else len(node.args)
     dtype = options.pop("dtype", None) or (node.args[position] if position < len(node.args) else None)
     if dtype is not None:
-        return _named(dtype)
+        return _named_dtype(dtype)
     name = origin.rpartition(".")[2]
     if name in MAKING and ".special." not in origin:
         return "float" if all(value is v.REAL for value in positional[1:]) else ""
@@ -75,23 +75,23 @@ def of_call(
         return ""
     pairs = [*zip(node.args, positional, strict=True)]
     pairs += [(node, named.get(option or "")) for option, node in options.items()]
-    dtypes = {_argument(*pair) for pair in pairs} - {None}
+    dtypes = {_argument_dtype(*pair) for pair in pairs} - {None}
     return dtypes.pop() or "" if len(dtypes) == 1 else ""
 
 
-def _named(node: ast.expr) -> str:
+def _named_dtype(node: ast.expr) -> str:
     """Returns the floating dtype that an expression names."""
     text = node.value if isinstance(node, ast.Constant) else getattr(node, "attr", "")
     return text if isinstance(text, str) and text in _NAMES else ""
 
 
-def _argument(node: ast.expr, value: v.Value) -> str | None:
+def _argument_dtype(node: ast.expr, value: v.Value) -> str | None:
     """Returns the dtype of an argument, None for a number or another option, and "" if it is unknown."""
     if isinstance(value, v.Tensor):
         return value.dtype
     if isinstance(value, v.Sequence) and v.holds_tensor(value):
         return _of_all(value)
-    leaves = [*_leaves(node)]
+    leaves = [*_leaves_of_lists(node)]
     if isinstance(node, (ast.List, ast.Tuple)) and all(_is_number(leaf) for leaf in leaves):
         return "float" if any(isinstance(leaf, ast.Constant) and type(leaf.value) is float for leaf in leaves) else None
     are_numbers = isinstance(value, v.Sequence) and value.element is v.REAL
@@ -105,11 +105,11 @@ def _of_all(value: v.Sequence) -> str:
     return dtypes.pop() if len(dtypes) == 1 else ""
 
 
-def _leaves(node: ast.expr) -> Iterator[ast.expr]:
+def _leaves_of_lists(node: ast.expr) -> Iterator[ast.expr]:
     """Yields the elements of nested lists, a negative number without its sign."""
     if isinstance(node, (ast.List, ast.Tuple)):
         for elt in node.elts:
-            yield from _leaves(elt)
+            yield from _leaves_of_lists(elt)
     else:
         yield node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
 

@@ -167,7 +167,7 @@ class Evaluation(ABC):
 
     def _unknown_names(self, node: ast.expr, env: v.Env) -> list[str]:
         """Returns the names of an expression if none of their values is known, else an empty list."""
-        names = [*dict.fromkeys(_names(node))]
+        names = [*dict.fromkeys(_tensor_like_names(node))]
         contrary = self.unit.contrary if self.unit is not None else ()
         has_known_name = any(env.vars.get(name, v.NONE) is not None or name in contrary for name in names)
         return [] if has_known_name else names
@@ -188,7 +188,7 @@ class Evaluation(ABC):
             self.dirty[reader] = None
 
 
-def _names(node: ast.expr) -> list[str]:
+def _tensor_like_names(node: ast.expr) -> list[str]:
     """Returns the names in `x`, `-x`, `x + eps`, `x - y` that by convention are not numbers.
 
     The result is empty if the expression contains anything else.
@@ -196,9 +196,9 @@ def _names(node: ast.expr) -> list[str]:
     if type(node) is ast.Name:
         return [] if is_plain_name(node.id) else [node.id]
     if type(node) is ast.UnaryOp:
-        return _names(node.operand)
+        return _tensor_like_names(node.operand)
     if type(node) is ast.BinOp:
-        name_lists = [_names(operand) for operand in (node.left, node.right) if not _is_plain(operand)]
+        name_lists = [_tensor_like_names(operand) for operand in (node.left, node.right) if not _is_plain(operand)]
         return [name for part in name_lists for name in part] if all(name_lists) else []
     return []
 

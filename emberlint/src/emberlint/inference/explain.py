@@ -29,10 +29,10 @@ def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterat
         if isinstance(node, ast.expr) and node.lineno == line and not isinstance(node, ast.Constant):
             value = values.get(node)
             if not isinstance(value, Imported):
-                yield from _describe(file.segment(node), value)
+                yield from _describe_value(file.segment(node), value)
 
 
-def _describe(text: str, value: Value) -> list[str]:
+def _describe_value(text: str, value: Value) -> list[str]:
     if isinstance(value, Tensor):
         dtype = f", {'the default float' if value.dtype == 'float' else value.dtype}" if value.dtype else ""
         return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype}", *_explanation_steps(value)]

@@ -115,9 +115,9 @@ class Expressions(Operations):
                 return None
             return base.pass_on("a part of a tensor", node, base.dtype)
         if isinstance(base, v.Sequence):
-            return _item(base, node.slice)
+            return _item_value(base, node.slice)
         if isinstance(base, v.Mapping):
-            key = _literal(node.slice)
+            key = _literal_value(node.slice)
             return base.by_key[key] if key is not None and key in base.by_key else base.element
         if isinstance(base, v.Instance):
             return self.call_method(base, "__getitem__", [index], node)
@@ -153,7 +153,7 @@ class Expressions(Operations):
                 element_values.append(element.element if isinstance(element, v.Mapping) else None)
             else:
                 mapping.key = self.evaluate(key, env)
-                mapping.put(_literal(key), element)
+                mapping.put(_literal_value(key), element)
                 element_values.append(element)
         mapping.element = v.join_all(element_values) if element_values else None
         return mapping
@@ -216,16 +216,16 @@ class Expressions(Operations):
         return v.Function(self.function(node, env))
 
 
-def _item(base: v.Sequence, index: ast.expr) -> v.Value:
+def _item_value(base: v.Sequence, index: ast.expr) -> v.Value:
     if isinstance(index, ast.Slice):
         return base if base.items is None else v.Sequence(base.element)
-    position = _literal(index)
+    position = _literal_value(index)
     if base.items is not None and isinstance(position, int) and -len(base.items) <= position < len(base.items):
         return base.items[position]
     return base.element
 
 
-def _literal(node: ast.expr) -> object:
+def _literal_value(node: ast.expr) -> object:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         return -node.operand.value if isinstance(node.operand.value, int) else None
     return node.value if isinstance(node, ast.Constant) else None

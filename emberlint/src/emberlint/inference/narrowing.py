@@ -34,7 +34,7 @@ class Narrowing(LibraryCalls):
         return (updates, {}) if side == 0 else ({}, updates)
 
     def _narrow_compare(self, test: ast.Compare, env: v.Env) -> tuple[Updates, Updates]:
-        name, op, right = _key(test.left), test.ops[0], test.comparators[0]
+        name, op, right = _subject_name(test.left), test.ops[0], test.comparators[0]
         if name is not None and "." not in name and isinstance(right, ast.Constant) and right.value is None:
             if isinstance(op, ast.Is):
                 return {name: v.NONE}, {}
@@ -55,7 +55,7 @@ class Narrowing(LibraryCalls):
     def _narrow_call(self, test: ast.Call, env: v.Env) -> tuple[Updates, Updates]:
         if not test.args:
             return _NOTHING
-        function, name = test.func, _key(test.args[0])
+        function, name = test.func, _subject_name(test.args[0])
         if name is None:
             return _NOTHING
         if isinstance(function, ast.Name) and not self.lookup(function.id, env)[0]:
@@ -68,10 +68,10 @@ class Narrowing(LibraryCalls):
         return _NOTHING
 
     def _as_type(self, subject: ast.expr, kind: ast.expr, env: v.Env) -> tuple[Updates, Updates]:
-        name = _key(subject)
+        name = _subject_name(subject)
         if name is None:
             return _NOTHING
-        members = _members(kind)
+        members = _members_of_type(kind)
         type_values = [self.annotations.resolve(member, env) for member in members]
         tensors = [value for value in type_values if isinstance(value, v.Tensor)]
         when_false: Updates = {}
@@ -109,15 +109,15 @@ def _as_container(container: v.Sequence | v.Mapping, before: v.Value) -> v.Value
     return container
 
 
-def _members(kind: ast.expr) -> list[ast.expr]:
+def _members_of_type(kind: ast.expr) -> list[ast.expr]:
     if isinstance(kind, ast.Tuple):
         return kind.elts
     if isinstance(kind, ast.BinOp) and isinstance(kind.op, ast.BitOr):
-        return [*_members(kind.left), *_members(kind.right)]
+        return [*_members_of_type(kind.left), *_members_of_type(kind.right)]
     return [kind]
 
 
-def _key(node: ast.expr) -> str | None:
+def _subject_name(node: ast.expr) -> str | None:
     """Returns the name under which the subject of a test is stored: `x`, or `self.x`."""
     if isinstance(node, ast.Name):
         return node.id

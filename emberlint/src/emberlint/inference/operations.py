@@ -42,7 +42,7 @@ class Operations(Evaluation):
         if isinstance(left, v.Instance) or isinstance(right, v.Instance):
             return self._call_operator(left, op, right, node) if isinstance(left, v.Instance) else None
         if isinstance(left, v.Sequence) and isinstance(right, v.Sequence):
-            return _concatenate(left, right)
+            return _concatenate_sequences(left, right)
         if isinstance(left, v.Sequence) and isinstance(op, ast.Mult):
             return v.Sequence(left.element)
         if isinstance(right, v.Sequence) and isinstance(op, ast.Mult):
@@ -164,7 +164,7 @@ class Operations(Evaluation):
             env.vars = outer_names
 
 
-def _concatenate(left: v.Sequence, right: v.Sequence) -> v.Sequence:
+def _concatenate_sequences(left: v.Sequence, right: v.Sequence) -> v.Sequence:
     if left.items is not None and right.items is not None:
         return v.Sequence(items=[*left.items, *right.items])
     return v.Sequence(v.join(left.element, right.element))

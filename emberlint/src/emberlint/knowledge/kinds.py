@@ -281,17 +281,17 @@ class Kinds:
         if self.is_tensor_type(origin):
             return "tensor"
         if self.is_op(origin):
-            return _function(last)
+            return _kind_by_name(last)
         if origin.startswith(self.layer_packages) or root in self.facades or root in self.backends:
             if last[:1].isupper():
                 return "layer" if self.is_module_class(origin) else "unknown"
             if last in TRANSFORMS:
                 return "transform"
             if root in self.backends:
-                return _NATIVE.get(last) or _function(last)
+                return _NATIVE.get(last) or _kind_by_name(last)
             parent_modules = path_in_library.split(".")[:-1]
-            return _function(last) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
-        return _standard(origin, root, last)
+            return _kind_by_name(last) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
+        return _standard_kind(origin, root, last)
 
 
 def is_stdlib(origin: str) -> bool:
@@ -299,7 +299,7 @@ def is_stdlib(origin: str) -> bool:
     return origin.partition(".")[0] in sys.stdlib_module_names
 
 
-def _function(name: str) -> str:
+def _kind_by_name(name: str) -> str:
     result_kind = RETURNS.get(name)
     if result_kind is not None:
         return result_kind
@@ -314,7 +314,7 @@ def _function(name: str) -> str:
     return "dtype" if _DTYPE.match(name) else "unknown"
 
 
-def _standard(origin: str, root: str, last: str) -> str:
+def _standard_kind(origin: str, root: str, last: str) -> str:
     if origin in _STDLIB:
         return _STDLIB[origin]
     if origin in _PASS_ON:

@@ -66,7 +66,7 @@ def library_tie(method: str, positional: int, keywords: Sequence[str]) -> str:
         }
         if taking == {"torch"} and len(rows_by_library) > 1:
             return f"{_libraries_text(frozenset(taking), 'take')} `{name}=` in `.{method}()`"
-    if _differs(rows_by_library, positional, keywords):
+    if _differs_between_libraries(rows_by_library, positional, keywords):
         return f"`.{method}()` of PyTorch means something else than that of the other libraries"
     return ""
 
@@ -97,7 +97,9 @@ def _libraries_text(libraries: frozenset[str], verb: str = "have") -> str:
     return f"tensors of {' and '.join(other_titles)} do not {verb}"
 
 
-def _differs(rows_by_library: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]) -> bool:
+def _differs_between_libraries(
+    rows_by_library: Mapping[str, Sequence[Signature]], positional: int, keywords: Sequence[str]
+) -> bool:
     """Returns whether the same call is another op, or has another default, in PyTorch than in NumPy."""
     if set(rows_by_library) == {"torch"}:  # no op equals the methods of the others
         return True

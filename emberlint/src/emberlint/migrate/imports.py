@@ -205,7 +205,7 @@ def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[
         if isinstance(node, ast.JoinedStr | ast.BinOp):
             if (_constant_start(node) or "").startswith(f"{frontend}."):
                 yield node.lineno
-        elif isinstance(node, ast.Call) and _imports(node.func) and node.args:
+        elif isinstance(node, ast.Call) and _is_import_function(node.func) and node.args:
             argument, other_arguments = node.args[0], [*node.args[1:], *(word.value for word in node.keywords)]
             if isinstance(argument, ast.Constant | ast.Name):
                 continue
@@ -217,7 +217,7 @@ def computed_imports(tree: ast.Module, package: str, frontend: str) -> Iterator[
                 yield node.lineno
 
 
-def _imports(function: ast.expr) -> bool:
+def _is_import_function(function: ast.expr) -> bool:
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     return name in ("import_module", "__import__")
 

@@ -42,8 +42,8 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     """Returns the receiving file with the moved statements, and the clashes that forbid the move."""
     tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
-    before, after = _statements(target)
-    imports, future = _imports(target)
+    before, after = _statements_to_insert(target)
+    imports, future = _missing_imports(target)
     body = list(_merged_statements(target, imports, before, after))
     body = _with_all(target, body, is_new=text is None)
     start = _docstring_of_new(source, is_new=text is None or not target.units)
@@ -66,7 +66,7 @@ def _header_end(body: Sequence[Statement]) -> int:
     return 1 if first_units and first_units[0].kind == "docstring" else 0
 
 
-def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
+def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statement]]:
     """Returns the statements to insert before the classes that receive members, and those for the end of the file.
 
     The classes are changed in place.
@@ -92,7 +92,7 @@ def _statements(target: _Target) -> tuple[list[Statement], list[Statement]]:
             continue
         if equal_units:
             if any(ast.dump(equal_unit.tree) != ast.dump(unit.tree) for equal_unit in equal_units):
-                target.clashes.append(_clash(target, unit, equal_units[0]))
+                target.clashes.append(_clash_of_units(target, unit, equal_units[0]))
             continue
         if unit.kind == "effect" and any(
             ast.dump(known_unit.tree) == ast.dump(unit.tree) for known_unit in target.units
@@ -114,7 +114,7 @@ def _is_old_import(unit: Unit, source: SourceModule) -> bool:
     return isinstance(tree, ast.ImportFrom) and tree.module in (source.module, source.module.rpartition(".")[0])
 
 
-def _clash(target: _Target, unit: Unit, other: Unit, owner: str = "") -> Clash:
+def _clash_of_units(target: _Target, unit: Unit, other: Unit, owner: str = "") -> Clash:
     source = target.source
     name = ", ".join(sorted(unit.binds))
     return Clash(f"{owner}.{name}" if owner else name, (source.path, source.target_path), (unit.code, other.code))
@@ -133,7 +133,7 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
             continue
         equal_units = [known_unit for name in taken_part.binds for known_unit in units_by_name.get(name, ())]
         if any(ast.dump(unit.tree) != ast.dump(taken_part.tree) for unit in equal_units):
-            target.clashes.append(_clash(target, taken_part, equal_units[0], owner))
+            target.clashes.append(_clash_of_units(target, taken_part, equal_units[0], owner))
         elif not equal_units:
             taken_parts.append(taken_part.node)
             target.added.extend(sorted(taken_part.binds))
@@ -193,7 +193,7 @@ def _used_names(source: SourceModule) -> set[str]:
     return used_names
 
 
-def _imports(target: _Target) -> tuple[list[Statement], bool]:
+def _missing_imports(target: _Target) -> tuple[list[Statement], bool]:
     """Returns the imports that the receiving file lacks, and whether it needs `from __future__ import annotations`."""
     source, used_names = target.source, _used_names(target.source)
     units_by_name = bound(target.units, "import", "definition")

@@ -55,7 +55,7 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
         UsageError: for an unknown operation.
     """
     result = Plan(project.settings.root)
-    sources = _sources(project, layout, backend)
+    sources = _misplaced_sources(project, layout, backend)
     modules = {source.module: source for source in sources}
     movable_units, backend_definitions = (
         movable(modules),
@@ -76,18 +76,18 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     for each_source in moving:
         texts[each_source.target_path] = _receiving_text(project, each_source, result)
     moves = _moves_of(project, layout, backend, sources, bool(operations))
-    references = _references(project, layout) if any(source.is_emptied for source in sources) else []
+    references = _computed_imports_of_frontend(project, layout) if any(source.is_emptied for source in sources) else []
     private_names = _private_attributes(project, sources)
     for each_source in moving:
         texts[each_source.path] = _remaining_text(each_source, sources, references, private_names, result)
-    _packages(project, layout, backend, texts, result)
-    _follow(project, texts, moves, result)
+    _make_packages(project, layout, backend, texts, result)
+    _rewrite_imports(project, texts, moves, result)
     for each_source in moving:
         if {each_source.path, each_source.target_path} & set(result.changes):
             result.moved.append(
                 f"{each_source.path} -> {each_source.target_path}: {', '.join(each_source.operations) or 'imports'}"
             )
-    _verify(moving, result)
+    _verify_names(moving, result)
     _check_frontend(project, layout, moving, result)
     result.windows.update(source.target_path for source in moving if _ends_in_crlf(project, source.path))
     return result
@@ -97,7 +97,7 @@ def _has_moves(one: SourceModule, partial: bool) -> bool:
     return bool(one.moved or one.parts) if partial else True
 
 
-def _sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
+def _misplaced_sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
     """Returns the misplaced files of a backend, with their relative imports made absolute."""
     sources = []
     old, new = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
@@ -118,7 +118,7 @@ def module_name(project: Project, path: str) -> str:
     while start and _is_package(project, "/".join(folders[:start])):
         start -= 1
     if start == len(folders):
-        start = _outermost(project, folders)
+        start = _outermost_start(project, folders)
     name = ".".join(segments[start:])
     root = project.settings.root
     while not start and (root / "__init__.py").is_file():
@@ -131,7 +131,7 @@ def _is_package(project: Project, folder: str) -> bool:
     return path in project.texts or (project.settings.root / path).is_file()
 
 
-def _outermost(project: Project, folders: Sequence[str]) -> int:
+def _outermost_start(project: Project, folders: Sequence[str]) -> int:
     """Returns where the dotted name of a file outside any package starts: at the outermost package above its folder."""
     for end in range(len(folders), 0, -1):
         if _is_package(project, "/".join(folders[:end])):
@@ -167,10 +167,10 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
                 f"{other_definition.place.path}:{other_definition.place.line}",
             )
             clashes.append(Clash(name, both_places, (own_definition.source, other_definition.source)))
-    _stop(clashes)
+    _refuse_clashes(clashes)
 
 
-def _stop(clashes: Sequence[Clash]) -> None:
+def _refuse_clashes(clashes: Sequence[Clash]) -> None:
     if clashes:
         names = ", ".join(dict.fromkeys(clash.name for clash in clashes))
         reasons = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names} where it is"]
@@ -179,16 +179,16 @@ def _stop(clashes: Sequence[Clash]) -> None:
 
 def _receiving_text(project: Project, one: SourceModule, result: Plan) -> str:
     """Returns the text of the receiving file; a new file receives the whole old one."""
-    target_text = _read(project, one.target_path)
+    target_text = _text_or_none(project, one.target_path)
     result.before[one.target_path] = target_text
     if target_text is None and one.is_emptied:
         return one.text
     text, clashes = merge(one, target_text)
-    _stop(clashes)
+    _refuse_clashes(clashes)
     return text
 
 
-def _read(project: Project, path: str) -> str | None:
+def _text_or_none(project: Project, path: str) -> str | None:
     if path in project.texts or (project.settings.root / path).is_file():
         return project.text(path)
     return None
@@ -210,7 +210,7 @@ def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[
     exports = {
         source.module: tuple(all_names(source.units) or _public_names(source))
         for source in sources
-        if source.module in modules and _read(project, source.target_path) is not None
+        if source.module in modules and _text_or_none(project, source.target_path) is not None
     }
     return Moves(modules, names_moved, exports)
 
@@ -224,7 +224,7 @@ def _python_files(project: Project) -> list[str]:
     return sorted({path for path in (*on_disk, *project.texts) if path.endswith(".py")})
 
 
-def _references(project: Project, layout: Layout) -> list[str]:
+def _computed_imports_of_frontend(project: Project, layout: Layout) -> list[str]:
     """Returns the places that import a module of the frontend by a computed name."""
     frontend = module_name(project, f"{layout.frontend}/__init__.py")
     uses = []
@@ -262,21 +262,21 @@ def _remaining_text(
     return shim(one, sorted(name.rpartition(".")[2] for name in below) if one.is_package else [])
 
 
-def _packages(project: Project, layout: Layout, backend: str, texts: dict[str, str | None], result: Plan) -> None:
+def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[str, str | None], result: Plan) -> None:
     """Makes each new folder of a backend a package if its parent is one."""
     for path in list(texts):
         folder = path.rpartition("/")[0]
         while folder.startswith(f"{layout.backend}/") and texts[path] is not None:
             init = f"{folder}/__init__.py"
-            if init not in texts and _read(project, init) is None and _is_package(project, layout.frontend):
+            if init not in texts and _text_or_none(project, init) is None and _is_package(project, layout.frontend):
                 result.before[init], texts[init] = None, f'"""The {backend} backend."""\n'
             folder = folder.rpartition("/")[0]
     init = f"{layout.backend}/__init__.py"
-    if _read(project, init) is None and _is_package(project, layout.frontend) and init not in texts:
+    if _text_or_none(project, init) is None and _is_package(project, layout.frontend) and init not in texts:
         result.before[init], texts[init] = None, '"""The backends."""\n'
 
 
-def _follow(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
+def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
     """Rewrites the imports of every file of the project, including the moved files."""
     words = [*moves.modules, *moves.names]
     ends = {word.rpartition(".")[2] for word in words} | {word.rpartition(".")[2] for word in moves.modules.values()}
@@ -297,7 +297,7 @@ def _follow(project: Project, texts: Mapping[str, str | None], moves: Moves, res
         result.after[path] = new_text
 
 
-def _verify(moving: Sequence[SourceModule], result: Plan) -> None:
+def _verify_names(moving: Sequence[SourceModule], result: Plan) -> None:
     """Checks that the migration loses no name."""
     for path, text in result.changes.items():
         if text is not None:
@@ -327,25 +327,29 @@ def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceMod
             if below == imported.target or below.partition(".")[0] in layout.names or imported.typing_only:
                 continue
             word = f"{source.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
-            if any(_imports_below(project, result, path, backends) for path in _runs(project, layout, below)):
+            if any(
+                _imports_below(project, result, path, backends) for path in _files_run_by_import(project, layout, below)
+            ):
                 raise MigrationError(f"{word} first, because the frontend imports the backends")
             result.warnings.append(word)
 
 
-def _runs(project: Project, layout: Layout, module: str) -> Iterator[str]:
+def _files_run_by_import(project: Project, layout: Layout, module: str) -> Iterator[str]:
     """Yields the files that run when a module of the frontend, or a name in one, is imported."""
     yield f"{layout.frontend}/__init__.py"
     segments = module.split(".")
     for end in range(1, len(segments) + 1):
         module_path = f"{layout.frontend}/{'/'.join(segments[:end])}"
         yield from (
-            path for path in (f"{module_path}.py", f"{module_path}/__init__.py") if _read(project, path) is not None
+            path
+            for path in (f"{module_path}.py", f"{module_path}/__init__.py")
+            if _text_or_none(project, path) is not None
         )
 
 
 def _imports_below(project: Project, result: Plan, path: str, package: str) -> bool:
     """Returns whether a file imports modules of a package when it is loaded."""
-    text = result.after.get(path) or _read(project, path)
+    text = result.after.get(path) or _text_or_none(project, path)
     if text is None:
         return False
     tree = ast.parse(text)

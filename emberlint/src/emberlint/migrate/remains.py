@@ -25,8 +25,8 @@ def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str 
     returning_names = sorted(
         name for unit in source.moved for name in unit.binds if not name.startswith("_") or name in used_names
     )
-    aliases = [_alias(name, None) for name in returning_names]
-    aliases += [_alias(name, f"_{name}") for unit in source.parts for name in sorted(unit.binds)]
+    aliases = [_import_alias(name, None) for name in returning_names]
+    aliases += [_import_alias(name, f"_{name}") for unit in source.parts for name in sorted(unit.binds)]
     moved_uses = {name for unit in source.moved for name in unit.uses} | {
         name for taken_parts in source.parts.values() for taken_part in taken_parts for name in taken_part.uses
     }
@@ -42,7 +42,7 @@ def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str 
     return source.tree.with_changes(body=body).code
 
 
-def _alias(name: str, other: str | None) -> cst.ImportAlias:
+def _import_alias(name: str, other: str | None) -> cst.ImportAlias:
     return cst.ImportAlias(cst.Name(name), asname=None if other is None else cst.AsName(cst.Name(other)))
 
 

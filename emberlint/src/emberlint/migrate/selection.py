@@ -157,7 +157,7 @@ class _Closure:
                 other_member is not part and member_stores(other_member) & needed_names
             ):
                 self.member(one, owner, other_member)
-        for name in sorted(part.uses | _header(owner)):
+        for name in sorted(part.uses | _header_names(owner)):
             if not any(name in other.binds for other in body):
                 self.name(one, name)
 
@@ -196,18 +196,18 @@ class _Closure:
                     unit.kind == "effect"
                     and used_here
                     and used_here <= module.names
-                    and not set(module.parts) & set(_owners(module, used_here))
+                    and not set(module.parts) & set(_owners_of_names(module, used_here))
                 ):
                     module.moved.append(unit)
             module.moved = [unit for unit in module.units if unit in module.moved]
 
 
-def _owners(one: SourceModule, names: frozenset[str]) -> Iterator[Unit]:
+def _owners_of_names(one: SourceModule, names: frozenset[str]) -> Iterator[Unit]:
     for name in names:
         yield from one.definitions.get(name, ())
 
 
-def _header(owner: Unit) -> frozenset[str]:
+def _header_names(owner: Unit) -> frozenset[str]:
     """Returns the names in a class's bases and decorators."""
     tree = owner.tree
     assert isinstance(tree, ast.ClassDef)

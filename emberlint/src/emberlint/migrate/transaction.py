@@ -51,17 +51,17 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
     try:
         for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
             written_paths.append(path)
-            _put(root / path, None if text is None else _encode(text, old_contents[path], path in windows))
+            _put(root / path, None if text is None else _encode_text(text, old_contents[path], path in windows))
     except BaseException:
         for path in reversed(written_paths):
             _put(root / path, old_contents[path])
         raise
     for path, text in after.items():
         if text is None:
-            _prune((root / path).parent, root)
+            _remove_empty_folders((root / path).parent, root)
 
 
-def _encode(text: str, before: bytes | None, is_windows: bool) -> bytes:
+def _encode_text(text: str, before: bytes | None, is_windows: bool) -> bytes:
     crlf = is_windows if before is None else ends_in_crlf(before)
     lines = text.replace("\r\n", "\n")
     return (lines.replace("\n", "\r\n") if crlf else lines).encode()
@@ -89,7 +89,7 @@ def _put(path: Path, content: bytes | None) -> None:
         raise
 
 
-def _prune(folder: Path, root: Path) -> None:
+def _remove_empty_folders(folder: Path, root: Path) -> None:
     """Removes folders that contain nothing but compiled files."""
     while folder != root and folder.is_dir():
         remaining_paths = [path_inside for path_inside in folder.iterdir() if path_inside.name != "__pycache__"]

@@ -55,10 +55,10 @@ def _unit_of(node: Statement, first: bool, top: bool) -> Unit:
     ):
         return Unit(node, "docstring", frozenset(), frozenset())
     binds, uses = names(code)
-    return Unit(node, _kind(tree, binds) if top else "definition" if binds else "effect", binds, uses)
+    return Unit(node, _unit_kind(tree, binds) if top else "definition" if binds else "effect", binds, uses)
 
 
-def _kind(tree: ast.stmt, binds: frozenset[str]) -> str:
+def _unit_kind(tree: ast.stmt, binds: frozenset[str]) -> str:
     if isinstance(tree, ast.ImportFrom) and tree.module == "__future__":
         return "future"
     if isinstance(tree, ast.Import | ast.ImportFrom):

@@ -40,13 +40,13 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
     every function that passes its work to something of its own name (`return backend().sin(x)`) or has no body.
     """
     trees = {path: tree_of(project, path) for path in layout.frontend_files(project)}
-    candidates = list(_under_op(trees)) or [*_delegating(trees), *_abstract(trees)]
+    candidates = list(_under_op(trees)) or [*_delegating_functions(trees), *_abstract_methods(trees)]
     declared: dict[str, Declaration] = {}
     for candidate in candidates:
         earlier = declared.get(candidate.name)
         if earlier is None or (earlier.signature is None and candidate.signature is not None):
             declared[candidate.name] = candidate
-    for name, target in _aliases(trees, declared):
+    for name, target in _aliases_of_ops(trees, declared):
         earlier = declared[target]
         if name not in (*earlier.aliases, target):
             declared[target] = replace(earlier, aliases=(*earlier.aliases, name))
@@ -61,7 +61,7 @@ def _under_op(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
                 yield Declaration(node.name, stem(path), is_composite, signature(node.args), Span.of(path, node))
 
 
-def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
+def _delegating_functions(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
     for path, tree in trees.items():
         for node in flat(tree.body):
             if isinstance(node, FunctionNode) and not node.name.startswith("_"):
@@ -70,7 +70,7 @@ def _delegating(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
             else:
                 pair = assignment(node)
                 if pair and _hands_on(pair[1], pair[0]):
-                    yield Declaration(pair[0], stem(path), False, _lambda(pair[1]), Span.of(path, node))
+                    yield Declaration(pair[0], stem(path), False, _lambda_signature(pair[1]), Span.of(path, node))
 
 
 def _hands_on(value: ast.expr, name: str) -> bool:
@@ -80,7 +80,7 @@ def _hands_on(value: ast.expr, name: str) -> bool:
     return isinstance(value, ast.Attribute) and value.attr == name
 
 
-def _lambda(value: ast.expr) -> Signature | None:
+def _lambda_signature(value: ast.expr) -> Signature | None:
     """Returns the signature of a lambda, or None if it accepts any arguments."""
     own_signature = signature(value.args) if isinstance(value, ast.Lambda) else ()
     return None if all(parameter.kind.startswith("*") for parameter in own_signature) else own_signature
@@ -97,7 +97,7 @@ def _delegates(node: ast.AST, name: str) -> bool:
     return False
 
 
-def _abstract(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
+def _abstract_methods(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
     for path, tree in trees.items():
         for node in tree.body:
             if not isinstance(node, ast.ClassDef):
@@ -111,7 +111,7 @@ def _abstract(trees: dict[str, ast.Module]) -> Iterator[Declaration]:
                     yield Declaration(method.name, stem(path), False, own_signature, Span.of(path, method))
 
 
-def _aliases(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:
+def _aliases_of_ops(trees: dict[str, ast.Module], declared: dict[str, Declaration]) -> Iterator[tuple[str, str]]:
     """Yields the alias and the op of `asin = alias("asin", arcsin)` and of `asin = arcsin`."""
     for tree in trees.values():
         for node in flat(tree.body):
@@ -144,7 +144,7 @@ def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
             return None
         pair = assignment(node)
         if pair and pair[0] == "__all__":
-            exported = _strings(pair[1])
+            exported = _strings_of_list(pair[1])
             if exported is None:
                 return None
         else:
@@ -152,7 +152,7 @@ def exported_names(project: Project, layout: Layout) -> frozenset[str] | None:
     return frozenset(names if exported is None else names & exported | {name for name in names if name.endswith(".*")})
 
 
-def _strings(node: ast.expr) -> set[str] | None:
+def _strings_of_list(node: ast.expr) -> set[str] | None:
     if not isinstance(node, ast.List | ast.Tuple):
         return None
     values = [elt.value for elt in node.elts if isinstance(elt, ast.Constant) and isinstance(elt.value, str)]
@@ -183,7 +183,7 @@ def _exported_names(project: Project, paths: list[str]) -> Iterator[str]:
         for node in flat(tree_of(project, path).body):
             pair = assignment(node)
             if pair and pair[0] == "__all__":
-                names = _strings(pair[1]) or names
+                names = _strings_of_list(pair[1]) or names
                 break
             if isinstance(node, FunctionNode):
                 names.add(node.name)

@@ -76,17 +76,17 @@ def _of_classes(
 ) -> Iterator[Definition]:
     for holder in holders:
         for class_path, node in _with_bases(path, holder, classes, set()):
-            functions = _functions(tree_of(project, class_path))
+            functions = _functions_by_name(tree_of(project, class_path))
             for statement in flat(node.body):
-                definition = _definition(class_path, statement, functions, in_class=True)
+                definition = _definition_of_node(class_path, statement, functions, in_class=True)
                 if definition is not None:
                     yield definition
 
 
 def _of_module(path: str, tree: ast.Module) -> Iterator[Definition]:
-    functions = _functions(tree)
+    functions = _functions_by_name(tree)
     for statement in flat(tree.body):
-        definition = _definition(path, statement, functions, in_class=False)
+        definition = _definition_of_node(path, statement, functions, in_class=False)
         if definition is not None:
             yield definition
 
@@ -106,11 +106,13 @@ def _with_bases(
             yield from _with_bases(*classes[base], classes, seen_classes)
 
 
-def _functions(tree: ast.Module) -> dict[str, FunctionNode]:
+def _functions_by_name(tree: ast.Module) -> dict[str, FunctionNode]:
     return {node.name: node for node in flat(tree.body) if isinstance(node, FunctionNode)}
 
 
-def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool) -> Definition | None:
+def _definition_of_node(
+    path: str, node: ast.stmt, functions: Mapping[str, FunctionNode], in_class: bool
+) -> Definition | None:
     span, category = Span.of(path, node), stem(path)
     if isinstance(node, FunctionNode):
         decorator_names = decorators(node)
@@ -126,13 +128,13 @@ def _definition(path: str, node: ast.stmt, functions: Mapping[str, FunctionNode]
         reason = value.args[0] if value.args else None
         words = str(reason.value) if isinstance(reason, ast.Constant) else ast.unparse(reason) if reason else ""
         return Definition(name, category, None, span, ast.unparse(node), words)
-    return Definition(name, category, _signature(value, functions, in_class), span, ast.unparse(node))
+    return Definition(name, category, _signature_of_value(value, functions, in_class), span, ast.unparse(node))
 
 
-def _signature(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bool) -> Signature | None:
+def _signature_of_value(value: ast.expr, functions: Mapping[str, FunctionNode], bound: bool) -> Signature | None:
     """Returns the signature of an assigned value: a lambda, a function of the module, or the result of a factory."""
     if isinstance(value, ast.Call) and last_name(value) in ("staticmethod", "classmethod") and value.args:
-        return _signature(value.args[0], functions, last_name(value) == "classmethod")
+        return _signature_of_value(value.args[0], functions, last_name(value) == "classmethod")
     if isinstance(value, ast.Lambda):
         return signature(value.args, bound)
     if isinstance(value, ast.Name) and value.id in functions:

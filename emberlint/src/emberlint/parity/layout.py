@@ -55,18 +55,18 @@ def find(project: Project) -> Layout | None:
     """Returns the layout in the settings, or the first one found in the root or one folder below it, or None."""
     parity_settings = project.settings.parity
     if parity_settings.frontend and parity_settings.backend:
-        return _layout(project, parity_settings.frontend.rstrip("/"), parity_settings.backend.rstrip("/"))
-    for base in _bases(project):
+        return _layout_of_folders(project, parity_settings.frontend.rstrip("/"), parity_settings.backend.rstrip("/"))
+    for base in _base_folders(project):
         prefix = f"{base}/" if base else ""
         for frontend in FRONTENDS:
             for backend in BACKENDS:
-                layout = _layout(project, prefix + frontend, prefix + backend)
+                layout = _layout_of_folders(project, prefix + frontend, prefix + backend)
                 if layout is not None:
                     return layout
     return None
 
 
-def _bases(project: Project) -> Iterator[str]:
+def _base_folders(project: Project) -> Iterator[str]:
     yield ""
     from_texts = {"/".join(path.split("/")[:depth]) for path in project.texts for depth in (1, 2)}
     on_disk: set[str] = set()
@@ -77,7 +77,7 @@ def _bases(project: Project) -> Iterator[str]:
     yield from sorted(base for base in from_texts | on_disk if not base.endswith(".py"))
 
 
-def _layout(project: Project, frontend: str, backend: str) -> Layout | None:
+def _layout_of_folders(project: Project, frontend: str, backend: str) -> Layout | None:
     if f"{frontend}.py" in project.texts or (project.settings.root / f"{frontend}.py").is_file():
         frontend = f"{frontend}.py"
     folder = frontend.removesuffix(".py")

@@ -111,7 +111,7 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     rows = []
     for op in sorted(declared.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
         cells = {
-            name: _cell(op, defined[name].get(op.name), misplaced[name].get(op.name), name in generated_backends)
+            name: _cell_of_op(op, defined[name].get(op.name), misplaced[name].get(op.name), name in generated_backends)
             for name in names
         }
         rows.append(OpRow(op.name, op.category, op.composite, cells, op, _is_exported(op, offered)))
@@ -124,7 +124,7 @@ def _is_exported(op: Declaration, offered: frozenset[str] | None) -> bool:
     return op.name in offered or f"{op.category}.*" in offered
 
 
-def _cell(
+def _cell_of_op(
     op: Declaration, defined: Definition | None, misplaced: Definition | None, is_made: bool = False
 ) -> BackendCell:
     """Returns the status of an op; `is_made` says that it may be in a class that the backend makes by a call."""
@@ -162,5 +162,5 @@ def _rows_without_declarations(
                 undeclared[name] = definition
     for name, definition in sorted(undeclared.items(), key=lambda item: (item[1].category, item[0])):
         op = Declaration(name, definition.category, False, definition.signature, definition.place)
-        cells = {key: _cell(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
+        cells = {key: _cell_of_op(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
         yield OpRow(name, definition.category, False, cells)

@@ -32,15 +32,15 @@ def text(matrix: Matrix, verbose: bool = False) -> str:
             lines.append("  ".join([row.name.ljust(width), *cells]).rstrip())
         lines.append("")
     for name in matrix.backends:
-        lines.append(f"{name}: {_summary(matrix, name)}")
-        lines.extend(f"  {line}" for line in _notes(matrix, name))
+        lines.append(f"{name}: {_backend_summary(matrix, name)}")
+        lines.extend(f"  {line}" for line in _backend_notes(matrix, name))
     hidden = [row.name for row in matrix.rows if not row.exported]
     if hidden:
         lines.append(f"not exported by the frontend: {', '.join(hidden)}")
     return "\n".join(lines) + "\n"
 
 
-def _summary(matrix: Matrix, backend: str) -> str:
+def _backend_summary(matrix: Matrix, backend: str) -> str:
     status_counts = Counter(row.cells[backend].status for row in matrix.rows)
     counts_text = ", ".join(f"{status_counts[status]} {status}" for status in Status if status_counts[status])
     return f"{_percent(matrix.coverage(backend))} of {len(matrix.rows)} ops ({counts_text or 'none'})"
@@ -51,27 +51,27 @@ def _percent(fraction: float) -> str:
     return f"{int(fraction * 1000) / 10:g} %"
 
 
-def _notes(matrix: Matrix, backend: str) -> Iterator[str]:
+def _backend_notes(matrix: Matrix, backend: str) -> Iterator[str]:
     """Yields one line for each fault of a backend, and one with the reason for each unsupported op."""
     for row in matrix.rows:
-        note = _note(row, row.cells[backend])
+        note = _cell_note(row, row.cells[backend])
         if note:
             yield f"{row.name}: {note}"
 
 
-def _note(row: OpRow, cell: BackendCell) -> str:
+def _cell_note(row: OpRow, cell: BackendCell) -> str:
     if cell.status is Status.MISSING:
         return f"missing {cell.declared}".rstrip()
     if cell.status is Status.MISPLACED:
         return f"only in {cell.detail}; --migrate moves it"
     if cell.status is Status.DIFFERS:
-        return f"{cell.detail}: declared {row.name}{cell.declared}, defined {row.name}{cell.defined}{_where(cell)}"
+        return f"{cell.detail}: declared {row.name}{cell.declared}, defined {row.name}{cell.defined}{_place_text(cell)}"
     if cell.status is Status.UNSUPPORTED:
         return f"unsupported: {cell.detail or 'no reason given'}"
     return ""
 
 
-def _where(cell: BackendCell) -> str:
+def _place_text(cell: BackendCell) -> str:
     return "" if cell.definition is None else f" at {cell.definition.place.path}:{cell.definition.place.line}"
 
 
@@ -89,7 +89,7 @@ def markdown(matrix: Matrix) -> str:
                 cells = [MARKS[row.cells[name].status] for name in matrix.backends]
                 lines.append(f"| `{row.name}` | {' | '.join(cells)} |")
     for name in matrix.backends:
-        note_lines = [f"- {line}" for line in _notes(matrix, name)]
+        note_lines = [f"- {line}" for line in _backend_notes(matrix, name)]
         if note_lines:
             lines += ["", f"## Notes: {name}", "", *note_lines]
     return "\n".join(lines) + "\n"
@@ -104,7 +104,7 @@ def as_json(matrix: Matrix) -> str:
             "kind": "composite" if row.composite else "primitive",
             "aliases": [] if row.declaration is None else list(row.declaration.aliases),
             "exported": row.exported,
-            "backends": {name: _cell(row.cells[name]) for name in matrix.backends},
+            "backends": {name: _cell_as_json(row.cells[name]) for name in matrix.backends},
         }
         for row in matrix.rows
     ]
@@ -114,7 +114,7 @@ def as_json(matrix: Matrix) -> str:
     return json.dumps({"version": 1, "backends": coverage, "ops": ops}, indent=2) + "\n"
 
 
-def _cell(cell: BackendCell) -> dict[str, object]:
+def _cell_as_json(cell: BackendCell) -> dict[str, object]:
     cell_fields: dict[str, object] = {"status": cell.status.value}
     optional_fields = {"detail": cell.detail, "declared": cell.declared, "defined": cell.defined}
     cell_fields.update({key: value for key, value in optional_fields.items() if value})
@@ -125,7 +125,7 @@ def _cell(cell: BackendCell) -> dict[str, object]:
 
 def html(matrix: Matrix) -> str:
     """Returns one HTML page without scripts or references to other files."""
-    rows = [f"<tr><th>{name}</th><td>{escape(_summary(matrix, name))}</td></tr>" for name in matrix.backends]
+    rows = [f"<tr><th>{name}</th><td>{escape(_backend_summary(matrix, name))}</td></tr>" for name in matrix.backends]
     html_parts = [f"<h1>Ops and backends</h1><table>{''.join(rows)}</table>"]
     titles = "".join(f"<th>{escape(name)}</th>" for name in ("op", *matrix.backends))
     for category in matrix.categories:
@@ -140,5 +140,5 @@ def _html_row(matrix: Matrix, row: OpRow) -> str:
     for name in matrix.backends:
         cell = row.cells[name]
         row_class = "gap" if cell.status.is_gap else cell.status.value
-        cells.append(f'<td class="{row_class}" title="{escape(_note(row, cell))}">{MARKS[cell.status]}</td>')
+        cells.append(f'<td class="{row_class}" title="{escape(_cell_note(row, cell))}">{MARKS[cell.status]}</td>')
     return f"<tr><td>{escape(row.name)}</td>{''.join(cells)}</tr>"

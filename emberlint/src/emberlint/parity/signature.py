@@ -25,7 +25,7 @@ def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
         Parameter(
             argument.arg,
             POSITIONAL_ONLY if index < len(arguments.posonlyargs) else EITHER,
-            _source(arguments.defaults[index - missing]) if index >= missing else None,
+            _source_of_node(arguments.defaults[index - missing]) if index >= missing else None,
         )
         for index, argument in enumerate(positional_arguments)
     ]
@@ -34,13 +34,13 @@ def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
     if arguments.vararg:
         parameters.append(Parameter(arguments.vararg.arg, VARIADIC))
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        parameters.append(Parameter(argument.arg, KEYWORD_ONLY, _source(default)))
+        parameters.append(Parameter(argument.arg, KEYWORD_ONLY, _source_of_node(default)))
     if arguments.kwarg:
         parameters.append(Parameter(arguments.kwarg.arg, KEYWORDS))
     return tuple(parameters)
 
 
-def _source(node: ast.expr | None) -> str | None:
+def _source_of_node(node: ast.expr | None) -> str | None:
     return None if node is None else ast.unparse(node)
 
 
@@ -70,10 +70,14 @@ def difference(declared: Signature, defined: Signature) -> str | None:
     """
     if {parameter.kind for parameter in declared} == {VARIADIC, KEYWORDS}:
         return None  # passes all arguments on, so it declares nothing
-    return _names(declared, defined) or _kinds(declared, defined) or _defaults(declared, defined)
+    return (
+        _difference_of_names(declared, defined)
+        or _difference_of_kinds(declared, defined)
+        or _difference_of_defaults(declared, defined)
+    )
 
 
-def _names(declared: Signature, defined: Signature) -> str | None:
+def _difference_of_names(declared: Signature, defined: Signature) -> str | None:
     ordered = [parameter.name for parameter in declared if parameter.kind in (POSITIONAL_ONLY, EITHER)]
     positional_names = [parameter.name for parameter in defined if parameter.kind in (POSITIONAL_ONLY, EITHER)]
     parameter_kinds = {parameter.kind for parameter in defined}
@@ -112,7 +116,7 @@ def _is_taken(one: Parameter, index: int, own_names: list[str], kinds: set[str])
     return VARIADIC in kinds and KEYWORDS in kinds and index >= len(own_names)
 
 
-def _kinds(declared: Signature, defined: Signature) -> str | None:
+def _difference_of_kinds(declared: Signature, defined: Signature) -> str | None:
     kinds_by_name = {parameter.name: parameter.kind for parameter in defined}
     for declared_parameter in declared:
         parameter_kind = kinds_by_name.get(declared_parameter.name, declared_parameter.kind)
@@ -125,7 +129,7 @@ def _kinds(declared: Signature, defined: Signature) -> str | None:
     return None
 
 
-def _defaults(declared: Signature, defined: Signature) -> str | None:
+def _difference_of_defaults(declared: Signature, defined: Signature) -> str | None:
     parameters_by_name = {parameter.name: parameter for parameter in defined}
     for declared_parameter in declared:
         defined_parameter = parameters_by_name.get(declared_parameter.name)

@@ -121,7 +121,7 @@ def reason_for_function(file: SourceFile, signature: Signature, node: ast.expr |
         return "gradients by complex numbers, which this file has, are conjugates of those of JAX"
     if signature.when not in ("function", "scalar"):
         return None
-    function = _function(file, node)
+    function = _function_of_expression(file, node)
     if function is None and isinstance(node, ast.FunctionDef):
         return "a method is given its object too, which is no tensor"
     if function is None:
@@ -136,7 +136,7 @@ def reason_for_function(file: SourceFile, signature: Signature, node: ast.expr |
     return None
 
 
-def _function(file: SourceFile, node: ast.expr | ast.FunctionDef) -> ast.Lambda | ast.FunctionDef | None:
+def _function_of_expression(file: SourceFile, node: ast.expr | ast.FunctionDef) -> ast.Lambda | ast.FunctionDef | None:
     """Returns the function of this file, and no method, that an expression is, or None."""
     bound = [binding.node for binding in file.names.bindings(node)] if isinstance(node, ast.Name) else [node]
     only_binding = bound[0] if len(bound) == 1 else None
@@ -246,17 +246,19 @@ def _may_hold_anything(file: SourceFile, node: ast.expr) -> bool:
 
 def _is_conversion(handler: ast.ExceptHandler) -> bool:
     """Returns whether a handler catches the errors of values that no array can hold."""
-    return handler.type is None or bool(_names(handler.type) & _CONVERTING)
+    return handler.type is None or bool(_names_in(handler.type) & _CONVERTING)
 
 
 def _is_test_for_sequence(test: ast.expr, node: ast.expr) -> bool:
     """Returns whether a condition is `isinstance(node, list)`, or for another type whose items are of any type."""
     if not (isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance"):
         return False
-    return len(test.args) == 2 and ast.dump(test.args[0]) == ast.dump(node) and bool(_names(test.args[1]) & _SEQUENCES)
+    return (
+        len(test.args) == 2 and ast.dump(test.args[0]) == ast.dump(node) and bool(_names_in(test.args[1]) & _SEQUENCES)
+    )
 
 
-def _names(node: ast.expr) -> set[str]:
+def _names_in(node: ast.expr) -> set[str]:
     """Returns the names in an expression, those after a dot too."""
     nodes = list(ast.walk(node))
     return {node_.id for node_ in nodes if isinstance(node_, ast.Name)} | {
@@ -346,10 +348,10 @@ def _is_number(file: SourceFile, node: ast.expr) -> bool:
     if isinstance(node, ast.Name) and file.inference.is_number(node):
         # a comparison of what is unknown counts as a number, and may be a tensor
         return not any(isinstance(binding.value, _LOGICAL) for binding in file.names.bindings(node))
-    return file.inference.is_other(node) and not any(_tensors(file, node))
+    return file.inference.is_other(node) and not any(_tensor_elements(file, node))
 
 
-def _tensors(file: SourceFile, node: ast.expr) -> Iterator[bool]:
+def _tensor_elements(file: SourceFile, node: ast.expr) -> Iterator[bool]:
     """Yields whether each element of a container, where it is bound to a literal, is a tensor."""
     bindings = file.names.bindings(node) if isinstance(node, ast.Name) else []
     for binding in bindings:

@@ -44,7 +44,7 @@ def _reason_for_flat(file: SourceFile, call: ast.Call, arguments: Mapping[str, a
     return None
 
 
-def _dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
+def _reason_for_dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]) -> str | None:
     """Returns why the rows of a dataset may not be those of tensors."""
     node = call.args[0] if call.args else None
     dataset_call = _dataset_call(file, node) if node is not None else None
@@ -53,7 +53,7 @@ def _dataset(file: SourceFile, call: ast.Call, arguments: Mapping[str, ast.expr]
     return None
 
 
-def _tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+def _reason_for_tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
     """Returns why a dataset of tensors cannot be a tuple of them."""
     parent = file.parent(call)
     uses = _result_uses(file, call)
@@ -64,18 +64,18 @@ def _tensors(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str
     return None
 
 
-def _axis(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+def _reason_for_axis(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
     """Returns why `x.size(0)` may not be `x.shape[0]`: it is, of every tensor."""
     return None if not call.keywords else "ops.shape has no argument like `dim=`"
 
 
 CONDITIONS: Mapping[str, Condition] = {
-    "axis": _axis,
+    "axis": _reason_for_axis,
     "in place": _in_place,
     "pair": _reason_for_pool,
     "flat": _reason_for_flat,
-    "dataset": _dataset,
-    "tensors": _tensors,
+    "dataset": _reason_for_dataset,
+    "tensors": _reason_for_tensors,
 }
 
 
@@ -85,7 +85,7 @@ def _dataset_call(file: SourceFile, node: ast.expr) -> ast.Call | None:
         bound = file.names.bindings(node)
         node = bound[0].value if len(bound) == 1 and isinstance(bound[0].value, ast.expr) else node
     is_made = isinstance(node, ast.Call) and file.native(node.func) == DATASET
-    return node if is_made and _tensors(file, node, {}) is None else None  # type: ignore[arg-type,return-value]
+    return node if is_made and _reason_for_tensors(file, node, {}) is None else None  # type: ignore[arg-type,return-value]
 
 
 def _result_uses(file: SourceFile, call: ast.Call) -> list[ast.expr]:

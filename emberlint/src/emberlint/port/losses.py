@@ -144,7 +144,7 @@ def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
     start = file.column(statement.lineno, statement.col_offset) - 1
     if file.lines[statement.lineno - 1][:start].strip() or not isinstance(statement, _SIMPLE):
         return False
-    if not all(isinstance(target, ast.Name) for target in _targets(statement)):
+    if not all(isinstance(target, ast.Name) for target in _assignment_targets(statement)):
         return False
     for node in ast.walk(statement):
         if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await | ast.NamedExpr):
@@ -152,10 +152,10 @@ def _is_movable(file: SourceFile, statement: ast.stmt) -> bool:
         is_text = isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
         if is_text and getattr(node, "lineno", 0) != getattr(node, "end_lineno", 0):
             return False
-    return not any(_mentions(statement, name) for name in ("zero_grad", "step"))
+    return not any(_calls_method(statement, name) for name in ("zero_grad", "step"))
 
 
-def _mentions(node: ast.AST, name: str) -> bool:
+def _calls_method(node: ast.AST, name: str) -> bool:
     return any(isinstance(node, ast.Call) and is_method(node, name) for node in ast.walk(node))
 
 
@@ -193,7 +193,7 @@ def function_of(file: SourceFile, node: ast.AST) -> ast.AST | None:
     return next((ancestor for ancestor in file.ancestors(node) if isinstance(ancestor, FUNCTIONS)), None)
 
 
-def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
+def _assignment_targets(statement: ast.stmt) -> Iterator[ast.expr]:
     """Yields the targets of an assignment, those of a tuple one by one."""
     target_nodes = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     for node in target_nodes:

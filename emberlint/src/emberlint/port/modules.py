@@ -67,14 +67,16 @@ def class_step(file: SourceFile, use: Use, terms: Terms) -> Step:
             change = NodeEditor(file, use.node, class_spelling).replace_node(
                 use.node, f"{class_spelling.text}.{name.split('.', 2)[2]}"
             )
-            forward_changes = tuple(_forward(file, parent)) if isinstance(parent, ast.ClassDef) and is_base else ()
+            forward_changes = (
+                tuple(_forward_changes(file, parent)) if isinstance(parent, ast.ClassDef) and is_base else ()
+            )
             return Step(use.node, use.origin, KIND, (change, *forward_changes), class_spelling)
         except (UntranslatableError, ShadowedError) as error:
             reason = str(error)
     return Step(use.node, use.origin, KIND, reason=reason, advice=program_name(name) if name else "")
 
 
-def _forward(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
+def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
     """Yields the changes of the methods `forward` of a class of modules, and of those that derive from it.
 
     Raises:
@@ -163,7 +165,9 @@ def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step
     if not is_blocked(steps, terms):
         spaces = {step.space.namespace for step in steps if step.space is not None}
         edits = tuple(
-            _imports(file, frozenset(freed_name for freed_name in terms.freed if f"{PACKAGE}{freed_name}" in spaces))
+            _import_changes(
+                file, frozenset(freed_name for freed_name in terms.freed if f"{PACKAGE}{freed_name}" in spaces)
+            )
         )
         first = next((step for step in steps if step.changes), None)
         return [step._replace(changes=(*step.changes, *edits)) if step is first else step for step in steps]
@@ -210,7 +214,7 @@ def frees(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> boo
     return True
 
 
-def _imports(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]:
+def _import_changes(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]:
     """Yields the changes of the imports that bind the names of packages."""
     statements: dict[ast.stmt, list[str]] = {}
     for name in sorted(freed):

@@ -43,12 +43,12 @@ def regions(file: SourceFile, ported: Collection[ast.AST]) -> list[Region]:
         for found_region in (*_decorated_regions(file), *_regions_of_calls(file), *_gradient_regions(file))
         if found_region.mark not in ported
     ]
-    native_regions += _rules(file, native_regions)
+    native_regions += _gradient_rules(file, native_regions)
     native_nodes = {region.node for region in native_regions}
     for region in native_regions:  # which grows meanwhile
         if region.reason == SOURCE:
             for name in (node for node in ast.walk(region.node) if isinstance(node, ast.Name)):
-                for node in _definitions(file, name):
+                for node in _definitions_of(file, name):
                     if node not in native_nodes and isinstance(node, ast.FunctionDef):
                         native_nodes.add(node)
                         native_regions.append(Region(node, None, region.native, SOURCE, COMPILED))
@@ -77,7 +77,7 @@ def _regions_of_calls(file: SourceFile) -> Iterator[Region]:
     """Yields the functions that are given to a compiler: `torch.jit.script(f)`."""
     for call in file.index.nodes(ast.Call):
         if call.args and not isinstance(file.parent(call), ast.FunctionDef | ast.ClassDef):
-            yield from _regions_compiled_by(file, call, [*_definitions(file, call.args[0])])
+            yield from _regions_compiled_by(file, call, [*_definitions_of(file, call.args[0])])
 
 
 def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Definition]) -> Iterator[Region]:
@@ -100,13 +100,13 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Def
         )
 
 
-def _rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
+def _gradient_rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
     """Yields the functions that are rules of functions with gradients of their own: `f.defvjp(forward, backward)`."""
     custom = {region.node: region for region in native_regions if region.native.rpartition(".")[2].startswith("custom")}
     if not custom:
         return
     for method in file.index.nodes(ast.Attribute):
-        owner = next((custom[owner] for owner in _owners(file, method.value) if owner in custom), None)
+        owner = next((custom[owner] for owner in _functions_of_name(file, method.value) if owner in custom), None)
         if method.attr not in RULES or owner is None:
             continue
         parent = file.parent(method)
@@ -116,18 +116,18 @@ def _rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
             method_of = file.parent(parent)
         else:
             method_of = parent
-        functions = [definition for node in backward_arguments for definition in _definitions(file, node)]
+        functions = [definition for node in backward_arguments for definition in _definitions_of(file, node)]
         if isinstance(method_of, ast.FunctionDef) and method_of not in functions:
             functions += [method_of] if parent in method_of.decorator_list or method in method_of.decorator_list else []
         yield from (Region(function, None, owner.native, RULE, "ops.custom_gradient") for function in functions)
 
 
-def _owners(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
+def _functions_of_name(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
     """Yields the functions that a name is bound to, also through a call: `f = jax.custom_vjp(g)`."""
-    yield from _definitions(file, node)
+    yield from _definitions_of(file, node)
     for binding in file.names.bindings(node) if isinstance(node, ast.Name) else ():
         if isinstance(binding.value, ast.Call) and binding.value.args:
-            yield from _definitions(file, binding.value.args[0])
+            yield from _definitions_of(file, binding.value.args[0])
 
 
 def _step_node(node: ast.expr, function: ast.expr) -> ast.expr:
@@ -143,15 +143,15 @@ def _gradient_regions(file: SourceFile) -> Iterator[Region]:
                 yield Region(class_node, base, "torch.autograd.Function", GRADIENT, "ops.custom_gradient")
 
 
-def _definitions(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
+def _definitions_of(file: SourceFile, node: ast.expr) -> Iterator[Definition]:
     """Yields the functions and classes of the file that an expression may be, or an instance of."""
     if isinstance(node, ast.Lambda):
         yield node
     elif isinstance(node, ast.Call):
-        yield from _definitions(file, node.func)
+        yield from _definitions_of(file, node.func)
     elif isinstance(node, ast.Name):
         for binding in file.names.bindings(node):
             if isinstance(binding.node, Definition):
                 yield binding.node
             elif isinstance(binding.value, ast.Call | ast.Lambda):
-                yield from _definitions(file, binding.value)
+                yield from _definitions_of(file, binding.value)

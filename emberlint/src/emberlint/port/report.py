@@ -31,10 +31,10 @@ def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[st
         f"{use_kind}: {ported_count} ported, {remaining_count} remain"
         for use_kind, ported_count, remaining_count in _count_uses(files, lambda use: use.kind)
     )
-    yield _summary(files)
+    yield _summary_text(files)
     if tried is not None:
-        yield f"before: {_counts(tried.before)}"
-        yield from (f"after, on {backend}: {_counts(run)}" for backend, run in tried.after.items())
+        yield f"before: {_counts_text(tried.before)}"
+        yield from (f"after, on {backend}: {_counts_text(run)}" for backend, run in tried.after.items())
         yield from (f"{backend}: not installed, so nothing ran on it" for backend in tried.absent)
         yield from (
             f"{outcome.backend}: {outcome.test}: {outcome.before} before, {outcome.after} after"
@@ -52,8 +52,10 @@ def as_json(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
             {
                 "path": path,
                 "changed": file.before != file.after,
-                "ported": [_fields(use, "native", "kind", "line") for use in file.ported],
-                "remaining": [_fields(use, "native", "kind", "line", "reason", "advice") for use in file.remaining],
+                "ported": [_fields_of_use(use, "native", "kind", "line") for use in file.ported],
+                "remaining": [
+                    _fields_of_use(use, "native", "kind", "line", "reason", "advice") for use in file.remaining
+                ],
             }
             for path, file in files.items()
         ],
@@ -76,24 +78,27 @@ def as_html(files: Mapping[str, Ported], tried: Trial | None = None) -> str:
         (use_kind, str(ported_count), str(remaining_count))
         for use_kind, ported_count, remaining_count in _count_uses(files, lambda use: use.kind)
     ]
-    tables = [f"<p>{escape(_summary(files))}</p>", _table(("kind", "ported", "remain"), kind_rows)]
+    tables = [f"<p>{escape(_summary_text(files))}</p>", _html_table(("kind", "ported", "remain"), kind_rows)]
     if tried is not None:
-        rows = [("before", "", _counts(tried.before))]
-        rows += [("after", backend, _counts(run)) for backend, run in tried.after.items()]
+        rows = [("before", "", _counts_text(tried.before))]
+        rows += [("after", backend, _counts_text(run)) for backend, run in tried.after.items()]
         rows += [("after", backend, "not installed") for backend in tried.absent]
-        tables += [f"<h2>Tests</h2><p><code>{escape(tried.command)}</code></p>", _table(("", "backend", "tests"), rows)]
+        tables += [
+            f"<h2>Tests</h2><p><code>{escape(tried.command)}</code></p>",
+            _html_table(("", "backend", "tests"), rows),
+        ]
         if tried.changed_outcomes:
             tables += [
                 "<h2>Tests that part</h2>",
-                _table(("backend", "test", "before", "after"), tried.changed_outcomes),
+                _html_table(("backend", "test", "before", "after"), tried.changed_outcomes),
             ]
-    tables += ["<h2>What remains</h2>", _table(("file", "line", "use", "reason"), remaining)]
+    tables += ["<h2>What remains</h2>", _html_table(("file", "line", "use", "reason"), remaining)]
     head = f'<meta charset="utf-8"><title>emberlint port</title><style>{STYLE}</style>'
     body = "\n".join(["<h1>emberlint port</h1>", *tables])
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>'
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
     lines += [f"<tr>{''.join(f'<td>{escape(cell_text)}</td>' for cell_text in row)}</tr>" for row in rows]
     return "<table>\n" + "\n".join(lines) + "\n</table>"
@@ -110,24 +115,24 @@ def _remaining_places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str
         lines = sorted({use.line for use in similar_uses})
         lines_text = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
         count_text = f", in {count} annotations: {lines_text}" if count > 1 else ""
-        yield f"{_cell(use)}{use.line}", use.native, _reason_text(use.reason, use.advice) + count_text
+        yield f"{_cell_text(use)}{use.line}", use.native, _reason_text(use.reason, use.advice) + count_text
 
 
 def _reason_text(reason: str, advice: str) -> str:
     return f"{reason} ({advice})" if advice else reason
 
 
-def _counts(run: Run) -> str:
+def _counts_text(run: Run) -> str:
     """Returns how many tests ended how, or how the command ended if it told no tests."""
     counts = Counter(run.outcomes.values())
     return ", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or f"exit status {run.status}"
 
 
-def _cell(use: UseReport) -> str:
+def _cell_text(use: UseReport) -> str:
     return f"cell {use.cell}:" if use.cell else ""
 
 
-def _fields(use: UseReport, *names: str) -> dict[str, str | int]:
+def _fields_of_use(use: UseReport, *names: str) -> dict[str, str | int]:
     return {name: getattr(use, name) for name in (*names, *(["cell"] if use.cell else []))}
 
 
@@ -143,7 +148,7 @@ def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) ->
     return [(key, counts[key, 0], counts[key, 1]) for key in sorted({one for one, _ in uses})]
 
 
-def _summary(files: Mapping[str, Ported]) -> str:
+def _summary_text(files: Mapping[str, Ported]) -> str:
     ported_count = sum(len(file.ported) for file in files.values())
     total = ported_count + sum(len(file.remaining) for file in files.values())
     share_text = f" ({ported_count / total:.0%})" if total else ""

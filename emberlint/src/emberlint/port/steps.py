@@ -270,7 +270,7 @@ def _call_step(
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     step_kind = "method" if use is None else "call" if use.kind == "use" else use.kind
     step_kind = KIND if is_module_use(origin) else step_kind
-    why, advice = difference(origin), _advice(file, use, signatures)
+    why, advice = difference(origin), _advice_text(file, use, signatures)
     if origin.startswith("jax.random."):
         why = "JAX draws numbers from a key, ops from a stream"
     index_step = _item_index(file, call)
@@ -330,7 +330,7 @@ def _call_changes(
     return tuple(NodeEditor(file, call, space).changes(signature, plan, before))
 
 
-def _advice(file: SourceFile, use: Use | None, signatures: Sequence[Signature]) -> str:
+def _advice_text(file: SourceFile, use: Use | None, signatures: Sequence[Signature]) -> str:
     """Returns what to write instead of a native use, if it is no method."""
     if use is None:
         return ""

@@ -85,7 +85,7 @@ class NodeEditor:
             elif key != keyword.arg:
                 line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
-        names = by_parameter(signature, plan, [*before, *call.args, *_values(call)])
+        names = by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
         dtype = names.get("dtype")
         if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
             yield self.replace_node(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
@@ -247,16 +247,16 @@ class NodeEditor:
         line, end = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 2
         text_before = self.file.lines[line - 1][:end].rstrip()
         if has_arguments and not text_before:
-            raise UntranslatableError(f"its closing parenthesis stands alone: add `{_text(plan)}` by hand")
+            raise UntranslatableError(f"its closing parenthesis stands alone: add `{_keywords_text(plan)}` by hand")
         comma = ", " if has_arguments and not text_before.endswith(",") else " " if text_before.endswith(",") else ""
-        return Change(line, end, end, self.depth + 1, comma + _text(plan))
+        return Change(line, end, end, self.depth + 1, comma + _keywords_text(plan))
 
 
-def _text(plan: Translation) -> str:
+def _keywords_text(plan: Translation) -> str:
     return ", ".join(f"{name}={text}".replace("'", '"') for name, text in plan.fills)
 
 
-def _values(call: ast.Call) -> list[ast.expr]:
+def _keyword_values(call: ast.Call) -> list[ast.expr]:
     return [keyword.value for keyword in call.keywords]
 
 

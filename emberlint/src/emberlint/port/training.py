@@ -34,19 +34,19 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
             continue
         name, receiver = function.attr, function.value
         if name == "backward" and not file.inference.is_other(receiver) and not _is_super(receiver):
-            yield _step(file, call, BACKWARD, _backward)
+            yield _step_of_method(file, call, BACKWARD, _backward_changes)
         elif modules and name == "register_buffer":
-            yield _step(file, call, "self.name = nn.Buffer(tensor)", _buffer, terms)
+            yield _step_of_method(file, call, "self.name = nn.Buffer(tensor)", _buffer_changes, terms)
         elif modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
-            yield _step(file, call, "step(clear=False)", _step_without_clearing)
+            yield _step_of_method(file, call, "step(clear=False)", _step_without_clearing)
         elif modules and name in HOOKS and not file.inference.is_other(receiver):
             why = f"modules and parameters of emberharmony have no {name}()"
             yield Step(call, f".{name}", KIND, reason=why, advice="see the page on layers")
         elif modules and name in ("to", *MOVES) and is_module(file, receiver):
-            yield _step(file, call, "module.to(device=..., dtype=...)", _module_method_changes)
+            yield _step_of_method(file, call, "module.to(device=..., dtype=...)", _module_method_changes)
     for store in file.index.nodes(ast.Attribute) if modules else ():
         if store.attr == "requires_grad" and file.native(store) is None and is_of_parameters(file, store.value):
-            yield _trainable(file, store)
+            yield _trainable_step(file, store)
         elif store.attr == "requires_grad" and file.native(store) is None:
             yield Step(store, ".requires_grad", KIND, reason=GRADIENTS, advice="parameter.trainable")
     for call in file.index.nodes(ast.Call) if modules else ():
@@ -55,7 +55,7 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
             yield Step(key.value, "requires_grad", KIND, reason=GRADIENTS, advice="nn.Parameter")
 
 
-def _step(file: SourceFile, call: ast.Call, way: str, changes: object, *terms: Terms) -> Step:
+def _step_of_method(file: SourceFile, call: ast.Call, way: str, changes: object, *terms: Terms) -> Step:
     """Returns the step of a method, with the changes that a function yields, or the reason that it raises."""
     assert isinstance(call.func, ast.Attribute)
     assert callable(changes)
@@ -68,7 +68,7 @@ def _step(file: SourceFile, call: ast.Call, way: str, changes: object, *terms: T
         return Step(call, f".{call.func.attr}", KIND, reason=str(error), advice=way)
 
 
-def _trainable(file: SourceFile, node: ast.Attribute) -> Step:
+def _trainable_step(file: SourceFile, node: ast.Attribute) -> Step:
     """Returns the step of `parameter.requires_grad`, which is `trainable` here."""
     line, end = node.end_lineno or 0, file.column(node.end_lineno or 0, node.end_col_offset or 0) - 1
     start = end - len(node.attr)
@@ -151,7 +151,7 @@ def _module_method_changes(file: SourceFile, call: ast.Call, signature: object) 
     yield Change(line, file.column(line, offset) - 1, file.column(line, offset) - 1, 0, f"{name}=")
 
 
-def _buffer(file: SourceFile, call: ast.Call, signature: object, terms: Terms) -> Iterator[Change]:
+def _buffer_changes(file: SourceFile, call: ast.Call, signature: object, terms: Terms) -> Iterator[Change]:
     """Yields the changes of `self.register_buffer("name", tensor)` to `self.name = nn.Buffer(tensor)`.
 
     Raises:
@@ -182,7 +182,7 @@ def _buffer(file: SourceFile, call: ast.Call, signature: object, terms: Terms) -
     yield Change(line, start, end, 0, f".{name.value!s} = {buffer_spelling.text}.Buffer(")
 
 
-def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:
+def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> Iterator[Change]:
     """Yields the changes that make a function of the statements that compute a loss.
 
     Raises:
@@ -193,7 +193,7 @@ def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[C
     taken_names = {node.id for node in file.index.nodes(ast.Name)} | {node.arg for node in file.index.nodes(ast.arg)}
     if taken_names & {name, KEPT}:
         raise UntranslatableError(f"`{min(taken_names & {name, KEPT})}` is bound in this file")
-    ops, parameters = spelling(file, call).text, _parameters(file, call)
+    ops, parameters = spelling(file, call).text, _parameters_text(file, call)
     assert isinstance(call.func, ast.Attribute)
     target = file.segment(call.func.value)
     first, last = loss.region[0], loss.region[-1]
@@ -223,7 +223,7 @@ def _backward(file: SourceFile, call: ast.Call, signature: object) -> Iterator[C
     yield Change(call.lineno, start, end, 0, f"{target} = {ops}.backward({name}, {parameters}){names_text}")
 
 
-def _parameters(file: SourceFile, call: ast.Call) -> str:
+def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     """Returns the expression for the parameters whose gradients a call of `backward` is for.
 
     Raises:

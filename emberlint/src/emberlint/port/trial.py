@@ -74,16 +74,16 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
     with tempfile.TemporaryDirectory(prefix="emberlint-port-") as folder:
         copy = Path(folder) / root.name
         shutil.copytree(root, copy, ignore=SKIPPED, symlinks=True)
-        native_outcomes = _run(command, copy, sources, None)
+        native_outcomes = _run_tests(command, copy, sources, None)
         for path, text in texts.items():
             (copy / path).write_bytes(text.encode())
-        ported_outcomes = {present_path: _run(command, copy, sources, present_path) for present_path in present}
+        ported_outcomes = {present_path: _run_tests(command, copy, sources, present_path) for present_path in present}
     return Trial(
         command, native_outcomes, ported_outcomes, tuple(backend for backend in backends if backend not in present)
     )
 
 
-def _run(command: str, folder: Path, sources: Sequence[str], backend: str | None) -> Run:
+def _run_tests(command: str, folder: Path, sources: Sequence[str], backend: str | None) -> Run:
     """Runs the command in a folder, in a group of processes of its own, so that all of them end together."""
     results = folder.parent / "results.xml"
     results.unlink(missing_ok=True)
@@ -114,12 +114,12 @@ def _run(command: str, folder: Path, sources: Sequence[str], backend: str | None
     try:
         output, _ = process.communicate()
     except BaseException:
-        _end(process)
+        _end_process(process)
         raise
-    return Run(process.returncode, _outcomes(results), output.decode(errors="replace"))
+    return Run(process.returncode, _test_outcomes(results), output.decode(errors="replace"))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     """Ends a process with all that it started."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError):  # it ended by itself
@@ -129,7 +129,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def _outcomes(results: Path) -> dict[str, str]:
+def _test_outcomes(results: Path) -> dict[str, str]:
     """Returns the outcome of each test in a file of pytest; none if pytest did not run to its end."""
     if not results.exists():
         return {}

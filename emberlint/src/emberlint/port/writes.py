@@ -40,16 +40,16 @@ class Write(NamedTuple):
 
 def writes(file: SourceFile) -> Iterator[Write]:
     """Yields the in-place writes of a file that the libraries show in different ways."""
-    stores = [(node, _key(file, _root(node))) for node in _stores(file)]
+    stores = [(node, _name_key(file, _root_of_subscripts(node))) for node in _write_targets(file)]
     keys = {key for _, key in stores} - {None}
     reads: dict[Key | None, list[ast.Subscript]] = {}
     for read in file.index.nodes(ast.Subscript):
         if isinstance(read.ctx, ast.Load) and _is_view(file, read) and not isinstance(file.parent(read), ast.Subscript):
-            key = _key(file, _root(read))
+            key = _name_key(file, _root_of_subscripts(read))
             if key in keys:
                 reads.setdefault(key, []).append(read)
     for node, key in stores:
-        whole_tensor = _whole(file, node)
+        whole_tensor = _written_tensor(file, node)
         shown_read = next((read for read in reads.get(key, ()) if _is_shown(file, read, read, node)), None)
         if whole_tensor is not None:
             reason = f"it writes to a part of `{file.segment(whole_tensor)}`, {_VIEW}"
@@ -80,7 +80,7 @@ def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Wr
             yield Write(call, "it writes into its tensor, which only tensors of PyTorch do", way)
 
 
-def _stores(file: SourceFile) -> Iterator[ast.expr]:
+def _write_targets(file: SourceFile) -> Iterator[ast.expr]:
     """Yields the targets of in-place writes to what may be a tensor."""
     for target in file.index.nodes(ast.Subscript):
         if isinstance(target.ctx, ast.Store) and _may_be_tensor(file, target.value) and not _is_text(target.slice):
@@ -107,14 +107,14 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _root(node: ast.expr) -> ast.expr:
+def _root_of_subscripts(node: ast.expr) -> ast.expr:
     """Returns the `x` of `x[i][j]`."""
     while isinstance(node, ast.Subscript):
         node = node.value
     return node
 
 
-def _key(file: SourceFile, node: ast.expr) -> Key | None:
+def _name_key(file: SourceFile, node: ast.expr) -> Key | None:
     """Returns what tells a name or an attribute of an instance from all others."""
     if isinstance(node, ast.Name):
         scope_bindings = file.names.lookup(node)
@@ -140,7 +140,7 @@ def _is_tensor(file: SourceFile, node: ast.expr) -> bool:
     return file.inference.evidence(node) is not None
 
 
-def _whole(file: SourceFile, node: ast.expr) -> ast.expr | None:
+def _written_tensor(file: SourceFile, node: ast.expr) -> ast.expr | None:
     """Returns the tensor to a part of which a write goes: `x` of `x[i][j] = v`, and of `y = x[i]` before `y += v`."""
     target = node.value if isinstance(node, ast.Subscript) else node
     if isinstance(target, ast.Subscript):
@@ -151,7 +151,9 @@ def _whole(file: SourceFile, node: ast.expr) -> ast.expr | None:
         if isinstance(parent, ast.For) and parent.target is binding.node and _is_tensor(file, parent.iter):
             return parent.iter
         value = binding.value
-        if not isinstance(value, ast.Subscript) or _key(file, _root(value)) == _key(file, target):
+        if not isinstance(value, ast.Subscript) or _name_key(file, _root_of_subscripts(value)) == _name_key(
+            file, target
+        ):
             continue  # also `x = x[1:]`, after which no other name has what was x
         if _is_tensor(file, value.value) and _is_view(file, value):
             return value.value
@@ -220,26 +222,26 @@ def _is_assigned(
         return write in earlier_targets
     if not isinstance(target, ast.Name):
         return _may_follow(file, read, write)
-    if _key(file, target) == _key(file, _root(first)):
+    if _name_key(file, target) == _name_key(file, _root_of_subscripts(first)):
         return False  # `x = x[1:]`, after which no write reaches what was x
-    loads = [load for load in _loads(file, target) if load is not read]
+    loads = [load for load in _loads_of(file, target) if load is not read]
     if any(_is_between(file, read, write, load) for load in loads):
         return True
     return depth < _DEPTH and not is_held and any(_is_shown(file, load, first, write, depth + 1) for load in loads)
 
 
-def _loads(file: SourceFile, target: ast.Name) -> Iterator[ast.Name]:
-    key = _key(file, target)
+def _loads_of(file: SourceFile, target: ast.Name) -> Iterator[ast.Name]:
+    key = _name_key(file, target)
     for node in file.index.nodes(ast.Name):
-        if node.id == target.id and isinstance(node.ctx, ast.Load) and _key(file, node) == key:
+        if node.id == target.id and isinstance(node.ctx, ast.Load) and _name_key(file, node) == key:
             yield node
 
 
-def _function(file: SourceFile, node: ast.AST) -> ast.AST | None:
+def _enclosing_function(file: SourceFile, node: ast.AST) -> ast.AST | None:
     return next((ancestor for ancestor in file.ancestors(node) if isinstance(ancestor, _FUNCTIONS)), None)
 
 
-def _loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
+def _enclosing_loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
     """Returns the loops around an expression, in its function."""
     loops: list[ast.AST] = []
     for ancestor in file.ancestors(node):
@@ -251,29 +253,33 @@ def _loops(file: SourceFile, node: ast.AST) -> list[ast.AST]:
 
 def _may_follow(file: SourceFile, read: ast.expr, write: ast.expr) -> bool:
     """Returns whether a write may run after a part was read."""
-    if _function(file, read) is not _function(file, write):
+    if _enclosing_function(file, read) is not _enclosing_function(file, write):
         return not _is_initializing(file, write)
-    return read.lineno <= write.lineno or not set(_loops(file, read)).isdisjoint(_loops(file, write))
+    return read.lineno <= write.lineno or not set(_enclosing_loops(file, read)).isdisjoint(
+        _enclosing_loops(file, write)
+    )
 
 
 def _is_between(file: SourceFile, read: ast.expr, write: ast.expr, load: ast.expr) -> bool:
     """Returns whether a write may run between the read of a part and the load of the name that it is bound to."""
-    if _function(file, read) is not _function(file, write):
+    if _enclosing_function(file, read) is not _enclosing_function(file, write):
         return False
     if read.lineno <= write.lineno < load.lineno:
         return True
-    shared_loops = set(_loops(file, write)) & set(_loops(file, load)) - set(_loops(file, read))
+    shared_loops = set(_enclosing_loops(file, write)) & set(_enclosing_loops(file, load)) - set(
+        _enclosing_loops(file, read)
+    )
     return any(read.lineno < getattr(loop, "lineno", 0) for loop in shared_loops)
 
 
 def _outlives_call(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a tensor is an attribute or a name of the module, which later calls may write to."""
-    root = _root(node)
+    root = _root_of_subscripts(node)
     scope_bindings = file.names.lookup(root) if isinstance(root, ast.Name) else None
     return isinstance(root, ast.Attribute) or (scope_bindings is not None and scope_bindings[0] is file.names.root)
 
 
 def _is_initializing(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether a write is in a constructor, or in the body of the module, which runs first."""
-    function = _function(file, node)
+    function = _enclosing_function(file, node)
     return function is None or getattr(function, "name", "") in _MAKING

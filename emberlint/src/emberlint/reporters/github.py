@@ -9,15 +9,14 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields a workflow command for each finding."""
     for finding in findings:
         lines, columns = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
-        properties = (
-            f"file={_property(finding.path)},line={lines[0]},endLine={lines[-1]}{'' if finding.cell else columns}"
-        )
-        yield f"::error {properties},title={finding.code} {finding.name}::{_message(finding.message)}"
+        columns = "" if finding.cell else columns
+        properties = f"file={_escape_property(finding.path)},line={lines[0]},endLine={lines[-1]}{columns}"
+        yield f"::error {properties},title={finding.code} {finding.name}::{_escape_message(finding.message)}"
 
 
-def _message(text: str) -> str:
+def _escape_message(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")

@@ -16,17 +16,18 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
         yield '<testsuite name="emberlint" tests="1" failures="0"><testcase name="no findings" /></testsuite>'
     for path, grouped in groupby(findings, key=lambda one: one.path):
         grouped_paths = [*grouped]
-        yield f'<testsuite name={_quote(path)} tests="{len(grouped_paths)}" failures="{len(grouped_paths)}">'
-        yield from map(_case, grouped_paths)
+        yield f'<testsuite name={_quoted_attribute(path)} tests="{len(grouped_paths)}" failures="{len(grouped_paths)}">'
+        yield from map(_test_case, grouped_paths)
         yield "</testsuite>"
     yield "</testsuites>"
 
 
-def _case(finding: Finding) -> str:
+def _test_case(finding: Finding) -> str:
     location = f"{finding.path}:{finding.entry.partition(' ')[0].rstrip(':')}"
     name = f"{finding.code} {finding.name} ({finding.line}:{finding.column})"
-    line, failure = finding.file_lines[0], f"<failure message={_quote(finding.message)}>{_text(location)}</failure>"
-    head = f"<testcase name={_quote(name)} classname={_quote(finding.path)} file={_quote(finding.path)}"
+    line, path = finding.file_lines[0], _quoted_attribute(finding.path)
+    failure = f"<failure message={_quoted_attribute(finding.message)}>{_escaped_text(location)}</failure>"
+    head = f"<testcase name={_quoted_attribute(name)} classname={path} file={path}"
     return f'{head} line="{line}">{failure}</testcase>'
 
 
@@ -39,9 +40,9 @@ def _printable(text: str) -> str:
     )
 
 
-def _quote(text: str) -> str:
+def _quoted_attribute(text: str) -> str:
     return quoteattr(_printable(text))
 
 
-def _text(text: str) -> str:
+def _escaped_text(text: str) -> str:
     return escape(_printable(text))

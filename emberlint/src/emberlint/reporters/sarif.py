@@ -24,22 +24,22 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
         "version": __version__,
         "semanticVersion": __version__,
         "informationUri": PAGE,
-        "rules": [_rule(rule) for rule in rules.values()],
+        "rules": [_rule_object(rule) for rule in rules.values()],
     }
     order = {code: index for index, code in enumerate(rules)}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": []}
     end = "]}]}"
     yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}).removesuffix(end)
-    yield ",\n".join(json.dumps(_result(finding, order[finding.code])) for finding in findings)
+    yield ",\n".join(json.dumps(_result_object(finding, order[finding.code])) for finding in findings)
     yield end
 
 
 @cache
-def _uri(path: str) -> str:
+def _path_uri(path: str) -> str:
     return quote(path.encode(errors="surrogateescape"))
 
 
-def _rule(rule: AnyRule) -> dict[str, object]:
+def _rule_object(rule: AnyRule) -> dict[str, object]:
     return {
         "id": rule.code,
         "name": rule.name,
@@ -51,11 +51,11 @@ def _rule(rule: AnyRule) -> dict[str, object]:
     }
 
 
-def _result(finding: Finding, index: int) -> dict[str, object]:
+def _result_object(finding: Finding, index: int) -> dict[str, object]:
     region = {"startLine": finding.file_lines[0]}
     if not finding.cell:  # columns of a cell are not those of the file
         region.update(startColumn=finding.column, endLine=finding.end_line, endColumn=finding.end_column)
-    physical_location = {"artifactLocation": {"uri": _uri(finding.path)}, "region": region}
+    physical_location = {"artifactLocation": {"uri": _path_uri(finding.path)}, "region": region}
     location: dict[str, object] = {"physicalLocation": physical_location}
     if finding.cell:
         location["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}"}]

@@ -20,18 +20,18 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
     if ref.startswith("-"):
         raise UsageError(f"--diff-base: {ref!r} is not a commit")
     verify = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-    _git(root, *verify, what=f"{ref!r} is not a commit")
+    _run_git(root, *verify, what=f"{ref!r} is not a commit")
     ranges: dict[str, list[range]] = {}
     path = ""
     options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
-    for line in _git(root, "-c", "core.quotepath=off", "diff", *options, ref, "--").splitlines():
+    for line in _run_git(root, "-c", "core.quotepath=off", "diff", *options, ref, "--").splitlines():
         if line.startswith("+++ "):
             path = line[4:].rstrip("\t")
         elif match := _HUNK.match(line):
             first, count = int(match[1]), int(match[2] or 1)
             # A hunk that only removes lines has an empty range.
             ranges.setdefault(path, []).append(range(first, first + count))
-    for path in _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
+    for path in _run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if path:
             ranges[path] = [EVERY_LINE]
     return ranges
@@ -45,7 +45,7 @@ def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:
     )
 
 
-def _git(root: Path, *arguments: str, what: str = "git failed") -> str:
+def _run_git(root: Path, *arguments: str, what: str = "git failed") -> str:
     try:
         git_run = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)
     except FileNotFoundError as error:

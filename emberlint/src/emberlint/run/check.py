@@ -44,7 +44,7 @@ def check_text(
     try:
         file = source_file(path, text, settings, shelf)
     except (SyntaxError, ValueError, RecursionError) as error:
-        return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
+        return FileResult((_syntax_finding(path, text, error, settings),), directives(text, None), ())
     try:
         findings = _findings_of(file, codes) if codes else ()
         file_summary = None if shelf is None else summary(file)
@@ -52,7 +52,7 @@ def check_text(
         near_paths, used_facts = ((), {}) if shelf is None else (shelf.near, shelf.used)
         return FileResult(findings, file_directives, file.imports, file_summary, used_facts, near_paths)
     except RecursionError as error:
-        return FileResult((_broken(path, text, error, settings),), directives(text, None), ())
+        return FileResult((_syntax_finding(path, text, error, settings),), directives(text, None), ())
     finally:
         file.release()
 
@@ -76,37 +76,37 @@ def source_file(path: str, text: str, settings: Settings, shelf: Shelf | None = 
 
 def _findings_of(file: SourceFile, codes: frozenset[str]) -> tuple[Finding, ...]:
     try:
-        return tuple(_findings(file, codes))
+        return tuple(_findings_of_rules(file, codes))
     except RecursionError:  # a chain of thousands of operators
         second_file = SourceFile(file.path, file.text, file.settings, file.tree, infer, file.neighbours)
         try:
             with deep():
-                return tuple(_findings(second_file, codes))
+                return tuple(_findings_of_rules(second_file, codes))
         finally:
             second_file.release()
 
 
-def _findings(file: SourceFile, codes: frozenset[str]) -> Iterator[Finding]:
+def _findings_of_rules(file: SourceFile, codes: frozenset[str]) -> Iterator[Finding]:
     for rule in file_rules(file, codes):
         for finding in rule.check(file):
             if is_sure(finding, file.settings):
                 yield finding._replace(fingerprint=fingerprint(finding, file.lines))
 
 
-def _broken(path: str, text: str, error: Exception, settings: Settings) -> Finding:
+def _syntax_finding(path: str, text: str, error: Exception, settings: Settings) -> Finding:
     line, column = 1, 1
     reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     if isinstance(error, SyntaxError):
         line, column, reason = error.lineno or 1, max(error.offset or 1, 1), error.msg
         target = settings.target_version
-        if target is not None and target < sys.version_info[:2] and _parses(text):
+        if target is not None and target < sys.version_info[:2] and _does_parse(text):
             reason += f" (target-version is {target[0]}.{target[1]})"
         else:
             reason += later_python(text, line)
     return all_rules()["EMB000"].at(path, (line, column, line, column), what=reason)
 
 
-def _parses(text: str) -> bool:
+def _does_parse(text: str) -> bool:
     try:
         parse(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -52,11 +52,11 @@ def check(
     run = Files(contents.sources, settings, codes, cache, library)
     file_results = run.check(jobs)
     results = {path: contents.broken.get(path) or file_results[path] for path in files}
-    project_findings = check_project(_project(settings, results), codes, cache)
+    project_findings = check_project(_project_of_results(settings, results), codes, cache)
     cache.save()
     reported_findings = (
         with_cell_place(finding, contents.notebooks.get(finding.path))
-        for finding in _merge(results, project_findings, settings, codes)
+        for finding in _merge_findings(results, project_findings, settings, codes)
     )
     return Report([*reported_findings], tuple(files), run.beyond, run.absent)
 
@@ -81,13 +81,13 @@ def check_texts(
     """
     cache = cache or FileCache(settings, codes, cached)
     results = Files(texts, settings, codes, cache, library or Library(Modules(settings, texts))).check(jobs=1)
-    project_findings = check_project(_project(settings, results, texts), codes, cache)
-    return Report([*_merge(results, project_findings, settings, codes)], tuple(texts))
+    project_findings = check_project(_project_of_results(settings, results, texts), codes, cache)
+    return Report([*_merge_findings(results, project_findings, settings, codes)], tuple(texts))
 
 
 def check_document(path: str, text: str, settings: Settings, codes: frozenset[str], shelf: Shelf) -> list[Finding]:
     """Returns the findings of the rules for single files in a text; `shelf` shows the files that it imports."""
-    return [*_merge({path: check_text(path, text, settings, codes, shelf)}, (), settings, codes)]
+    return [*_merge_findings({path: check_text(path, text, settings, codes, shelf)}, (), settings, codes)]
 
 
 def check_content(path: str, content: bytes, settings: Settings, codes: frozenset[str], cached: bool = True) -> Report:
@@ -133,12 +133,14 @@ def with_cell_place(finding: Finding, notebook: Joined | None) -> Finding:
     )
 
 
-def _project(settings: Settings, results: Mapping[str, FileResult], texts: Mapping[str, str] | None = None) -> Project:
+def _project_of_results(
+    settings: Settings, results: Mapping[str, FileResult], texts: Mapping[str, str] | None = None
+) -> Project:
     """Returns the project, which need not parse the checked files again to know their imports."""
     return Project(settings, texts=texts or {}, known={path: result.imports for path, result in results.items()})
 
 
-def _merge(
+def _merge_findings(
     results: Mapping[str, FileResult], project_findings: Iterable[Finding], settings: Settings, codes: frozenset[str]
 ) -> Iterator[Finding]:
     """Yields the findings that no suppression comment silences, file by file, sorted by place within a file."""

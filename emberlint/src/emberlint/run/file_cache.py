@@ -23,17 +23,19 @@ def digest(content: bytes | str) -> str:
 
 def circumstances(settings: Settings, words: Iterable[str]) -> str:
     """Returns a hash of what else findings depend on: Python, the linter, the settings, the rules."""
-    return digest("\n".join([sys.version, *_sources(str(Path(__file__).parent.parent)), repr(settings), *words]))
+    return digest(
+        "\n".join([sys.version, *_linter_source_lines(str(Path(__file__).parent.parent)), repr(settings), *words])
+    )
 
 
-def _sources(folder: str) -> Iterator[str]:
+def _linter_source_lines(folder: str) -> Iterator[str]:
     """Yields a line for each file of the linter, which changes when the file does."""
     for entry in sorted(os.scandir(folder), key=lambda one: one.name):
         if entry.name.endswith((".py", ".csv")):
             stat = entry.stat()
             yield f"{entry.name} {stat.st_size} {stat.st_mtime_ns}"
         elif entry.is_dir() and entry.name != "__pycache__":
-            yield from _sources(entry.path)
+            yield from _linter_source_lines(entry.path)
 
 
 def read_json(file: Path, line: int = 0) -> Any:

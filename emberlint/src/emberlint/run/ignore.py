@@ -46,7 +46,7 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
     silenced_files = {}
     for path, file_findings in by_path.items():
         file = settings.root / path
-        change = _silence(path, file, file_findings)
+        change = _silence_file(path, file, file_findings)
         if change.before != change.after:
             old_lines, new_lines = change.before.splitlines(), change.after.splitlines()
             silenced_files[path] = Silenced(
@@ -57,15 +57,15 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
     return silenced_files
 
 
-def _silence(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
+def _silence_file(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
     content = file.read_bytes()
     notebook = read_notebook(path, content)
     if notebook is None:
         text = read_text(content, newline="")
-        return Repaired(text, _if_same_tree(text, with_comments(text, _codes(findings))))
+        return Repaired(text, _if_same_tree(text, with_comments(text, _codes_by_line(findings))))
     lines = [finding._replace(line=notebook.line(finding.cell, finding.line)) for finding in findings]
     try:
-        changed_text = _if_same_tree(notebook.text, with_comments(notebook.text, _codes(lines)))
+        changed_text = _if_same_tree(notebook.text, with_comments(notebook.text, _codes_by_line(lines)))
         return Repaired(notebook.content, notebook.with_text(changed_text))
     except NotebookError:  # the line is one of IPython; its finding is reported again
         return Repaired(notebook.content, notebook.content)
@@ -76,7 +76,7 @@ def _if_same_tree(before: str, after: str) -> str:
     return after if ast.dump(parse(after)) == ast.dump(parse(before)) else before
 
 
-def _codes(findings: Iterable[Finding]) -> dict[int, set[str]]:
+def _codes_by_line(findings: Iterable[Finding]) -> dict[int, set[str]]:
     codes_by_line: dict[int, set[str]] = {}
     for finding in findings:
         codes_by_line.setdefault(finding.line, set()).add(finding.code)
@@ -95,7 +95,7 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
         codes: The codes by line, counted from 1.
     """
     try:
-        comments, lines_within_strings = _layout(text)
+        comments, lines_within_strings = _comment_columns(text)
     except (tokenize.TokenError, SyntaxError):
         return text
     lines = LINE.findall(text) or [""]
@@ -117,7 +117,7 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
     return "".join(lines)
 
 
-def _layout(text: str) -> tuple[dict[int, int], set[int]]:
+def _comment_columns(text: str) -> tuple[dict[int, int], set[int]]:
     """Returns the column of the comment of each line that has one, and the lines that end inside a string."""
     comments: dict[int, int] = {}
     lines_within_strings: set[int] = set()

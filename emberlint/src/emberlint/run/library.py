@@ -55,7 +55,7 @@ class Library:
 
     def put(self, path: str, summary: Any) -> None:
         """Stores the summary of a file, which may be None."""
-        text = _text(summary)
+        text = _summary_text(summary)
         self._encoded[path] = summary
         self._digests[path] = _digest(text)
         if self.spool is not None and text:
@@ -72,7 +72,7 @@ class Library:
         """Returns the digest of the summary of a file."""
         if path in self._digests:
             return self._digests[path]
-        summary_digest = _digest(_text(self.get(path)))
+        summary_digest = _digest(_summary_text(self.get(path)))
         if path in self._encoded:
             self._digests[path] = summary_digest
         return summary_digest
@@ -87,7 +87,7 @@ class Library:
         return self.spool / f"{blake2b(path.encode(errors='surrogatepass'), digest_size=12).hexdigest()}.json"
 
 
-def _text(summary: Any) -> str:
+def _summary_text(summary: Any) -> str:
     return "" if summary is None else json.dumps(summary, separators=(",", ":"))
 
 

@@ -22,7 +22,7 @@ def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list
         at_once: Returns those that it imports when it is loaded itself.
     """
     groups: list[list[str]] = []
-    for group in _groups(paths, imported):
+    for group in _circles(paths, imported):
         if len(group) == 1:
             groups.append(group)
             continue
@@ -32,12 +32,16 @@ def in_order(paths: Iterable[str], imported: Edges, at_once: Edges) -> list[list
             return [member for member in at_once(path) if member in members]
 
         groups.append(
-            [path for inner_group in _groups(sorted(group), near_paths) for path in _within(inner_group, near_paths)]
+            [
+                path
+                for inner_group in _circles(sorted(group), near_paths)
+                for path in _order_within_circle(inner_group, near_paths)
+            ]
         )
     return groups
 
 
-def _groups(paths: Iterable[str], imported: Edges) -> list[list[str]]:
+def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
     """Returns the circles of a graph and the files in no circle, each after those that it imports from.
 
     The time is linear in the number of imports (Tarjan's algorithm, with a stack of its own instead of recursion).
@@ -80,7 +84,7 @@ def _groups(paths: Iterable[str], imported: Edges) -> list[list[str]]:
     return groups
 
 
-def _within(group: list[str], imported: Edges) -> list[str]:
+def _order_within_circle(group: list[str], imported: Edges) -> list[str]:
     """Returns the files of a circle, imported ones first; the order depends on the circle only, not on the start."""
     members = {*group}
     start = min(group)

@@ -108,14 +108,14 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
         try:
             running_groups: dict[Future[Done], list[int]] = {}
             with _interrupts_held():
-                _submit(pool, schedule, running_groups, settings, folder, jobs)
+                _submit_groups(pool, schedule, running_groups, settings, folder, jobs)
             while running_groups:
                 finished_groups, _ = wait(running_groups, return_when=FIRST_COMPLETED)
                 for group in finished_groups:
                     for path, result in group.result():
                         work.finish(path, decode(result))
                     schedule.finish(running_groups.pop(group))
-                _submit(pool, schedule, running_groups, settings, folder, jobs)
+                _submit_groups(pool, schedule, running_groups, settings, folder, jobs)
         except BaseException:
             # Without this, an interrupt would wait until the workers finish their batches.
             for worker in active_children():
@@ -124,7 +124,7 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
             raise
 
 
-def _submit(
+def _submit_groups(
     pool: "ProcessPoolExecutor",
     schedule: "_Schedule",
     running_groups: "dict[Future[Done], list[int]]",

@@ -30,17 +30,17 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
     known_findings = {
         path: file_imports
         for path, digest in digests.items()
-        if (file_imports := _imports(path, digest, cache)) is not None
+        if (file_imports := _imports_of_file(path, digest, cache)) is not None
     }
     project = replace(project, known={**known_findings, **project.known})
-    findings = [*_findings(rules, project)]
+    findings = [*_project_findings(rules, project)]
     for path, file_imports in project.parsed.items():
         cache.put(IMPORTS + path, digests[path], [*file_imports])
     cache.put(KEY, key, [encode_finding(finding) for finding in findings])
     return findings
 
 
-def _imports(path: str, key: str, cache: FileCache) -> tuple[Import, ...] | None:
+def _imports_of_file(path: str, key: str, cache: FileCache) -> tuple[Import, ...] | None:
     """Returns the imports of a file from its cached result, or from an earlier check of the project."""
     entry = cache.get(path, key)
     if entry is not None:
@@ -58,7 +58,7 @@ def _digest_of(project: Project, path: str) -> str:
         return "unreadable"
 
 
-def _findings(rules: list[ProjectRule], project: Project) -> Iterator[Finding]:
+def _project_findings(rules: list[ProjectRule], project: Project) -> Iterator[Finding]:
     for rule in rules:
         for finding in rule.check(project):
             lines = project.text(finding.path).split("\n")

@@ -87,7 +87,7 @@ def repair_content(path: str, content: bytes, settings: Settings, codes: frozens
         UsageError: if the bytes cannot be decoded.
     """
     try:
-        return _repair(path, content, settings, codes, unsafe)
+        return _repaired_text(path, content, settings, codes, unsafe)
     except (SyntaxError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
@@ -103,7 +103,7 @@ def repair_file(
 ) -> Repaired:
     """Repairs a file on disk, atomically, keeping its encoding, line ends and mode."""
     try:
-        result = _repair(path, file.read_bytes(), settings, codes, unsafe, session)
+        result = _repaired_text(path, file.read_bytes(), settings, codes, unsafe, session)
     except (OSError, SyntaxError, UnicodeDecodeError):
         return Repaired("", "")  # the check that follows reports the file
     if write and result.after != result.before:
@@ -111,7 +111,7 @@ def repair_file(
     return result
 
 
-def _repair(
+def _repaired_text(
     path: str,
     content: bytes,
     settings: Settings,

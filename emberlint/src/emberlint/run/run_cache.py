@@ -33,7 +33,7 @@ class RunCache:
             stats, self._is_settled = {}, False
         else:
             self._is_settled = all(is_settled(stat, now) for stat in stats.values())
-        signature = digest("\n".join([*files, *_signature(stats)]))
+        signature = digest("\n".join([*files, *_stats_signature(stats)]))
         self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
 
     def recall(self) -> list[Finding] | None:
@@ -73,7 +73,7 @@ class RunCache:
         if all(is_settled(file_times, now) for file_times in times_beyond.values()):
             run_facts = {"beyond": times_beyond, "absent": self._lacking(report.absent)}
             findings = [encode_finding(finding) for finding in report.findings]
-            write_json(self._file, run_facts, _entries(report.findings), findings)
+            write_json(self._file, run_facts, _entries_by_path(report.findings), findings)
 
     def _lacking(self, absent_paths: Iterable[str]) -> dict[str, list[str]]:
         """Returns the names that folders lack, by folder, without which no absent path can come into being."""
@@ -87,7 +87,7 @@ class RunCache:
         return {folder: [*names] for folder, names in names_by_folder.items()}
 
 
-def _entries(findings: Iterable[Finding]) -> Entries:
+def _entries_by_path(findings: Iterable[Finding]) -> Entries:
     by_path: Entries = {}
     for finding in findings:
         by_path.setdefault(finding.path, []).append(finding.entry)
@@ -105,7 +105,7 @@ def _all_files(settings: Settings, files: Mapping[str, Path]) -> Mapping[str, Pa
     return {**discover([folder for folder in folders if folder.is_dir()], settings), **files}
 
 
-def _signature(stats: Mapping[str, Times]) -> Iterator[str]:
+def _stats_signature(stats: Mapping[str, Times]) -> Iterator[str]:
     for path, stat in sorted(stats.items()):
         yield " ".join([path, *map(str, stat)])
 

@@ -48,19 +48,19 @@ def directives(text: str, tree: ast.Module | None) -> tuple[Directive, ...]:
     if "emberlint:" not in text and not _MARKED.search(text.lower()):
         return ()
     comments: list[Directive] = []
-    for token in _comments(text):
+    for token in _comment_tokens(text):
         match = _COMMENT.search(token.string)
         if match and match["verb"] != MARK:
             line, offset = token.start
             span = (line, offset + match.start() + 1, offset + len(token.string.rstrip()) + 1)
-            comments.append(_parse(match["verb"], match["codes"] or "", span))
-        comments += _noqa(token)
+            comments.append(_parse_directive(match["verb"], match["codes"] or "", span))
+        comments += _noqa_directive(token)
     if tree is None or all(comment.verb != "ignore" for comment in comments):
         return tuple(_with_ranges(comments, {}))
-    return tuple(_with_ranges(comments, _statements(text, tree)))
+    return tuple(_with_ranges(comments, _statement_lines(text, tree)))
 
 
-def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
+def _comment_tokens(text: str) -> Iterator[tokenize.TokenInfo]:
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
@@ -69,36 +69,36 @@ def _comments(text: str) -> Iterator[tokenize.TokenInfo]:
         return  # EMB000 reports the file; comments before the error still count
 
 
-def _noqa(token: tokenize.TokenInfo) -> Iterator[Directive]:
+def _noqa_directive(token: tokenize.TokenInfo) -> Iterator[Directive]:
     """Yields the directive of `# noqa: EMB201`, as ruff and flake8 write it; codes of other linters do not count."""
     match = NOQA.search(token.string)
     codes = [code for code in re.split(r"[,\s]+", match["codes"].upper()) if code.startswith("EMB")] if match else []
     if match and codes:
         line, offset = token.start
-        yield _parse("ignore", ",".join(codes), (line, offset + match.start() + 1, offset + match.end() + 1))
+        yield _parse_directive("ignore", ",".join(codes), (line, offset + match.start() + 1, offset + match.end() + 1))
 
 
-def _parse(verb: str, codes_text: str, place: tuple[int, int, int]) -> Directive:
+def _parse_directive(verb: str, codes_text: str, place: tuple[int, int, int]) -> Directive:
     words = [word.strip() for word in codes_text.split(",") if word.strip()]
     code_words = codes_by_word()
     codes = tuple(code_words[word] for word in words if word in code_words)
     return Directive(verb, codes, tuple(word for word in words if word not in code_words), *place, 0, 0)
 
 
-def _statements(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
+def _statement_lines(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
     """Returns the first and last line of the statements on each line; a compound one ends with its header."""
     lines = text.split("\n")
     statement_lines: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
-            first, last = _span(node, lines)
+            first, last = _line_span(node, lines)
             for line in range(first, last + 1):
                 known_range = statement_lines.get(line, (first, last))
                 statement_lines[line] = min(known_range[0], first), max(known_range[1], last)
     return statement_lines
 
 
-def _span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
+def _line_span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
     blocks = [child for name in ("body", "cases", "handlers") for child in getattr(node, name, [])]
     last = node.end_lineno or node.lineno
     if blocks:

@@ -84,7 +84,7 @@ class Server(LanguageServer):
         for part_uri, content in document.parts.items():
             text = self.text(content.source)
             findings = [] if checked_document is None else document.within(checked_document.findings, part_uri)
-            diagnostics = [_diagnostic(finding, text) for finding in findings]
+            diagnostics = [_lsp_diagnostic(finding, text) for finding in findings]
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(part_uri, diagnostics, content.version))
 
     async def publish_all(self, uri: str) -> None:
@@ -117,14 +117,16 @@ class Server(LanguageServer):
         document = self.document(data["uri"])
         last_check = self._checked.get(document.uri)
         if last_check is not None and last_check[0] == data["version"] == document.version:
-            changes = {uri: [*map(_edit, edits)] for uri, edits in self._edits(document, last_check[1], data) if edits}
+            changes = {
+                uri: [*map(_lsp_edit, edits)] for uri, edits in self._edits(document, last_check[1], data) if edits
+            }
             action.edit = lsp.WorkspaceEdit(changes=changes) if changes else None
         return action
 
     def _edits(self, document: Document, checked_document: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:
         """Yields the edits of each part of a document that an action makes."""
         with suppress(NotebookError):  # the repair would change lines that are not Python, so there is no edit
-            for uri, new_text in document.texts(_after(document, checked_document, data)).items():
+            for uri, new_text in document.texts(_text_after_action(document, checked_document, data)).items():
                 yield uri, [*self.text(document.parts[uri].source).edits(new_text)]
 
     def publish_soon(self, uri: str) -> None:
@@ -215,7 +217,7 @@ def create() -> Server:
             return []
         state = {"uri": uri, "version": document.version}
         text, fix_all = server.text(document.parts[uri].source), FIX_ALL if uri == document.uri else FIX_NOTEBOOK
-        actions = [*_actions(document.within(checked_document.findings, uri), text, params, state, fix_all)]
+        actions = [*_lsp_actions(document.within(checked_document.findings, uri), text, params, state, fix_all)]
         return (
             actions
             if server.resolves
@@ -237,16 +239,16 @@ def create() -> Server:
         findings = [
             finding
             for finding in document.within(checked_document.findings, uri)
-            if _overlaps(_range(finding, text), lsp.Range(position, position))
+            if _overlaps(_lsp_range(finding, text), lsp.Range(position, position))
         ]
-        pages = [*_pages(findings), *_codes_at(text, position)]
+        pages = [*_rule_pages(findings), *_codes_at(text, position)]
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
-        return lsp.Hover(content, _range(findings[0], text) if findings else None) if pages else None
+        return lsp.Hover(content, _lsp_range(findings[0], text) if findings else None) if pages else None
 
     return server
 
 
-def _range(finding: Finding, text: DocumentText) -> lsp.Range:
+def _lsp_range(finding: Finding, text: DocumentText) -> lsp.Range:
     start, end = text.place(finding.line, finding.column), text.place(finding.end_line, finding.end_column)
     return lsp.Range(lsp.Position(*start), lsp.Position(*end))
 
@@ -255,11 +257,11 @@ def _overlaps(one: lsp.Range, other: lsp.Range) -> bool:
     return not (one.end < other.start or other.end < one.start)
 
 
-def _diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
+def _lsp_diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
     severity = lsp.DiagnosticSeverity.Error if finding.code == "EMB000" else SEVERITIES[finding.tier]
     because = f" ({finding.reason})" if finding.reason else ""
     return lsp.Diagnostic(
-        range=_range(finding, text),
+        range=_lsp_range(finding, text),
         message=f"{finding.name}: {finding.message}{because}",
         severity=severity,
         code=finding.code,
@@ -268,11 +270,11 @@ def _diagnostic(finding: Finding, text: DocumentText) -> lsp.Diagnostic:
     )
 
 
-def _edit(one: Edit) -> lsp.TextEdit:
+def _lsp_edit(one: Edit) -> lsp.TextEdit:
     return lsp.TextEdit(lsp.Range(lsp.Position(*one.start), lsp.Position(*one.end)), one.text)
 
 
-def _actions(
+def _lsp_actions(
     findings: Sequence[Finding],
     text: DocumentText,
     params: lsp.CodeActionParams,
@@ -288,17 +290,17 @@ def _actions(
         yield lsp.CodeAction("emberlint: make the safe repairs", kind=fix_all, data={**state, "do": "all"})
     if wanted_kinds is not None and not _is_among(action_kind.value, wanted_kinds):
         return
-    at = [finding for finding in findings if _overlaps(_range(finding, text), params.range)]
+    at = [finding for finding in findings if _overlaps(_lsp_range(finding, text), params.range)]
     for finding_here in at:
         if finding_here.fix is not None and finding_here.fix.safety is not Safety.GUIDED:
-            is_safe, document = finding_here.fix.safety is Safety.SAFE, [_diagnostic(finding_here, text)]
+            is_safe, document = finding_here.fix.safety is Safety.SAFE, [_lsp_diagnostic(finding_here, text)]
             title = f"emberlint: {finding_here.fix.title}{'' if is_safe else ' (may change a dtype or a device)'}"
             yield lsp.CodeAction(
                 title,
                 action_kind,
                 document,
                 is_preferred=is_safe,
-                data={**state, "do": "repair", "at": _key(finding_here)},
+                data={**state, "do": "repair", "at": _finding_key(finding_here)},
             )
     for finding_here in at:
         if is_silenceable(finding_here):
@@ -306,23 +308,23 @@ def _actions(
             yield lsp.CodeAction(
                 title,
                 action_kind,
-                [_diagnostic(finding_here, text)],
-                data={**state, "do": "ignore", "at": _key(finding_here)},
+                [_lsp_diagnostic(finding_here, text)],
+                data={**state, "do": "ignore", "at": _finding_key(finding_here)},
             )
 
 
-def _key(finding: Finding) -> list[object]:
+def _finding_key(finding: Finding) -> list[object]:
     """Returns what tells a finding from the others of a document."""
     return [finding.code, finding.line, finding.column]
 
 
-def _after(document: Document, checked_document: Checked, data: Any) -> str:
+def _text_after_action(document: Document, checked_document: Checked, data: Any) -> str:
     """Returns the text of a document after an action; the same text if the finding is gone."""
     if data["do"] == "all":
         return checked_document.repaired_safely()
     for finding in checked_document.findings:
         uri, cell_place = document.place(finding)
-        if (uri, _key(cell_place)) == (data["uri"], data["at"]):
+        if (uri, _finding_key(cell_place)) == (data["uri"], data["at"]):
             return checked_document.repair(finding) if data["do"] == "repair" else checked_document.ignore(finding)
     return checked_document.text
 
@@ -333,7 +335,7 @@ def _is_among(kind: str, wanted: Iterable[str | lsp.CodeActionKind]) -> bool:
     return any(not word or kind == word or kind.startswith(f"{word}.") for word in words)
 
 
-def _pages(findings: Iterable[Finding]) -> Iterator[str]:
+def _rule_pages(findings: Iterable[Finding]) -> Iterator[str]:
     """Yields the pages of the rules of findings, each with the evidence and the advice first."""
     for finding in findings:
         lines = [f"**{finding.code} {finding.name}**: {finding.message}", ""]

@@ -148,7 +148,7 @@ class Session:
 
     def _project(self, file: Path) -> ProjectState:
         root = find_root([file])
-        stamp = _stamp(root / "pyproject.toml")
+        stamp = _file_stamp(root / "pyproject.toml")
         project = self._projects.get(root)
         if project is None or project.stamp != stamp:
             settings = load(root)
@@ -162,7 +162,7 @@ class Session:
     def _without_accepted(self, findings: list[Finding], settings: Settings) -> list[Finding]:
         """Returns the findings that the baseline of the project does not accept."""
         file = settings.root / settings.baseline
-        stamp = _stamp(file) if settings.baseline else None
+        stamp = _file_stamp(file) if settings.baseline else None
         if stamp is None:
             return findings
         cached_baseline = self._baselines.get(file)
@@ -171,7 +171,7 @@ class Session:
         return baseline.apply(findings, Counter(cached_baseline[1]))[0]
 
 
-def _stamp(file: Path) -> Stamp:
+def _file_stamp(file: Path) -> Stamp:
     try:
         stat = file.stat()
     except OSError:

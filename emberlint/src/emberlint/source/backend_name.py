@@ -82,7 +82,7 @@ class BackendNames:
             return True
         owner = self.names.owner(node)
         if owner is not None:
-            return any(self._returns(method) for method in _methods(owner, node.attr) if _is_property(method))
+            return any(self._returns(method) for method in _methods_named(owner, node.attr) if _is_property(method))
         # An assignment `config.backend = ops.get_backend()` makes `config.backend` hold the name in the same file.
         attribute_text = ast.unparse(node)
         return any(self.holds(value) for value in self._stores.get(attribute_text, ()))
@@ -103,7 +103,7 @@ class BackendNames:
             nodes = [binding.node for binding in self.names.bindings(function)]
             return [node for node in nodes if isinstance(node, ast.FunctionDef)]
         owner = self.names.owner(function) if isinstance(function, ast.Attribute) else None
-        return [] if owner is None or not isinstance(function, ast.Attribute) else _methods(owner, function.attr)
+        return [] if owner is None or not isinstance(function, ast.Attribute) else _methods_named(owner, function.attr)
 
     def _returns(self, function: ast.FunctionDef) -> bool:
         """Returns whether a function returns the name."""
@@ -125,7 +125,7 @@ class BackendNames:
         return stores
 
 
-def _methods(owner: ast.ClassDef, name: str) -> list[ast.FunctionDef]:
+def _methods_named(owner: ast.ClassDef, name: str) -> list[ast.FunctionDef]:
     return [statement for statement in owner.body if isinstance(statement, ast.FunctionDef) and statement.name == name]
 
 

@@ -20,7 +20,7 @@ def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in paths:
         if path.is_dir():
-            files.update(_below(path, settings))
+            files.update(_files_below(path, settings))
         elif path.exists():
             files[relative(path, settings.root)] = path
         else:
@@ -33,17 +33,19 @@ def relative(path: Path, root: Path) -> str:
     return Path(os.path.relpath(path.absolute(), root.absolute())).as_posix()
 
 
-def _below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]:
+def _files_below(folder: Path, settings: Settings) -> Iterator[tuple[str, Path]]:
     base = relative(folder, settings.root)
     # A folder that the user names is checked even if it is excluded: patterns that match the folder itself are dropped
     # for everything below it.
     is_outside = base == "." or base.split("/")[0] == ".."  # the root itself, or outside it
     patterns = tuple(pattern for pattern in settings.exclude if is_outside or not matches(base, pattern))
     prefix = "" if base == "." else f"{base}/"
-    return _walk(str(folder), prefix, "" if is_outside else prefix, one_of(patterns))
+    return _walk_folder(str(folder), prefix, "" if is_outside else prefix, one_of(patterns))
 
 
-def _walk(folder: str, root: str, judged: str, is_excluded: Callable[[str], object]) -> Iterator[tuple[str, Path]]:
+def _walk_folder(
+    folder: str, root: str, judged: str, is_excluded: Callable[[str], object]
+) -> Iterator[tuple[str, Path]]:
     """Yields the files of a folder by their path relative to the root.
 
     `known` is the prefix of those paths; `judged` is the prefix that the exclude patterns see.
@@ -56,6 +58,6 @@ def _walk(folder: str, root: str, judged: str, is_excluded: Callable[[str], obje
         name = entry.name
         if entry.is_dir():
             if not entry.is_symlink() and not is_excluded(judged + name):
-                yield from _walk(entry.path, f"{root}{name}/", f"{judged}{name}/", is_excluded)
+                yield from _walk_folder(entry.path, f"{root}{name}/", f"{judged}{name}/", is_excluded)
         elif name.endswith(SUFFIXES) and entry.is_file() and not is_excluded(judged + name):
             yield root + name, Path(entry.path)

@@ -49,7 +49,7 @@ def hint(text: str) -> str:
     except Exception:  # noqa: BLE001 -- a text that LibCST refuses too is simply wrong
         return ""
     running_version = sys.version_info[:2]
-    later_features = [(version, feature) for version, feature in _newer(tree) if version > running_version]
+    later_features = [(version, feature) for version, feature in _newer_syntax(tree) if version > running_version]
     running = ".".join(map(str, running_version))
     if not later_features:
         return f"; it may be code for a later Python than {running}, which runs emberlint"
@@ -60,7 +60,7 @@ def hint(text: str) -> str:
     )
 
 
-def _newer(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:
+def _newer_syntax(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:
     """Yields the syntax newer than 3.11 in a tree of LibCST, with the Python that introduced it."""
     import libcst as cst
 

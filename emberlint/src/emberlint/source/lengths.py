@@ -88,13 +88,13 @@ def is_read(length: Length, index: str, body: list[ast.AST]) -> bool:
     tensor_text = ast.unparse(length.tensor)
     subscripts = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Subscript))
     return any(
-        _has(subscript.slice, length.axis, index)
+        _subscript_has_name(subscript.slice, length.axis, index)
         for subscript in subscripts
         if ast.unparse(subscript.value) == tensor_text
     )
 
 
-def _has(where: ast.expr, axis: int | None, index: str) -> bool:
+def _subscript_has_name(where: ast.expr, axis: int | None, index: str) -> bool:
     """Returns whether the part of a subscript for an axis contains a name."""
     loop_targets = where.elts if isinstance(where, ast.Tuple) else [where]
     if axis is not None:

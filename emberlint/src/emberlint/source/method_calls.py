@@ -47,10 +47,10 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
         return False
     if file.inference.evidence(receiver) is not None:
         return True
-    return not (file.inference.is_other(receiver) or _defines(file, receiver, function.attr))
+    return not (file.inference.is_other(receiver) or _defines_method(file, receiver, function.attr))
 
 
-def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
+def _defines_method(file: SourceFile, receiver: ast.expr, method: str) -> bool:
     """Returns whether the receiver is an instance, created here, of a class of this file that has the method."""
     class_node: ast.AST | None = None
     if isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"):
@@ -62,7 +62,7 @@ def _defines(file: SourceFile, receiver: ast.expr, method: str) -> bool:
         class_node = next((binding.node for binding in bindings if isinstance(binding.node, ast.ClassDef)), None)
     elif isinstance(receiver, ast.Name):
         values = (binding.value for binding in file.names.bindings(receiver) if binding.value is not None)
-        return any(isinstance(value, ast.Call) and _defines(file, value, method) for value in values)
+        return any(isinstance(value, ast.Call) and _defines_method(file, value, method) for value in values)
     return isinstance(class_node, ast.ClassDef) and any(
         isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)) and statement.name == method
         for statement in class_node.body

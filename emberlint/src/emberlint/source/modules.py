@@ -70,7 +70,7 @@ class Modules:
         return prefixes
 
     def _search(self, module: str, prefixes: tuple[str, ...]) -> str | None:
-        candidates = _places(module, prefixes)
+        candidates = _candidate_files(module, prefixes)
         existing = (
             path for path in candidates if self.exists(path) and (path in self._texts or not self._excluded(path))
         )
@@ -78,7 +78,7 @@ class Modules:
 
     def places(self, module: str, importer: str) -> Iterator[str]:
         """Yields the paths at which a module could be, as a file imports it."""
-        return _places(module, self._prefixes(importer, module.partition(".")[0]))
+        return _candidate_files(module, self._prefixes(importer, module.partition(".")[0]))
 
     def imported_files(self, path: str, text: str, at_once: bool = False) -> list[str]:
         """Returns the project's files that a text imports from, in the order of the text.
@@ -118,7 +118,7 @@ def _entries(folder: str) -> dict[str, bool]:
         return {}
 
 
-def _places(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:
+def _candidate_files(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:
     module_path = module.replace(".", "/")
     for prefix in prefixes:
         base = f"{prefix}/{module_path}" if prefix else module_path
@@ -126,7 +126,7 @@ def _places(module: str, prefixes: tuple[str, ...]) -> Iterator[str]:
         yield f"{base}/__init__.py"
 
 
-def _statements(text: str) -> Iterator[re.Match[str]]:
+def _import_statements_of(text: str) -> Iterator[re.Match[str]]:
     """Yields the import statements of a text: the expression is tried on lines with the word only, to save time."""
     offset = text.find("import")
     while offset >= 0:
@@ -139,7 +139,7 @@ def _statements(text: str) -> Iterator[re.Match[str]]:
 
 def _mentioned_modules(text: str, package: str, at_once: bool) -> Iterator[tuple[str, list[str]]]:
     """Yields the modules in the import statements of a text, and the names that are imported from each."""
-    for match in _statements(text):
+    for match in _import_statements_of(text):
         if at_once and match[0][0] in " \t":
             continue
         base, block, names, modules = match.group("base", "block", "names", "modules")

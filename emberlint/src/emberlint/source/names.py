@@ -294,7 +294,7 @@ class Names:
             bindings = self.bindings(node)
             if len(bindings) == 1:
                 return self._bound(bindings[0])
-            return _distinct(origin for binding in bindings for origin in self._bound(binding))
+            return _distinct_origins(origin for binding in bindings for origin in self._bound(binding))
         if isinstance(node, ast.Attribute):
             bases = self.origins(node.value)
             if bases:
@@ -303,15 +303,17 @@ class Names:
                 return ()
             stored_values = self.stored_attribute(node)
             imported = self._imported_attribute(node)
-            return _distinct((*imported, *(origin for value in stored_values for origin in self.origins(value))))
+            return _distinct_origins(
+                (*imported, *(origin for value in stored_values for origin in self.origins(value)))
+            )
         if isinstance(node, ast.Call):
             return self._call_origins(node)
         if isinstance(node, (ast.NamedExpr, ast.Await)):
             return self.origins(node.value)
         if isinstance(node, ast.IfExp):
-            return _distinct((*self.origins(node.body), *self.origins(node.orelse)))
+            return _distinct_origins((*self.origins(node.body), *self.origins(node.orelse)))
         if isinstance(node, ast.BoolOp):
-            return _distinct(origin for value in node.values for origin in self.origins(value))
+            return _distinct_origins(origin for value in node.values for origin in self.origins(value))
         return ()
 
     def _bound(self, binding: Binding) -> tuple[str, ...]:
@@ -345,7 +347,7 @@ class Names:
                 results.extend(
                     origin for origin in origins if "." not in origin or isinstance(statement.value, ast.Call)
                 )
-        return _distinct(results)
+        return _distinct_origins(results)
 
     def imported_module(self, node: ast.Call) -> str | None:
         """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
@@ -468,7 +470,7 @@ def _is_attribute_of_self(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id in _OWN
 
 
-def _distinct(origins: Iterable[str]) -> tuple[str, ...]:
+def _distinct_origins(origins: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(origins))
 
 

@@ -9,10 +9,10 @@ from emberlint.source.source_file import SourceFile
 
 def native_uses(file: SourceFile) -> tuple[Use, ...]:
     """Returns each use of a foreign native name in a file, with its kind."""
-    return file.compute_once(_uses)
+    return file.compute_once(_uses_of_file)
 
 
-def _uses(file: SourceFile) -> tuple[Use, ...]:
+def _uses_of_file(file: SourceFile) -> tuple[Use, ...]:
     return tuple(_each_use(file))
 
 

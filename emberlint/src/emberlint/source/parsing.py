@@ -24,12 +24,12 @@ def parse(text: str, target: tuple[int, int] | None = None) -> ast.Module:
         RecursionError: if its expressions are nested too deeply.
     """
     try:
-        return _parse(text, target)
+        return _parse_or_error(text, target)
     except MemoryError as error:  # the parser of Python 3.11 raises it where its own stack is too short
         raise RecursionError("nested too deeply") from error
 
 
-def _parse(text: str, target: tuple[int, int] | None) -> ast.Module:
+def _parse_or_error(text: str, target: tuple[int, int] | None) -> ast.Module:
     version = None if target is None or target >= sys.version_info[:2] else target
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)

@@ -17,7 +17,7 @@ _NOT_PLAIN = {"name": {"TypeAlias"}, "names": {"Import", "ImportFrom"}}  # the o
 _CONSTANTS = frozenset({"Constant", "MatchSingleton"})  # their `value` is no node
 
 
-def _fields() -> dict[type[ast.AST], tuple[str, ...]]:
+def _node_fields() -> dict[type[ast.AST], tuple[str, ...]]:
     """Returns the fields of each type of node that hold nodes, the last one first."""
     fields = {}
     for node_class in vars(ast).values():
@@ -32,7 +32,7 @@ def _fields() -> dict[type[ast.AST], tuple[str, ...]]:
     return fields
 
 
-_FIELDS = _fields()
+_FIELDS = _node_fields()
 
 
 class Tree:

@@ -16,10 +16,10 @@ TYPE_NAMES = frozenset({"ndarray", "Tensor", "EagerTensor", "ArrayImpl", "Device
 
 def type_tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
     """Returns the node of each test and the type it tests for."""
-    return file.compute_once(_tests)
+    return file.compute_once(_tests_of_file)
 
 
-def _tests(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
+def _tests_of_file(file: SourceFile) -> tuple[tuple[ast.AST, str], ...]:
     if not file.mentions_native and not any(file.mentions(word) for word in (*MARKS, *TYPE_NAMES)):
         return ()
     return tuple(_each_test(file))
@@ -44,27 +44,28 @@ def _call_tests(file: SourceFile, call: ast.Call) -> Iterator[tuple[ast.AST, str
         if function.id not in TESTS or len(call.args) != 2 or file.names.lookup(function) is not None:
             return
         if function.id != "hasattr":
-            yield from ((call, origin) for origin in _first(_natives(file, call.args[1])))
+            yield from ((call, origin) for origin in _first_word(_native_types(file, call.args[1])))
         elif file.names.origin(call.args[0]) is None:
             marker_value = file.names.constant(call.args[1])
             if marker_value in MARKS:
                 yield call, repr(marker_value)
     elif isinstance(function, ast.Attribute):
         if function.attr == "register" and call.args:
-            yield from ((call, origin) for origin in _first(_natives(file, call.args[0])))
+            yield from ((call, origin) for origin in _first_word(_native_types(file, call.args[0])))
         elif function.attr in ("startswith", "endswith") and call.args and _names_type(function.value):
-            yield from ((call, repr(word)) for word in _first(_type_words(file, call.args[0])))
+            yield from ((call, repr(word)) for word in _first_word(_type_words(file, call.args[0])))
 
 
 def _comparison_tests(file: SourceFile, comparison: ast.Compare) -> Iterator[tuple[ast.AST, str]]:
     sides = (comparison.left, *comparison.comparators)
     if any(_is_type(side) for side in sides):
         yield from (
-            (comparison, origin) for origin in _first(native for side in sides for native in _natives(file, side))
+            (comparison, origin)
+            for origin in _first_word(native for side in sides for native in _native_types(file, side))
         )
     elif any(_names_type(side) for side in sides):
         words = (word for side in sides for word in _type_words(file, side))
-        yield from ((comparison, repr(word)) for word in _first(words))
+        yield from ((comparison, repr(word)) for word in _first_word(words))
 
 
 def _registration_tests(
@@ -79,20 +80,20 @@ def _registration_tests(
     # The first parameter of a method is its instance, so look at the second too.
     for parameter in parameters[:2]:
         if parameter.annotation is not None:
-            yield from ((parameter, origin) for origin in _first(_natives(file, parameter.annotation)))
+            yield from ((parameter, origin) for origin in _first_word(_native_types(file, parameter.annotation)))
             return
 
 
-def _natives(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
+def _native_types(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
     """Yields the native types in `T`, `(T, U)`, `T | U`, `{T: …}`, or in a name bound to one of those."""
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         for elt in node.elts:
-            yield from _natives(file, elt, depth)
+            yield from _native_types(file, elt, depth)
     elif isinstance(node, ast.BinOp):
-        yield from _natives(file, node.left, depth)
-        yield from _natives(file, node.right, depth)
+        yield from _native_types(file, node.left, depth)
+        yield from _native_types(file, node.right, depth)
     elif isinstance(node, ast.Starred):
-        yield from _natives(file, node.value, depth)
+        yield from _native_types(file, node.value, depth)
     else:
         origin = file.native(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
         if origin is not None and "." in origin:
@@ -100,10 +101,10 @@ def _natives(file: SourceFile, node: ast.expr, depth: int = 0) -> Iterator[str]:
         elif isinstance(node, ast.Name) and depth < 3:
             for binding in file.names.bindings(node):
                 if binding.value is not None and isinstance(binding.value, (ast.Tuple, ast.BinOp)):
-                    yield from _natives(file, binding.value, depth + 1)
+                    yield from _native_types(file, binding.value, depth + 1)
 
 
-def _first(words: Iterator[str]) -> Iterator[str]:
+def _first_word(words: Iterator[str]) -> Iterator[str]:
     for word in words:
         yield word
         return

@@ -40,13 +40,13 @@ class MisplacedImplementation(Rule):
             if (
                 depth
                 and name in file.settings.backends
-                and any(_is(parent_folder, frontend) for frontend in file.settings.frontends)
+                and any(_is_exactly(parent_folder, frontend) for frontend in file.settings.frontends)
             ):
                 folder = f"{parent_folder}/{name}/"
                 yield self.at(file.path, (1, 1, 1, 1), folder=folder, backend=name, fix=GUIDE)
                 return
 
 
-def _is(folder: str, pattern: str) -> bool:
+def _is_exactly(folder: str, pattern: str) -> bool:
     """Returns whether the pattern matches the folder itself, not a folder above it."""
     return matches(folder, pattern) and not matches(folder.rpartition("/")[0], pattern)

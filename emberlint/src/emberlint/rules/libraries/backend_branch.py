@@ -69,7 +69,11 @@ class BackendBranch(Rule):
         for comparison in file.index.nodes(ast.Compare):
             sides = (comparison.left, *comparison.comparators)
             compares_none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
-            if not compares_none and not any(map(_lists, sides)) and any(names.holds(side) for side in sides):
+            if (
+                not compares_none
+                and not any(map(_lists_all_backends, sides))
+                and any(names.holds(side) for side in sides)
+            ):
                 yield comparison, "compares"
         for match in file.index.nodes(ast.Match):
             if names.holds(match.subject):
@@ -97,7 +101,7 @@ class BackendBranch(Rule):
             yield call, "indexes by"
 
 
-def _lists(node: ast.expr) -> bool:
+def _lists_all_backends(node: ast.expr) -> bool:
     """Returns whether an expression lists all backends: a test whether one of them is there is no branch."""
     if not isinstance(node, ast.Call):
         return False

@@ -91,7 +91,7 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
     """Returns whether the name of a method and its arguments tell that its receiver is a tensor of PyTorch."""
     if method in UNMISTAKABLE:
         return True
-    roots = file.compute_once(_roots)
+    roots = file.compute_once(_imported_packages)
     if "torch" not in roots:
         return False
     arguments, is_only_torch = call.args, roots.isdisjoint({"numpy", "mlx", "jax", "pandas"})
@@ -110,7 +110,7 @@ def _is_of_torch(file: SourceFile, call: MethodCall, method: str) -> bool:
     return method in OF_TORCH and method not in ("softmax", "tile")
 
 
-def _roots(file: SourceFile) -> frozenset[str]:
+def _imported_packages(file: SourceFile) -> frozenset[str]:
     """Returns the packages that the imports of a file are from."""
     bound = (binding.origin for name_bindings in file.names.root.bindings.values() for binding in name_bindings)
     return frozenset(f"{origin}".partition(".")[0] for origin in bound)

@@ -63,13 +63,13 @@ class PrecisionCast(Rule):
     def _cast(self, file: SourceFile, call: ast.Call, operand: ast.expr, cast: str) -> Iterator[Finding]:
         evidence = file.inference.evidence(operand)
         if evidence is not None:
-            rank = _loops(file, call)
+            rank = _loop_depth(file, call)
             loop_text = ", inside a loop" if rank else ""
             tier, reason = evidence
             yield self.finding(file, call, tier=tier, reason=reason, fix=GUIDE, rank=rank, cast=cast, where=loop_text)
 
 
-def _loops(file: SourceFile, node: ast.AST) -> int:
+def _loop_depth(file: SourceFile, node: ast.AST) -> int:
     """Returns the number of loops around a node within its function."""
     count = 0
     for ancestor in file.ancestors(node):

@@ -91,7 +91,7 @@ class TensorLoop(Rule):
         for value, how in _unpacked_values(file):
             yield from self._findings_at(file, value, file.inference.evidence(value), how)
         for call in file.index.nodes(ast.Call):
-            name = _iterating(file, call.func)
+            name = _iterating_function_name(file, call.func)
             evidences = [file.inference.evidence(arg) for arg in call.args] if name else []
             yield from self._findings_at(
                 file, call, next((evidence for evidence in evidences if evidence is not None), None), f"{name}()"
@@ -167,7 +167,7 @@ def _unpacked_values(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
             yield value, how
 
 
-def _iterating(file: SourceFile, function: ast.expr) -> str:
+def _iterating_function_name(file: SourceFile, function: ast.expr) -> str:
     """Returns the name of a function that iterates over its arguments, or an empty string."""
     if isinstance(function, ast.Name) and function.id in ITERATING and is_builtin(file, function):
         return function.id

@@ -57,29 +57,29 @@ class TensorTruth(Rule):
 def _truth_tests(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     index = file.index
     for branch in index.nodes(ast.If, ast.IfExp):
-        yield from _plain(branch.test, "if")
+        yield from _plain_operands(branch.test, "if")
     for loop in index.nodes(ast.While):
-        yield from _plain(loop.test, "while")
+        yield from _plain_operands(loop.test, "while")
     for claim in index.nodes(ast.Assert):
-        yield from _plain(claim.test, "assert")
+        yield from _plain_operands(claim.test, "assert")
     for generator in index.nodes(ast.comprehension):
         for test in generator.ifs:
-            yield from _plain(test, "if")
+            yield from _plain_operands(test, "if")
     for case in index.nodes(ast.match_case):
         if case.guard is not None:
-            yield from _plain(case.guard, "if")
+            yield from _plain_operands(case.guard, "if")
     for unary in index.nodes(ast.UnaryOp):
         if isinstance(unary.op, ast.Not):
-            yield from _plain(unary.operand, "not")
+            yield from _plain_operands(unary.operand, "not")
     for bool_op in index.nodes(ast.BoolOp):
         word = "and" if isinstance(bool_op.op, ast.And) else "or"
         for value in bool_op.values[:-1]:
-            yield from _plain(value, word)
+            yield from _plain_operands(value, word)
         if _is_truth_taken(file, bool_op):
-            yield from _plain(bool_op.values[-1], word)
+            yield from _plain_operands(bool_op.values[-1], word)
 
 
-def _plain(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
+def _plain_operands(node: ast.expr, how: str) -> Iterator[tuple[ast.expr, str]]:
     """Yields an operand, unless it is itself `not`, `and` or `or`, whose own operands are examined instead."""
     if not isinstance(node, ast.BoolOp) and not (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
         yield node, how

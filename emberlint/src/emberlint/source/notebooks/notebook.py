@@ -38,7 +38,7 @@ class Notebook(Joined):
             )
         if "cells" not in notebook:
             raise NotebookError("not a notebook: its JSON has no list `cells`")
-        super().__init__(cells if _language(notebook.get("metadata")) == "python" else ())
+        super().__init__(cells if _notebook_language(notebook.get("metadata")) == "python" else ())
 
     def words(self) -> frozenset[str]:
         """Returns the words of the lines that are not Python, such as `%timeit f(x)`; names may be among them."""
@@ -95,7 +95,7 @@ class Notebook(Joined):
         return head + gap.join(lines) + tail
 
 
-def _language(metadata: Any) -> str:
+def _notebook_language(metadata: Any) -> str:
     """Returns the language of a notebook, in lower case; Python if it names none."""
     for key, name in (("language_info", "name"), ("kernelspec", "language")):
         table = metadata.get(key) if isinstance(metadata, dict) else None
