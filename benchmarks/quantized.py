@@ -39,7 +39,7 @@ def kernels(backend: str, layer: Any, x: Any) -> dict[str, Call]:
             columns.columns_of(layer.weight.value, 4),
             columns._bag_indices_and_starts(WIDTH // GROUP, GROUP, WIDTH),
         )
-        calls["kernel"] = lambda: columns._kernel(4)(layout, places, starts, per_sample_weights=x[0])
+        calls["kernel"] = lambda: columns._row_sum_kernel(4)(layout, places, starts, per_sample_weights=x[0])
     return calls
 
 

@@ -241,10 +241,10 @@ def test_a_new_rate_of_an_optimizer_compiles_nothing(shape: tuple[int, ...], cou
             for i, cell in enumerate(cells):
                 cell.grad = ops.full(shape, 1.0 + i)
             optimizer.step()
-            compiled.append(programs._row._cache_size())
+            compiled.append(programs._run_on_row._cache_size())
         return np.stack([ops.to_numpy(cell.value) for cell in cells])
 
-    before = programs._row._cache_size()
+    before = programs._run_on_row._cache_size()
     found = steps()
     assert compiled[1] == compiled[-1]
     assert compiled[-1] > before

@@ -204,7 +204,10 @@ def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
                 left = [at]
 
                 def failing(
-                    stream: Any, left: list[int] = left, error: BaseException = error, finish: Any = atomic._finish
+                    stream: Any,
+                    left: list[int] = left,
+                    error: BaseException = error,
+                    finish: Any = atomic._sync_and_close,
                 ) -> None:
                     if not left[0]:
                         raise error
@@ -212,7 +215,7 @@ def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
                     finish(stream)
 
                 with monkeypatch.context() as patch:
-                    patch.setattr(atomic, "_finish", failing)
+                    patch.setattr(atomic, "_sync_and_close", failing)
                     with pytest.raises(WeightFileError if isinstance(error, OSError) else KeyboardInterrupt):
                         io.save(new, path, max_shard_size=limit)
                 assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before

@@ -77,7 +77,7 @@ def test_a_tensor_larger_than_the_memory_is_refused(monkeypatch: pytest.MonkeyPa
 
 def test_the_memory_limit_is_the_least_of_all_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"/proc/meminfo": "MemTotal: 99 kB\nSwapTotal:       2048 kB\n"}
-    monkeypatch.setattr(device, "_read", lambda path: files.get(path, ""))
+    monkeypatch.setattr(device, "_read_file", lambda path: files.get(path, ""))
     monkeypatch.setattr(device, "host_memory", lambda: {"total": 2**30})
     allowed = [-1]
     monkeypatch.setattr(device, "_address_space", lambda: allowed[0])

@@ -149,7 +149,7 @@ MUTANTS = [
     Mutant(
         name="mlx-phases-of-transposed-convolution",
         module="emberharmony/backend/mlx/neural/convolution_ops.py",
-        function="_phases",
+        function="_kernel_phases",
         original="slice(end, None, -step)",
         replacement="slice(end % step, None, step)",
         tests=(CONVOLUTIONS, f"tests/ops/neural/test_convolution.py {ON_MLX}"),

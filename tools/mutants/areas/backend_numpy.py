@@ -115,7 +115,7 @@ MUTANTS = [
     Mutant(
         name="numpy-blocks-of-a-convolution",
         module="emberharmony/backend/numpy/neural/convolution_ops.py",
-        function="_blocks",
+        function="_block_slices",
         original="range(0, count, rows)",
         replacement="range(0, rows, rows)",
         tests=(f"{WINDOWS} -k large",),
@@ -238,7 +238,7 @@ MUTANTS = [
     Mutant(
         name="numpy-quantised-last-rows",
         module="emberharmony/backend/numpy/neural/quantization_ops.py",
-        function="_blocks",
+        function="_scaled_blocks",
         original="values[:, : rows - start]",
         replacement="values",
         tests=(f"tests/nn/layers/test_quantized.py {ON_NUMPY} -k any_number",),

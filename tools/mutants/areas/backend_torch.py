@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant(
         name="torch-share-of-the-padding",
         module="emberharmony/backend/torch/neural/pooling_ops.py",
-        function="_averages",
+        function="_window_means",
         original="windows.given if counts_padding else ((0, 0),) * len(plan.size)",
         replacement="windows.given",
         tests=(f"{WINDOWS} -k average_pool",),
@@ -111,7 +111,7 @@ MUTANTS = [
     Mutant(
         name="torch-integers-divided-by-zero",
         module="emberharmony/backend/torch/math_ops.py",
-        function="_division",
+        function="_safe_division",
         original="native(x1, torch.where(is_zero, 1, x2)).masked_fill(is_zero, 0)",
         replacement="native(x1, torch.where(is_zero, 1, x2))",
         tests=(f"tests/ops/test_math.py {ON_TORCH}",),
@@ -138,7 +138,7 @@ MUTANTS = [
     Mutant(
         name="torch-mean-of-a-large-batch",
         module="emberharmony/backend/torch/neural/normalization_ops.py",
-        function="_constant",
+        function="_normalize_in_place",
         original="result -= remaining_mean",
         replacement="pass",
         tests=(f"{LAYERS} -k batch",),
@@ -165,7 +165,7 @@ MUTANTS = [
     Mutant(
         name="torch-extreme-of-unsigned-integers",
         module="emberharmony/backend/torch/reductions/reduction_ops.py",
-        function="_extreme",
+        function="_extreme_op",
         original="from_orderable(result, x.dtype)",
         replacement="result",
         tests=(
@@ -277,8 +277,8 @@ MUTANTS = [
         name="torch-quantised-odd-rows",
         module="emberharmony/backend/torch/neural/quantized_columns.py",
         function="words_of",
-        original="_bytes(table, bits).T[:rows]",
-        replacement="_bytes(table, bits).T",
+        original="_column_integers(table, bits).T[:rows]",
+        replacement="_column_integers(table, bits).T",
         tests=(f"tests/nn/layers/test_quantized.py {ON_TORCH} -k any_number",),
         why="a quantised layer with an odd number of rows is saved with one row more",
     ),

@@ -90,7 +90,7 @@ MUTANTS = [
     Mutant(
         name="nan-in-results-beside-others",
         module="emberharmony/transforms/checks/nonfinite.py",
-        function="_inexact",
+        function="_inexact_tensors",
         original="list(by_id.values())",
         replacement="list(by_id.values())[:1]",
         tests=(
@@ -132,7 +132,7 @@ MUTANTS = [
     Mutant(
         name="dtype-of-equal-width",
         module="emberharmony/transforms/checks/drift.py",
-        function="_drift",
+        function="_drift_text",
         original="_float_bits(dtype) < _float_bits(result_dtype)",
         replacement="_float_bits(dtype) <= _float_bits(result_dtype)",
         tests=("tests/transforms/checks/test_drift.py --ember-backend numpy",),
@@ -150,7 +150,7 @@ MUTANTS = [
     Mutant(
         name="dtype-of-wider-sums",
         module="emberharmony/transforms/checks/drift.py",
-        function="_drift",
+        function="_drift_text",
         original="promote(*integers.values()) is result_dtype",
         replacement="len(set(integers.values())) > 1",
         tests=("tests/transforms/checks/test_drift.py --ember-backend numpy",),
@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         name="dtype-of-double-one-hot",
         module="emberharmony/transforms/checks/drift.py",
-        function="_drift",
+        function="_drift_text",
         original="integers and (not at_positions)",
         replacement="integers",
         tests=("tests/transforms/checks/test_drift.py --ember-backend numpy",),

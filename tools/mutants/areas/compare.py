@@ -177,7 +177,7 @@ MUTANTS = [
     Mutant(
         name="verify-dtype",
         module="emberharmony/testing/verify.py",
-        function="_verify",
+        function="_error_of_part",
         original="dtype and name != dtype",
         replacement="False",
         tests=("tests/testing/test_verify.py --ember-backend numpy",),

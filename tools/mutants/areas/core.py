@@ -177,7 +177,7 @@ MUTANTS = [
     Mutant(
         name="replaced-file-not-flushed",
         module="emberharmony/core/state/files.py",
-        function="_finish",
+        function="_sync_and_close",
         original="os.fsync(stream.fileno())",
         replacement="pass",
         tests=("tests/core/state/test_files.py",),
@@ -325,7 +325,7 @@ MUTANTS = [
     Mutant(
         name="docstring-of-another-class",
         module="emberharmony/core/docstrings/completion.py",
-        function="_texts",
+        function="_docstrings",
         original="owner_class.__mro__[1:]",
         replacement="owner_class.__mro__[2:]",
         tests=("tests/core/docstrings",),
@@ -334,7 +334,7 @@ MUTANTS = [
     Mutant(
         name="docstring-without-default",
         module="emberharmony/core/docstrings/completion.py",
-        function="_default",
+        function="_default_sentence",
         original='"default" in text',
         replacement='"" in text',
         tests=("tests/core/docstrings",),

@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="integers-are-differentiated",
         module="emberharmony/distributed/collectives.py",
-        function="_apply",
+        function="_run_collective",
         original="dtype.kind not in _INEXACT",
         replacement="False",
         tests=("tests/distributed/test_collectives.py --ember-backend numpy",),
@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         name="agreement-is-not-checked",
         module="emberharmony/distributed/collectives.py",
-        function="_apply",
+        function="_run_collective",
         original="checking() and peer is None",
         replacement="False",
         tests=("tests/distributed/test_collectives.py --ember-backend numpy",),
@@ -79,7 +79,7 @@ MUTANTS = [
     Mutant(
         name="bfloat16-ties",
         module="emberharmony/distributed/wire.py",
-        function="_bfloat16",
+        function="_bfloat16_bits",
         original="bits + 0x7FFF + ((bits >> 16) & 1)",
         replacement="bits + 0x8000",
         tests=("tests/distributed/test_environment.py", "tests/distributed/test_collectives.py --ember-backend numpy"),
@@ -88,7 +88,7 @@ MUTANTS = [
     Mutant(
         name="bfloat16-nan",
         module="emberharmony/distributed/wire.py",
-        function="_bfloat16",
+        function="_bfloat16_bits",
         original="bits >> 16 | 0x40",
         replacement="rounded",
         tests=("tests/distributed/test_environment.py",),
@@ -179,8 +179,8 @@ MUTANTS = [
         name="board-hopeless",
         module="emberharmony/distributed/board.py",
         function="Board.is_hopeless",
-        original="entry.state in (FAILED, ENDED) or _condition(entry.process) == 'gone'",
-        replacement="_condition(entry.process) == 'gone'",
+        original="entry.state in (FAILED, ENDED) or _process_condition(entry.process) == 'gone'",
+        replacement="_process_condition(entry.process) == 'gone'",
         tests=("tests/distributed/test_board.py", "tests/distributed/test_world.py"),
         why="a call waits until its time-out for a rank that has failed",
     ),
@@ -224,7 +224,7 @@ MUTANTS = [
     Mutant(
         name="launch-status-of-a-signal",
         module="emberharmony/distributed/launching/run.py",
-        function="_watch",
+        function="_await_ranks",
         original="first.status if first.status > 0 else 128 - first.status",
         replacement="first.status",
         tests=("tests/distributed/test_launch.py",),
@@ -242,7 +242,7 @@ MUTANTS = [
     Mutant(
         name="guard-orphans",
         module="emberharmony/distributed/launching/guard.py",
-        function="_watch",
+        function="_forward_output",
         original="orphan_since and time.monotonic() > orphan_since + _GRACE",
         replacement="False",
         tests=("tests/distributed/test_launch.py",),
@@ -251,8 +251,8 @@ MUTANTS = [
     Mutant(
         name="guard-grandchildren",
         module="emberharmony/distributed/launching/guard.py",
-        function="_watch",
-        original="_kill(process, signal.SIGKILL)",
+        function="_forward_output",
+        original="_signal_group(process, signal.SIGKILL)",
         replacement="pass",
         tests=("tests/distributed/test_guard.py",),
         why="programs that a rank has started outlive it",
@@ -261,7 +261,7 @@ MUTANTS = [
     Mutant(
         name="guard-half-lines",
         module="emberharmony/distributed/launching/guard.py",
-        function="_write",
+        function="_write_lines",
         original="is_end and unfinished",
         replacement="False",
         tests=("tests/distributed/test_guard.py",),

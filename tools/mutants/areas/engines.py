@@ -10,7 +10,7 @@ MUTANTS = [
     Mutant(
         name="engine-that-nobody-tells",
         module=MODULE,
-        function="EngineTrial._choose",
+        function="EngineTrial._choose_engine",
         original="name or None",
         replacement="self._engines.name",
         tests=(f"{ENGINES} -k tells",),
@@ -100,7 +100,7 @@ MUTANTS = [
     Mutant(
         name="scalars-of-numpy-in-programs-of-ops",
         module=PORTABLE,
-        function="_portable",
+        function="_plain_arguments",
         original="np.asarray(value) if is_tensor else value.item()",
         replacement="value.item()",
         tests=(f"{ENGINES} -k gives_what",),

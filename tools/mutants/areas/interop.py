@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         name="interop-backward-direction",
         module="emberharmony/interop/torch/aten/recurrent.py",
-        function="_layers",
+        function="_run_layers",
         original="bool(direction)",
         replacement="False",
         tests=("tests/interop/torch/test_conversion.py -k 'outputs_gradients_and_buffers and recurrent and numpy'",),
@@ -96,7 +96,7 @@ MUTANTS = [
     Mutant(
         name="interop-shapes-of-arguments",
         module="emberharmony/interop/torch/captured.py",
-        function="_argument",
+        function="_checked_argument",
         original="len(shape) != len(slot.shape) or any("
         "n != (lengths.setdefault(m, n) if isinstance(m, str) else m) for n, m in zip(shape, slot.shape, strict=True))",
         replacement="False",
@@ -106,7 +106,7 @@ MUTANTS = [
     Mutant(
         name="interop-dtypes-of-arguments",
         module="emberharmony/interop/torch/captured.py",
-        function="_argument",
+        function="_checked_argument",
         original="input_dtype == target_dtype",
         replacement="True",
         tests=("tests/interop/torch/test_conversion.py -k bad_arguments",),
@@ -115,7 +115,7 @@ MUTANTS = [
     Mutant(
         name="interop-weights-of-another-program",
         module="emberharmony/interop/torch/files.py",
-        function="_restore",
+        function="_restored_program",
         original="set(tensors) != set(cells)",
         replacement="False",
         tests=("tests/interop/torch/test_files.py -k changed_program",),
@@ -124,7 +124,7 @@ MUTANTS = [
     Mutant(
         name="interop-keywords-of-a-changed-program",
         module="emberharmony/interop/torch/data.py",
-        function="_Reader._call",
+        function="_Reader._read_call",
         original="isinstance(key, str) and key.isidentifier() and (not keyword.iskeyword(key))",
         replacement="True",
         tests=("tests/interop/torch/test_files.py -k changed_program",),
@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant(
         name="interop-weights-of-bicubic-sampling",
         module="emberharmony/interop/torch/aten/pooling.py",
-        function="_cubic",
+        function="_cubic_weights",
         original="ops.add(back, 1)",
         replacement="back",
         tests=("tests/interop/torch/test_conversion.py -k 'outputs_gradients_and_buffers and operators and numpy'",),

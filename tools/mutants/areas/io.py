@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="save-without-ties",
         module="emberharmony/io/saving.py",
-        function="_items",
+        function="_items_once",
         original="first.ties.append(name)",
         replacement="pass",
         tests=("tests/io/test_saving.py --ember-backend numpy",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="save-shard-limit",
         module="emberharmony/io/saving.py",
-        function="_groups",
+        function="_shard_groups",
         original="groups[-1] and group_bytes + item.nbytes > limit",
         replacement="groups[-1] and group_bytes > limit",
         tests=("tests/io/test_shards_and_layouts.py --ember-backend numpy",),
@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="save-unit",
         module="emberharmony/io/saving.py",
-        function="_size",
+        function="_bytes_of_size",
         original="_UNITS[match[2]]",
         replacement="_UNITS['MB']",
         tests=("tests/io/test_shards_and_layouts.py --ember-backend numpy",),
@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant(
         name="header-overflow",
         module="emberharmony/io/header.py",
-        function="_nbytes",
+        function="_tensor_bytes",
         original="elements >= _LIMIT",
         replacement="False",
         tests=("tests/io/test_hostile.py",),
@@ -196,7 +196,7 @@ MUTANTS = [
     Mutant(
         name="header-of-negative-numbers",
         module="emberharmony/io/parsing.py",
-        function="_integer",
+        function="_field_integer",
         original="int(text) if len(text) <= 20 and text[0] != '-' else -1",
         replacement="int(text) if len(text) <= 20 else -1",
         tests=("tests/io/test_hostile.py",),
@@ -304,7 +304,7 @@ MUTANTS = [
     Mutant(
         name="checkpoint-keeps-the-best",
         module="emberharmony/io/checkpoints/checkpoint.py",
-        function="Checkpoint._prune",
+        function="Checkpoint._remove_old",
         original="staying_paths.add(best_record.path)",
         replacement="pass",
         tests=("tests/io/checkpoints/test_folders.py",),
@@ -341,7 +341,7 @@ MUTANTS = [
         name="checkpoint-schedule",
         module="emberharmony/io/checkpoints/restoring.py",
         function="Restoring._match_groups",
-        original="self._load(f'{label}: lr of group {i}', rate, unpack_state(state, {}))",
+        original="self._load_part(f'{label}: lr of group {i}', rate, unpack_state(state, {}))",
         replacement="pass",
         tests=(
             "tests/io/checkpoints/test_resuming.py --ember-backend numpy",

@@ -11,7 +11,7 @@ MUTANTS = [
     Mutant(
         name="jax-complex-nan",
         module="emberharmony/backend/jax/elementwise/elementary_ops.py",
-        function="_inverse.at_the_ends",
+        function="_inverse_with_values_at_infinity.at_the_ends",
         original="jnp.where(infinite, limit, jnp.nan)",
         replacement="limit",
         tests=(f"{REGRESSIONS} -k 'complex_nan and jax'",),
@@ -84,8 +84,8 @@ MUTANTS = [
         name="jax-rows-of-a-slice",
         module="emberharmony/backend/jax/arrays/indices.py",
         function="along_first",
-        original="_rows(x, start, max(stop - start, 0))",
-        replacement="_rows(x, 0, max(stop - start, 0))",
+        original="_row_range(x, start, max(stop - start, 0))",
+        replacement="_row_range(x, 0, max(stop - start, 0))",
         tests=("tests/ops/arrays/test_indexing.py --ember-backend jax",),
         why="x[1:3] on JAX is x[0:2]",
     ),
@@ -209,7 +209,7 @@ MUTANTS = [
     Mutant(
         name="dask-parts-of-a-matrix",
         module="emberharmony/backend/dask/gathered.py",
-        function="_function",
+        function="_gathering_op",
         original="partial(along_axis, name)",
         replacement="partial(by_matrix, name, lambda ndim: [0])",
         tests=(f"{DASK} -k see_all_blocks",),

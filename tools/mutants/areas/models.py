@@ -70,7 +70,7 @@ MUTANTS = [
         name="models-no-defaults",
         module="emberharmony/testing/models/evidence.py",
         function="_is_default",
-        original="name in defaults and _equal(defaults[name], value)",
+        original="name in defaults and _are_options_equal(defaults[name], value)",
         replacement="False",
         tests=("tests/testing/models/test_alignment.py -k default",),
         why="the wrong side is accused of a padding mode",
@@ -87,7 +87,7 @@ MUTANTS = [
     Mutant(
         name="models-side-of-the-original",
         module="emberharmony/testing/models/judging.py",
-        function="Judge._port",
+        function="Judge._port_side",
         original='{"first": 1, "second": 0, "neither": None}[self._original]',
         replacement='{"first": 0, "second": 1, "neither": None}[self._original]',
         tests=("tests/testing/models/test_compare_models.py -k original",),
@@ -96,7 +96,7 @@ MUTANTS = [
     Mutant(
         name="models-rounded-weights",
         module="emberharmony/testing/models/weights.py",
-        function="_difference",
+        function="_describe_difference",
         original="_rounded_to(rounded, exact)",
         replacement='""',
         tests=("tests/testing/models/test_compare_models.py -k what_differs",),

@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="embedding-bag-last-offset",
         module="emberharmony/nn/layers/embedding.py",
-        function="EmbeddingBag._reducers",
+        function="EmbeddingBag._bag_reducers",
         original="starts.shape[0] - self.include_last_offset",
         replacement="starts.shape[0]",
         tests=("tests/nn/layers/test_embedding.py --ember-backend numpy",),
@@ -213,7 +213,7 @@ MUTANTS = [
     Mutant(
         name="triplet-swap",
         module="emberharmony/nn/losses/distances.py",
-        function="_triplet",
+        function="_triplet_loss",
         original="swap",
         replacement="False",
         tests=("tests/nn/losses/test_losses.py --ember-backend numpy",),
@@ -232,8 +232,8 @@ MUTANTS = [
         name="load-shares-memory",
         module="emberharmony/nn/state.py",
         function="_own_tensor",
-        original="ops.copy(_tensor(value))",
-        replacement="_tensor(value)",
+        original="ops.copy(_tensor_of_value(value))",
+        replacement="_tensor_of_value(value)",
         tests=("tests/nn/test_state.py --ember-backend numpy",),
         why="a loaded parameter is the caller's array, and training changes it",
     ),
@@ -340,7 +340,7 @@ MUTANTS = [
     Mutant(
         name="fit-clips-smaller",
         module="emberharmony/nn/training/fitting.py",
-        function="_Run._change",
+        function="_Run._change_parameters",
         original="self._clip is not None and norm > self._clip",
         replacement="self._clip is not None",
         tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
@@ -367,7 +367,7 @@ MUTANTS = [
     Mutant(
         name="fit-validates-in-training",
         module="emberharmony/nn/training/fitting.py",
-        function="_validate",
+        function="_run_validation",
         original="module.eval()",
         replacement="pass",
         tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
@@ -376,7 +376,7 @@ MUTANTS = [
     Mutant(
         name="fit-goes-on-with-nan",
         module="emberharmony/nn/training/fitting.py",
-        function="_Run._change",
+        function="_Run._change_parameters",
         original="not math.isfinite(value) or not math.isfinite(norm)",
         replacement="not math.isfinite(value)",
         tests=("tests/nn/training/test_fit.py --ember-backend numpy",),
@@ -457,7 +457,7 @@ MUTANTS = [
     Mutant(
         name="layers-of-others",
         module="emberharmony/nn/walk.py",
-        function="_Contents._add",
+        function="_Contents._add_value",
         original="_IS_FOREIGN[value.__class__]",
         replacement="False",
         tests=("tests/nn/training/test_history.py",),
@@ -520,7 +520,7 @@ MUTANTS = [
     Mutant(
         name="fit-never-reads-labels",
         module="emberharmony/nn/training/fitting.py",
-        function="_Run._change",
+        function="_Run._change_parameters",
         original="first_step(self._module) if number == 1 else contextlib.nullcontext()",
         replacement="contextlib.nullcontext()",
         tests=("tests/nn/training/test_fit.py --ember-backend mlx -k reads_labels",),

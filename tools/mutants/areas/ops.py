@@ -165,9 +165,9 @@ MUTANTS = [
     Mutant(
         name="ops-unconverted-tensor-options",
         module="emberharmony/core/dispatch.py",
-        function="_convert",
-        original="python_integers(parameter.name, value) if parameter.whole else _flag(parameter, value)",
-        replacement="value if parameter.whole else _flag(parameter, value)",
+        function="_convert_argument",
+        original="python_integers(parameter.name, value) if parameter.whole else _flag_of_value(parameter, value)",
+        replacement="value if parameter.whole else _flag_of_value(parameter, value)",
         tests=("tests/regressions/test_arguments_of_ops.py -k 'beyond_int64_in or may_be_a_tensor or fractions'",),
         why="a tensor in place of an integer raises an error of the library",
     ),

@@ -205,7 +205,7 @@ MUTANTS = [
         name="cyclic-fall",
         module="emberharmony/optim/schedules.py",
         function="cyclic",
-        original='steps_up if step_size_down is None else _positive("cyclic", "step_size_down", step_size_down)',
+        original='steps_up if step_size_down is None else _positive_option("cyclic", "step_size_down", step_size_down)',
         replacement="steps_up",
         tests=("tests/optim/test_schedules.py",),
         why="step_size_down is ignored",
@@ -222,7 +222,7 @@ MUTANTS = [
     Mutant(
         name="clip-enlarges",
         module="emberharmony/optim/clipping.py",
-        function="_factor",
+        function="_clip_factor",
         original="ops.minimum(ops.divide(limit, ops.add(norm, 1e-06)), 1.0)",
         replacement="ops.divide(limit, ops.add(norm, 1e-06))",
         tests=("tests/optim/test_clipping.py",),
@@ -231,7 +231,7 @@ MUTANTS = [
     Mutant(
         name="clip-half-overflow",
         module="emberharmony/optim/clipping.py",
-        function="_norm",
+        function="_norm_of_all",
         original="at_least_float32(ops.ravel(gradient))",
         replacement="ops.ravel(gradient)",
         tests=("tests/optim/test_clipping.py",),

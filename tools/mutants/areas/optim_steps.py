@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant(
         name="numbers-of-a-program",
         module="emberharmony/transforms/recorder.py",
-        function="_record",
+        function="_record_formula",
         original="x.place if x.__class__ is _Scalar else x",
         replacement="state.get(name, 0)",
         tests=(f"{ROWS} -k recorded {NUMPY}", f"{WAYS} {NUMPY}"),
@@ -101,7 +101,7 @@ MUTANTS = [
     Mutant(
         name="dampening-of-the-kernel",
         module="emberharmony/backend/torch/flow/steps.py",
-        function="_sgd",
+        function="_sgd_call",
         original="hyper['dampening'] if buffers and update.state['step'] else 0.0",
         replacement="0.0",
         tests=(f"{WAYS} -k SGD {TORCH}", f"tests/optim/rules/test_sgd.py {TORCH}"),
@@ -110,7 +110,7 @@ MUTANTS = [
     Mutant(
         name="count-of-the-kernel",
         module="emberharmony/backend/torch/flow/steps.py",
-        function="_adam",
+        function="_adam_call",
         original="update.state['step'] + 1",
         replacement="update.state['step'] + 2",
         tests=(f"tests/optim/rules/test_adam.py {TORCH}",),

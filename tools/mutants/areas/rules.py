@@ -79,8 +79,8 @@ MUTANTS = [
         name="rule-variance-of-a-sample",
         module="emberharmony/rules/reductions/reduction.py",
         function="_var",
-        original="_count(x, axis) - correction",
-        replacement="_count(x, axis)",
+        original="_element_count(x, axis) - correction",
+        replacement="_element_count(x, axis)",
         tests=(
             "tests/conformance/test_gradients.py --ember-backend numpy -k var",
             "tests/conformance/test_samples.py --ember-backend numpy -k var",
@@ -218,7 +218,7 @@ MUTANTS = [
     Mutant(
         name="rule-step-of-get-item",
         module="emberharmony/rules/arrays/indexing.py",
-        function="_corner",
+        function="_block_corner",
         original="step != 1",
         replacement="step != step",
         tests=(

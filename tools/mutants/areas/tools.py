@@ -6,8 +6,8 @@ MUTANTS = [
     Mutant(
         name="plugin-backend-stays",
         module="emberharmony/testing/plugin.py",
-        function="_restore",
-        original="_activate(former_backend)",
+        function="_restore_backend",
+        original="_activate_backend(former_backend)",
         replacement="pass",
         tests=("tests/testing/test_plugin.py",),
         why="after a test on MLX a test without the fixture runs on MLX too",
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="plugin-fails-without-a-reason",
         module="emberharmony/testing/plugin.py",
-        function="_arguments",
+        function="_marker_arguments",
         original="not backend or not reason",
         replacement="not backend",
         tests=("tests/testing/test_plugin.py",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="plugin-unknown-backend",
         module="emberharmony/testing/plugin.py",
-        function="_arguments",
+        function="_marker_arguments",
         original="backend not in names",
         replacement="False",
         tests=("tests/testing/test_plugin.py",),
@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="agree-nan",
         module="emberharmony/testing/agree.py",
-        function="_difference",
+        function="_difference_text",
         original="np.nan_to_num(error - (atol + rtol * np.abs(want)), nan=np.inf)",
         replacement="np.nan_to_num(error - (atol + rtol * np.abs(want)))",
         tests=("tests/testing/test_agree.py",),
@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         name="agree-shapes",
         module="emberharmony/testing/agree.py",
-        function="_difference",
+        function="_difference_text",
         original="result.shape != want.shape",
         replacement="False",
         tests=("tests/testing/test_agree.py",),
@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         name="report-worst-error",
         module="emberharmony/testing/report.py",
-        function="_entry",
+        function="_report_entry",
         original="max((outcome.error for outcome in outcomes if outcome.check != 'gradient'), default=0.0)",
         replacement="min((outcome.error for outcome in outcomes if outcome.check != 'gradient'), default=0.0)",
         tests=("tests/testing/test_report.py",),
@@ -195,7 +195,7 @@ MUTANTS = [
     Mutant(
         name="weights-total-of-ties",
         module="emberharmony/cli/weights.py",
-        function="_total",
+        function="_total_bytes",
         original="sum({source_file.place(name): source_file.tensors[name].nbytes for name in names}.values())",
         replacement="sum(source_file.tensors[name].nbytes for name in names)",
         tests=("tests/cli/test_weights.py",),
@@ -285,7 +285,7 @@ MUTANTS = [
     Mutant(
         name="doctor-product-of-nan",
         module="emberharmony/testing/doctor/checks.py",
-        function="_precision",
+        function="_precision_result",
         original="error < _WRONG",
         replacement="not error >= _WRONG",
         tests=("tests/testing/doctor/test_checks.py -k nonsense",),
@@ -322,7 +322,7 @@ MUTANTS = [
         name="conformance-tolerance-of-all-ops",
         module="emberharmony/testing/conformance.py",
         function="with_device_tolerance",
-        original="not _multiplies(sample, call)",
+        original="not _runs_in_half_precision(sample, call)",
         replacement="False",
         tests=("tests/backend/test_precision.py -k tolerance",),
         why="on a device with TF32 each op may be off by 8,192 times its tolerance",

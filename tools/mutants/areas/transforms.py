@@ -15,7 +15,7 @@ MUTANTS = [
     Mutant(
         name="tape-dtype-of-a-broadcast-gradient",
         module=BACKWARD,
-        function="_fit",
+        function="_fit_gradient",
         original="gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)",
         replacement="gradient",
         tests=(f"tests/transforms/test_tape.py -k dtype {ON_NUMPY}",),
@@ -24,7 +24,7 @@ MUTANTS = [
     Mutant(
         name="tape-dtype-of-a-gradient",
         module=BACKWARD,
-        function="_fit",
+        function="_fit_gradient",
         original="gradient if gradient.dtype == dtype else active().cast(gradient, dtype)",
         replacement="gradient",
         tests=(f"tests/transforms/test_tape.py -k dtype {ON_NUMPY}",),
@@ -33,7 +33,7 @@ MUTANTS = [
     Mutant(
         name="tape-broadcast-inner-axis",
         module=BACKWARD,
-        function="_fit",
+        function="_fit_gradient",
         original="n == 1 and shape[extra + i] != 1",
         replacement="n == 1 and shape[extra + i] == 1",
         tests=(f"tests/transforms/test_tape.py tests/ops/flow/test_transforms.py {ON_NUMPY}",),
@@ -69,7 +69,7 @@ MUTANTS = [
     Mutant(
         name="tape-missing-cotangent",
         module=BACKWARD,
-        function="_pull",
+        function="_pull_node",
         original="active().zeros_like(y) if cotangent_or_none is None else cotangent_or_none",
         replacement="active().ones_like(y) if cotangent_or_none is None else cotangent_or_none",
         tests=(f"tests/transforms/test_tape.py {ON_NUMPY}",),

@@ -253,7 +253,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(engines.EngineTrial, "_runner", runner)
     monkeypatch.setattr(engines, "_is_installed", lambda name: name != "jax")
-    monkeypatch.setattr(engines, "_seconds", lambda run, *_: made[getattr(run, "name", "")])
+    monkeypatch.setattr(engines, "_mean_seconds", lambda run, *_: made[getattr(run, "name", "")])
     return made
 
 
@@ -401,7 +401,7 @@ def test_a_result_has_to_be_close_to_that_of_numpy(array: Any, expected: Any, sa
 def test_the_fastest_is_found_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {"": iter([3.0, 1.0, 3.0, 3.0, 3.0]), "torch": iter([2.0, 2.0, 0.5, 2.0, 2.0])}
     runners = {name: functools.partial(next, each) for name, each in times.items()}
-    monkeypatch.setattr(engines, "_seconds", lambda run, *_: run())
+    monkeypatch.setattr(engines, "_mean_seconds", lambda run, *_: run())
     assert fastest(runners, [], 1e-3) == "torch"  # type: ignore[arg-type]
 
 
