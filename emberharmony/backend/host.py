@@ -204,6 +204,10 @@ def _conversion_advice(value: Any) -> str:
         return "x.toarray() gives the array of a sparse matrix"
     if hasattr(value, "select_dtypes"):
         return "take the columns with numbers: frame.select_dtypes('number'), and encode the others"
+    if str(getattr(value, "dtype", "")) == "category":
+        return "x.cat.codes has an integer for each category"
+    if str(getattr(value, "dtype", "")).startswith("datetime64"):
+        return "x.astype('int64') counts the time units of dates"
     if isinstance(value, type):
         return f"it is a class: make an object of it, and call that, as in {value.__name__}()(x)"
     if callable(value):

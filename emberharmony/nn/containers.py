@@ -7,6 +7,7 @@ from emberharmony import Parameter, ops
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, brief, suggest
 from emberharmony.nn.module import Module
 from emberharmony.nn.walk import foreign
+from emberharmony.transforms.parameterless import is_of_pytorch
 from emberharmony.types import TensorLike
 
 
@@ -70,10 +71,14 @@ def _way_to_module(member: Any) -> str:
     """Returns what becomes a layer in the place of something that is none."""
     if isinstance(member, str):
         return f": write a layer or a function, as nn.ReLU() or ops.{member if member.isidentifier() else 'relu'}"
+    if isinstance(member, (list, tuple)):
+        return ": append takes one module, and extend a list of them"
     if isinstance(member, Mapping):
         return ": pass the layers alone, *layers.values(), or use nn.ModuleDict"
     if hasattr(member, "shape"):
         return ", which is the output of a layer or a tensor: pass the layer itself, without calling it"
+    if is_of_pytorch(member):
+        return ": it is a layer of PyTorch, and those of emberharmony.nn have the same names"
     return ""
 
 
@@ -166,12 +171,15 @@ class _Named(Module):
         if not isinstance(name, str) or not name or "." in name:
             raise ArgumentError(f"a name in {type(self).__name__} is text without dots, not {brief(name)}")
         if not isinstance(member, self.kind):
-            raise ArgumentTypeError(f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}")
+            raise ArgumentTypeError(
+                f"{type(self).__name__} holds {self.kind.__name__} objects, not {brief(member)}{_way_to_module(member)}"
+            )
         self._dict[name] = member
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._dict:
-            raise ArgumentError(f"{type(self).__name__} has no member {name!r}{suggest(str(name), self._dict)}")
+            hint = suggest(str(name), self._dict) or f"; it has {', '.join(map(repr, self._dict))}"
+            raise ArgumentError(f"{type(self).__name__} has no member {name!r}{hint}")
         return self._dict[name]
 
     def __delitem__(self, name: str) -> None:

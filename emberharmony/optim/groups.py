@@ -265,9 +265,11 @@ class ParameterGroups:
                     f"{self._head}a group with options has its parameters as 'params', not {brief(item)}"
                 )
             if not isinstance(item, Parameter) and not derivatives.parameters_of(item):
+                way = "; make it one with emberharmony.Parameter(tensor)"
+                if parameterless.is_of_pytorch(item):
+                    way = "; it is one of PyTorch: make the model of the layers of emberharmony.nn"
                 raise ArgumentTypeError(
-                    f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter; make "
-                    f"it one with emberharmony.Parameter(tensor)"
+                    f"{self._head}params holds {brief(item)} of type {type(item).__name__}, expected a Parameter{way}"
                 )
         if all(isinstance(item, Parameter) for item in params):
             return list(params)

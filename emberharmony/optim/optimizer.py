@@ -290,6 +290,8 @@ def _way_to_gradients(grads: Any) -> str:
     """Returns how something that is no mapping becomes one."""
     if hasattr(grads, "named_parameters"):
         return "; nn.value_and_grad(model, fn) returns the gradients of a model by name"
+    if callable(grads):
+        return "; call ops.backward(loss_fn, model) before step(), which LBFGS alone does by itself"
     if hasattr(grads, "shape"):
         return "; ops.backward returns the loss, and step() without an argument takes the gradients that it made"
     return ""

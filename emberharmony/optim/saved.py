@@ -59,7 +59,10 @@ class SavedState:
         """
         self.wrong += [f"unexpected state of parameter {index!r}" for index in self.unread]
         if self.wrong:
-            raise ArgumentError(f"{self.head}the state dict does not fit: {'; '.join(self.wrong)}")
+            raise ArgumentError(
+                f"{self.head}the state dict does not fit: {'; '.join(self.wrong)}; it is that "
+                f"of an optimizer of the same class and of the same model"
+            )
 
     def _options(self, position: int, group: dict[str, Any], saved_group: Mapping[str, Any]) -> dict[str, Any]:
         limits = self.optimizer.limits

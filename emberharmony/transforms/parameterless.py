@@ -36,11 +36,16 @@ def way_out(given: Any) -> str:
         return f"; {given.__name__} is a module of Python: pass the model"
     if isinstance(given, (list, tuple, set)):
         return f"; the {class_name} holds none" if given else f"; the {class_name} is empty"
-    if any(base.__module__.partition(".")[0] == "torch" for base in type(given).__mro__):
+    if is_of_pytorch(given):
         return (
             "; it is a model of PyTorch: use the layers of emberharmony.nn, or emberharmony.from_torch(module, inputs)"
         )
     return _way_out_of_object(given, class_name)
+
+
+def is_of_pytorch(value: Any) -> bool:
+    """Returns whether something is a layer or a parameter of PyTorch, or of a subclass."""
+    return any(base.__module__.partition(".")[0] == "torch" for base in type(value).__mro__)
 
 
 def _way_out_of_object(given: Any, kind: str) -> str:

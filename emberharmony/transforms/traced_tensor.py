@@ -66,6 +66,9 @@ class TracedTensor(ExplainedMethods, TensorProxy):
     def __repr__(self) -> str:
         return f"<traced {self.value!r}>"
 
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
     def __bool__(self) -> bool:
         # Allowed, so that Python code may branch on a value: the gradient is that of the branch that runs.
         self.tape.read("bool()")

@@ -194,10 +194,10 @@ class ResultTree:
             DTypeError: if it is not real and floating.
         """
         if self.built is not LEAF and (self.built.kind, self.built.leaves) != ("registered", 1):
-            raise ArgumentTypeError(
-                f"{self.head}the function returns a {self.built.kind}, not a scalar; return (loss, aux) with "
-                f"has_aux=True, or use vjp or jacobian"
-            )
+            advice = "return (loss, aux) with has_aux=True, or use vjp or jacobian"
+            if self.head.startswith("backward("):
+                advice = "return the loss alone, and keep other values in a list or an attribute"
+            raise ArgumentTypeError(f"{self.head}the function returns a {self.built.kind}, not a scalar; {advice}")
         shape = tuple(outputs[0].shape)
         if shape:
             raise ShapeError(

@@ -23,7 +23,7 @@ _CALL = re.compile(
 )
 _WITHOUT_INIT = re.compile(r"(\w+)\(\) takes no arguments")
 _OF_METHOD = re.compile(r"must be Tensor, not|invalid combination of arguments|takes at most|positional argument")
-_KINDS = (TypeError, ValueError, RuntimeError, IndexError, AssertionError, AttributeError)
+_KINDS = (TypeError, ValueError, RuntimeError, IndexError, KeyError, AssertionError, AttributeError)
 """The classes of errors that Python and the libraries raise."""
 _ATTRIBUTES = ("LOAD_METHOD", "LOAD_ATTR")
 _UNCALLABLE = re.compile(r"'(\w+)' object is not callable")
@@ -42,8 +42,8 @@ _JOINED = {
 }
 """By the last parameter that a function takes, what to do if there are more arguments."""
 _WAY_OUT = re.compile(
-    r"; |\n|: ops\.|\b(use|pass|expected|make|write|call|needs?|must|takes?|is given|see|set|install|cast|give)\b"
-    r"|did you mean"
+    r"; |\n|: ops\.|\b(use|pass|expected|make|write|call|needs?|must be (a|an|one|at)|takes?|is given|see|set)\b"
+    r"|\b(install|cast|give|pad (it|them))\b|did you mean"
 )
 """What a message of ours has that says what to do."""
 _HEAD = re.compile(r"(\w+)\(\)(?: on backend '\w+')?: ")
@@ -95,10 +95,10 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
 def _documented(text: str) -> str:
     """Returns what the documentation says of the op or the layer whose error has no way out, as an example."""
     op, layer = _HEAD.match(text), _PLACE.search(text)
-    if op is not None and op[1] in OPS:
-        space, name, described = "ops", op[1], OPS[op[1]]
-    elif layer is not None and layer[1] in spellings.public_names("nn"):
+    if layer is not None and layer[1] in spellings.public_names("nn"):
         space, name, described = "nn", layer[1], getattr(sys.modules[f"{_NAME}.nn"], layer[1])
+    elif op is not None and op[1] in OPS:
+        space, name, described = "ops", op[1], OPS[op[1]]
     else:
         return ""
     names = [parameter.name for parameter in completion.parameters(described)]
@@ -185,7 +185,8 @@ def _hint_for_attribute(error: AttributeError) -> str:
             return spellings.method_hint(name, "")
         if owner is None and class_names[0] in ("Parameter", "Buffer"):
             owner = getattr(sys.modules[_NAME], class_names[0])
-        closest = suggest(name, dir(owner), _NEAR).removeprefix("; ") if owner is not None else ""
+        public = [] if owner is None else [known for known in dir(owner) if not known.startswith("_")]
+        closest = suggest(name, public, _NEAR).removeprefix("; ")
         return (
             closest
             or spellings.counterpart(name).removeprefix("; ")

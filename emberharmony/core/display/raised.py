@@ -80,6 +80,7 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "it is a number, and no method: leave the parentheses out",
     ),
     (r"'int' object is not callable", "size numel", "size is a number: use x.shape[axis], or ops.size(x)"),
+    (r"'float' object is not callable", "scale", "use optim.LossScaler().scaled(loss)"),
     (
         r"'(numpy\.\w+|Tensor|array|ArrayImpl|float)' object is not callable",
         "",
@@ -211,6 +212,20 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "one value stands for several names; numbers come by for i, layer in enumerate(layers)",
     ),
     (r"step must be greater than zero", "", "use ops.flip(x, axis)"),
+    (
+        r"'bool' object has no attribute",
+        "mean sum all any float astype",
+        "a tensor that is compared with a list gives one bool: make a tensor of the list, by ops.array(x)",
+    ),
+    (r"doesn't define __round__", "", "use ops.round(x, decimals), or round(float(x), 2) for one number"),
+    (r"list index out of range", "", "print(len(x)): a list or nn.Sequential of n items has the indices 0 to n - 1"),
+    (r"'dict' object has no attribute", "param_groups", "a group is a dict: optimizer.param_groups[0]['lr']"),
+    (r"'dict' object has no attribute", "", "it is a dict: take an item by its name, as state['weight']"),
+    (
+        r"^'?[\w.]+'?$",
+        "state_dict param_groups state named_parameters load",
+        "it is a dict, and has no such key: list(x) gives the keys, names such as '0.weight'",
+    ),
     (r"not JSON serializable", "", "float(x) or x.tolist() gives numbers of Python"),
     (
         r"unhashable type: '(numpy.ndarray|mlx.core.array|array)'",

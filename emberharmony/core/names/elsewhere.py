@@ -31,7 +31,7 @@ _LABELS = (
 _SCALED = (
     "subtract the mean and divide by the standard deviation of the training data: (x - ops.mean(x, 0)) / ops.std(x, 0)"
 )
-_CALLBACKS = (
+CALLBACKS = (
     "callbacks of nn.fit are functions of a step; one that returns a text ends the training, as in "
     "callbacks=[lambda step: 'enough' if step.loss < 0.1 else '']"
 )
@@ -53,7 +53,7 @@ NAMES: dict[str, dict[str, str]] = {
         **same_advice("load_model load save_model load_state_dict", "files are read by emberharmony.io"),
         **same_advice("utils datasets", "batches are made by nn.data.batches(x, y, batch_size=32)"),
         **same_advice("torch mlx jax dask tensorflow", "a backend is chosen by ops.set_backend(name), as 'torch'"),
-        **same_advice("callbacks EarlyStopping ModelCheckpoint Callback TensorBoard", _CALLBACKS),
+        **same_advice("callbacks EarlyStopping ModelCheckpoint Callback TensorBoard", CALLBACKS),
         **same_advice("regularizers Regularizer", _REGULARIZED),
         **same_advice("initializers", "it is emberharmony.nn.init"),
         **same_advice("cuda gpu", "use ops.get_available_devices() and ops.set_default_device(name)"),
@@ -167,9 +167,9 @@ NAMES: dict[str, dict[str, str]] = {
         **same_advice("List", "use nn.ModuleList"),
         **same_advice("Dict FrozenDict", "use nn.ModuleDict"),
         **same_advice("Param UninitializedParameter State BatchStat", "use nn.Parameter(value), or nn.Buffer(value)"),
-        **same_advice("Callback EarlyStopping LambdaCallback TerminateOnNaN ReduceLROnPlateau_", _CALLBACKS),
+        **same_advice("Callback EarlyStopping LambdaCallback TerminateOnNaN ReduceLROnPlateau_", CALLBACKS),
         **same_advice(
-            "CSVLogger TensorBoard ProgbarLogger RemoteMonitor", f"history.losses has the losses; {_CALLBACKS}"
+            "CSVLogger TensorBoard ProgbarLogger RemoteMonitor", f"history.losses has the losses; {CALLBACKS}"
         ),
         **same_advice("ModelCheckpoint BackupAndRestore OrbaxCheckpoint", _CHECKPOINT),
         **same_advice("LearningRateScheduler", "pass a schedule as lr=, such as optim.schedules.cosine(0.1, 1000)"),

@@ -2,6 +2,7 @@
 
 from emberharmony.core.names.elsewhere import (
     CALL,
+    CALLBACKS,
     CLEARED,
     FIT,
     GRAD,
@@ -63,16 +64,45 @@ _MODULE = {
     "count_params": "print(model.summary())",
     **same_advice("device", "use ops.get_device(parameter.value)"),
     **same_advice("dtype", "use ops.dtype(parameter.value)"),
-    **same_advice("register_forward_hook register_hook", "use ops.record() to see what layers return"),
+    **same_advice("get_parameter get_buffer keys items values", "use dict(model.named_parameters())[name]"),
+    **same_advice("non_trainable_weights non_trainable_variables", "use model.parameters(trainable=False)"),
+    **same_advice("trainable trainable_", "use model.freeze() and model.unfreeze()"),
+    **same_advice("partial_fit", FIT),
+    **same_advice("predict_on_batch predict_step predict_log_proba stateless_call", CALL),
+    **same_advice("test_on_batch test_step compute_metrics compute_loss", "call a loss of nn.losses on model(x) and y"),
+    **same_advice("set_dtype", "use model.to(dtype='float16')"),
+    **same_advice("xpu ipu to_device", MOVE),
+    **same_advice("input output inputs outputs", "ops.record() shows what layers get and return"),
+    **same_advice("leaf_modules flattened_layers", "use dict(model.named_modules()) or children()"),
+    **same_advice(
+        "losses add_loss add_metric metrics_names", "the loss is a function: lambda x, y: loss_fn(model(x), y)"
+    ),
+    **same_advice("update state", STATE),
+    **same_advice("extra_repr", "define __repr__"),
+    **same_advice("set_submodule", "assign the module: self.head = nn.Linear(2, 1)"),
+    **same_advice("pop", "use del model[-1], or nn.Sequential(*model.children()[:-1])"),
+    **same_advice(
+        "register_forward_hook register_hook register_forward_pre_hook register_full_backward_hook",
+        "use ops.record() to see what layers return",
+    ),
 }
 _OPTIMIZER = {
     **same_advice("minimize backward", GRAD),
     **same_advice("apply_gradients apply apply_updates", "use optimizer.step(gradients)"),
+    **same_advice("iterations", "len(history) of nn.fit counts the steps"),
+    **same_advice("variables get_config get_weights", "use optimizer.state_dict()"),
+    **same_advice("set_weights from_config", "use optimizer.load_state_dict(state)"),
+    **same_advice("build add_variable", "the model is given when it is made: optim.Adam(model)"),
+    **same_advice("update_step apply_single", "use optimizer.step()"),
     **same_advice(
         "learning_rate lr set_lr get_lr", "use optimizer.learning_rates()[0], or assign optimizer.param_groups[0]['lr']"
     ),
 }
 _PARAMETER = {
+    "device": "use ops.get_device(parameter.value)",
+    "detach": "use ops.stop_gradient(parameter), or parameter.value for the tensor",
+    "numpy": "use ops.to_numpy(parameter)",
+    **same_advice("new_tensor new_full", "use ops.array(x), or ops.full(shape, fill_value)"),
     "requires_grad": "assign parameter.trainable = False",
     "data": "assign parameter.value = tensor",
     **same_advice("assign copy_ set_value assign_add", "assign parameter.value = tensor"),
@@ -90,6 +120,7 @@ _METRIC = {
     **same_advice("__call__ numpy item", "use update(outputs, labels), then compute()"),
 }
 _HISTORY = {
+    **same_advice("on_epoch_end on_batch_end on_train_begin on_train_end on_epoch_begin", CALLBACKS),
     **same_advice("val_loss val_losses", "history.validations has the losses of validation="),
     **same_advice("epochs", "each item is a step: len(history), history[-1].loss"),
     **same_advice("model params", "fit() trains the model that it is given: keep it under a name of its own"),
@@ -119,6 +150,13 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
     "Batches": _BATCH,
     "Formula": _SCHEDULE,
     "Generator": {
+        **same_advice(
+            "beta binomial exponential gamma gumbel laplace poisson multivariate_normal permutation choice shuffle",
+            "functions of ops.random take it: ops.random.gamma(shape, alpha, generator=generator)",
+        ),
+        "spawn": "use split(n)",
+        **same_advice("get_state", "use state_dict()"),
+        **same_advice("set_state", "use load_state_dict(state)"),
         **same_advice("manual_seed seed", "a seed is given when it is made: ops.random.Generator(0)"),
         **same_advice(
             "random rand standard_normal randn randint",
@@ -189,5 +227,8 @@ ABSENT_OPTIONS: dict[str, str] = {
     ),
     "weights_only": "leave it out: files are read without running any program in them",
     "scheduler": "pass a schedule as lr= of the optimizer",
+    "sample_weight": "use reduction='none', and then ops.mean(weights * losses)",
+    "class_weight": "weight= takes a list with a number for each class",
+    "input_size": "pass an example of the input, as model.summary(ops.zeros((1, 3)))",
 }
 """By an option of another library that ours do not have, what to do in its place."""

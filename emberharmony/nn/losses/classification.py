@@ -126,6 +126,8 @@ def nll(
     """
     require_reduction("nll", reduction)
     (x,), result_dtype = operands("nll", input)
+    if LOOKS:
+        LOOKS[-1]("nll", x, axis)
     class_axis_number = class_axis("nll", x, axis)
     weights = None if weight is None else class_weight("nll", weight, x.shape[class_axis_number], x)
     valid_ids, is_kept = class_ids("nll", target, tuple(x.shape), class_axis_number, ignore_index)
@@ -330,6 +332,8 @@ def kl_div(
     """
     require_reduction("kl_div", reduction, (*REDUCTIONS, "batchmean"))
     (x, t), result_dtype = matching("kl_div", input=input, target=target)
+    if LOOKS:
+        LOOKS[-1]("kl_div", x, -1)
     if log_target:
         loss = ops.multiply(ops.exp(t), ops.subtract(t, x))
     else:

@@ -12,6 +12,8 @@ from emberharmony.nn.layers.activations import Sigmoid
 from emberharmony.nn.losses.operands import LOOKS
 from emberharmony.nn.module import Module
 
+_DOUBLE = "but has {} of its own, so the model learns slowly: leave yours out of the model and of the loss function"
+_NO_LOG = "but takes their logarithms: use ops.log_softmax in the place of ops.softmax"
 _NEAR = 1e-3
 """How near to 1 the sums of probabilities are."""
 
@@ -30,11 +32,15 @@ def first_step(module: Module) -> Iterator[None]:
         if values is None or not values.size or values.min() < 0.0 or values.max() > 1.0:
             return
         last = [part for _, part in module.named_modules()][-1]
-        if name == "cross_entropy" and values.ndim > 1 and values.max() > values.min():
-            if abs(values.sum(1 if axis is None else axis) - 1.0).max() < _NEAR:
-                _warn(name, "a softmax")
-        elif name == "binary_cross_entropy_with_logits" and isinstance(last, Sigmoid):
-            _warn(name, "a sigmoid")
+        if name == "binary_cross_entropy_with_logits":
+            text = _DOUBLE.format("a sigmoid") if isinstance(last, Sigmoid) else ""
+        elif values.ndim < 2 or values.max() == values.min():
+            return
+        else:
+            is_normal = abs(values.sum(1 if axis is None else axis) - 1.0).max() < _NEAR
+            text = {"cross_entropy": _DOUBLE.format("a softmax")}.get(name, _NO_LOG) if is_normal else ""
+        if text:
+            warnings.warn(f"{name}() got probabilities, {text}", TrainingWarning, stacklevel=4)
 
     LOOKS.append(look)
     try:
@@ -42,12 +48,3 @@ def first_step(module: Module) -> Iterator[None]:
             yield
     finally:
         LOOKS.remove(look)
-
-
-def _warn(name: str, function: str) -> None:
-    warnings.warn(
-        f"{name}() got probabilities, but has {function} of its own, so the model learns slowly: leave yours "
-        f"out of the model and of the loss function",
-        TrainingWarning,
-        stacklevel=6,
-    )

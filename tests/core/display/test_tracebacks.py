@@ -175,7 +175,7 @@ def test_a_misused_tensor_has_a_hint(backend: str, call: Any, hint: str) -> None
         (lambda: nn.LSTM(2, 3)(ops.ones((5, 1, 2))).shape, "output, state = layer(x)"),
         (lambda: nn.metrics.Accuracy()(1, 2), "use update(outputs, labels), then compute()"),
         (lambda: nn.Linear(2, 1).units, "Linear has in_features, out_features, weight, bias"),
-        (lambda: Parameter(1.0).numpy(), "use ops.to_numpy(x)"),
+        (lambda: Parameter(1.0).numpy(), "use ops.to_numpy(parameter)"),
         (lambda: setattr(Parameter(1.0), "trainabel", False), "did you mean 'trainable'"),
         (lambda: digits.train_images, "digits is a function: call it, as in digits().train_images"),
         (lambda: ops.fft(1.0), "call one, as in ops.fft.fft(x)"),

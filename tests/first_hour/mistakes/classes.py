@@ -225,4 +225,62 @@ TRAINING = [
     Mistake("an empty folder", 2, "import os\nos.mkdir('d')\nio.load('d')", says=r"pass the file itself"),
 ]
 
-MISTAKES = [*NAMES, *SHAPES, *TRAINING]
+VALUES = [
+    Mistake(
+        "a tensor compared with a list",
+        2,
+        "(ops.array([1, 0, 1]) == [1, 1, 1]).mean()",
+        backend="torch",
+        needs=("torch",),
+        says=r"by ops\.array\(x\)",
+    ),
+    Mistake("round of Python", 2, "round(ops.array(1.2345), 2)", says=r"use ops\.round\(x, decimals\)"),
+    Mistake("a layer that is not there", 2, f"{NET}net[5]", says=r"indices 0 to n - 1"),
+    Mistake("a state by a number", 2, f"{NET}net.state_dict()[0]", says=r"list\(x\) gives the keys"),
+    Mistake(
+        "the outputs beside the loss",
+        2,
+        f"{NET}{DATA}ops.backward(lambda: (nn.losses.cross_entropy(net(x), y), net(x)), net)",
+        says=r"return the loss alone",
+    ),
+    Mistake(
+        "a loss in a text while it is differentiated",
+        2,
+        "w = nn.Parameter(ops.ones(2))\ndef loss():\n    x = ops.sum(w)\n    print(f'loss {x:.2f}')\n    return x\n"
+        "ops.backward(loss, w)",
+        says=r"loss 2\.00",
+        not_says="Error",
+    ),
+    Mistake(
+        "tokens with the classes last",
+        2,
+        "nn.losses.cross_entropy(ops.ones((2, 5, 10)), ops.zeros((2, 5), dtype='int64'))",
+        says=r"pass axis=-1",
+    ),
+    Mistake(
+        "weights of samples",
+        2,
+        "nn.losses.cross_entropy(ops.ones((2, 3)), ops.array([0, 1]), sample_weight=[1.0, 2.0])",
+        says=r"reduction='none'",
+    ),
+    Mistake(
+        "parameters of PyTorch for an optimizer",
+        2,
+        "import torch\noptim.Adam(torch.nn.Linear(2, 2).parameters())",
+        needs=("torch",),
+        says=r"it is one of PyTorch",
+    ),
+    Mistake("a list for append", 2, f"{NET}net.append([nn.Linear(2, 2)])", says=r"extend a list of them"),
+    Mistake("a member that is not there", 2, "nn.ModuleDict({'a': nn.Linear(2, 2)})['b']", says=r"it has 'a'"),
+    Mistake(
+        "probabilities for kl_div",
+        2,
+        f"{NET}x, y = ops.random.normal((8, 2)), ops.softmax(ops.random.normal((8, 2)))\n"
+        f"nn.fit(net, lambda x, y: nn.losses.kl_div(ops.softmax(net(x)), y), optim.Adam(net), {TRAIN}",
+        says=r"use ops\.log_softmax",
+    ),
+    Mistake("a gamma of a generator", 2, "ops.random.Generator(0).gamma(2.0, size=3)", says=r"generator=generator"),
+    Mistake("a hook before the call", 2, f"{NET}net.register_forward_pre_hook(print)", says=r"use ops\.record\(\)"),
+]
+
+MISTAKES = [*NAMES, *SHAPES, *TRAINING, *VALUES]

@@ -80,6 +80,10 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
         )
     elif shape[-1:] == (1,) and shape[:-1] == expected_shape:
         hint = "; remove the last axis by ops.squeeze(target, -1)"
+    elif shape == of_input[:-1]:
+        hint = f"; the classes of input are on its last axis: pass axis=-1, or ops.moveaxis(input, -1, {class_axis})"
+    elif shape[:1] != expected_shape[:1]:
+        hint = "; take the rows of both from the same batch, as in for x, y in batches"
     raise ShapeError(f"target has shape {shape}, expected {expected_shape}: an id for each position of input{hint}")
 
 
@@ -109,6 +113,7 @@ def _range_fault(ids: np.ndarray, wrong_id: int, classes: int, ignored: int | No
     if low == 1 and high == classes:
         return f"{text}; ids begin with 0, so subtract 1"
     if low < 0:
-        return f"{text}; ids begin with 0, and np.unique(labels, return_inverse=True)[1] gives such ids"
+        ignoring = "" if low < -1 else "; if -1 marks what does not count, pass ignore_index=-1"
+        return f"{text}; ids begin with 0, and np.unique(labels, return_inverse=True)[1] gives such ids{ignoring}"
     outputs = "1 output" if classes == 1 else f"{classes} outputs"
     return f"{text}; the last layer has {outputs} and must have one for each class, at least {high + 1}"
