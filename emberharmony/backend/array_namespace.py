@@ -16,6 +16,7 @@ from typing import Any
 
 from emberharmony.backend.discovery import load
 from emberharmony.core import selection
+from emberharmony.core.deferred import import_what_ops_reach
 from emberharmony.core.dtypes import DType, default_complex, default_float
 from emberharmony.core.names.unknown_names import without
 from emberharmony.core.namespace import ArrayNamespaceInfo
@@ -45,6 +46,7 @@ class ArrayNamespace(ModuleType):
         # A method `__getattr__` of the class would slow down all attributes; one in the dict runs for new ones only.
         self.__dict__["__getattr__"] = self._first_use
         if backend.tracer:  # which cannot trace the first use
+            import_what_ops_reach()
             for name in self._names():
                 getattr(self, name)
 

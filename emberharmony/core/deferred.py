@@ -59,7 +59,14 @@ def import_now(package: str) -> None:
 
 def import_what_ops_reach() -> None:
     """Imports the deferred modules that a call of an op may need, because `torch.compile` cannot trace an import."""
-    for package in ("numpy", "emberharmony.backend.shared", "emberharmony.ops", "emberharmony.transforms.trees"):
+    for package in (
+        "numpy",
+        "emberharmony.backend.shared",
+        "emberharmony.backend.torch.elementwise",
+        "emberharmony.backend.torch.flow.programs",
+        "emberharmony.ops",
+        "emberharmony.transforms.trees",
+    ):
         import_now(package)
 
 

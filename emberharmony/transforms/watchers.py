@@ -1,6 +1,6 @@
 """Watchers of the calls of ops: the calls as they see them, and the watchers of a thread or task."""
 
-import threading
+from _thread import _local  # threading.local, without the import of threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -176,7 +176,7 @@ class _Here:
         self.last = self.gradient_of = self.path = ""
 
 
-class _Threads(threading.local):
+class _Threads(_local):
     """Holds for each thread its running calls, as `_Here`."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Devices and memory, on MLX: all tensors are in unified memory, and a device only decides where work is done."""
 
 import contextlib
-import threading
+from _thread import _local, allocate_lock  # of threading, without its import
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -87,7 +87,7 @@ class _Workplace:
     """Sets MLX's own default device, which all threads share, to that of the last entered block that is still open."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._open: list[tuple[object, mx.Device]] = []
         self._base = mx.default_device()
 
@@ -125,14 +125,14 @@ if PLACEMENT.environment is not None:
         _WORKPLACE.set_base(native(PLACEMENT.environment))
 
 
-class _Joined(threading.local):
+class _Joined(_local):
     """Whether this thread computes on the stream that all threads share."""
 
     done = False
 
 
 _JOINED = _Joined()
-_JOINING = threading.Lock()
+_JOINING = allocate_lock()
 _SHARED: "list[mx.Stream]" = []
 
 

@@ -2,8 +2,8 @@
 
 import io
 import re
-import threading
 import weakref
+from _thread import _local  # threading.local, without the import of threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -20,7 +20,7 @@ _MAPPED: ContextVar[Entry | None] = ContextVar("emberharmony_mapped", default=No
 """The stack of the running `mx.vmap`."""
 
 
-class _Compiling(threading.local):
+class _Compiling(_local):
     """Whether `ops.compile` traces a function in this thread."""
 
     traced = False
@@ -46,9 +46,10 @@ _STEPS = frozenset(
     )
 )
 """The primitives of MLX's graph whose derivative is zero: no gradient reaches the arrays before them."""
-_PRIMITIVE = re.compile(r'^\{ (\d+) \[label ="([^"]*)"', re.MULTILINE)
-_INPUT = re.compile(r'^"(\w+)" -> (\d+)$', re.MULTILINE)
-_OUTPUT = re.compile(r'^(\d+) -> "(\w+)"$', re.MULTILINE)
+# `re` compiles these at their first use.
+_PRIMITIVE = r'(?m)^\{ (\d+) \[label ="([^"]*)"'
+_INPUT = r'(?m)^"(\w+)" -> (\d+)$'
+_OUTPUT = r'(?m)^(\d+) -> "(\w+)"$'
 
 
 def is_nested() -> bool:
@@ -60,7 +61,7 @@ def is_nested() -> bool:
     return _PRIMALS.get() is not None
 
 
-class _Later(threading.local):
+class _Later(_local):
     """The array that this thread computes in its next evaluation, if somebody still holds it.
 
     `ops.backward` puts its loss here. The step of the optimizer evaluates the new parameters, and MLX 0.32 computes
@@ -165,10 +166,10 @@ def _depends_on(x: mx.array, primals: Arrays) -> bool:
     names = {f"primal{i}": primal for i, primal in enumerate(primals)}
     mx.export_to_dot(text, x, read=x, **names)
     graph = text.getvalue()
-    labels = dict(_PRIMITIVE.findall(graph))
-    made_by = {array: primitive for primitive, array in _OUTPUT.findall(graph)}
+    labels = dict(re.findall(_PRIMITIVE, graph))
+    made_by = {array: primitive for primitive, array in re.findall(_OUTPUT, graph)}
     inputs: dict[str, list[str]] = {}
-    for array, primitive in _INPUT.findall(graph):
+    for array, primitive in re.findall(_INPUT, graph):
         inputs.setdefault(primitive, []).append(array)
     pending_nodes = ["read"] if '"read"' in graph else []
     if not pending_nodes:  # `x` is a primal, whose name replaced "read"

@@ -8,10 +8,10 @@ for another one meanwhile gets an error: its products would be those of the othe
 from __future__ import annotations
 
 import operator
+from _thread import RLock  # threading.RLock, without the import of threading
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from itertools import compress, repeat
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from emberharmony.core.deferred import Deferred

@@ -18,14 +18,14 @@ programs = importlib.import_module("emberharmony.backend.torch.flow.programs")
 X = torch.arange(12.0).reshape(3, 4)
 
 PASSING: dict[str, tuple[str, Any, Callable[[], Any]]] = {
-    "take": ("arrays.indices.index_select", IndexError, lambda: ops.take(X, [-1], 0)),
+    "take": ("torch.arrays.indices.index_select", IndexError, lambda: ops.take(X, [-1], 0)),
     "set_item": (
-        "arrays.writing_ops._combine",
+        "torch.arrays.writing_ops._combine",
         RuntimeError,
         lambda: ops.set_item(X, torch.tensor([0, 1]), 1.0, "max"),
     ),
     "put_along_axis": (
-        "arrays.writing_ops.value_like",
+        "shared.arrays.writing.value_like",
         RuntimeError,
         lambda: ops.put_along_axis(X, torch.tensor([[0], [1], [2]]), 1.0),
     ),
@@ -45,7 +45,7 @@ def test_an_error_of_a_watcher_is_not_taken_for_one_of_the_kernel(name: str, mon
 
     with use_backend("torch"):
         call()
-        monkeypatch.setattr(importlib.import_module(f"emberharmony.backend.torch.{module}"), function, fails)
+        monkeypatch.setattr(importlib.import_module(f"emberharmony.backend.{module}"), function, fails)
         with pytest.raises(WatchersError):
             call()
 

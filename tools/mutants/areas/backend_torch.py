@@ -256,6 +256,15 @@ MUTANTS = [
         why="torch.compile, once imported, cannot trace first calls after a switch to PyTorch",
     ),
     Mutant(
+        name="torch-first-calls-of-a-namespace",
+        module="emberharmony/backend/array_namespace.py",
+        function="ArrayNamespace.__init__",
+        original="import_what_ops_reach()",
+        replacement="pass",
+        tests=("tests/backend/torch/flow/test_first_trace.py",),
+        why="torch.compile cannot trace a function of a namespace that imports a module",
+    ),
+    Mutant(
         name="torch-quantised-strides",
         module="emberharmony/backend/torch/neural/quantized_columns.py",
         function="product",

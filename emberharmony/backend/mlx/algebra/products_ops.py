@@ -28,7 +28,6 @@ from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
 from emberharmony.backend.mlx.reductions.reduction_ops import wide_sum
-from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
@@ -36,8 +35,11 @@ from emberharmony.core.errors import SettingsError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from emberharmony.backend.shared.algebra import products as shared_products
 else:
     np = Deferred("numpy")
+    shared_products = Deferred("emberharmony.backend.shared.algebra.products")
 
 LONG = 1024
 """Sums of more products than this are divided on the CPU, where MLX 0.32 adds float32 sequentially.
@@ -133,7 +135,7 @@ def _exact_product(native: Callable[..., mx.array], tensors: list[mx.array], len
 
 
 def _matmul(x1: mx.array, x2: mx.array) -> mx.array:
-    check_factors(x1.shape, x2.shape)
+    shared_products.check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
     length = a.shape[-1]
     if length > LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
@@ -196,7 +198,7 @@ def _product_for_environment(
     def multiply_by_numpy(x1: mx.array, x2: mx.array) -> mx.array:
         if not _for_numpy(x1, x2):
             return matmul(x1, x2)
-        check_factors(x1.shape, x2.shape)
+        shared_products.check_factors(x1.shape, x2.shape)
         return _derived_by_numpy(x1, x2)
 
     return short(" and {0}.size < 1024")(multiply_by_numpy)
@@ -231,7 +233,7 @@ class MLXProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: mx.array) -> mx.array:
-        length = check_subscripts(subscripts, *(x.shape for x in operands))
+        length = shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         if not all(x.size for x in tensors):
             # MLX 0.32 can hang when it reduces an empty array.

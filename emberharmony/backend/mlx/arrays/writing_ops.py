@@ -1,16 +1,21 @@
 """Writing by any key, and along an axis, on MLX."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.arrays.indices import LARGE, assign_at, wrapped_or_length, write_rows
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.backend.shared.arrays.writing import MODES, broadcasts_into, checked_pair, combine, value_like
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.arrays import writing as shared_writing
+else:
+    shared_writing = Deferred("emberharmony.backend.shared.arrays.writing")
 
 _FEW = 16
 """Up to one index for so many elements, computing with the indices takes less time than copying the elements."""
@@ -34,10 +39,12 @@ class MLXWritingOps:
         if not is_plain(key, x.shape) or key is None or (key.__class__ is tuple and any(k is None for k in key)):
             composite: mx.array = self.composed("set_item")(x, key, value, mode)
             return composite
-        old_value, new_value = checked_pair(self, promotion, x, key, value, mode)
+        old_value, new_value = shared_writing.checked_pair(self, promotion, x, key, value, mode)
         if not old_value.size:
             return mx.array(x)
-        return assign_at(x, key, new_value if mode == "set" else combine(self, mode, old_value, new_value))
+        return assign_at(
+            x, key, new_value if mode == "set" else shared_writing.combine(self, mode, old_value, new_value)
+        )
 
     def put_along_axis(
         self, x: mx.array, indices: Any, values: Any, axis: int | None = -1, mode: str = "set"
@@ -55,7 +62,7 @@ def _is_direct(x: mx.array, indices: Any) -> bool:
 
 def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) -> mx.array | None:
     """Returns `x` written at the indices of a tensor along the first axis; None if the composite must write it."""
-    if mode not in MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
+    if mode not in shared_writing.MODES or not x.ndim or not key.ndim or not _is_direct(x, key):
         return None
     new_value = _value_to_write(backend, x, value, (*key.shape, *x.shape[1:]), mode)
     return (
@@ -67,7 +74,12 @@ def _by_tensor(backend: Any, x: mx.array, key: mx.array, value: Any, mode: str) 
 
 def _write_along(backend: Any, x: mx.array, indices: Any, values: Any, axis: int, mode: str) -> mx.array | None:
     """Returns `x` written along an axis at a tensor of indices; None if the composite must write it."""
-    if mode not in MODES or axis.__class__ is not int or not -x.ndim <= axis < x.ndim or not _is_direct(x, indices):
+    if (
+        mode not in shared_writing.MODES
+        or axis.__class__ is not int
+        or not -x.ndim <= axis < x.ndim
+        or not _is_direct(x, indices)
+    ):
         return None
     axis %= x.ndim
     shape, full_shape = x.shape, indices.shape
@@ -102,9 +114,9 @@ def _value_to_write(backend: Any, x: mx.array, value: Any, full_shape: tuple[int
 
     It is None if the value does not broadcast to the shape `whole`.
     """
-    new_value = value_like(backend, promotion, value, x)
+    new_value = shared_writing.value_like(backend, promotion, value, x)
     if new_value.shape != full_shape:
-        if not broadcasts_into(new_value.shape, full_shape):
+        if not shared_writing.broadcasts_into(new_value.shape, full_shape):
             return None
         new_value = new_value.reshape(new_value.shape[max(new_value.ndim - len(full_shape), 0) :])
     if mode in ("min", "max"):

@@ -1,15 +1,20 @@
 """Functions compiled by `mx.compile`."""
 
-import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.tracing import COMPILING
 from emberharmony.backend.shared import compilation
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import has_message
 from emberharmony.core.trees.tree import tree_map
+
+if TYPE_CHECKING:
+    import threading
+else:
+    threading = Deferred("threading")
 
 
 def _compile_trace(trace: Callable[[list[Any]], list[Any]]) -> Callable[[list[Any]], list[Any]]:

@@ -14,14 +14,16 @@ import mlx.core as mx
 from emberharmony.backend.mlx.dtypes import of_host
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.neural.activation_ops import SHORT
-from emberharmony.backend.shared.neural.attention import check_attention, rotation_tables, whole_rotation
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import is_number
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from emberharmony.backend.shared.neural import attention as shared_attention
 else:
     np = Deferred("numpy")
+    shared_attention = Deferred("emberharmony.backend.shared.neural.attention")
 
 
 def _attention_mask(mask: mx.array | None, is_causal: bool, lengths: tuple[int, int]) -> mx.array | None:
@@ -81,7 +83,7 @@ class MLXAttentionOps:
         if empty_rows != "mean" and not (bias is None and mask is None):
             composed, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
             return composed(query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows)
-        check_attention(query, key, value, bias, mask)
+        shared_attention.check_attention(query, key, value, bias, mask)
         tensors = (query, key, value) if bias is None else (query, key, value, bias)
         # On the CPU the kernel (MLX 0.32) adds float32 sequentially, and loses digits over many keys.
         is_plain = query.size and key.size and all(t.dtype == mx.float32 for t in tensors)
@@ -115,9 +117,11 @@ class MLXAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> mx.array:
-        rotation = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        rotation = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
         if rotation is None or x.dtype != mx.float32:
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
-        cosine, sine = rotation_tables(x.shape, offset, rotation, base, scale, mx.float32, _as_float32, _table_rows)
+        cosine, sine = shared_attention.rotation_tables(
+            x.shape, offset, rotation, base, scale, mx.float32, _as_float32, _table_rows
+        )
         half_length = x.shape[-1] // 2
         return x * cosine + mx.concatenate([x[..., half_length:], x[..., :half_length]], -1) * sine

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import mlx.core as mx
 
@@ -9,8 +10,13 @@ from emberharmony.backend.mlx.dtypes import DTYPES
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.neural.activation_ops import SHORT
 from emberharmony.backend.mlx.reductions.reduction_ops import largest
-from emberharmony.backend.shared.neural.losses import REDUCTIONS
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.checked_mode import checking
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import losses as shared_losses
+else:
+    shared_losses = Deferred("emberharmony.backend.shared.neural.losses")
 
 
 class MLXLossesOps:
@@ -47,7 +53,9 @@ class MLXLossesOps:
         axis: int = -1,
     ) -> mx.array:
         is_plain = input.dtype == mx.float32 and DTYPES.neutral[target.dtype].kind == "signed" and input.size > 0
-        is_plain = is_plain and axis == -1 and target.shape == input.shape[:-1] and reduction in REDUCTIONS
+        is_plain = (
+            is_plain and axis == -1 and target.shape == input.shape[:-1] and reduction in shared_losses.REDUCTIONS
+        )
         if (
             not is_plain
             or weight is not None

@@ -6,15 +6,20 @@ makes the calls of the composite, without their dispatch.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.neural.activation_ops import SHORT, is_single
 from emberharmony.backend.mlx.reductions.reduction_ops import FEW
-from emberharmony.backend.shared.neural.normalization import EPSILON
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import is_number
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import normalization as shared_normalization
+else:
+    shared_normalization = Deferred("emberharmony.backend.shared.neural.normalization")
 
 
 def _is_row(x: mx.array, axis: Any, *weights: mx.array | None) -> bool:
@@ -45,7 +50,7 @@ class MLXNormalizationOps:
     ) -> mx.array:
         is_plain = not rms_scaling and (epsilon is None or is_number(epsilon))
         if is_plain and _is_row(x, axis, gamma, beta):
-            limit = EPSILON if epsilon is None else epsilon
+            limit = shared_normalization.EPSILON if epsilon is None else epsilon
             if not on_cpu():
                 return mx.fast.layer_norm(x, gamma, beta, limit)
             if x.dtype == mx.float32 and x.shape[-1] <= FEW:
@@ -60,5 +65,5 @@ class MLXNormalizationOps:
     ) -> mx.array:
         is_plain = _is_row(x, axis, scale) and (epsilon is None or is_number(epsilon))
         if is_plain and (x.shape[-1] <= SHORT or not on_cpu()):
-            return mx.fast.rms_norm(x, scale, EPSILON if epsilon is None else epsilon)
+            return mx.fast.rms_norm(x, scale, shared_normalization.EPSILON if epsilon is None else epsilon)
         return self.composed("rms_normalization")(x, scale, axis, epsilon)

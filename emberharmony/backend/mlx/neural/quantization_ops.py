@@ -1,14 +1,19 @@
 """Quantised matrices on MLX: its own kernels."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mlx.core as mx
 
 from emberharmony.backend.mlx.dtypes import DTYPES, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.tracing import is_mapped
-from emberharmony.backend.shared.neural.quantization import check_divisible, check_options, check_packed, check_product
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import quantization as shared_quantization
+else:
+    shared_quantization = Deferred("emberharmony.backend.shared.neural.quantization")
 
 _KINDS = (mx.float32, mx.float16, mx.bfloat16)
 """The dtypes that the kernels take; the composites compute the others."""
@@ -24,8 +29,8 @@ class MLXQuantizationOps:
     composed: Callable[[str], Callable[..., Any]]
 
     def quantize(self, w: mx.array, *, bits: int = 4, group_size: int = 64) -> tuple[mx.array, mx.array, mx.array]:
-        check_options(group_size, bits)
-        check_divisible(w.shape, group_size)
+        shared_quantization.check_options(group_size, bits)
+        shared_quantization.check_divisible(w.shape, group_size)
         if w.dtype not in _KINDS or w.ndim < 2 or not w.size:
             result: tuple[mx.array, mx.array, mx.array] = self.composed("quantize")(w, bits=bits, group_size=group_size)
             return result
@@ -43,9 +48,11 @@ class MLXQuantizationOps:
         group_size: int = 64,
         bits: int = 4,
     ) -> mx.array:
-        check_options(group_size, bits)
-        check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
-        check_product(x.shape, w.shape, transpose, bits)
+        shared_quantization.check_options(group_size, bits)
+        shared_quantization.check_packed(
+            DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits
+        )
+        shared_quantization.check_product(x.shape, w.shape, transpose, bits)
         operands = promotion.common(x, scales, biases)
         dtype = operands[0].dtype
         # The kernel of MLX 0.32 divides by the number of rows, and `vmap` of it is not implemented.
@@ -67,8 +74,10 @@ class MLXQuantizationOps:
     def dequantize(
         self, w: mx.array, scales: mx.array, biases: mx.array, *, bits: int = 4, group_size: int = 64
     ) -> mx.array:
-        check_options(group_size, bits)
-        check_packed(DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits)
+        shared_quantization.check_options(group_size, bits)
+        shared_quantization.check_packed(
+            DTYPES.neutral[w.dtype].name, w.shape, scales.shape, biases.shape, group_size, bits
+        )
         scales, biases = promotion.common(scales, biases)
         if scales.dtype in _KINDS and w.ndim > 1 and w.size:
             return mx.dequantize(w, scales, biases, group_size, bits)

@@ -8,15 +8,17 @@ import mlx.core as mx
 
 from emberharmony.backend.mlx.derivatives import Arrays, with_own_derivatives
 from emberharmony.backend.mlx.dtypes import of_host, promotion
-from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.core import op_globals
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import dense
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from emberharmony.backend.shared.reductions import histograms as shared_histograms
 else:
     np = Deferred("numpy")
+    shared_histograms = Deferred("emberharmony.backend.shared.reductions.histograms")
 
 
 class MLXHistogramsOps:
@@ -28,10 +30,12 @@ class MLXHistogramsOps:
     @staticmethod
     def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0, sparse: bool = False) -> mx.array:
         dense("sparse", sparse)
-        host_array = countable(np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32)))
+        host_array = shared_histograms.countable(
+            np.asarray(x if promotion.kinds[x.dtype] != "float" else x.astype(mx.float32))
+        )
         if weights is None:
             return of_host(np.bincount(host_array, None, minlength))
-        check_weights(weights, x)
+        shared_histograms.check_weights(weights, x)
         weights = promotion.floats(weights)
 
         def count_weights(weights: mx.array) -> mx.array:
@@ -52,7 +56,7 @@ class MLXHistogramsOps:
     ) -> tuple[mx.array, mx.array]:
         x = promotion.floats(x)
         low, high = (float(mx.min(x)), float(mx.max(x))) if x.size else (0.0, 1.0)
-        steps = mx.array(edges(low, high, bins, range), x.dtype)
+        steps = mx.array(shared_histograms.edges(low, high, bins, range), x.dtype)
         wide_dtype = mx.float64 if x.dtype == mx.float64 else mx.float32
         counts, _ = np.histogram(np.asarray(x.astype(wide_dtype)), np.asarray(steps.astype(wide_dtype)))
         if range is None and x.size and not op_globals.untransformed:

@@ -11,15 +11,17 @@ from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.arrays.indices import integers, nonnegative_or_length, read_if_checked, write_rows
 from emberharmony.backend.mlx.device_ops import check_memory
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
-from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.state.checked_mode import checking
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from emberharmony.backend.shared.reductions import segments as shared_segments
 else:
     np = Deferred("numpy")
+    shared_segments = Deferred("emberharmony.backend.shared.reductions.segments")
 
 
 def _segment_reduction(reduction: str) -> Callable[..., mx.array]:
@@ -28,18 +30,18 @@ def _segment_reduction(reduction: str) -> Callable[..., mx.array]:
     def reduce_segments(
         data: mx.array, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> mx.array:
-        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         segment_ids = read_if_checked(segment_ids)
         is_unread = isinstance(segment_ids, mx.array)
         # With a known number of segments, ids in a tensor stay unread, which keeps them lazy.
         if is_unread and num_segments is not None:
-            check_segments(segment_ids.shape, data.shape)
-            num_segments = segment_count(num_segments)
+            shared_segments.check_segments(segment_ids.shape, data.shape)
+            num_segments = shared_segments.segment_count(num_segments)
             ids = nonnegative_or_length(segment_ids, num_segments)
         else:
             host_array = host_indices(np.asarray(integers(segment_ids)) if is_unread else segment_ids)
-            check_segments(host_array.shape, data.shape)
-            num_segments, is_unread = segments(host_array, num_segments), False
+            shared_segments.check_segments(host_array.shape, data.shape)
+            num_segments, is_unread = shared_segments.segments(host_array, num_segments), False
             ids = of_host(host_array)
         check_memory((num_segments, *data.shape[1:]), data.itemsize)
         if num_segments == 0:

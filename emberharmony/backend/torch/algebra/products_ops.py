@@ -1,13 +1,19 @@
 """Products of tensors, on PyTorch."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 
-from emberharmony.backend.shared.algebra.products import check_factors, check_subscripts
 from emberharmony.backend.shared.solver import check_paired
 from emberharmony.backend.torch.dtypes import promotion
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.algebra import products as shared_products
+else:
+    shared_products = Deferred("emberharmony.backend.shared.algebra.products")
 
 _NO_KERNEL = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
 
@@ -20,7 +26,7 @@ def _compute_dtype(dtype: torch.dtype) -> torch.dtype:
 # PyTorch 2.13 rejects mixed dtypes by itself, except in an empty batch; so the fast path must compare the dtypes.
 @fast(torch.matmul, promotion.same)
 def _matmul(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
-    check_factors(x1.shape, x2.shape)
+    shared_products.check_factors(x1.shape, x2.shape)
     a, b = promotion.common(x1, x2)
     wide_dtype = _compute_dtype(a.dtype)
     return torch.matmul(a.to(wide_dtype), b.to(wide_dtype)).to(a.dtype)
@@ -52,7 +58,7 @@ class TorchProductsOps:
 
     @staticmethod
     def einsum(subscripts: str, *operands: torch.Tensor) -> torch.Tensor:
-        check_subscripts(subscripts, *(x.shape for x in operands))
+        shared_products.check_subscripts(subscripts, *(x.shape for x in operands))
         tensors = promotion.common(*operands)
         wide_dtype = _compute_dtype(tensors[0].dtype)
         return torch.einsum(subscripts, *[x.to(wide_dtype) for x in tensors]).to(tensors[0].dtype)

@@ -6,17 +6,22 @@ refuses, for example because an index is negative.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from emberharmony.backend.shared.arrays.indexing import is_plain
-from emberharmony.backend.shared.arrays.writing import MODES, checked_pair, combine, value_like
 from emberharmony.backend.torch.arrays.indices import SIGNED, combine_rows
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import HAS_VALUES
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.state.handlers import passing
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.arrays import writing as shared_writing
+else:
+    shared_writing = Deferred("emberharmony.backend.shared.arrays.writing")
 
 _REDUCTIONS = {"multiply": "mul", "min": "min", "max": "max"}
 
@@ -66,9 +71,9 @@ class TorchWritingOps:
         if not is_plain(key, x.shape):
             result = _by_tensors(self, x, key, value, mode)
             return self.composed("set_item")(x, key, value, mode) if result is None else result
-        old_value, new_value = checked_pair(self, promotion, x, key, value, mode)
+        old_value, new_value = shared_writing.checked_pair(self, promotion, x, key, value, mode)
         result = x.clone()
-        result[key] = new_value if mode == "set" else combine(self, mode, old_value, new_value)
+        result[key] = new_value if mode == "set" else shared_writing.combine(self, mode, old_value, new_value)
         return result
 
     @fast(_quick_along, f"{_TENSORS} and {{3}}.__class__ is int")
@@ -97,7 +102,7 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
     columns = [key_part for key_part in key_parts if isinstance(key_part, torch.Tensor)]
     if (
         not columns
-        or mode not in MODES
+        or mode not in shared_writing.MODES
         or x.dtype in SIGNED
         or len(key_parts) > x.ndim
         or not _is_direct((x, *columns))
@@ -106,7 +111,7 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
     has_masks = any(column.dtype is torch.bool for column in columns)
     if not has_masks and not all(c.dtype is torch.int64 and c.ndim for c in columns):
         return None
-    new_value = value_like(backend, promotion, value, x)
+    new_value = shared_writing.value_like(backend, promotion, value, x)
     if not _is_direct((new_value,)) or (mode == "set" and new_value.requires_grad and not has_masks):
         return None
     try:
@@ -163,7 +168,7 @@ def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis:
     full_shape = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
     if tuple(indices.shape) != full_shape or mode not in ("set", "add") or not _is_direct((x, indices)):
         return None
-    new_value = value_like(backend, promotion, values, x)
+    new_value = shared_writing.value_like(backend, promotion, values, x)
     if (
         x.dtype in SIGNED
         or x.dtype is torch.bool

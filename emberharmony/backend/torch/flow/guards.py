@@ -22,13 +22,13 @@ _EQUAL = frozenset({"CONSTANT_MATCH", "EQUALS_MATCH"})
 """The kinds of guards that hold while something is equal to what was traced."""
 _OWN = "__import_emberharmony_dot_"
 _VARIABLE = r"G\['__import_emberharmony_dot_(?:backend_dot_\w+|core_dot_op_globals)'\]"
-_CONSTANT = re.compile(_VARIABLE + r"\.(torch\.)?\w+(\[[^.]*\])?")
+_CONSTANT = _VARIABLE + r"\.(torch\.)?\w+(\[[^.]*\])?"
 """A variable of a module of the backends, or an item of it. An attribute may change, as in `_STATE.on`."""
-_TABLE = re.compile(r".*" + _VARIABLE + r"\.(promotion|DTYPES|SIGNED|torch_dtypes)\b.*")
+_TABLE = r".*" + _VARIABLE + r"\.(promotion|DTYPES|SIGNED|torch_dtypes)\b.*"
 """A table of dtypes. It is a cache that grows, but what a key stands for stays the same."""
-_DECLARATION = re.compile(r"G\['__import_emberharmony_dot_core_dot_dispatch'\]\.OPS(?:\['(\w+)'\].*)?")
+_DECLARATION = r"G\['__import_emberharmony_dot_core_dot_dispatch'\]\.OPS(?:\['(\w+)'\].*)?"
 """The declaration of an op, which dispatch reads where it converts arguments."""
-_HELD = re.compile(r".*\._held")
+_HELD = r".*\._held"
 """The pair that a cell holds. It is replaced as a whole, and its items are guarded."""
 
 
@@ -71,12 +71,12 @@ def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
         return _is_own(str(guard.value.get("__module__")))
     if kind == "HASATTR" and isinstance(guard.value, type):
         return _is_own(guard.value.__module__)
-    declared = _DECLARATION.fullmatch(name)
+    declared = re.fullmatch(_DECLARATION, name)
     if declared is not None:
         return declared[1] is None or _is_own(OPS[declared[1]].declared.__module__)
-    if _TABLE.fullmatch(name) or _HELD.fullmatch(name):
+    if re.fullmatch(_TABLE, name) or re.fullmatch(_HELD, name):
         return True
-    return _CONSTANT.fullmatch(name) is not None and not isinstance(guard.value, (list, dict, set))
+    return re.fullmatch(_CONSTANT, name) is not None and not isinstance(guard.value, (list, dict, set))
 
 
 def _is_implied(guard: Any, known: set[str]) -> bool:

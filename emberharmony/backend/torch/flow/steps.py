@@ -10,15 +10,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from emberharmony.backend.steps import Likeness, Steps
-from emberharmony.backend.torch.flow import programs
 from emberharmony.backend.torch.tracing import is_unwatched
-from emberharmony.transforms.program import Update
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.torch.flow import programs
+    from emberharmony.transforms.program import Update
+else:
+    programs = Deferred("emberharmony.backend.torch.flow.programs")
 
 _GUARDED = torch.__version__.startswith(("2.12.", "2.13."))
 TensorGuards: Any = getattr(torch._C._dynamo.guards, "TensorGuards", None) if _GUARDED else None
@@ -49,7 +54,7 @@ def _have_kernels(columns: Columns) -> bool:
     )
 
 
-def _run_kernel(update: Update, columns: Columns) -> list[Sequence[torch.Tensor]] | None:
+def _run_kernel(update: "Update", columns: Columns) -> list[Sequence[torch.Tensor]] | None:
     """Returns what an update makes of lists of tensors; None if PyTorch has no kernel for it."""
     if update.kernel not in KERNELS:
         return None
@@ -58,7 +63,7 @@ def _run_kernel(update: Update, columns: Columns) -> list[Sequence[torch.Tensor]
     return list(copies)
 
 
-def _adam_call(columns: Columns, update: Update) -> Callable[[], Any]:
+def _adam_call(columns: Columns, update: "Update") -> Callable[[], Any]:
     """Returns the call that makes a step of `emberharmony.optim.Adam`."""
     gradients, parameters, means, squares, *largest = columns
     hyper: Mapping[str, Any] = update.options
@@ -82,7 +87,7 @@ def _adam_call(columns: Columns, update: Update) -> Callable[[], Any]:
     )
 
 
-def _sgd_call(columns: Columns, update: Update) -> Callable[[], Any]:
+def _sgd_call(columns: Columns, update: "Update") -> Callable[[], Any]:
     """Returns the call that makes a step of `emberharmony.optim.SGD`."""
     gradients, parameters, *buffers = columns
     hyper: Mapping[str, Any] = update.options
@@ -101,7 +106,7 @@ def _sgd_call(columns: Columns, update: Update) -> Callable[[], Any]:
     )
 
 
-KERNELS: dict[str, Callable[[Columns, Update], Callable[[], Any]]] = {"adam": _adam_call, "sgd": _sgd_call}
+KERNELS: dict[str, Callable[[Columns, "Update"], Callable[[], Any]]] = {"adam": _adam_call, "sgd": _sgd_call}
 """The kernels by the names that rules of optimizers have."""
 
 
@@ -120,11 +125,11 @@ class TorchSteps(Steps):
         torch._foreach_copy_(tensors, list(pieces))
         return tensors
 
-    def has_kernel(self, update: Update, like: torch.Tensor) -> bool:
+    def has_kernel(self, update: "Update", like: torch.Tensor) -> bool:
         """Returns whether a kernel computes an update of tensors, if they are contiguous."""
         return update.kernel in KERNELS and _have_kernels([[like]])
 
-    def run_update(self, update: Update, columns: Columns) -> list[Sequence[torch.Tensor]] | None:
+    def run_update(self, update: "Update", columns: Columns) -> list[Sequence[torch.Tensor]] | None:
         """Returns what a program computes from lists of tensors; None while anything records it."""
         if not is_unwatched():
             return None
@@ -159,11 +164,11 @@ class TorchSteps(Steps):
             and not any(map(torch.UntypedStorage.is_shared, storages))
         )
 
-    def overwrites(self, update: Update) -> bool:
+    def overwrites(self, update: "Update") -> bool:
         """Returns whether functions of C can write the results of a program over its inputs."""
         return _COUNTS and (update.kernel in KERNELS or programs.overwrites(update.program))
 
-    def overwriting(self, update: Update, columns: Columns, kept: dict[Any, Any]) -> Any:
+    def overwriting(self, update: "Update", columns: Columns, kept: dict[Any, Any]) -> Any:
         """Returns the calls that write the results of a program over its inputs; None while anything records it."""
         if not is_unwatched():
             return None

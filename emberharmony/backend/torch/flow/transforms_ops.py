@@ -11,7 +11,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,14 +20,20 @@ from torch.autograd import forward_ad
 
 from emberharmony.backend.torch.derivatives import run_engine
 from emberharmony.backend.torch.flow.compilation import TorchFunction, call_with_own_ops, is_whole, make_traceable
-from emberharmony.backend.torch.flow.host_programs import HostProgram
 from emberharmony.backend.torch.tracing import Watched, is_recorded, is_traced
 from emberharmony.core import selection
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.draws import HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, Enclosing
-from emberharmony.transforms.program import Program
-from emberharmony.transforms.source import write_function
+
+if TYPE_CHECKING:
+    from emberharmony.backend.torch.flow import host_programs
+    from emberharmony.transforms import source
+    from emberharmony.transforms.program import Program
+else:
+    host_programs = Deferred("emberharmony.backend.torch.flow.host_programs")
+    source = Deferred("emberharmony.transforms.source")
 
 TensorFunction = Callable[..., Sequence[torch.Tensor]]
 Tensors = Sequence[torch.Tensor]
@@ -187,13 +193,14 @@ class TorchTransformsOps:
             return fn.around(self.compile_function(fn.inner))
         return TorchFunction(fn, selection.active(), _in_transform)
 
-    def compile_program(self, program: Program) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    def compile_program(self, program: "Program") -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
         """Returns the function of NumPy arrays that runs a program of ops, compiled.
 
         Args:
             program: its inputs are arrays, whose shapes, dtypes and strides never change.
         """
-        return HostProgram(write_function(program, functools.partial(getattr, self.bound)), self.bound)
+        function = source.write_function(program, functools.partial(getattr, self.bound))
+        return host_programs.HostProgram(function, self.bound)
 
     def call_with_own_ops(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if is_whole():

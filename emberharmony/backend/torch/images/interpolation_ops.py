@@ -1,14 +1,19 @@
 """Interpolation, on PyTorch: its own kernels for floating tensors."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.images.interpolation import AXES, geometry
 from emberharmony.backend.shared.neural.convolution import channels_last
 from emberharmony.backend.torch.tracing import in_functional_transform
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.images import interpolation as shared_interpolation
+else:
+    shared_interpolation = Deferred("emberharmony.backend.shared.images.interpolation")
 
 
 class TorchInterpolationOps:
@@ -30,7 +35,9 @@ class TorchInterpolationOps:
         data_format: str | None = None,
     ) -> torch.Tensor:
         last = channels_last(data_format)
-        plan = geometry(x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, last)
+        plan = shared_interpolation.geometry(
+            x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, last
+        )
         # "nearest-exact" has no batching rule (PyTorch 2.13).
         unmapped = mode == "nearest-exact" and in_functional_transform()
         # PyTorch 2.13 copies an axis whose length stays, whatever `scale_factor` is: in some modes and numbers of axes
@@ -40,7 +47,7 @@ class TorchInterpolationOps:
             options = (size, scale_factor, mode, align_corners, recompute_scale_factor, data_format)
             return self.composed("interpolate")(x, *options)
         dtype, rows = x.dtype, x.movedim(-1, 1) if last else x
-        if mode in AXES and dtype.itemsize == 2:
+        if mode in shared_interpolation.AXES and dtype.itemsize == 2:
             rows = rows.float()
         if recompute_scale_factor or size is not None:
             result = functional.interpolate(rows, plan.size, None, mode, align_corners)

@@ -1,19 +1,24 @@
 """Attention, on PyTorch: the fused kernel, except in derivatives that it does not have."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch.autograd import forward_ad
 from torch.nn import functional
 
-from emberharmony.backend.shared.neural.attention import check_attention, rotation_tables, whole_rotation
 from emberharmony.backend.torch.derivatives import run_engine
 from emberharmony.backend.torch.tracing import HAS_VALUES, in_functional_transform, is_unwatched
 from emberharmony.core import op_globals
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import attention as shared_attention
+else:
+    shared_attention = Deferred("emberharmony.backend.shared.neural.attention")
 
 
 def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor | None) -> bool:
@@ -190,7 +195,7 @@ class TorchAttentionOps:
         if empty_rows != "mean" and not (bias is None and mask is None):
             composed, cap = self.composed("dot_product_attention"), attn_logits_soft_cap
             return composed(query, key, value, bias, mask, scale, is_causal, None, cap, dropout_rate, seed, empty_rows)
-        check_attention(query, key, value, bias, mask)
+        shared_attention.check_attention(query, key, value, bias, mask)
         is_plain = (
             attn_logits_soft_cap is None
             and (scale is None or is_number(scale))
@@ -222,11 +227,11 @@ class TorchAttentionOps:
         frequencies: Any = None,
         axis: int = 1,
     ) -> torch.Tensor:
-        rotation = whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
+        rotation = shared_attention.whole_rotation(x.shape, dims, offset, traditional, base, scale, frequencies, axis)
         if rotation is None or x.dtype not in (torch.float32, torch.float64) or not is_unwatched(x):
             return self.composed("rope")(x, dims, offset, traditional, base, scale, frequencies, axis)
         dtype_and_device = x.dtype, x.device
-        cosine, sine = rotation_tables(
+        cosine, sine = shared_attention.rotation_tables(
             x.shape,
             offset,
             rotation,

@@ -5,15 +5,20 @@ The composite computes `binary_crossentropy` of probabilities, because PyTorch's
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.neural.losses import REDUCTIONS
 from emberharmony.backend.torch.tracing import HAS_VALUES, has_values
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import losses as shared_losses
+else:
+    shared_losses = Deferred("emberharmony.backend.shared.neural.losses")
 
 
 class TorchLossesOps:
@@ -70,7 +75,12 @@ class TorchLossesOps:
         is_plain = (
             target.dtype is torch.int64 and input.dtype in _FLOATS and 0 <= class_axis < rank and input.numel() > 0
         )
-        is_plain = is_plain and reduction in REDUCTIONS and is_number(label_smoothing) and 0.0 <= label_smoothing <= 1.0
+        is_plain = (
+            is_plain
+            and reduction in shared_losses.REDUCTIONS
+            and is_number(label_smoothing)
+            and 0.0 <= label_smoothing <= 1.0
+        )
         # Where PyTorch traces or maps the ids, or has them on a GPU, the check of the kernel cannot be caught.
         if is_plain and has_values(target) and has_values(input) and (weight is None or _is_constant(weight, input)):
             shape = input.shape
@@ -83,7 +93,9 @@ class TorchLossesOps:
                 elif rank > 1 and class_axis != 1:
                     x = x.movedim(class_axis, 1)
                 try:
-                    losses = _cross_entropy(x, ids, weight, REDUCTIONS.index(reduction), ignore_index, label_smoothing)
+                    losses = _cross_entropy(
+                        x, ids, weight, shared_losses.REDUCTIONS.index(reduction), ignore_index, label_smoothing
+                    )
                     return losses.reshape(target.shape) if ids is not target and reduction == "none" else losses
                 except IndexError:  # an id is out of range: the composite names it
                     pass

@@ -8,16 +8,21 @@ the few calls of the composite, of which two write into the mean that they read.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
 
-from emberharmony.backend.shared.neural.normalization import EPSILON, check_channels, check_groups
 from emberharmony.backend.torch.derivatives import is_nested
 from emberharmony.backend.torch.tracing import is_unwatched
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
 from emberharmony.core.options import is_number
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import normalization as shared_normalization
+else:
+    shared_normalization = Deferred("emberharmony.backend.shared.neural.normalization")
 
 _FEW_ROWS = 1024
 """Up to this number of rows, the kernel of a batch normalisation in training keeps its digits (1e-6 for float32)."""
@@ -67,7 +72,7 @@ def _quick_layer(
     x: torch.Tensor, gamma: Any, beta: Any, _axis: int, epsilon: float | None, *, rms_scaling: bool
 ) -> torch.Tensor:
     """Returns a normalisation over the last axis; the kernel checks the shapes."""
-    return torch.layer_norm(x, x.shape[-1:], gamma, beta, EPSILON if epsilon is None else epsilon)
+    return torch.layer_norm(x, x.shape[-1:], gamma, beta, shared_normalization.EPSILON if epsilon is None else epsilon)
 
 
 _PLAIN_LAYER = (
@@ -108,7 +113,9 @@ class TorchNormalizationOps:
             and x.is_floating_point()
             and not is_nested(x)
         ):
-            return functional.layer_norm(x, length, gamma, beta, EPSILON if epsilon is None else epsilon)
+            return functional.layer_norm(
+                x, length, gamma, beta, shared_normalization.EPSILON if epsilon is None else epsilon
+            )
         result: torch.Tensor = self.composed("layer_normalization")(
             x, gamma, beta, axis, epsilon, rms_scaling=rms_scaling
         )
@@ -124,7 +131,7 @@ class TorchNormalizationOps:
             result: torch.Tensor = self.composed("rms_normalization")(x, scale, axis, epsilon)
             return result
         square = torch.mean(torch.square(x), axis, True)
-        scaled = x * square.add_(EPSILON if epsilon is None else epsilon).rsqrt_()
+        scaled = x * square.add_(shared_normalization.EPSILON if epsilon is None else epsilon).rsqrt_()
         return scaled if scale is None else scaled * scale
 
     def batch_normalization_training(
@@ -135,7 +142,7 @@ class TorchNormalizationOps:
         scale: torch.Tensor | None = None,
         epsilon: Any = 1e-3,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        channel_axis = check_channels(x.shape, axis, scale, offset)
+        channel_axis = shared_normalization.check_channels(x.shape, axis, scale, offset)
         dtype, channels = x.dtype, x.shape[channel_axis]
         wide_dtype = torch.float32 if dtype.itemsize == 2 else dtype
         is_plain = dtype.is_floating_point and all(t is None or t.dtype in (dtype, wide_dtype) for t in (scale, offset))
@@ -173,7 +180,7 @@ class TorchNormalizationOps:
         axis: int = -1,
         epsilon: Any = 1e-3,
     ) -> torch.Tensor:
-        channel_axis = check_groups(x.shape, groups, axis, scale, offset)
+        channel_axis = shared_normalization.check_groups(x.shape, groups, axis, scale, offset)
         is_plain = all(t is None or t.dtype is x.dtype for t in (scale, offset)) and is_number(epsilon)
         # The second derivative of the kernel (PyTorch 2.13) fails for an offset without a scale.
         is_plain = is_plain and (scale is not None or offset is None)

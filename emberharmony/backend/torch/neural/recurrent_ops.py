@@ -6,14 +6,19 @@ CUDA have no second derivatives.
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.autograd import forward_ad
 
-from emberharmony.backend.shared.neural.recurrent import check_activation, check_recurrent, check_state
 from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import is_watched
+from emberharmony.core.deferred import Deferred
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.neural import recurrent as shared_recurrent
+else:
+    shared_recurrent = Deferred("emberharmony.backend.shared.neural.recurrent")
 
 Native = Callable[..., tuple[torch.Tensor, ...]]
 _VF: Any = torch._VF
@@ -108,9 +113,9 @@ class TorchRecurrentOps:
         present_tensors = [t for t in (x, *weights, h) if t is not None]
         if not _is_native(present_tensors):
             return self.composed("rnn")(x, *weights, h, activation, time_major, reverse, layer_axis)
-        check_activation(activation)
-        batch, hidden, _ = check_recurrent(1, x, weights, time_major)
-        check_state("h", h, batch, hidden, layer_axis)
+        shared_recurrent.check_activation(activation)
+        batch, hidden, _ = shared_recurrent.check_recurrent(1, x, weights, time_major)
+        shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
         return _run_layer(
             _PLAIN[activation], present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis
         )
@@ -131,8 +136,8 @@ class TorchRecurrentOps:
         present_tensors = [t for t in (x, *weights, h) if t is not None]
         if not _is_native(present_tensors):
             return self.composed("gru")(x, *weights, h, time_major, reverse, layer_axis)
-        batch, hidden, _ = check_recurrent(3, x, weights, time_major)
-        check_state("h", h, batch, hidden, layer_axis)
+        batch, hidden, _ = shared_recurrent.check_recurrent(3, x, weights, time_major)
+        shared_recurrent.check_state("h", h, batch, hidden, layer_axis)
         return _run_layer(_GRU, present_tensors, weights, [h], [(1, batch, hidden)], time_major, reverse, layer_axis)
 
     def lstm(
@@ -156,8 +161,8 @@ class TorchRecurrentOps:
         present_tensors = [t for t in (x, *matrices, h, c) if t is not None]
         if torch_warns or not _is_native(present_tensors):
             return self.composed("lstm")(x, *weights, h, c, weight_hr, time_major, reverse, layer_axis)
-        batch, hidden, outputs = check_recurrent(4, x, weights, time_major, weight_hr)
-        check_state("h", h, batch, outputs, layer_axis)
-        check_state("c", c, batch, hidden, layer_axis)
+        batch, hidden, outputs = shared_recurrent.check_recurrent(4, x, weights, time_major, weight_hr)
+        shared_recurrent.check_state("h", h, batch, outputs, layer_axis)
+        shared_recurrent.check_state("c", c, batch, hidden, layer_axis)
         shapes = [(1, batch, outputs), (1, batch, hidden)]
         return _run_layer(_LSTM, present_tensors, matrices, [h, c], shapes, time_major, reverse, layer_axis)

@@ -1,10 +1,17 @@
 """Histograms, on PyTorch."""
 
+from typing import TYPE_CHECKING
+
 import torch
 
-from emberharmony.backend.shared.reductions.histograms import check_weights, countable, edges
 from emberharmony.backend.torch.dtypes import on_host, promotion
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.options import dense
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.reductions import histograms as shared_histograms
+else:
+    shared_histograms = Deferred("emberharmony.backend.shared.reductions.histograms")
 
 
 class TorchHistogramsOps:
@@ -18,11 +25,11 @@ class TorchHistogramsOps:
         x: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0, sparse: bool = False
     ) -> torch.Tensor:
         dense("sparse", sparse)
-        countable(on_host(x.float() if x.dtype.is_floating_point else x.to(torch.int64)))
+        shared_histograms.countable(on_host(x.float() if x.dtype.is_floating_point else x.to(torch.int64)))
         x = x.to(torch.int64)
         if weights is None:
             return torch.bincount(x, None, minlength)
-        check_weights(weights, x)
+        shared_histograms.check_weights(weights, x)
         weights = promotion.floats(weights)
         # torch.bincount (PyTorch 2.13) has no derivative with respect to the weights; index_add has.
         count = max(minlength, int(x.max()) + 1 if x.numel() else 0)
@@ -37,7 +44,7 @@ class TorchHistogramsOps:
         floats = promotion.floats(x)
         x = floats.detach()
         low, high = (float(x.min()), float(x.max())) if x.numel() else (0.0, 1.0)
-        steps = torch.from_numpy(edges(low, high, bins, range)).to(x)
+        steps = torch.from_numpy(shared_histograms.edges(low, high, bins, range)).to(x)
         values = x.reshape(-1)
         values = values[(values >= steps[0]) & (values <= steps[-1])]
         bin_numbers = (torch.searchsorted(steps, values, right=True) - 1).clamp_max(bins - 1)

@@ -1,15 +1,20 @@
 """Reductions of segments, that is of groups of slices, on PyTorch."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from emberharmony.backend.shared.reductions.segments import check_segments, neutral_element, segment_count, segments
 from emberharmony.backend.torch.arrays.indices import combine_rows, integers
 from emberharmony.backend.torch.dtypes import DTYPES, on_host
 from emberharmony.backend.torch.tracing import HAS_VALUES
+from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
+
+if TYPE_CHECKING:
+    from emberharmony.backend.shared.reductions import segments as shared_segments
+else:
+    shared_segments = Deferred("emberharmony.backend.shared.reductions.segments")
 
 
 def _quick_sum(data: torch.Tensor, segment_ids: torch.Tensor, num_segments: int, _sorted: bool) -> torch.Tensor:
@@ -32,15 +37,15 @@ def _segment_reduction(reduction: str) -> Callable[..., torch.Tensor]:
     def reduce_segments(
         data: torch.Tensor, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
     ) -> torch.Tensor:
-        start = neutral_element(DTYPES.neutral[data.dtype], reduction)
+        start = shared_segments.neutral_element(DTYPES.neutral[data.dtype], reduction)
         # Reading ids from an accelerator would wait for its queue, so those are not checked if `num_segments` is given.
         has_host_ids = not isinstance(segment_ids, torch.Tensor)
         ids = integers(segment_ids, data.device)
-        check_segments(ids.shape, data.shape)
+        shared_segments.check_segments(ids.shape, data.shape)
         if has_host_ids or num_segments is None or ids.device.type == "cpu":
-            num_segments = segments(on_host(ids), num_segments)
+            num_segments = shared_segments.segments(on_host(ids), num_segments)
         else:
-            num_segments = segment_count(num_segments)
+            num_segments = shared_segments.segment_count(num_segments)
         rows = torch.full((num_segments, *data.shape[1:]), start, dtype=data.dtype, device=data.device)
         return combine_rows(rows, ids, data, reduction)
 

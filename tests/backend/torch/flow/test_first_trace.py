@@ -78,9 +78,19 @@ selection.switch(TorchBackend(), "test")
 assert len(compiled_ops()) == len(OPS)
 """
 
+NAMESPACE = """
+ops.set_backend("numpy")
+xp = ops.array_namespace(x)
+
+def function(x):
+    return xp.digamma(xp.matmul(x, x.T))
+
+assert torch.equal(torch.compile(function, backend="eager", fullgraph=True)(x), function(x))
+"""
+
 
 @pytest.mark.fresh_process
-@pytest.mark.parametrize("program", [FIRST_CALLS, FIRST_CALLS_IN_A_BLOCK])
+@pytest.mark.parametrize("program", [FIRST_CALLS, FIRST_CALLS_IN_A_BLOCK, NAMESPACE])
 def test_dynamo_meets_no_op_that_was_not_called(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", START + program], capture_output=True, text=True, check=False

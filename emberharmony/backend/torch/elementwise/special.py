@@ -1,0 +1,162 @@
+"""Special functions and their derivatives, on PyTorch: the first call that no kernel computes imports this module."""
+
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from emberharmony.backend.shared.elementwise import special_integrals
+from emberharmony.backend.shared.elementwise.special_binding import (
+    compute_everywhere,
+    function,
+    namespace,
+    smooth_namespace,
+)
+from emberharmony.backend.shared.elementwise.special_derivatives import DERIVATIVES, no_gradient_error
+from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
+from emberharmony.backend.torch.elementwise.special_ops import (
+    INPUTS,
+    NATIVE,
+    ROUNDED,
+    TorchSpecialOps,
+    is_moderate,
+    special_function,
+)
+from emberharmony.backend.torch.tracing import has_values
+
+_BLOCK = 2**14
+"""The number of elements computed at once on the CPU: the intermediate results then stay in the cache."""
+
+
+def _compute_where(mask: torch.Tensor, function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
+    """Returns the function where the mask is true, computed for these elements only, and 0 elsewhere."""
+    indices = mask.nonzero().reshape(-1)
+    if len(indices) == len(mask):
+        return function(*arguments)
+    result = torch.zeros_like(arguments[0])
+    return result.index_copy_(0, indices, function(*(x[indices] for x in arguments))) if len(indices) else result
+
+
+def _compute_namespace(digits: special_integrals.Digits, picks: bool) -> types.SimpleNamespace:
+    """Returns a namespace that the shared functions compute with; one that picks takes vectors of one length."""
+    return namespace(
+        torch,
+        lambda numbers, x: torch.tensor(numbers, dtype=x.dtype, device=x.device).reshape(-1, *(1,) * x.ndim),
+        lambda table, index: torch.tensor(table, dtype=index.dtype, device=index.device)[index.to(torch.int64)],
+        digits,
+        pick=_compute_where if picks else compute_everywhere,
+        picks=picks,
+        power=torch.pow,
+    )
+
+
+_NAMESPACES = {
+    (double, picks): _compute_namespace(special_integrals.DOUBLE if double else special_integrals.SINGLE, picks)
+    for double in (False, True)
+    for picks in (False, True)
+}
+"""By whether the results need all digits of float64, and whether the namespace picks."""
+_SHARED = {name: function(name) for name in DERIVATIVES if name not in NATIVE}
+"""Functions of a namespace and of float64 tensors of one shape."""
+
+
+def _is_rounded(name: str, x: torch.Tensor) -> bool:
+    """Returns whether the function of `ROUNDED` may compute a result that becomes less precise than float64."""
+    return name in ROUNDED and (name not in ("gammainc", "gammaincc") or (has_values(x) and is_moderate(x)))
+
+
+def _compute_by_blocks(name: str, double: bool, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Returns a function of `backend.shared` of float64 tensors of one shape, on the CPU block by block."""
+    function = _SHARED[name]
+    if not all(map(has_values, tensors)):
+        return function(_NAMESPACES[double, False], *tensors)
+    xp, shape = _NAMESPACES[double, True], tensors[0].shape
+    flat = [x.reshape(-1) for x in tensors]
+    if len(flat[0]) <= _BLOCK:
+        return function(xp, *flat).reshape(shape)
+    blocks = zip(*(torch.split(x, _BLOCK) for x in flat), strict=True)
+    return torch.cat([function(xp, *block) for block in blocks]).reshape(shape)
+
+
+class Special(torch.autograd.Function):
+    """Computes a special function in float64, with the derivatives of `shared.elementwise.special_derivatives`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(name: str, x: torch.Tensor, y: torch.Tensor | None, z: torch.Tensor | None) -> torch.Tensor:
+        """Returns the function, in the dtype of the tensors; those that it does not take are None.
+
+        Dynamo (PyTorch 2.13) passes the context as the first argument of a `forward` with `*tensors` if no argument
+        needs a gradient.
+        """
+        tensors = [t for t in (x, y, z) if t is not None]
+        # MPS has no float64.
+        wide_dtype = torch.float32 if x.device.type == "mps" else torch.float64
+        wide_tensors = [t.to(wide_dtype) for t in tensors]
+        if len(wide_tensors) > 1:
+            wide_tensors = list(torch.broadcast_tensors(*wide_tensors))  # type: ignore[no-untyped-call]
+        if name in NATIVE:
+            return NATIVE[name](*wide_tensors).to(x.dtype)
+        if x.dtype is not wide_dtype and _is_rounded(name, wide_tensors[0]):
+            return ROUNDED[name](*wide_tensors).to(x.dtype)
+        return _compute_by_blocks(name, x.dtype is wide_dtype, wide_tensors).to(x.dtype)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        """Saves the arguments and the result."""
+        ctx.name, *tensors = inputs
+        # Without this PyTorch passes zeros for missing tangents, also for those of arguments that have no gradient.
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, output)
+        ctx.save_for_forward(*tensors, output)
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: torch.Tensor | None) -> Any:
+        """Returns the gradients."""
+        tensors, y = _saved_tensors(ctx)
+        if cotangent is None:
+            return (None,) * INPUTS
+        gradients = [
+            (cotangent * _slope_of_derivative(derivative, tensors, y)).sum_to_size(x.shape) if needs_gradient else None
+            for derivative, x, needs_gradient in zip(
+                DERIVATIVES[ctx.name], tensors, ctx.needs_input_grad[1:], strict=False
+            )
+        ]
+        return None, *gradients, *(None,) * (INPUTS - 1 - len(gradients))
+
+
+class SpecialInBothModes(Special):
+    """Adds the forward mode, which torch.compile (PyTorch 2.13) cannot trace."""
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, *tangents: torch.Tensor | None) -> torch.Tensor:
+        """Returns the tangent."""
+        tensors, y = _saved_tensors(ctx)
+        pairs = zip(DERIVATIVES[ctx.name], tangents, strict=False)
+        tangent_terms = [
+            tangent * _slope_of_derivative(derivative, tensors, y)
+            for derivative, tangent in pairs
+            if tangent is not None
+        ]
+        return sum(tangent_terms, torch.zeros_like(y))
+
+
+def _saved_tensors(ctx: Any) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Returns the tensors that were given to the function, and its result."""
+    *primals, y = ctx.saved_tensors
+    return [x for x in primals if x is not None], y
+
+
+def _slope_of_derivative(derivative: Any, tensors: list[torch.Tensor], y: torch.Tensor) -> Any:
+    if isinstance(derivative, str):
+        raise no_gradient_error(derivative)
+    return derivative(DERIVED, *tensors, y)
+
+
+DERIVED = smooth_namespace(
+    TorchSpecialOps, torch, lambda name: partial(special_function, name), i0=TorchElementaryOps.i0
+)
+"""What the derivatives compute with."""
