@@ -163,7 +163,7 @@ def _with_backend(backend: Any, function: Function, named: Function, finish: Fun
 
 
 def _result_conversion(backend: Any, spec: OpSpec) -> Function | None:
-    """Returns what remains to be done to an op's result: dtypes become native, functions get bound to the backend."""
+    """Returns the function that converts an op's result: dtypes become native, functions get bound to the backend."""
     native = backend.dtypes.native
     if spec.returns == "DType":
         return native

@@ -321,7 +321,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         return None
 
     def quantized_rows(self, layout: Any, indices: Any, rows: int, bits: int) -> Any:
-        """Returns rows of the words of a matrix with so many rows, given in the layout of `quantized_forms`.
+        """Returns some rows, as words, of a quantised matrix of `rows` rows in the layout of `quantized_forms`.
 
         Args:
             layout: what `quantized_forms` returned for `w`.

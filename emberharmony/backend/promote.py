@@ -92,7 +92,7 @@ def _has_dtype(operand: Any) -> bool:
 
 
 class Direct:
-    """What a backend defines for an op whose declaration says what it takes; see `direct`."""
+    """A backend's definition of an op whose declaration says which dtypes it takes; see `direct`."""
 
     __slots__ = ("full", "guard", "native", "plain", "weak", "when")
 
@@ -310,7 +310,7 @@ class Promotion:
         return fast(own.native, condition, weak, plain=is_plain)(self._promoting(full_op, facts, count))
 
     def for_all(self, native: Native, facts: Facts, count: int) -> Native:
-        """Returns a native function for each dtype that the op takes; those of some libraries lack kernels for some.
+        """Returns a native function for all dtypes that the op takes; those of some libraries lack some of them.
 
         Args:
             native: the function of the library.

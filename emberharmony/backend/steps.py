@@ -56,7 +56,7 @@ class Steps:
         return Likeness(lambda *others: looks(others) == tensor_looks, len({tensor.dtype for tensor in tensors}) == 1)
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        """Returns whether cells may surely keep these tensors as they are; if not, each is checked by itself."""
         return all(map(self.may_keep, tensors))
 
     def evaluate(self, tensors: list[Any]) -> None:

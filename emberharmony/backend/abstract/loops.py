@@ -30,7 +30,7 @@ class AbstractLoops:
         return self.composed("switch")(index, branches, *operands)
 
     def _common_result(self, name: str, branches: Sequence[Callable[..., Any]], operands: Sequence[Any]) -> Any:
-        """Returns the result of the first branch, checked to be like those of all others."""
+        """Returns the result of the first branch, after a check that the others give the same shapes and dtypes."""
         results = [branch(*operands) for branch in branches]
         if any(self._tree_signature(result) != self._tree_signature(results[0]) for result in results):
             raise no_value(f"the branches of {name}() differ in shapes or dtypes, and a tensor decides which one runs")

@@ -155,7 +155,7 @@ class Library:
         return self.astype(x, self.dtypes["float32"]) if self.is_half(x) else x
 
     def widen_for_sum(self, x: Any, count: int) -> Any:
-        """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits that others keep."""
+        """Returns a tensor in a dtype in which the sum of `count` elements loses no digits that others keep."""
         return self.widen(x)
 
     def widen_for_product(self, x: Any) -> Any:

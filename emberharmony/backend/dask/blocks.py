@@ -159,7 +159,7 @@ def each_block(block: Callable[..., Any], tensors: Sequence[da.Array], ndim: int
 
 
 def shapes_of(op: str, *args: Any, **kwargs: Any) -> Any:
-    """Returns the result of an op as tensors that have a shape and a dtype only; raises the errors of its arguments."""
+    """Returns an op's results as tensors with a shape and a dtype only; raises the op's errors for wrong arguments."""
     shapes = AbstractBackend.over(load("numpy"))
     args, kwargs = _map_arguments(
         lambda x: shapes.tensor_of(with_known_lengths(x).shape, x.dtype), da.Array, (args, kwargs)

@@ -20,7 +20,7 @@ def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
 
 
 def fold_blocks(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -> da.Array:
-    """Returns a reduction by an op that also reduces its own results.
+    """Returns a reduction by an op, such as a sum, that is applied to each block and then to the results of the blocks.
 
     Args:
         op: the op.

@@ -121,7 +121,7 @@ def widen(x: jax.Array) -> jax.Array:
 
 
 def widen_for_sum(x: jax.Array, count: int) -> jax.Array:
-    """Returns a tensor in a dtype in which a sum of so many of its elements loses no digits."""
+    """Returns a tensor in a dtype in which the sum of `count` of its elements loses no digits."""
     if is_float(x) and x.dtype.itemsize <= 4:
         return x.astype(jnp.float64 if count > _FEW else jnp.float32)
     return x.astype(jnp.complex128) if is_complex(x) and count > _FEW else x

@@ -40,7 +40,7 @@ ForwardRule = Callable[[Arrays, Tangents], Arrays]
 def with_own_derivatives(
     function: Function, differential: Differential, pull: ReverseRule | None = None, hosted: bool = False
 ) -> Function:
-    """Returns a function with derivatives of its own.
+    """Returns a function whose derivatives are given by functions instead of MLX's rules.
 
     Args:
         function: takes tensors, and returns one or several.

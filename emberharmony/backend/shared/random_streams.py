@@ -124,7 +124,7 @@ _STATE = "the state of the default streams"
 
 
 def saved_streams(backend: str, save: Callable[[], State]) -> State:
-    """Returns the state of the default streams that a backend draws from: its own, and that of the host.
+    """Returns the states of the default streams that a backend draws from: the backend's own stream and the host's.
 
     Args:
         backend: the name of the backend.

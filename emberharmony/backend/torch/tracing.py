@@ -79,7 +79,7 @@ class Watched:
 
 
 def is_watched(times: int = 1) -> bool:
-    """Returns whether so many of our transforms are differentiating the function that runs in this thread."""
+    """Returns whether at least `times` of our transforms are differentiating the function that runs in this thread."""
     return len(_GRADIENTS.leaves) >= times
 
 

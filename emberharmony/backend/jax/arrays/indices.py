@@ -113,7 +113,7 @@ def _write_rows(x: jax.Array, places: At, updates: jax.Array) -> jax.Array:
 
 
 def _with_last_values(x: jax.Array, row_places: At, updates: jax.Array) -> jax.Array:
-    """Returns updates in which those of equal indices all have the value of the last one, which NumPy writes."""
+    """Returns updates in which equal indices have equal values: that of the last update, which is what NumPy writes."""
     lengths = x.shape[: len(row_places)]
     spots = jnp.broadcast_arrays(*row_places)
     flat = jnp.zeros(spots[0].shape, np.int64)

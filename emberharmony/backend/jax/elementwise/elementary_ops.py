@@ -77,7 +77,7 @@ def _with_values_at_infinity(native: Any, at_the_ends: Any) -> Any:
 
 
 def _inverse_with_values_at_infinity(native: Any, at_infinity: Any) -> Any:
-    """Returns the same for an inverse function, which is NaN where a part is NaN and the other part is finite.
+    """Returns `_with_values_at_infinity` of an inverse function: NaN where one part is NaN and the other finite.
 
     Args:
         native: the function.

@@ -96,7 +96,7 @@ class JAXSpecialOps(_Defined):  # type: ignore[misc]
 
     @staticmethod
     def _inner_special(name: str, *tensors: jax.Array) -> jax.Array:
-        """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
+        """Returns one of the derivatives in `special_derivatives.INNER`, which can be differentiated again."""
         result: jax.Array = getattr(_DERIVED, name)(*tensors)
         return result
 

@@ -51,7 +51,7 @@ class HostProgram:
 
 
 class _Writable:
-    """The memory of a JAX array, which JAX lends for reading alone; nobody else has this array."""
+    """The memory of a JAX array, made writable: JAX lends it read-only, but nothing else refers to the array."""
 
     def __init__(self, tensor: jax.Array, view: np.ndarray) -> None:
         self._tensor = tensor  # keeps the memory
@@ -60,7 +60,7 @@ class _Writable:
 
 
 def _array_of(tensor: jax.Array, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns the array of a tensor, with its memory where nothing else has that."""
+    """Returns the array of a tensor: on the tensor's own memory if nothing else refers to it, else a copy."""
     view = np.asarray(tensor)  # waits until it is computed
     if view.dtype.kind == "V" or any(np.may_share_memory(view, array) for array in arrays):
         return view.copy()

@@ -60,7 +60,7 @@ _DIGITS = 53
 
 
 def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
-    """Returns the same as `_multiply`, if it fits into memory.
+    """Returns the product that `_multiply` computes, after a check that it fits into memory.
 
     Raises:
         OutOfMemoryError: if the result is larger than the memory of the machine.

@@ -249,7 +249,7 @@ def _with_extra_rows(rows: mx.array) -> mx.array:
 
 @functools.cache
 def _row_padder(row_count: int) -> Function:
-    """Returns a function that adds `more` rows to a multiple of so many; what these contain does not matter.
+    """Returns a function that appends rows to a tensor of `row_count` rows; what the new rows hold does not matter.
 
     `mx.pad` (MLX 0.32) copies one element at a time on a CPU, `mx.take` whole rows, which takes half of the time. But
     its derivative would add one element at a time.

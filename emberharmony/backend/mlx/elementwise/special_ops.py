@@ -25,7 +25,7 @@ class MLXSpecialOps:
 
     @staticmethod
     def _inner_special(name: str, *tensors: Any) -> Any:
-        """Returns a derivative of `special_derivatives.INNER`, with derivatives of its own."""
+        """Returns one of the derivatives in `special_derivatives.INNER`, which can be differentiated again."""
         return getattr(special.DERIVED, name)(*tensors)
 
 

@@ -83,7 +83,7 @@ class MLXSteps(Steps):
         return list(map(mx.reshape, pieces, map(_SHAPE, likes)))
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        """Returns whether cells may surely keep these tensors as they are; if not, each is checked by itself."""
         return ({*map(type, tensors)} == {mx.array} and not is_nested()) or super().may_keep_all(tensors)
 
     def has_kernel(self, update: Update, like: mx.array) -> bool:

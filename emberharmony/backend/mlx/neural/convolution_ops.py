@@ -68,7 +68,7 @@ def _are_single(x: mx.array, kernel: mx.array) -> bool:
 
 
 def _is_small(count: int, size: Sequence[int], places: int) -> bool:
-    """Returns whether the kernel alone is fastest for so few products; the arguments are those of `_is_fastest_way`."""
+    """Returns whether MLX's kernel is fastest because products are few; the arguments are as in `_is_fastest_way`."""
     return count * places * math.prod(size) <= _SMALL
 
 

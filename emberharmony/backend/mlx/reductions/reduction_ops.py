@@ -286,7 +286,7 @@ def _cumulative_op(native: Callable[..., mx.array]) -> Any:
 
 @functools.cache
 def _sum_of_squares(axes: tuple[int, ...]) -> Function:
-    """Returns a function of float32 or float64: the sum of the squares of what remains without the mean, in float64.
+    """Returns a function that adds up, in float64, the squared deviations of float32 or float64 from their mean.
 
     The axes are kept. A GPU has no float64. Derivatives of large tensors are computed in the dtype of the tensor, which
     takes half of the time; those of small ones by MLX, because a function with own derivatives takes more calls.

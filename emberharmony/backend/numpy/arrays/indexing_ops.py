@@ -51,7 +51,7 @@ def where_without_branches(condition: np.ndarray, a: np.ndarray, b: np.ndarray) 
 
 
 def where(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
-    """Returns the same for arrays of one dtype, or an array and a number."""
+    """Returns `where` for arrays of one dtype, or an array and a number."""
     if condition.size < _MANY or condition.dtype.char != "?":
         return np.where(condition, a, b)
     if b.__class__ is np.ndarray:

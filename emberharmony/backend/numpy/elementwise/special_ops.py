@@ -18,7 +18,7 @@ _Function = Callable[..., Any]
 
 @functools.cache
 def _functions_and_namespaces(name: str) -> tuple[_Function, _Function | None, Any, Any]:
-    """Returns a function of `backend.shared`, that of `special_single` or None, and the namespaces of 64 and 32 bits.
+    """Returns a function of `backend.shared`, its float32 version or None, and the namespaces for 64 and 32 bits.
 
     They are imported on first use, because few programs call them: they take a seventh of the import of the backend.
     """

@@ -49,7 +49,7 @@ def _greatest(x: Vector) -> float:
 
 
 def _log_gamma(x: Vector) -> Vector:
-    """Returns `gammaln(x)` for x > 0: that of `x + 8`, less the logarithm of the product x (x + 1) ... (x + 7)."""
+    """Returns `gammaln(x)` for x > 0: `gammaln(x + 8)` less the logarithm of the product x (x + 1) ... (x + 7)."""
     if x.size <= FEW:
         return map_numbers(math.lgamma, x)
     # The product may overflow for numbers whose result it does not change.

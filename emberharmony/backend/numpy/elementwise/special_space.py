@@ -41,7 +41,7 @@ class _Namespace:
 
     @staticmethod
     def column(numbers: tuple[float, ...], x: np.ndarray) -> np.ndarray:
-        """Returns numbers along an axis in front of that of `x`."""
+        """Returns numbers along a new axis in front of the axis of `x`."""
         return _as_column(numbers)
 
     def __getattr__(self, name: str) -> Any:

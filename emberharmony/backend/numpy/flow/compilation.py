@@ -207,7 +207,7 @@ class NumpyFunction:
 
 
 def _is_due_to_recording(error: Exception) -> bool:
-    """Returns whether an error means that the function cannot be recorded, and that it may be right otherwise."""
+    """Returns whether an error means that the function cannot be recorded, although it may run unrecorded."""
     if isinstance(error, (UnrecordableError, TracedTensorError, HostDrawError)):
         return True
     # Python's own error for an operator or an attribute that traced tensors lack, but arrays have.

@@ -96,7 +96,7 @@ class Engines:
         trial.choose(inputs)
 
     def candidates(self, seconds: float, kind: Any) -> Iterator[str]:
-        """Yields the names of the engines to try for a program that takes NumPy so many seconds.
+        """Yields the names of the engines to try for a program that takes NumPy `seconds`.
 
         Args:
             seconds: the time.
@@ -208,7 +208,7 @@ def outputs_of(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
 
 
 def _mean_seconds(runner: Runner, inputs: Sequence[Any], count: int) -> float:
-    """Returns the time of a run, as the mean of so many."""
+    """Returns the mean time of `count` runs."""
     streams = Rewinding()
     try:
         with streams:
@@ -244,7 +244,7 @@ def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -
 
 
 def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.ndarray]) -> Runner:
-    """Returns the runner of an engine, whose outputs are those of NumPy.
+    """Returns the runner of an engine, after a check that its outputs equal those of NumPy.
 
     Raises:
         RefusedError: if they are not.
@@ -275,7 +275,7 @@ def _is_shared(
     inputs: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
 ) -> bool:
-    """Returns whether an output has the memory of something else, although that of NumPy has not.
+    """Returns whether an engine's output shares memory with an input or another output, although NumPy's does not.
 
     Args:
         i: the number of the output.

@@ -228,7 +228,7 @@ class _ReplaySource(NumpySource):
         return texts
 
     def lines(self, place: int, call: ProgramCall) -> list[str]:
-        """Returns the statements of a call, and that which lets go of what nothing needs after it."""
+        """Returns the statements of a call, and the one that deletes the values that no later call needs."""
         freed_registers = self._gone.get(place)
         return [*self._statements(call), *([f"del {', '.join(freed_registers)}"] if freed_registers else [])]
 
@@ -270,7 +270,7 @@ class _ReplaySource(NumpySource):
 
 
 def is_known(call: ProgramCall) -> bool:
-    """Returns whether the shapes of the operands of a call determine that of its result."""
+    """Returns whether the shapes of a call's operands determine the shape of its result."""
     function = call.function
     if isinstance(function, (np.ufunc, Blocks)) or function in _KNOWN:
         return True

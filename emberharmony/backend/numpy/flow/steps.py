@@ -43,7 +43,7 @@ class NumpySteps(Steps):
         return pieces
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
-        """Returns whether cells may surely keep all of these tensors as they are; each alone is looked at otherwise."""
+        """Returns whether cells may surely keep these tensors as they are; if not, each is checked by itself."""
         return {*map(type, tensors)} == {np.ndarray} or super().may_keep_all(tensors)
 
     def has_kernel(self, update: "Update", like: np.ndarray) -> bool:

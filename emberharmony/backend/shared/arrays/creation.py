@@ -190,7 +190,7 @@ class HostMade:
         return self._place_array(np.arange(places.start, places.stop, places.step), dtype, device)
 
     def _shares_of_ends(self, span: Any, num: int, endpoint: bool) -> tuple[Any, Any]:
-        """Returns the shares of both ends in each sample, that of the last end first, as tensors for a span."""
+        """Returns the share of the last end, and that of the first end, in each sample, as tensors that fit a span."""
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
         check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
         exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]

@@ -207,7 +207,7 @@ def block(shape: Sequence[int], start: Sequence[Any], lengths: Sequence[int]) ->
 
 
 def class_count(num_classes: int, ids: Any) -> int:
-    """Returns the number of classes, after a check of it and of the dtype of the ids.
+    """Returns the number of classes, after checks of this number and of the dtype of the ids.
 
     Raises:
         ArgumentTypeError: if it is not an integer, or the ids are no integers.
@@ -313,7 +313,7 @@ def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
 
 
 def places_with_block(shape: Sequence[int], start: Any, lengths: Sequence[int]) -> np.ndarray:
-    """Returns the places of a tensor with a block replaced, in the flattened tensor with the flattened block behind it.
+    """Returns the flat index of each element after a block is replaced, in the flattened tensor followed by the block.
 
     Raises:
         EmberError: as `block` does.
@@ -369,7 +369,7 @@ class Scattered:
         return source
 
     def with_rows_at(self, places: np.ndarray) -> np.ndarray:
-        """Returns the same for one new row at each of these places."""
+        """Returns the plan of a scatter with one new row at each of these places."""
         source = np.arange(self.count)
         source[places] = self.count + np.arange(len(places))
         return source

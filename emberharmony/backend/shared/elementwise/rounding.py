@@ -153,7 +153,7 @@ class ByOps(Decimals):
 
 
 def neighbours(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
-    """Returns the next numbers of host arrays of one dtype after those of `x1` towards those of `x2`."""
+    """Returns, for host arrays of one dtype, the number next to each element of `x1` in the direction of `x2`."""
     return np.asarray(np.nextafter(x1, x2))
 
 

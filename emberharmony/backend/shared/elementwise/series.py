@@ -37,7 +37,7 @@ class _Arithmetic:
         return self._bound.take(self._place_array(np.asarray(table), index), self._bound.cast(index, "int64"))
 
     def column(self, numbers: tuple[float, ...], x: Any) -> Any:
-        """Returns numbers along an axis in front of those of `x`."""
+        """Returns numbers along a new axis in front of the axes of `x`."""
         return self._place_array(np.asarray(numbers).reshape(-1, *(1,) * len(x.shape)), x)
 
     def _place_array(self, array: np.ndarray, like: Any) -> Any:

@@ -147,7 +147,7 @@ def _gammaln_on_1_to_3(offset_from_1: Any, terms: int = len(_LOG_GAMMA)) -> Any:
 
 
 def gamma_next(xp: Any, a: Any, terms: int) -> Any:
-    """Returns `gamma(1 + a)` for `a` from 0 to 10, by so many terms of the series for its logarithm."""
+    """Returns `gamma(1 + a)` for `a` from 0 to 10, by `terms` terms of the series for its logarithm."""
     steps, offset_from_1 = _shift_into_1_to_3(xp, a)
     offset_from_1 = xp.where(a < 1.0, a, offset_from_1)
     product = xp.where(a < 1.0, 1.0, a)
@@ -177,12 +177,12 @@ def _log_gamma_near(xp: Any, x: Any) -> Any:
 
 
 def log_gamma_far(xp: Any, x: Any, terms: int = len(_STIRLING)) -> Any:
-    """Returns `gammaln(x)` for x >= 8, by so many terms of Stirling's series."""
+    """Returns `gammaln(x)` for x >= 8, by `terms` terms of Stirling's series."""
     return (x - 0.5) * (xp.log(x) - 1.0) + (_HALF_LOG_2PI - 0.5 + stirling(x, terms))
 
 
 def _log_gamma_reflected(xp: Any, x: Any, right: Any) -> Any:
-    """Returns `gammaln(x)` for x <= 0, where `right` is that of `1 - x`."""
+    """Returns `gammaln(x)` for x <= 0 by reflection; `right` is `gammaln(1 - x)`."""
     r = offset_from_nearest(xp, harmless_outside(xp, x <= 0.0, x, -0.5))
     return xp.where(r == 0.0, math.inf, -xp.log(xp.abs(r) * sine_over(r)) - right)
 
@@ -220,7 +220,7 @@ def digamma_far(xp: Any, x: Any) -> Any:
 
 
 def _digamma_left(xp: Any, x: Any, positive: Any) -> Any:
-    """Returns `digamma(x)` for x < 0, where `positive` is that of `1 - x`."""
+    """Returns `digamma(x)` for x < 0 by reflection; `positive` is `digamma(1 - x)`."""
     r = offset_from_nearest(xp, harmless_outside(xp, x < 0.0, x, 0.5))
     reflected = 0.5 - xp.abs(r)
     cotangent = reflected * sine_over(reflected) / (xp.where(r == 0.0, math.nan, r) * sine_over(r))

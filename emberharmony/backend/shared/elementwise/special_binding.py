@@ -117,7 +117,7 @@ def operands(name: str, promotion: Promotion, arguments: tuple[Any, ...]) -> lis
 
 
 def partials(name: str, derived: Callable[[], Any], missing: Callable[[str, Any], Any]) -> list[Callable[..., Any]]:
-    """Returns the partial derivatives of an op, as functions of the arguments and the result.
+    """Returns the partial derivatives of an op as functions that take the op's arguments and its result.
 
     Args:
         name: of the op.

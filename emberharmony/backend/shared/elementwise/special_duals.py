@@ -98,7 +98,7 @@ class _Duals:
         return function(*arguments)
 
     def column(self, numbers: Any, x: Dual) -> Dual:
-        """Returns numbers along an axis in front of those of `x`."""
+        """Returns numbers along a new axis in front of the axes of `x`."""
         return Dual(self._xp.column(numbers, x.value))
 
     def entries(self, table: Any, index: Dual) -> Dual:

@@ -328,7 +328,7 @@ def beta_within(xp: Any, p: Any, q: Any, z: Any, density: Any) -> Any:
 
 
 def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -> tuple[Any, Any]:
-    """Returns the regularized incomplete beta function, or the rest of it to 1, whichever is computed.
+    """Returns which side of the regularized incomplete beta function is computed, lower or upper, and its value.
 
     Args:
         xp: the namespace.

@@ -12,7 +12,7 @@ METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def places(q: np.ndarray[Any, Any], length: Any, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns, for each quantile, the index of the element below, that of the one above, and the weight of the latter.
+    """Returns, for each quantile, the indices of the elements below and above, and the weight of the upper one.
 
     Args:
         q: quantiles, float64.

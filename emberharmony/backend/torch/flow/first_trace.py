@@ -1,4 +1,4 @@
-"""Compiles the ops on PyTorch before `torch.compile` may meet one that nobody has called.
+"""Compiles the ops on PyTorch before `torch.compile` meets an op that was never called.
 
 Dynamo cannot trace the first call of an op, which compiles the op and exchanges its code: Dynamo keeps the signature of
 each function that it has met, and where a graph breaks it traces again and expects the same instructions. To compile

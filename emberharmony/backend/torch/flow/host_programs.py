@@ -57,7 +57,7 @@ class HostProgram:
 
 
 class _Writable:
-    """An array whose memory may be written, of one whose memory may not; nobody writes there."""
+    """A writable view of a read-only array, which PyTorch asks for; nothing writes into it."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array  # keeps the memory
@@ -66,7 +66,7 @@ class _Writable:
 
 
 def _tensor_on_memory(array: np.ndarray) -> torch.Tensor:
-    """Returns a tensor with the memory of an array; with a copy of it where PyTorch has no such strides."""
+    """Returns a tensor on the memory of an array, or on a copy where PyTorch does not support the strides."""
     if not array.flags.writeable:  # PyTorch would warn
         array = np.asarray(_Writable(array))
     try:

@@ -237,7 +237,7 @@ def _gradients_of_func(fn: TensorFunction, primals: Tensors) -> tuple[list[torch
 def _gradients_of_autograd(
     fn: TensorFunction, primals: Tensors, constant: bool = False
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Returns the same as `_gradients_of_func`, at half the cost for small tensors.
+    """Returns the gradients that `_gradients_of_func` does, at half the cost for small tensors.
 
     Inside another gradient, ours or the user's, an output also depends on other tensors that require gradients, so the
     graph is kept for it, unless the result is to be constant. A `torch.nn.Parameter` does not mean that: it always
@@ -350,7 +350,7 @@ class _Custom(torch.autograd.Function):
 
 
 def _in_reverse_mode() -> bool:
-    """Returns whether a `torch.func` gradient around this call will differentiate the result.
+    """Returns whether an enclosing `torch.func` gradient will differentiate the result of this call.
 
     PyTorch 2.13 differentiates the forward mode of solve, slogdet, eigh, layer_norm and others wrongly, without an
     error.

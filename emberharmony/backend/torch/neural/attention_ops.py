@@ -45,7 +45,7 @@ def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias:
 
 
 class _Attention(torch.autograd.Function):
-    """Computes the fused attention with its own gradient; those of higher order are the gradients of the composite.
+    """Computes fused attention with a fused gradient; derivatives of higher order are those of the composite op.
 
     A training step of attention takes 1.4 to 5 times as long with the composite, which stores all scores.
     """

@@ -38,7 +38,7 @@ def columns_of(w: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def words_of(table: torch.Tensor, rows: int, bits: int) -> torch.Tensor:
-    """Returns the words of the matrix of a table, which has so many rows."""
+    """Returns the packed words of the matrix that a table holds; `rows` is the number of rows of the matrix."""
     return _pack_words(_column_integers(table, bits).T[:rows], bits)
 
 
@@ -155,6 +155,6 @@ def _row_sum_kernel(bits: int) -> Any:
 
 @functools.lru_cache(64)
 def _bag_indices_and_starts(count: int, size: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the places in a table of so many rows, and the starts, of bags of a size that follow one another."""
+    """Returns the row indices, and the starts, of `count` consecutive bags of `size` rows in a table of `rows` rows."""
     bag_indices = torch.arange(count * size, dtype=torch.int32)
     return torch.remainder(bag_indices, rows), bag_indices[::size].clone()

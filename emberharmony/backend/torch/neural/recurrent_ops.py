@@ -29,7 +29,7 @@ _WIDE = frozenset((torch.float32, torch.float64))
 
 
 def _is_native(tensors: list[torch.Tensor]) -> bool:
-    """Returns whether PyTorch's kernels can compute a layer of these tensors, and what may be asked of its result."""
+    """Returns whether PyTorch's kernels can compute a layer of these tensors and the derivatives it may need."""
     if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return False
     if torch._C._functorch.peek_interpreter_stack() is not None:
