@@ -103,7 +103,7 @@ def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def missing_axis(shapes: Sequence[tuple[int, ...]], axis: Any) -> str:
-    """Returns how the first of some shapes that lacks one axis would join the others, else an empty string.
+    """Returns a hint that a tensor lacks one axis, and how to add it; an empty string if no shape lacks just one.
 
     Args:
         shapes: those of the tensors that are joined.

@@ -93,7 +93,7 @@ def alias(name: str, function: F) -> F:
 
 
 class _Codes:
-    """Which codes the ops have: they are direct for the backend of `direct`, or guarded for that of `guarded`."""
+    """Which code the ops have: the direct one for the backend in `direct`, or the guarded one for that in `guarded`."""
 
     direct: "Bound | None" = None
     guarded: "Bound | None" = None

@@ -203,7 +203,7 @@ class OpSpec:
 
     @property
     def composed(self) -> Callable[..., Any]:
-        """The body as it was written; its operands are promoted and refused before, if the facts say what it takes."""
+        """The body as it was written; where the facts say what it takes, operands are promoted or refused before."""
         if self._composed is None:
             self._composed = prologue.promoting(self.declared, self.facts) if self.facts.takes else self.declared
         return self._composed

@@ -65,7 +65,7 @@ class ReadCells:
 
 
 class ReadFromOutside(ReadCells):
-    """The same for values that are there before the block.
+    """A block that reads cells, which notes only cells that existed before the block.
 
     It leaves out cells that are made in the block, and what `Assignments` blocks inside of it make cells hold.
     """
@@ -84,7 +84,7 @@ class ReadFromOutside(ReadCells):
         return cell in self._own
 
     def add(self, cell: "Cell", held: "Held | None", tensor: Any) -> None:
-        """Adds a cell that is read, unless what it holds is of the block."""
+        """Adds a cell that is read, unless the block itself has assigned the tensor in it."""
         refuse_changing(cell)
         if cell not in self._own and (held is None or held is self._before.get(cell)):
             super().add(cell, held, tensor)
@@ -102,7 +102,7 @@ class _Thread(ThreadStack):
         self.values: dict[Cell, Held] = {}
 
     def consequences(self, entry: Entry | None) -> Iterable[Step]:
-        """Returns the steps that make `values` those of the innermost block."""
+        """Returns the steps that give `values` the content of the innermost block's dict."""
         values = self.values
         return [(values.clear,)] if entry is None else [(values.clear,), (values.update, entry[0])]
 

@@ -324,13 +324,13 @@ def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
 
 
 class _Sum:
-    """How many gradients in a row were added to that of one cell."""
+    """The number of gradients in a row that were added to the gradient of one cell."""
 
     cell = count = 0
 
 
 def _count_with_another(cell: Cell) -> int:
-    """Returns how many there are with another one, and warns if nobody would add so many on purpose."""
+    """Returns the number of added gradients with another one, and warns if it is too high to be meant."""
     count = _Sum.count + 1 if _Sum.cell == id(cell) else 1
     _Sum.cell = id(cell)
     if count == MANY - 1:
@@ -382,7 +382,7 @@ def _tensor_and_home_of(value: Any) -> Held:
 
 
 def _without_record(held: Held) -> Held:
-    """Returns what a cell holds without the record that the user's own differentiation by the library keeps of it."""
+    """Returns the tensor in a cell, detached from the graph of the user's own differentiation by the library."""
     tensor, home = held
     plain_tensor = home.backend.plain(tensor)
     return held if plain_tensor is tensor else (plain_tensor, home)

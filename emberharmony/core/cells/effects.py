@@ -124,7 +124,7 @@ class Effects:
         return all(cell._grad is None for cell in self._none_before)
 
     def make(self, tensors: Sequence[Any]) -> None:
-        """Does to the cells what the function did, with these tensors in the place of those of `tensors()`."""
+        """Repeats on the cells what the recorded function did, with these tensors instead of those of `tensors()`."""
         home, remaining_tensors = selection.current().home, iter(tensors)
         for is_added, exchanged, step in self._parts:
             steps: list[Step] = accumulating(

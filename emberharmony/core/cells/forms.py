@@ -76,5 +76,5 @@ def hold_forms(cells: Sequence[Cell], make: Callable[..., Sequence[Any] | None])
 
 
 def _are_unobserved(cells: Sequence[Cell]) -> bool:
-    """Returns whether no block observes the cells or replaces one, and nobody writes into tensors."""
+    """Returns whether no block observes or replaces one of the cells, and no step is writing into tensors."""
     return not OBSERVED and not OVERWRITINGS and not any(cell in THREAD.values for cell in cells)

@@ -1,4 +1,4 @@
-"""Writes into the tensors of cells, where nobody else can see them, in the place of giving the cells new ones.
+"""Writes into the tensors of cells that nothing else refers to, instead of giving the cells new tensors.
 
 A cell alone holds its tensor if the counts of references to it and to its memory say so. Whoever reads a cell loads
 what it holds, and then looks whether somebody is writing into the tensor. So either the writer finds the reference
@@ -100,6 +100,6 @@ class Overwriting:
 
 
 def await_end(cells: "Sequence[Cell]") -> None:
-    """Waits until nobody writes into the tensors of these cells."""
+    """Waits until no other thread writes into the tensors of these cells."""
     for overwriting in tuple(OVERWRITINGS):
         overwriting.await_end(cells)

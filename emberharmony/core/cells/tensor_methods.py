@@ -202,7 +202,7 @@ def _holds_cell(value: Any) -> bool:
 
 
 def _for_numpy(tensor: Any) -> Any:
-    """Returns a tensor for a function of NumPy: itself if its library has functions of that name, else its values."""
+    """Returns a tensor for a function of NumPy: itself if its library overrides NumPy's functions, else its values."""
     if hasattr(tensor, "setflags"):
         return _read_only(tensor)
     return tensor if getattr(tensor, "__array_function__", None) else selection.active().to_numpy(tensor)

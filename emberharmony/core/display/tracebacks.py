@@ -143,7 +143,7 @@ def _is_library(file: str) -> bool:
 
 
 def _is_for_users(error: BaseException, trace: TracebackType | None) -> bool:
-    """Returns whether an error is the user's affair: an unexpected one from inside of the library is a fault of it."""
+    """Returns whether an error concerns the user's code; an unexpected one from inside the library does not."""
     expected = (EmberError, AttributeError, NotImplementedError, KeyboardInterrupt, Warning)
     return isinstance(error, expected) or not any(map(_is_own, _files_of_trace(trace)[-1:]))
 

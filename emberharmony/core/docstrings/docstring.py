@@ -68,7 +68,7 @@ def document(value: Any) -> None:
 
 
 def document_all(names: Iterable[str], scope: Mapping[str, Any]) -> None:
-    """Does the same for those of the names that a module has."""
+    """Completes the docstrings of the listed names that a module has."""
     for name in names:
         if name in scope:
             document(scope[name])

@@ -226,7 +226,7 @@ class SharedMethods:
 
 
 class ExplainedMethods(SharedMethods):
-    """The same for objects that live in a transform, which explain each attribute that they lack.
+    """The methods of objects that exist inside a transform, which explain each attribute that they lack.
 
     A class with `__getattr__` makes every read of an attribute slow (500 instructions on CPython 3.11), which cells,
     the operands of all layers, cannot afford.

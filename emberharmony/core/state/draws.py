@@ -33,7 +33,7 @@ class _Watcher(Scope):
         _WATCHERS.set((self, _WATCHERS.get(), self, self._watch))
 
     def stream(self, stream: Any, clone: Clone, on_host: bool) -> Any:
-        """Returns the stream to draw from instead of this one: here, the choice of the enclosing block."""
+        """Returns the stream to draw from instead of `stream`: by default, the choice of the enclosing block."""
         return stream if self.outer is None else self.outer.stream(stream, clone, on_host)
 
 

@@ -56,7 +56,7 @@ def kind_of(cls: type) -> str:
 
 
 class _Declared(dict[type, Fields]):
-    """A cache from a dataclass to `declared_fields` of it."""
+    """A cache of `declared_fields` by dataclass."""
 
     def __missing__(self, cls: type) -> Fields:
         self[cls] = fields = declared_fields(cls)
