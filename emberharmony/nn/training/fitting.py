@@ -278,7 +278,7 @@ def _python_number(x: Any) -> float:
 
 
 def _way_out(inputs: tuple[Any, ...], number: int) -> str:
-    """Returns what to do about a loss that is not finite in a step."""
+    """Returns advice for the error about a loss that is not finite."""
     if not all(map(_is_finite, filter(ops.is_tensor, ops.tree_leaves(inputs)))):
         return "the batch itself has NaN or infinite values: replace them (ops.nan_to_num) or leave their rows out"
     op = "fit() in \"with ops.checked('nan'):\" names the op that makes the first NaN or infinity"
