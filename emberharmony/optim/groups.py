@@ -34,7 +34,7 @@ PARAMS = itemgetter("params")
 
 
 class _Unrecorded(Generic[T]):
-    """An attribute that steps change, and that a function that is recorded cannot read: it would be a constant."""
+    """An attribute that steps change. A function being recorded cannot read it, because it would become a constant."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = f"_{name}"
