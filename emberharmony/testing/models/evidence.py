@@ -170,7 +170,7 @@ def _odd_option(side: Side, path: str, differing_options: Mapping[str, Any]) -> 
 
 
 def _is_default(module: Any, name: str, value: Any) -> bool:
-    """Returns whether the class of a module has a value for an option where none is given."""
+    """Returns whether an option has the value that the module's class takes when the option is not given."""
     try:
         parameters = inspect.signature(type(module).__init__).parameters
     except (TypeError, ValueError):

@@ -62,7 +62,7 @@ class Spans:
         return list(calls), [*(span.event for span in inner_spans), event]
 
     def rest(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
-        """Returns the same at the end of a run for what could not be compared: results, or else arguments if asked."""
+        """Returns modules and events that could not be compared by the end: results, or arguments if `is_entry`."""
         results = [span for span in self._alone if span.event.place == EXIT]
         remaining = results or (self._alone if is_entry else [])
         return list(dict.fromkeys(span.culprit for span in remaining)), [each.event for each in remaining]
