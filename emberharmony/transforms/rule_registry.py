@@ -22,5 +22,5 @@ REFUSED: dict[str, str] = {}
 
 
 def same(g: Any, *_: Any) -> Any:
-    """The rule of ops that return the values of their argument; where they return the argument, nothing is recorded."""
+    """The gradient rule of ops that copy their argument; if one returns the argument itself, nothing is recorded."""
     return g

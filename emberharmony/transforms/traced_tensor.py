@@ -48,7 +48,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         return self.value.device
 
     def lacks(self, name: str) -> None:
-        """Tells the tape that the function looks for an attribute, if native tensors have it."""
+        """Reports to the tape an attribute that the function looks for and that only native tensors have."""
         if hasattr(self.value, name):
             self.tape.lack(name)
 
