@@ -184,7 +184,7 @@ aten("clamp_max")(lambda x, high: ops.clip(x, None, high))
 
 @aten("masked_fill")
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    """Returns the elements, and a value where a mask is true."""
+    """Returns a tensor with a value in place of the elements where a mask is true."""
     return ops.where(mask, value, x)
 
 

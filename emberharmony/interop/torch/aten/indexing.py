@@ -119,7 +119,7 @@ def take(x: Any, index: Any) -> Any:
 
 @aten("put")
 def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Returns a tensor with others at places of it as one vector."""
+    """Returns a tensor with new elements at indices into the flattened tensor."""
     flat = ops.set_item(ops.ravel(x), (ops.ravel(index),), ops.ravel(source), "add" if accumulate else "set")
     return ops.reshape(flat, tuple(x.shape))
 

@@ -176,14 +176,14 @@ def std_mean_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: 
 
 @aten("var.dim", "var.default")
 def var_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
-    """Returns the variances along axes, of the elements or, if unbiased, of what they are drawn from."""
+    """Returns the variances along axes; if unbiased, those of the population that the elements are drawn from."""
     dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     return var(x, dim, int(unbiased), keepdim)
 
 
 @aten("std.dim", "std.default")
 def std_unbiased(x: Any, dim: Dims = None, unbiased: bool = True, keepdim: bool = False) -> Any:
-    """Returns the standard deviations along axes, of the elements or, if unbiased, of what they are drawn from."""
+    """Returns the standard deviations along axes; if unbiased, those of the population the elements are drawn from."""
     dim, unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     return std(x, dim, int(unbiased), keepdim)
 
