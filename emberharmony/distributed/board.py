@@ -109,7 +109,7 @@ class Board:
         return absent_ranks_now
 
     def missing(self, number: int, call: str, peer: int | None = None, wait: float = 1.0) -> dict[int, str]:
-        """Returns the ranks that keep a call from ending, each with what is known of it.
+        """Returns the ranks that keep a call from ending, each with what the board says about it.
 
         A process that was killed takes a moment to disappear, and others may only be late. So it looks again until it
         finds one that cannot go on, or the time is over.
@@ -141,7 +141,7 @@ class Board:
             time.sleep(0.02)
 
     def is_hopeless(self, number: int, peer: int | None = None) -> bool:
-        """Returns whether a rank will not come to a call, or not come out of it: it has ended before, or failed."""
+        """Returns whether a rank will never enter or never finish a call, because it has ended or failed."""
         for rank in range(self.size) if peer is None else (peer,):
             entry = self.read(rank)
             if rank == self._rank or not entry.process or entry.progress >= number + (entry.state == FAILED):

@@ -75,7 +75,7 @@ def _bfloat16_bits(vector: Vector) -> Vector:
 
 
 def pieces(lengths: Sequence[int], most_elements: int) -> Iterator[list[tuple[int, int, int]]]:
-    """Yields buckets of at most so many elements: lists of (which vector, from, to).
+    """Yields buckets of at most `most_elements` elements, as lists of (index of the vector, start, end).
 
     Small vectors share a bucket and long ones are cut. The cuts depend on the lengths only, so they are the same on
     all ranks.
@@ -151,7 +151,7 @@ def by_dtype(
 
 
 def ordered_sum(transport: Transport, vector: Vector) -> None:
-    """Replaces a vector by the sum of those of all ranks, added in the order of the ranks.
+    """Replaces a vector by the sum of the vectors of all ranks, added in the order of the ranks.
 
     Each rank gets one part of all vectors, adds it, and gives the sum to all: as many bytes as the sum of a ring.
     """

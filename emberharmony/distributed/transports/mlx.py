@@ -44,7 +44,7 @@ class MLXTransport(Transport):
             )
 
     def all_sum(self, vector: Vector) -> None:
-        """Replaces a vector by the sum of those of all ranks."""
+        """Replaces a vector by the sum of the vectors of all ranks."""
         self._write_result(vector, mx.distributed.all_sum)
 
     def all_gather(self, vector: Vector) -> Vector:

@@ -33,7 +33,7 @@ class MPITransport(Transport):
         self._is_lost = False
 
     def all_sum(self, vector: Vector) -> None:
-        """Replaces a vector by the sum of those of all ranks."""
+        """Replaces a vector by the sum of the vectors of all ranks."""
         self._wait(self._world.Iallreduce(MPI.IN_PLACE, vector))
 
     def all_gather(self, vector: Vector) -> Vector:

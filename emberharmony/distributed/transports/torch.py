@@ -45,7 +45,7 @@ class TorchTransport(Transport):
             )
 
     def all_sum(self, vector: Vector) -> None:
-        """Replaces a vector by the sum of those of all ranks."""
+        """Replaces a vector by the sum of the vectors of all ranks."""
         with self._on_device(vector) as tensor, _raise_lost_error():
             dist.all_reduce(tensor)
 

@@ -42,7 +42,7 @@ class Transport:
         self.is_hopeless = False
 
     def all_sum(self, vector: Vector) -> None:
-        """Replaces a vector by the sum of those of all ranks, in any order of summation."""
+        """Replaces a vector by the sum of the vectors of all ranks, in any order of summation."""
         raise NotImplementedError
 
     def all_gather(self, vector: Vector) -> Vector:
@@ -62,7 +62,7 @@ class Transport:
         raise NotImplementedError
 
     def all_to_all(self, rows: Vector) -> Vector:
-        """Sends row r to rank r, and returns the rows that come, that of rank r in row r.
+        """Sends row r to rank r, and returns the rows received: row r comes from rank r.
 
         This one gathers everything; a transport that can do better overrides it.
         """
