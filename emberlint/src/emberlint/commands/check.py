@@ -134,7 +134,7 @@ class Part(NamedTuple):
 
 
 def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
-    """Returns the project that the places are in, and those inside of it that have settings of their own."""
+    """Returns the project that holds the paths, and the projects inside it that have their own settings."""
     cli_settings = cli_options.min_tier, cli_options.exclude, cli_options.target_version, cli_options.preset
     settings = options.settings_for(places, *cli_settings)
     if STDIN in cli_options.paths:

@@ -150,7 +150,7 @@ class _FileRepair:
         return nodes_at
 
     def _statement(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
-        """Returns the lines of the statement around a finding if it has no block, else of that of the module."""
+        """Returns the lines of the statement around a finding, or of the top-level one if the former has a block."""
         enclosing_nodes = [] if node is None else [node, *self.file.ancestors(node)]
         statements = [node for node in enclosing_nodes if isinstance(node, ast.stmt)]
         if not statements:

@@ -42,7 +42,7 @@ class Library:
         return self._near.get(path, ())
 
     def share(self, spool: Path | None) -> None:
-        """Writes the summaries to a folder for other processes, and from now on each new one; None ends that."""
+        """Writes the summaries, and each later one, to a folder for other processes to read; None ends the sharing."""
         self.spool = spool
         if spool is not None:
             (spool / IMPORTS).write_text(json.dumps(self._near), encoding="utf-8")
