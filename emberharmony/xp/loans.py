@@ -51,6 +51,13 @@ class Loan:
         return np.asarray(door).view(self.memory.dtype).reshape(self.memory.shape)
 
 
+def view_at(memory: np.ndarray, key: Any) -> np.ndarray:
+    """Returns a view of memory at a key of integers and slices, also of one element, for which NumPy gives a scalar."""
+    parts = key if key.__class__ is tuple else (key,)
+    view: np.ndarray = memory[parts if any(part is ... for part in parts) else (*parts, ...)]
+    return view
+
+
 def elements_at(memory: np.ndarray, positions: np.ndarray) -> np.ndarray | None:
     """Returns a view of the elements at positions of contiguous memory; None if there is none.
 

@@ -15,7 +15,6 @@ otherwise.
 
 import functools
 import itertools
-import operator
 from collections.abc import Callable
 from typing import Any
 from weakref import ref
@@ -24,7 +23,7 @@ import numpy as np
 
 from emberharmony.backend.shared.arrays.indexing import is_plain
 from emberharmony.xp.links import FEW, LOCK, Call, Links, Stale, family, links_of, live_views, loan_of, new_links, value
-from emberharmony.xp.loans import Loan, elements_at
+from emberharmony.xp.loans import Loan, elements_at, view_at
 
 _RANKS = {"bool": 0, "unsigned": 1, "signed": 1, "float": 2, "complex": 3}
 _NUMBERS = (bool, int, float, complex)
@@ -99,11 +98,11 @@ class Memory:
     def _lent_view(self, memory: np.ndarray, hows: list[Any]) -> np.ndarray | None:
         """Returns a view of the memory that NumPy has, read as views of an array are; None if that would be a copy."""
         if all(how.__class__ is not Call for how in hows):
-            return functools.reduce(operator.getitem, hows, memory)
+            return functools.reduce(view_at, hows, memory)
         positions = np.arange(memory.size).reshape(memory.shape)
         for how in hows:
             is_call = how.__class__ is Call
-            positions = self.ops.to_numpy(how.run(self.ops.asarray(positions))) if is_call else positions[how]
+            positions = self.ops.to_numpy(how.run(self.ops.asarray(positions))) if is_call else view_at(positions, how)
         return elements_at(memory, positions)
 
     def read_loan(self, loan: Loan) -> Any:

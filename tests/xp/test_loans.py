@@ -78,6 +78,7 @@ VIEWS: dict[str, Callable[[Any, Any], Any]] = {
     "reshape": lambda xp, x: xp.reshape(x, (3, 2)),
     "flip": lambda xp, x: xp.flip(x, axis=1),
     "scalar": lambda xp, x: xp.reshape(x[:1, :1], ()),
+    "scalar of a scalar": lambda xp, x: xp.reshape(x[:1, :1], ())[...],
     "expand_dims": lambda xp, x: xp.expand_dims(x[:, 1], axis=0),
 }
 
@@ -94,6 +95,15 @@ def test_numpy_writes_into_the_view_of_a_function(name: str, xp: Any) -> None:
         assert (x.tolist(), view.tolist()) == (reference.tolist(), wanted.tolist())
     else:  # PyTorch copies for `flip`
         assert name == "flip"
+
+
+def test_a_view_without_axes_is_an_array_of_numpy(xp: Any) -> None:
+    total = xp.sum(xp.ones(3))
+    for view in (total[()], total[...], xp.ones(3)[1], xp.ones((2, 2))[..., 0, 1]):
+        memory = np.asarray(view)
+        assert (type(memory), memory.shape) == (np.ndarray, ())
+        memory[...] = 7.0
+        assert float(view) == 7.0
 
 
 def test_numpy_cannot_write_into_repeated_elements(xp: Any) -> None:
