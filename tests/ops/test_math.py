@@ -81,6 +81,22 @@ def test_powers_of_uint64_wrap(backend: str) -> None:
     assert got == [pow(3, 2**64 - 1, 2**64), 0, 1]
 
 
+def test_a_square_of_an_imaginary_number_is_real(backend: str) -> None:
+    x = np.array([3j, -1.7j, 1 - 2j])
+    if backend == "mlx":
+        x = x.astype(np.complex64)
+    assert ops.to_numpy(ops.power(x, 2)).tolist() == (x * x).tolist()
+
+
+def test_a_complex_power_has_a_derivative_by_an_exponent_of_zero(backend: str) -> None:
+    base, exponents = np.array(2 + 1j, np.complex64), (0, 1, 2)
+    for exponent in exponents:
+        gradient = ops.grad(lambda w: ops.real(ops.power(base, w)))(
+            ops.convert_to_tensor(np.array(exponent, np.complex64))
+        )
+        assert np.allclose(ops.to_numpy(gradient), np.conj(base**exponent * np.log(base)), rtol=1e-5)
+
+
 def test_negative_powers_of_integers_are_truncated_to_zero_or_one(backend: str) -> None:
     assert ops.power([2, 1, -1, -1, 0, -3], [-1, -2, -3, -4, -1, -1]).tolist() == [0, 1, -1, 1, 0, 0]
     assert ops.power([2, 1], -1).tolist() == [0, 1]

@@ -76,7 +76,8 @@ def _divide_no_nan(x1: jax.Array, x2: jax.Array) -> jax.Array:
 
 def _slope_by_base(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
     is_zero = b == 0
-    return jnp.where(is_zero, jnp.zeros_like(y), b * _pow(a, jnp.where(is_zero, jnp.ones_like(b), b - 1)))
+    power = _complex_pow if is_complex(a) else _pow
+    return jnp.where(is_zero, jnp.zeros_like(y), b * power(a, jnp.where(is_zero, jnp.ones_like(b), b - 1)))
 
 
 def _slope_by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
@@ -85,6 +86,16 @@ def _slope_by_exponent(a: jax.Array, b: jax.Array, y: jax.Array) -> jax.Array:
 
 # JAX 0.10 gives NaN for some derivatives at a base of 0.
 _pow: Any = elementwise(lambda a, b: lax.pow(*jnp.broadcast_arrays(a, b)), _slope_by_base, _slope_by_exponent)
+
+
+def _complex_power(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Returns a power of complex numbers without derivatives of its own; a square is exactly that."""
+    a, b = jnp.broadcast_arrays(a, b)
+    is_zero, ones = b == 0, jnp.ones_like(b)
+    return jnp.where(is_zero, ones, jnp.where(b == 2, a * a, lax.pow(a, jnp.where(is_zero, ones, b))))
+
+
+_complex_pow: Any = elementwise(_complex_power, _slope_by_base, _slope_by_exponent)
 
 
 def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
@@ -106,8 +117,7 @@ def _whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
 @program()
 def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
     if is_complex(x1):
-        is_zero, ones = x2 == 0, jnp.ones_like(x2)
-        return jnp.where(is_zero, ones, _pow(x1, jnp.where(is_zero, ones, x2)))
+        return _complex_pow(x1, x2)
     if is_float(x1):
         return _pow(widen(x1), widen(x2)).astype(x1.dtype)
     if kind_of(x1) != "signed":

@@ -126,7 +126,8 @@ _at_most = where_transformed(
 
 def _slope_by_base(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
     is_zero = b == 0
-    return mx.where(is_zero, mx.zeros_like(y), b * _pow(a, mx.where(is_zero, mx.ones_like(b), b - 1)))
+    power = _complex_pow if is_complex(a) else _pow
+    return mx.where(is_zero, mx.zeros_like(y), b * power(a, mx.where(is_zero, mx.ones_like(b), b - 1)))
 
 
 def _slope_by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
@@ -137,11 +138,19 @@ def _slope_by_exponent(a: mx.array, b: mx.array, y: mx.array) -> mx.array:
 _pow: Any = elementwise(mx.power, _slope_by_base, _slope_by_exponent)
 
 
+def _complex_power(a: mx.array, b: mx.array) -> mx.array:
+    """Returns a power of complex numbers without derivatives of its own; a square is exactly that."""
+    # mx.power (MLX 0.32) gives NaN for 0 ** 0 of complex numbers.
+    is_zero, unit = b == 0, mx.array(1, b.dtype)
+    return mx.where(is_zero, unit, mx.where(b == 2, a * a, mx.power(a, mx.where(is_zero, unit, b))))
+
+
+_complex_pow: Any = elementwise(_complex_power, _slope_by_base, _slope_by_exponent)
+
+
 def _power(x1: mx.array, x2: mx.array) -> mx.array:
     if is_complex(x1):
-        # mx.power (MLX 0.32) gives NaN for 0 ** 0 of complex numbers.
-        is_zero, unit = x2 == 0, mx.array(1, x2.dtype)
-        return mx.where(is_zero, unit, _pow(x1, mx.where(is_zero, unit, x2)))
+        return _complex_pow(x1, x2)
     if is_float(x1):
         return _pow(x1, x2)
     if not mx.issubdtype(x1.dtype, mx.signedinteger):

@@ -19,6 +19,8 @@ _FLOAT32 = "{0}.dtype is native_float32"
 _multiplied = through_int64(torch.mul, ordered=False)
 _FLOAT64, _clamp = torch.float64, torch.clamp
 
+_EXPONENT = f"({promotion.weak}) and ({_FLOAT32} or {{0}}.dtype.is_complex and {{1}} > 0)"
+"""The condition for a number as an exponent: PyTorch multiplies `z ** 2` itself, and gives NaN for some `z ** 0`."""
 _FINITE = f"({promotion.weak}) and -1e300 < {{1}} < 1e300"
 """When the native sum with a Python number is right: PyTorch adds infinity to a complex tensor with a NaN part."""
 
@@ -85,11 +87,21 @@ def _divide_no_nan(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     return (x1 / torch.where(is_zero, 1, x2)).masked_fill(is_zero, 0)
 
 
+def _complex_power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
+    """Returns a power of complex numbers, with its derivative by an exponent of 0; a square is exactly that."""
+    # PyTorch 2.13 gives NaN for 0 ** 0 and infinity ** 0 of complex numbers.
+    is_zero = x2 == 0
+    result = torch.pow(x1, torch.where(is_zero, 1, x2))
+    correction = torch.where(x2 == 2, x1 * x1 - result, 0).detach()  # the derivatives are those of the power
+    result = result + torch.where(correction.isfinite(), correction, 0)
+    # The exponential is 1, and has the derivative by the exponent.
+    logarithm = torch.log(torch.where((x1 != 0) & x1.isfinite(), x1, 1))
+    return torch.where(is_zero, torch.exp(torch.where(is_zero, x2, 0) * logarithm), result)
+
+
 def _power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
     if x1.dtype.is_complex:
-        # PyTorch 2.13 gives NaN for 0 ** 0 and infinity ** 0 of complex numbers.
-        is_zero = x2 == 0
-        return torch.where(is_zero, 1, torch.pow(x1, torch.where(is_zero, 1, x2)))
+        return _complex_power(x1, x2)
     if x1.dtype.is_floating_point or not (x2 < 0).any():
         return torch.pow(x1, x2)
     # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
@@ -169,7 +181,7 @@ class TorchMathOps:
     )
     mod = direct(_remainder, support_unsigned(_safe_division(_remainder), unsigned.mod), guard=_FLOAT32)
     fmod = direct(torch.fmod, support_unsigned(_safe_division(torch.fmod), unsigned.mod), guard=_FLOAT32)
-    power = direct(torch.pow, support_unsigned(_power, unsigned.power), guard=_FLOAT32)
+    power = direct(torch.pow, support_unsigned(_power, unsigned.power), guard=_FLOAT32, weak=_EXPONENT)
     hypot = direct(_hypot, weak=False)
     maximum = direct(torch.maximum, weak=False)
     minimum = direct(torch.minimum, weak=False)

@@ -10,6 +10,15 @@ QUICK = "tests/backend/torch/test_fast_paths.py"
 
 MUTANTS = [
     Mutant(
+        name="torch-complex-power-of-zero",
+        module="emberharmony/backend/torch/math_ops.py",
+        function="_complex_power",
+        original="torch.exp(torch.where(is_zero, x2, 0) * logarithm)",
+        replacement="1",
+        tests=(f"tests/ops/test_math.py -k complex_power {ON_TORCH}",),
+        why="the gradient of a complex power by an exponent of 0 is 0",
+    ),
+    Mutant(
         name="torch-mask-of-attention",
         module="emberharmony/backend/torch/neural/attention_ops.py",
         function="_mask",
