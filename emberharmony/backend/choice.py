@@ -171,7 +171,7 @@ def owner(leaf: Any) -> Backend | None:
     owning_backend = OWNERS.get(leaf.__class__)
     if owning_backend is not None:
         return owning_backend
-    if isinstance(leaf, TensorProxy):  # every backend takes it for a tensor of its own
+    if isinstance(leaf, TensorProxy):  # such an object counts as a tensor on every backend
         traced: Backend = leaf.backend
         return traced
     for backend in loaded_backends():

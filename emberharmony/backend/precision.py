@@ -75,7 +75,7 @@ class PrecisionBlock(Scope, contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         backend: Any = selection.current()
-        # A library without a setting does what it does: the block shares nothing with others.
+        # A library without a setting computes as it always does, so the block needs no lock against others.
         setting, wanted = backend.precision_setting(self._state) or (Setting(lambda: None, lambda _: ()), None)
         below = self._stack.get()
         self._stack.set((Request(self._state, setting, wanted), below, self, self._watch))

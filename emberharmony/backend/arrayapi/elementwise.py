@@ -162,7 +162,7 @@ class _Elementwise(_Bound):
         power = library.function("power")
         if library.kind(a) != "signed":
             return power(a, b)
-        # The standard leaves negative powers of integers open: 1 and -1 have some, those of others truncate to 0.
+        # The standard leaves negative powers of integers open. Here those of 1 and -1 are exact, and others are 0.
         zero, one = library.number(0, a), library.number(1, a)
         negative, even = xp.less(b, zero), xp.equal(xp.bitwise_and(b, one), zero)
         sign = xp.where(even, one, a)

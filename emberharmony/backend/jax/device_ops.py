@@ -124,7 +124,7 @@ class JAXDeviceOps:
     @staticmethod
     def synchronize(device: Any = None) -> None:
         target_device = place(device) or default()
-        # A device runs what it is given in order, so that it is done with all of it when it is done with this.
+        # A device runs its work in order: once it has finished this, it has finished all that came before.
         jax.block_until_ready(jax.device_put(0.0, target_device))
         jax.effects_barrier()
 

@@ -122,7 +122,7 @@ def _power(x1: jax.Array, x2: jax.Array) -> jax.Array:
         return _pow(widen(x1), widen(x2)).astype(x1.dtype)
     if kind_of(x1) != "signed":
         return _whole_power(x1, x2)
-    # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
+    # The reciprocal of an integer truncates to 0, except for 1 and -1.
     sign = jnp.where(x2 % 2 == 0, jnp.ones_like(x1), x1)
     truncated = jnp.where(jnp.abs(x1) == 1, sign, jnp.zeros_like(x1))
     return jnp.where(x2 < 0, truncated, _whole_power(x1, jnp.maximum(x2, 0)))

@@ -155,7 +155,7 @@ def _power(x1: mx.array, x2: mx.array) -> mx.array:
         return _pow(x1, x2)
     if not mx.issubdtype(x1.dtype, mx.signedinteger):
         return mx.power(x1, x2)
-    # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
+    # The reciprocal of an integer truncates to 0, except for 1 and -1.
     sign = mx.where(x2 % 2 == 0, mx.array(1, x1.dtype), x1)
     truncated = mx.where(mx.abs(x1) == 1, sign, mx.zeros_like(x1))
     return mx.where(x2 < 0, truncated, mx.power(x1, mx.maximum(x2, mx.array(0, x2.dtype))))

@@ -163,7 +163,7 @@ def checked_streams(backend: str, state: Any) -> tuple[StateReader, _Seed]:
             f"{_STATE} is that of backend {reader.state['backend']!r}, but the active backend is {backend!r}: switch "
             f"to it (ops.use_backend), or draw from a Generator, whose state every backend continues"
         )
-    has_drawn = reader.state.get("drawn", True)  # states of before do not say it
+    has_drawn = reader.state.get("drawn", True)  # older saved states lack this entry
     if type(has_drawn) is not bool:
         raise reader.damage_error("drawn", "whether numbers were drawn")
     native, seed = reader.inner("native"), _seed_of(reader)

@@ -104,7 +104,7 @@ def _power(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         return _complex_power(x1, x2)
     if x1.dtype.is_floating_point or not (x2 < 0).any():
         return torch.pow(x1, x2)
-    # The reciprocal of an integer truncates to 0, but for those of 1 and -1.
+    # The reciprocal of an integer truncates to 0, except for 1 and -1.
     sign = torch.where(x2 % 2 == 0, 1, x1)
     truncated = torch.where(x1.abs() == 1, sign, 0)
     return torch.where(x2 < 0, truncated, torch.pow(x1, x2.clamp_min(0)))

@@ -120,7 +120,7 @@ def _expm1(x: jax.Array) -> jax.Array:
     near_value = mirror_below_cut(jnp.expm1)(x)
     return lax.complex(
         _without_sign(near_value.real), near_value.imag
-    )  # the real part is +0.0 where that of `x` is -0.0
+    )  # the real part is +0.0 where the real part of `x` is -0.0
 
 
 def _exp2_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -124,7 +124,7 @@ def _multiply_rows(rows: mx.array, row_places: mx.array, updates: mx.array) -> m
         return (_add_rows(tangents[0] * row_slopes, mx.stop_gradient(primals[1]), tangents[2] * slopes_of_updates),)
 
     def pull(primals: Arrays, outputs: Arrays, cotangents: Arrays) -> Arrays:
-        # MLX's cotangents are those of conjugates.
+        # MLX's cotangents are the conjugates of ours.
         row_slopes, slopes_of_updates = (mx.conj(slope) for slope in slopes(*primals))
         positions = primals[1]
         return (

@@ -310,7 +310,7 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     size = factor * _zeta(xp, order + 1.0, harmless_outside(xp, is_regular, x, 1.0), scale)
     size = xp.where(is_regular, size, xp.where(x == math.inf, 0.0, math.inf))
     is_even = order - 2.0 * xp.floor(order / 2.0) == 0.0
-    # At 0 the sign is that of x ** -(n + 1).
+    # At 0 the result has the sign of x ** -(n + 1).
     result = xp.where(is_even, -1.0, 1.0) * size
     result = xp.where((x == 0.0) & is_even, -1.0 / x, result)
     is_plain = n == 0.0
