@@ -151,7 +151,7 @@ class OpParameter:
         self.cast, self.unpaired = "CastTensorLike" in spelled, "ComplexTensorLike" in spelled
         self.whole = _WHOLE.issuperset(spelled.split(" | "))
         self.role = next((role for role in _ROLES if role in spelled), "Value")
-        # A tensor whose default is None cannot be left out: the op says in its error what the call means elsewhere.
+        # A tensor with the default None is still required: the op's error says what the call means in other libraries.
         self.optional = "None" in spelled or (default is None and self.role == "Value")
 
     @property

@@ -323,7 +323,7 @@ def compiled_source(
         elif role == "Tensors" or (variadic and role in ("TensorLike", "Operand")):
             convert.append(f"p{i} = native_tensors(p{i})")
     handler = f"return {'judge' if callback else 'rescue'}(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})"
-    # A line of its own would give `try` an instruction of its own. A condition has to stand on a line of its own.
+    # On a separate line, `try` would cost an instruction. A condition has to stand on a separate line.
     steps = [f"try: {body[0]}"] if not convert else ["try:", *(f" {step}" for step in (*convert, *body))]
     steps += [f"except Exception: {handler}", *later_lines]
     lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
