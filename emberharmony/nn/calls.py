@@ -25,7 +25,7 @@ class Calls:
         self._names: dict[int, tuple[Holder, dict[int, tuple[Holder, str]]]] = {}
 
     def start(self) -> None:
-        """Wraps the calls of all modules, those of classes that are made later too."""
+        """Wraps the calls of all modules, also of classes that are defined later."""
         for holder_class in _subclasses(Holder):
             self.wrap(holder_class)
         MADE.append(self.wrap)

@@ -50,7 +50,7 @@ def _holds_leaves(value: Any) -> bool:
 
 
 def flatten_module(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], Static]]:
-    """Returns the attributes of a module that hold leaves, and the rest of it."""
+    """Returns the attributes of a module that hold leaves (tensors), and its static attributes."""
     children: dict[str, Any] = {}
     static = Static()
     for name, value in vars(module).items():

@@ -105,7 +105,7 @@ def _note_blocks(wanted: dict[str, set[int]], parts: Iterable[Part]) -> None:
 
 
 def _rows_of_part(values: Mapping[str, Any], part: Part) -> Any:
-    """Returns the rows of a parameter, with those added to it."""
+    """Returns the rows of a parameter that a part takes, plus those of a second one if the part is a sum."""
     source_tensor = values[part.source]
     rows = source_tensor if part.start is None else source_tensor[part.start : part.stop]
     if part.plus is None:

@@ -406,7 +406,7 @@ def _negative_log_of_class(logs: Tensor, place: Tensor, class_axis: int) -> Tens
 def _weighted_losses(
     losses: Tensor, place: Tensor, is_kept: Tensor | None, weights: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Returns the loss at each position with its weight, and what it counts in the mean; None if all count 1."""
+    """Returns the weighted loss at each position, and the weight of each in the mean; None if all weights are 1."""
     if weights is not None:
         counted_weights = ops.take(weights, place, 0)
         losses = ops.multiply(losses, counted_weights)

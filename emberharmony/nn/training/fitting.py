@@ -161,7 +161,7 @@ class _Run:
         return len(self.history) + (0 if self._saves is None else self._saves.restored)
 
     def train(self, position: Position, steps: int | None, epochs: int | None) -> None:
-        """Makes steps until there are so many, or so many epochs, or a reason to stop."""
+        """Makes steps until the number of steps or of epochs is reached, or there is a reason to stop."""
         while epochs is None or position.epoch < epochs:
             batches = position.left()
             while True:

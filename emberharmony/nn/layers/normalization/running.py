@@ -82,7 +82,7 @@ class _Running(spatial.Spatial):
         return ops.batch_normalization(x, mean, variance, axis, self.bias, self.weight, self.eps)
 
     def _by_own(self, x: Tensor, reduced_axes: Sequence[int], axis: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the input normalised by its own statistics over axes, with these: the mean and the variance."""
+        """Returns the input normalised by its own mean and variance over axes, and these two statistics."""
         widened_x = widen(x)
         mean = ops.mean(widened_x, reduced_axes, True)
         centred = ops.subtract(widened_x, mean)
