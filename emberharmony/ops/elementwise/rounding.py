@@ -166,7 +166,7 @@ def signbit(x: TensorLike) -> Tensor:
     below = less(x, 0)
     if not dtype_of(x).is_floating:
         return below
-    # The reciprocal of a zero tells its sign; that of NaN is lost.
+    # The reciprocal of a zero tells its sign; the sign of NaN is lost.
     return logical_or(below, logical_and(equal(x, 0), less(divide(1.0, x), 0)))
 
 

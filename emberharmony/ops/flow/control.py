@@ -351,7 +351,7 @@ def _stack_trees(name: str, results: list[Any]) -> Any:
 
 
 def _prefix_combinations(combine: Callable[..., list[Any]], tensors: list[Any], axis: int) -> list[Any]:
-    """Returns for each place the combination of all elements up to it.
+    """Returns, for each place along the axis, the combination of all elements up to and including that place.
 
     Neighbours are combined into pairs, and the function calls itself on the half as long sequence of the pairs. Its
     results are those of the odd places; one more combination gives those of the even places.
