@@ -282,7 +282,7 @@ class Optimizer(ParameterGroups):
         return _in_dtype_of(new_value, value), _like_before(new_state, state)
 
     def _apply_at(self, gradient: Any, value: Any, state: State, count: Tensor) -> tuple[Any, State]:
-        """Returns the same for the options of the pure form after a number of steps."""
+        """Returns what `_apply` does in the pure form, with the options at a number of steps."""
         return self._apply(gradient, value, state, self._hyper(self.defaults, count))
 
 

@@ -51,7 +51,7 @@ class GroupPart:
         self.likeness: Any = None
 
     def own(self, column: list[Any]) -> list[Any]:
-        """Returns what belongs to these parameters of a list with something for each one that changes."""
+        """Returns the entries of these parameters, from a list with one entry for each parameter that changes."""
         return column if len(column) == len(self.places) else list(map(column.__getitem__, self.places))
 
     def is_as_before(self, held_states: Mapping[Parameter, State]) -> bool:
@@ -76,7 +76,7 @@ class GroupPart:
         return bool(self.likeness.holds(*chain.from_iterable(columns)))
 
     def update(self, step: GroupStep, state: State) -> Update | None:
-        """Returns what the rule computes; None if it has no program, or somebody wants the calls of its ops."""
+        """Returns what the rule computes by a program; None if it has none, or if a watcher wants to see each op."""
         if not (self.likeness.programs and step.backend.runs_programs):
             return None
         update = step.updates.update_for(state, step.hyper)
@@ -138,7 +138,7 @@ class SeparatePart(GroupPart):
         return (update, state, columns) if self.fits(step.backend, columns) else None
 
     def _overwrites(self, step: GroupStep, update: Update | None) -> bool:
-        """Returns whether an update may be written over the tensors, if nobody else can see these."""
+        """Returns whether an update may be written into the tensors, because nothing else refers to them."""
         if update is None or step.plan.overwritten is None or self.entries is None:
             return False
         program, backend, writes = self._overwritten
@@ -294,7 +294,7 @@ class JoinedPart(GroupPart):
             step.plan.steps += self._beginning(new_state, step.held, backend.home, new_state.keys() == state.keys())
 
     def _exchanging(self, state: State, home: Any) -> Iterable[Step]:
-        """Returns the steps that make `state` the state of the vector, after `work` has found that of before."""
+        """Returns the steps that make `state` the state of the vector, in place of the one that `work` has read."""
         steps: list[Step] = []
         tensors = dict(state)
         for name in state:

@@ -179,7 +179,7 @@ class GroupStep(SimpleNamespace):
 
 
 class _KnownProgram(NamedTuple):
-    """A recording with what it depends on.
+    """A recorded program of a rule, with the options and numbers that it depends on.
 
     Attributes:
         chosen: returns the options that are constants of the program, in a tuple.
@@ -200,7 +200,7 @@ class _KnownProgram(NamedTuple):
     tensors: list[str]
 
     def fits(self, hyper: Mapping[str, Any], arguments: list[Any]) -> bool:
-        """Returns whether it is that of these options and numbers."""
+        """Returns whether the program was recorded with these options and numbers."""
         if self.number != len(hyper) or self.options != self.chosen(hyper):
             return False
         # A rule without a program for some numbers is not recorded again for others.

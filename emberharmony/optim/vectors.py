@@ -29,7 +29,7 @@ class Vectors(SimpleNamespace):
     home: Any
 
     def part(self, name: str, place: int) -> Any:
-        """Returns what belongs to one parameter, with memory of its own."""
+        """Returns a copy of the elements of a joined vector that belong to one parameter."""
         start = sum(map(math.prod, self.shapes[:place]))
         shape = self.shapes[place]
         elements = self.home.get_item(self.tensors[name], slice(start, start + math.prod(shape)))

@@ -23,7 +23,7 @@ _BEGUN = ("func_evals", "n_iter")
 
 
 class SavedHistory(SavedState):
-    """A state dict of LBFGS while it is matched: the state of the first parameter is that of all."""
+    """A state dict of LBFGS while it is loaded: the first parameter's entry holds the state of all parameters."""
 
     def entry(self, what: str, entry: Mapping[str, Any], parameter: Parameter, hyper: Mapping[str, Any]) -> State:
         """Returns the history in new buffers."""
