@@ -84,7 +84,7 @@ def _cut_padding(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", const
 
 
 def _outside_part(g: T, y: T, x: T, pad_width: Any, mode: str = "constant", constant_values: Any = None) -> T:
-    """Returns the part of the cotangent outside of `x`, for the constant that is there."""
+    """Returns the cotangent at the padding around `x`, from which the gradient of the padding constant follows."""
     return where(pad(full_like(x, True, dtype="bool"), pad_width), 0.0, g)
 
 
