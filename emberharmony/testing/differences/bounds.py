@@ -139,7 +139,7 @@ class Bounds:
         self._share = share
 
     def relative(self, op: str, dtype: str, of: float) -> float:
-        """Returns the error of the largest element that is allowed, as a share of it.
+        """Returns the allowed error of the largest element, as a share of that element.
 
         Args:
             op: the op.

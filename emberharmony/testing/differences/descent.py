@@ -47,7 +47,7 @@ class _Inner(Watch):
 
 
 def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
-    """Returns what is wrong inside of a composite; None if nothing is called inside of it.
+    """Returns the calls inside a composite, and which of them is wrong; None if its body calls no ops.
 
     Args:
         record: the call of the composite.

@@ -97,7 +97,7 @@ def explains(one: Record, other: Record, share: float) -> bool:
 
 
 def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None:
-    """Returns how far apart the arguments are, if the op may only have moved their elements; otherwise None.
+    """Returns the distance of the two sides' arguments, if the op only moves elements; otherwise None.
 
     Args:
         one: the call on the first side.

@@ -41,7 +41,7 @@ class Near(Host):
         self._native = native
 
     def release(self) -> None:
-        """Gives up the tensor; its shape and what is known of it stay."""
+        """Drops the reference to the tensor; its shape and measured properties stay."""
         self._native = self._bits = None  # type: ignore[assignment]
 
 

@@ -46,12 +46,13 @@ class Host:
         return _values(self.bits.reshape(-1), self.dtype, True)
 
     def parts(self, most: int) -> Iterable[Array]:
-        """Returns the elements as vectors of at most so many; half precisions as float32."""
+        """Yields the elements as vectors of at most `most` elements; half precision becomes float32."""
         return (self.vector(),) if 0 < self.size <= most else self._cut(most)
 
     def _cut(self, most: int) -> Iterator[Array]:
         bits = self.bits
-        flat: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat  # a vector of the latter is a copy
+        # `reshape(-1)` would copy an array that is not contiguous.
+        flat: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat
         for start in range(0, self.size, most):
             yield _values(flat[start : start + most], self.dtype, True)
 

@@ -73,7 +73,7 @@ class Divergence:
 
 @dataclass
 class Row:
-    """One call of the comparison: what the two sides made of it."""
+    """One compared call: where it is, its shapes, and the errors of the two sides."""
 
     call: int
     op: str

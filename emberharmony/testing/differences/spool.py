@@ -88,7 +88,7 @@ class _File:
             read_count += further_count
 
     def array(self, place: int, count: int, kind: Any) -> Array:
-        """Returns so many numbers from a place."""
+        """Returns `count` numbers from a place in the file."""
         elements = np.empty(count, kind)
         if count:
             self.read(place, elements.view(np.uint8))
@@ -143,7 +143,7 @@ class Stored(Host):
 
 
 class Seen(weakref.ref[Any]):
-    """A tensor that a run has had: what is known of it, and the number of the call that had it last."""
+    """A weak reference to a tensor of a run, with its stored copy and the number of the last call that had it."""
 
     __slots__ = ("call", "host", "key")
 

@@ -64,7 +64,7 @@ class Side:
         return self._holders[path]
 
     def children(self, path: str) -> list[str]:
-        """Returns the modules in another one in the order of their calls, those of containers included."""
+        """Returns the modules directly in a module, in the order of their calls; containers are passed through."""
         child_paths = [name for name, parent in self.parents.items() if parent == path and not self.holds(name)]
         return sorted(child_paths, key=lambda name: self.order.get(name, math.inf))
 
@@ -73,7 +73,7 @@ class Side:
         return kind_of(self.adapter, self.modules[path])
 
     def below(self, path: str) -> dict[str, Any]:
-        """Returns the modules in another one by their names in it."""
+        """Returns the modules inside a module by their names relative to it."""
         start = f"{path}." if path else ""
         return {name[len(start) :]: module for name, module in self.modules.items() if name and name.startswith(start)}
 
@@ -192,7 +192,7 @@ def _element_count(side: Side, path: str | None) -> int:
 
 
 def _open_module(side: Side, paths: Sequence[str], path: str | None) -> list[str]:
-    """Returns modules with one replaced by those in it."""
+    """Returns the list of modules with one module replaced by the modules inside it."""
     path_index = paths.index(path or "")
     return [*paths[:path_index], *side.children(paths[path_index]), *paths[path_index + 1 :]]
 

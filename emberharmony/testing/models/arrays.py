@@ -171,7 +171,7 @@ def _is_added_mask(host: Host) -> bool:
 
 
 def _mask_fit(one: Host, other: Host) -> tuple[float, Fit] | None:
-    """Returns the same for a mask of booleans and one that is added."""
+    """Returns the fit of a boolean mask and an additive mask (0 and large negative numbers)."""
     if "bool" not in (one.dtype, other.dtype) or one.size != other.size:
         return None
     flags, additive_mask = (one, other) if one.dtype == "bool" else (other, one)

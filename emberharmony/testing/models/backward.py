@@ -172,7 +172,7 @@ class Backward:
         return self._is_slope(shift, float(np.vdot(gradient.values(), direction)), gradient)
 
     def is_true_of(self, path: str, name: str, gradients: Gradients) -> bool | None:
-        """Returns the same for the gradient with respect to a parameter of a module."""
+        """Returns what `is_true` does, for the gradient with respect to a parameter of a module."""
         adapter, module = self._model.adapter, self._side.modules[path]
         tensor = adapter.own(module).get(name)
         if tensor is None or (path, name) not in gradients.tensors:

@@ -93,7 +93,7 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
 
 
 def _layout_row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
-    """Returns the row of a layer, and what it asks the layer for."""
+    """Returns the row of the layout table for a layer, and the stand-in whose options the row reads."""
     layer = _stand_in(adapter, module, tensors)
     for key in _layout_keys(adapter, module):
         layouts = TABLE[key]

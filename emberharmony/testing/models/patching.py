@@ -18,7 +18,7 @@ def hook_classes(modules: Mapping[str, Any], hook: Hook, method: str = "__call__
         method: the method that makes a call.
     """
     paths = {id(module): path for path, module in reversed(list(modules.items()))}
-    running_calls: list[int] = []  # a method that calls that of its base class is one call
+    running_calls: list[int] = []  # a method that calls the same method of its base class counts as one call
     with contextlib.ExitStack() as stack:
         for owner_class in {
             owner for module in modules.values() if (owner := _class_that_defines(type(module), method))

@@ -335,7 +335,7 @@ def _describe_reordering(a: Array, b: Array) -> str:
 
 
 def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequal]:
-    """Returns differences in which those of two tensors that changed places say so."""
+    """Returns the differences; two tensors that were exchanged with each other are described so."""
     values: dict[tuple[str, str], tuple[Any, Any]] = {}
     for row in unequal:
         if row.what == "other values":
