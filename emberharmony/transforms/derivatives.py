@@ -122,7 +122,7 @@ def _reverse_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
 
 
 def _forward_rows(flat: FlatFunction) -> tuple[Sequence[Any], list[list[Any]]]:
-    """Returns the same as `_reverse_rows`, computed with one tangent for each element of the primals."""
+    """Returns the Jacobian's rows as `_reverse_rows` does, but with one tangent for each element of the primals."""
     _require_real(flat, flat.primals)
     bound, primals, draws = flat.backend.bound, flat.primals, Draws()
     zeros = [bound.zeros_like(primal) for primal in primals]

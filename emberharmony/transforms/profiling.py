@@ -61,7 +61,7 @@ class Profile(Log):
         return None if self._backend is None else rates(self._backend)
 
     def costs(self) -> dict[Event, Cost]:
-        """Returns the cost of each event of its own, so that their sum is that of the program."""
+        """Returns the cost of each event without the events inside it, so that the sum is the cost of the program."""
         by_event: dict[Event, Cost] = {}
         with_inner = {event.outer for event in self}
         no_cost = Cost(0, 0, False)
@@ -215,7 +215,7 @@ class Profiler(LogWriter):
                 self.on_note(f"the peak memory of the calls is not known on backend {call.backend.name!r}")
 
     def after(self, call: WatchedCall, result: Any) -> None:
-        """Waits for the result, and adds what is known of it."""
+        """Waits for the result, and adds its time and the peak of memory to the profile."""
         self._profile._backend = call.backend.without_watchers
         try:
             if call.backend.wait_for(result):

@@ -78,7 +78,7 @@ class Recorder(Tape):
 
     def __init__(self, backend: Any, inputs: Sequence[Any]) -> None:
         super().__init__(backend)
-        if inputs:  # the class of JAX's arrays is another one than that by which they are known
+        if inputs:  # JAX's arrays have another class at run time than the public `jax.Array`
             self.tensor_type = inputs[0].__class__
         self.values: list[Any] = []
         self.calls: list[ProgramCall] = []

@@ -124,7 +124,7 @@ class Watcher:
         return False
 
     def accepts(self, results: Any, backend: Any) -> bool:
-        """Returns whether a tree of tensors that a program has computed may stand; otherwise its ops are called."""
+        """Returns whether the results of a program may be used; if not, its ops are called one by one."""
         return True
 
     def mark(self) -> Any:

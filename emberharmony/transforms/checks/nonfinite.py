@@ -36,7 +36,7 @@ _NUMBERS = frozenset((int, float, bool, complex, str, type(None)))
 
 
 class _Case:
-    """One op, or the gradients of one, and what it made."""
+    """A call of an op, or of its gradient rule, and the values that it made."""
 
     __slots__ = ("arguments", "backend", "backward", "keywords", "line", "op", "outer", "path", "results")
 

@@ -63,7 +63,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
     current_time = 0.0
 
     def end(count: int, before: float) -> None:
-        """Ends what runs but for so many entries, not after a time."""
+        """Ends the running entries but the first `count`, at the latest when the next one begins."""
         nonlocal current_time
         while len(open_entries) > count:
             frame, event = open_entries.pop()
