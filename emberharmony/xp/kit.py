@@ -229,7 +229,7 @@ class Kit:
     def _call_with_floats(
         self, function: Callable[..., Any], places: tuple[int, ...], /, *args: Any, **kwargs: Any
     ) -> Any:
-        """Calls an op, and again with floats of the namespace, if it made those of `ops` of integers alone."""
+        """Calls an op; again with the namespace's default float if `ops` made its own default float of integers."""
         result = function(*args, **kwargs)
         dtype = self.backend.dtypes.neutral[result.dtype]
         if dtype not in (default_float(), default_complex()) or self.default_of(dtype.kind) == dtype:

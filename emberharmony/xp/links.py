@@ -152,7 +152,7 @@ def call_op(function: Callable[..., Any], op: str, arguments: Any) -> Any:
 
 
 def family(array: Any) -> Iterator[Any]:
-    """Yields an array, then what it is a view of, up to the array that is no view."""
+    """Yields an array, the array that it is a view of, and so on up to the array that is no view."""
     while array is not None:
         yield array
         links = links_of(array)
@@ -160,7 +160,7 @@ def family(array: Any) -> Iterator[Any]:
 
 
 def live_views(parent: Any) -> Iterator[Any]:
-    """Yields the views of an array that somebody holds; an element that got memory of its own is none any more."""
+    """Yields the live views of an array; an element that got its own memory is no longer a view."""
     for reference in tuple(links_of(parent).views):
         array = reference()
         links = None if array is None else links_of(array)

@@ -331,7 +331,7 @@ def keep_lines(kit: Any, arguments: list[str]) -> list[str]:
 
 
 def native_keep_lines(kit: Any, spec: OpSpec, arguments: list[str]) -> list[str]:
-    """Returns the same for a native result; no library records how booleans were computed."""
+    """Returns what `keep_lines` does, for a native result; no library records how booleans were computed."""
     test = kit.backend.recorded_test if spec.facts.gives != "bool" else ""
     return [f"if {test.format('v')}: @keep({', '.join(arguments)})"] if test else []
 

@@ -116,7 +116,7 @@ class Memory:
             view._v = Stale(self, view)
 
     def _mark_copy(self, tensor: Any, parent: Any) -> None:
-        """Lets writes go round the memory if a view has other memory than its array, as `x[::-1]` on PyTorch."""
+        """Makes writes create new tensors if a view does not share its array's memory, as `x[::-1]` on PyTorch."""
         if not self.kit.is_stand_in(tensor) and not self.backend.aliases(tensor, value(parent)):
             self.keep(parent)
 
@@ -254,7 +254,7 @@ class Memory:
         return not any(map(self.kit.is_stand_in, tensors)) and self.backend.may_write(*tensors)
 
     def _detach(self, array: Any) -> None:
-        """Gives memory of their own to the arrays that must not see the next write into the family of an array."""
+        """Copies the arrays that share memory with an array but must not see the next write into it."""
         waiting = [*family(array)][-1:]
         while waiting:
             for each in live_views(waiting.pop()):
