@@ -42,7 +42,7 @@ def enter_names(*names: str) -> Callable[[F], F]:
 
 
 def find(target: str) -> Callable[..., Any] | None:
-    """Returns the function of an operator: that of its overload, or that of all its overloads; None if there is none.
+    """Returns the function registered for an operator's overload, else the one for all its overloads, else None.
 
     Args:
         target: the name of the operator, as `aten.max.dim`.

@@ -207,7 +207,7 @@ class _Encoding:
         self.lines.append(line_of(node))
 
     def _call_keywords(self, node: torch.fx.Node) -> dict[str, Any]:
-        """Returns the arguments by name; a function that makes a tensor of none gets the dtype of that."""
+        """Returns the arguments by name; a function that makes a tensor from none gets the dtype that it made."""
         keywords = {k: v for k, v in node.kwargs.items() if k not in _IGNORED}
         target, value = node.target, node.meta.get("val")
         if isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
@@ -283,7 +283,7 @@ def _arguments_by_name(node: torch.fx.Node) -> dict[str, Any]:
 
 
 def _conv1d_and_arguments(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
-    """Returns the class of transformers' `Conv1D` and its arguments, those of `addmm`; None if it cannot be one."""
+    """Returns transformers' `Conv1D` and its arguments, given those of `addmm`; None if the call is no `Conv1D`."""
     conv1d_class = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
     plain = arguments["alpha"] == arguments["beta"] == 1
     names = {"input": "mat1", "weight": "mat2", "bias": "self"}

@@ -27,7 +27,8 @@ def export(
         CaptureError: if PyTorch cannot follow the module, or it uses a `torch.autograd.Function`.
     """
     with _in_mode(module, train), _functions_refused(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*treespec.*", FutureWarning)  # PyTorch 2.13 deprecates what it calls itself
+        # PyTorch 2.13 itself calls functions that it deprecates.
+        warnings.filterwarnings("ignore", ".*treespec.*", FutureWarning)
         warnings.filterwarnings(
             "ignore", r"The tensor attributes? self\..*_flat_weights", UserWarning
         )  # the same tensors
@@ -46,7 +47,7 @@ def export(
 
 @contextmanager
 def _in_mode(module: torch.nn.Module, train: bool) -> Iterator[None]:
-    """Puts a module into training or evaluation, unless it is, and each part back into its own mode afterwards."""
+    """Puts a module into training or evaluation mode for a block; each submodule gets its own mode back."""
     modes = [(submodule, submodule.training) for submodule in module.modules()]
     if module.training != train:
         module.train(train)

@@ -39,7 +39,7 @@ class Source(Sealed):
         self._layers: set[str] | None = None  # those of the first graph, which the module has
 
     def capture(self, train: bool) -> tuple[Graph, dict[str, Any]]:
-        """Returns the graph of a mode, and the tensors that are constants of it, by name."""
+        """Returns the graph of a mode (training or evaluation), and the constant tensors in the graph by name."""
         program = export(self.module, self.args, self.kwargs, self.dynamic, train)
         graph = encode(self.module, program, self._layers)
         if self._layers is None:
