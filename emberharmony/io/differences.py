@@ -89,7 +89,7 @@ def _count_unequal(x: Array, y: Array) -> int:
 
 
 def _add_block(difference: Difference, x: Array, y: Array, bits: int | None) -> Difference:
-    """Returns a comparison with that of another block.
+    """Returns the comparison of two tensors so far, extended by another block of their elements.
 
     Args:
         found: the comparison.
