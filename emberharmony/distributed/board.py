@@ -78,7 +78,7 @@ class Board:
             self._last = number, call
         number, call = self._last
         entry = _FORM.pack(os.getpid(), state, number, time.monotonic(), call.encode()[:48])
-        # Another process may read in the middle of it, which the sum shows.
+        # Another process may read a half-written row; the checksum shows that.
         self._memory[self._start : self._start + _FORM.size + _SUM.size] = entry + _SUM.pack(zlib.crc32(entry))
         self.beat()
 

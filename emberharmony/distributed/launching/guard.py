@@ -38,7 +38,7 @@ def main() -> None:
     process = os.fork()
     if not process:
         _exec_command(command, {target: writing for target, (_, writing) in pipes.items()})
-    with contextlib.suppress(OSError):  # the rank does it too, and one of both is the first
+    with contextlib.suppress(OSError):  # the rank does the same; whichever comes first counts
         os.setpgid(process, process)
     for _, writing in pipes.values():
         os.close(writing)
@@ -132,7 +132,7 @@ def _write_lines(to: int, line_prefix: bytes, data: bytes, is_end: bool) -> byte
             text = text[os.write(to, text) :]
         except BlockingIOError:  # another program has made the file so, and its reader is slow
             time.sleep(0.01)
-        except OSError:  # nobody reads it any more: the terminal is closed
+        except OSError:  # the terminal is closed, so no one reads the output
             break
     return unfinished
 

@@ -133,7 +133,7 @@ def _start_processes(
         board.make(shared_environ[environment.BOARD], options.ranks)
 
     def begin(command_line: Sequence[str], variables: dict[str, str]) -> None:
-        # A session of its own, so that Ctrl-C does not reach it twice.
+        # A separate session, so that Ctrl-C does not reach the process twice.
         children.append(subprocess.Popen(list(command_line), env=variables, start_new_session=True))
 
     port, *ring = _free_ports(1 + options.ranks)

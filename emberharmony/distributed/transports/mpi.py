@@ -13,7 +13,7 @@ from emberharmony.core.errors import DistributedError
 from emberharmony.distributed.environment import Place
 from emberharmony.distributed.transports.transport import LostError, Transport, Vector
 
-mpi4py.rc.finalize = False  # MPI waits in it for ranks that are missing; `close` calls it if none is
+mpi4py.rc.finalize = False  # MPI's finalisation waits for missing ranks; `close` calls it only if all ranks are there
 from mpi4py import MPI  # noqa: E402
 
 _BUSY = 2000
