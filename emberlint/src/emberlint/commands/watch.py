@@ -10,7 +10,7 @@ import click
 from emberlint.config.errors import UsageError
 
 INTERVAL = 0.5  # seconds between two looks
-SHARE = 20  # a look at many files takes at most one part of the time in so many
+SHARE = 20  # looking at many files for changes may take 1 / SHARE of the time
 
 
 def watch(look: Callable[[], object], act: Callable[[], object]) -> None:

@@ -281,7 +281,7 @@ class Analysis(Flow):
     def external(self, origin: str) -> v.Value:
         """Returns the value of a name of another file of the project, or None."""
         if self.reader is None or self.kinds.is_op(origin) or self.kinds.is_tensor_type(origin):
-            return None  # what the settings say of a name counts more than its file, if the project has that too
+            return None  # the settings on a name count more than the project's own file of that name
         return self.reader.find(origin)
 
     def result_of(self, unit: v.FunctionUnit) -> v.Value:

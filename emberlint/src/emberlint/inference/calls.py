@@ -201,7 +201,7 @@ class Calls(Expressions):
                 call_value = self._call_function(v.Function(unit, callee), arguments)
                 if call_value is not None or unit.returns or unit.yields or not callee.unit.is_module:
                     return call_value
-                break  # the method only raises, so that a subclass overrides it
+                break  # the method only raises: a subclass must override it
         return self._call_layer(callee, arguments) if callee.unit.is_module else None
 
     def _call_layer(self, callee: v.Value, arguments: Arguments) -> v.Value:

@@ -14,7 +14,7 @@ from emberlint.knowledge.replacements import table_name
 IN_ORDER = {"arange": 3, "clip": 3, "where": 3, "linspace": 3, "logspace": 3, "geomspace": 3}
 # torch also accepts the dimensions as separate arguments
 SHAPE_ONLY = {"torch.zeros": 1, "torch.ones": 1, "torch.empty": 1}
-# The first optional parameter of these is another one than that of the op: the order of a norm in PyTorch, the axis in
+# The first optional parameter of these differs from that of the op: the order of a norm in PyTorch, the axis in
 # the op. An argument in that place must be named.
 OTHER_OPTION = frozenset(
     {"mlx.core.linalg.cross", "numpy.corrcoef", "numpy.cov", "numpy.cross", "numpy.nan_to_num", "numpy.reshape"}

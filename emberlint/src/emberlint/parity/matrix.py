@@ -16,7 +16,7 @@ class Status(StrEnum):
 
     OK = "ok"  # a primitive that the backend defines
     OVERRIDE = "override"  # a composite that the backend overrides
-    COMPOSITE = "composite"  # a composite that runs its own body
+    COMPOSITE = "composite"  # a composite op that the backend does not override
     MISSING = "missing"
     DIFFERS = "signature differs"
     UNSUPPORTED = "unsupported"  # declared unsupported, with the reason

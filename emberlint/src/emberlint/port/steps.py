@@ -201,7 +201,7 @@ def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:
 
 def _is_of_parameter(file: SourceFile, node: ast.expr, depth: int = 0) -> bool:
     """Returns whether an expression is a parameter without annotation, a part of one, or computed from one."""
-    # a comparison of what is unknown counts as a truth value, which has no such method
+    # a comparison of unknown values counts as a bool, which has no such method
     if (file.inference.is_other(node) and not isinstance(node, ast.Compare)) or depth > 8:
         return False
     if isinstance(node, ast.BinOp | ast.Compare):

@@ -119,7 +119,7 @@ def _clears_late(file: SourceFile, call: ast.Call) -> bool:
         isinstance(clearing_call, ast.Attribute) and ast.dump(clearing_call.value) == receiver
         for clearing_call in clearing
     ):
-        return False  # a scheduler or an environment, or gradients that are set otherwise
+        return False  # the receiver is a scheduler or an environment, or the gradients are set in another way
     statement = file.parent(call)
     body = body_of(file, statement) if isinstance(statement, ast.Expr) else None
     expression_calls = [statement.value for statement in body or () if isinstance(statement, ast.Expr)]

@@ -12,7 +12,7 @@ from emberlint.rule import AnyRule
 from emberlint.run.explanation import PAGE, address, explanation
 from emberlint.run.registry import all_rules
 
-LEVELS = {Tier.A: "error", Tier.B: "warning", Tier.C: "note"}  # by the strength of the evidence
+LEVELS = {Tier.A: "error", Tier.B: "warning", Tier.C: "note"}  # the level of a finding by the strength of its evidence
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
