@@ -38,6 +38,16 @@ _OWN = BUILTIN | OPTIONAL
 
 _LOADED: dict[str, Backend] = {}
 
+_OTHERS = {
+    "cupy": "emberharmony.backend.from_array_api makes a backend of it, see array_libraries in the docs",
+    **dict.fromkeys(
+        ("tensorflow", "tf"), "programs for TensorFlow run on the others: ops.set_backend('torch') or 'jax'"
+    ),
+    "keras": "it is a library over others, as this one: ops.set_backend('torch') or 'jax'",
+    **dict.fromkeys(("metal", "apple"), "Apple silicon has ops.set_backend('mlx')"),
+}
+"""By the name of a library that is no backend, what to do in its place."""
+
 
 def _plugins() -> dict[str, Any]:
     from importlib.metadata import entry_points  # imported here: it takes 20 ms, and built-in names do not need it
@@ -132,6 +142,8 @@ def _construct_backend(name: str) -> Backend:
                 hint = (
                     "; that is a device: use ops.device(name) or model.to(device=name), see ops.get_available_devices()"
                 )
+            elif name.lower() in _OTHERS:
+                hint = f"; {_OTHERS[name.lower()]}"
             raise BackendNotFoundError(f"no backend is named {name!r}{hint} (known: {', '.join(names)})")
         try:
             factory: Callable[[], Any] = plugin.load()

@@ -11,7 +11,17 @@ from emberharmony.core.errors import SettingsError
 from emberharmony.core.state import settings
 
 
-@click.group()
+class _Group(click.Group):
+    """The group, which says how a backend is named."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Returns a command; raises `click.UsageError` if it is the name of a backend."""
+        if cmd_name in backend_names():
+            raise click.UsageError(f"write: emberharmony backend set {cmd_name}", ctx)
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Group)
 def backend() -> None:
     """Show or choose the backend."""
 

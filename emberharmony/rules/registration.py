@@ -91,7 +91,21 @@ def _with_rule(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked_rule(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a gradient rule that raises an error where a gradient is missing, on every backend alike."""
+    """Returns a gradient rule that raises an error where a gradient is missing, on every backend alike.
+
+    Raises:
+        ArgumentTypeError: if the rule takes other arguments than it is called with.
+    """
+    parameters = inspect.signature(OPS[name].declared).parameters
+    if all(parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters.values()):
+        signature = inspect.signature(rule)
+        try:
+            signature.bind("g", "y", *parameters)
+        except TypeError:
+            raise ArgumentTypeError(
+                f"the gradient rule of {name} is called as rule(g, y, {', '.join(parameters)}), with the gradient of "
+                f"the result, the result and all arguments, but this one takes {signature}"
+            ) from None
 
     @functools.wraps(rule)
     def full_rule(g: Any, y: Any, *arguments: Any) -> tuple[Any, ...]:
@@ -102,10 +116,9 @@ def _checked_rule(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
                 if isinstance(gradients, (tuple, list))
                 else type(gradients).__name__
             )
-            parameters = ", ".join(inspect.signature(OPS[name].declared).parameters)
             raise ArgumentError(
                 f"the gradient rule of {name} returned {result_text}; it returns a tuple with one gradient for each "
-                f"argument ({parameters}), and None for an argument that has none"
+                f"argument ({', '.join(parameters)}), and None for an argument that has none"
             )
         return tuple(gradients)
 
@@ -129,7 +142,7 @@ def register_vjp(name: str | Callable[..., Any]) -> Callable[[F], F]:
 
     Raises:
         ArgumentError: if no op has this name.
-        ArgumentTypeError: if `name` is neither a string nor a function.
+        ArgumentTypeError: if `name` is neither a string nor a function, or the rule takes other arguments.
 
     Example:
         >>> import emberharmony

@@ -359,7 +359,10 @@ class _CallWithGradient(ResultTree):
             or len(outputs_and_pull) != 2
             or not callable(outputs_and_pull[1])
         ):
-            raise ArgumentTypeError(f"{self.head}the function must return a pair (result, gradient function)")
+            raise ArgumentTypeError(
+                f"{self.head}the function must return a pair (result, gradient function), as in return y, lambda x, "
+                f"upstream: upstream * slope"
+            )
         return outputs_and_pull[0], outputs_and_pull[1]
 
     def gradients(self, gradients_given: Any, primals: Sequence[Any]) -> list[Any]:

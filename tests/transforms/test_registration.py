@@ -78,11 +78,15 @@ def test_a_registered_gradient_of_another_length_is_refused(backend: str, keywor
         return ops.multiply(ops.round(ops.divide(x, step)), step)
 
     emberharmony.register_vjp(rounded)(lambda g, y, x, step: (g,))
+    with pytest.raises(AttributeError, match="an op of your own, which is called by its name alone: rounded"):
+        _ = ops.rounded  # type: ignore[attr-defined]
     call = (lambda x: rounded(x, step=0.5)) if keyword else rounded
     with pytest.raises(
         ArgumentError, match=r"rule of rounded returned a tuple of length 1; .* \(x, step\), and None for"
     ):
         ops.grad(call)(1.2)
+    with pytest.raises(ArgumentTypeError, match=r"is called as rule\(g, y, x, step\), .* this one takes \(g, x\)"):
+        emberharmony.register_vjp(rounded)(lambda g, x: (g, None))
     emberharmony.register_vjp(rounded)(lambda g, y, x, step: g)
     with pytest.raises(ArgumentError, match=r"rule of rounded returned \w+;"):
         ops.grad(call)(1.2)

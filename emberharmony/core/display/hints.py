@@ -6,6 +6,7 @@ when the error is shown.
 
 import dis
 import inspect
+import os
 import re
 import sys
 from types import FrameType
@@ -72,6 +73,8 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         return _hint_for_variable(error.name or "", frame)
     if not _uses_library(frame):
         return ""
+    if hidden := _hint_for_hidden_module(error, frame):
+        return hidden
     if isinstance(error, AttributeError):
         hint = _hint_for_attribute(error)
     elif isinstance(error, TypeError) and (match := _CALL.search(text)):
@@ -108,6 +111,24 @@ def _documented(text: str) -> str:
     parts = [f"{space}.{name} takes {', '.join(names)}"] if names else []
     parts += [f"its shapes: {shapes[1]}"] if shapes else _parameter_meanings(described, said) if space == "ops" else []
     return "; ".join([*parts, *([f"for example {example[1]}"] if example else [])])
+
+
+def _hint_for_hidden_module(error: BaseException, frame: FrameType) -> str:
+    """Returns the way out where a variable or a file of the program has the name of a module."""
+    for name in ("ops", "nn", "optim"):
+        value = frame.f_locals.get(name, frame.f_globals.get(name))
+        if (
+            value is not None
+            and name in frame.f_code.co_names
+            and not (inspect.ismodule(value) or inspect.isclass(value))
+        ):
+            kind = type(value).__name__
+            return f"{name} is the name of a {kind} now: give that another one, and from {_NAME} import {name} again"
+    module = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
+    file = getattr(module, "__file__", None) if inspect.ismodule(module) else None
+    if file and os.path.dirname(file) in (os.getcwd(), sys.path[0]):
+        return f"{file} has the name of a library and hides it: rename the file"
+    return ""
 
 
 def _hint_for_variable(name: str, frame: FrameType) -> str:

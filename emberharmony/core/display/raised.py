@@ -23,6 +23,7 @@ _ESTIMATOR = (
     "models are no estimators of scikit-learn: nn.fit trains them, and model(x) predicts (Coming from scikit-learn)"
 )
 
+_TENSOR = r"'(?:numpy\.ndarray|Tensor|(?:mlx\.core\.)?array|ArrayImpl)'"
 RAISED: tuple[tuple[str, str, str], ...] = (
     (r"'NoneType' object does not support the context", "set_backend", "use with ops.use_backend(name): for a block"),
     (r"'function' object does not support the context manager", "", "call it, as in: with ops.checked():"),
@@ -56,6 +57,12 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         r"'NoneType' object has no attribute",
         "grad",
         "grad is None until ops.backward(lambda: loss_fn(model(x), y), model), and again after optimizer.step()",
+    ),
+    (
+        rf"Concatenation operation is not|unsupported operand type.*: {_TENSOR} and {_TENSOR}",
+        "",
+        "these are tensors of two backends: ops.to_numpy(x) makes an array, which the ops of each backend take, and "
+        "ops.convert_to_tensor(array) a tensor of the active one",
     ),
     (r"NoneType", "", "a value is None: does the function that made it return its result?"),
     (

@@ -62,6 +62,7 @@ NAMES: dict[str, dict[str, str]] = {
         **same_advice("block_until_ready", "use ops.eval(x)"),
         **same_advice("fit train Trainer", FIT),
         **same_advice("set_seed manual_seed set_random_seed", "use ops.random.seed(n)"),
+        **same_advice("list_backends available_backends", "use ops.available_backends()"),
         **same_advice("clear_session", "nothing is to be cleared: make the model anew"),
         **same_advice("preprocessing", _ON_ARRAYS),
     },
@@ -69,7 +70,8 @@ NAMES: dict[str, dict[str, str]] = {
         "Tensor": "for annotations use emberharmony.Tensor; ops.array(x) makes a tensor",
         "no_grad": _UNRECORDED,
         **dict.fromkeys(("inference_mode", "enable_grad", "set_grad_enabled"), _UNRECORDED),
-        "is_available": "use ops.available_backends()",
+        **same_advice("is_available list_backends backends get_backends", "use ops.available_backends()"),
+        "to_backend": "use emberharmony.to_backend(x, 'torch')",
         **same_advice(
             "cuda", "use ops.get_available_devices(), ops.set_default_device(name), or ops.to_device(x, device)"
         ),

@@ -61,6 +61,7 @@ _MODULE = {
     **same_advice(
         "modules named_children layers get_submodule get_layer", "use dict(model.named_modules()) or children()"
     ),
+    "to_backend": "use model.to(backend='torch')",
     "count_params": "print(model.summary())",
     **same_advice("device", "use ops.get_device(parameter.value)"),
     **same_advice("dtype", "use ops.dtype(parameter.value)"),
@@ -122,6 +123,7 @@ _METRIC = {
 _HISTORY = {
     **same_advice("on_epoch_end on_batch_end on_train_begin on_train_end on_epoch_begin", CALLBACKS),
     **same_advice("val_loss val_losses", "history.validations has the losses of validation="),
+    **same_advice("show save savefig", "axes = history.plot(), and then axes.figure.savefig('loss.png')"),
     **same_advice("epochs", "each item is a step: len(history), history[-1].loss"),
     **same_advice("model params", "fit() trains the model that it is given: keep it under a name of its own"),
     "accuracy": "it has losses: nn.metrics.Accuracy(), with update(model(x), y) and compute(), gives the accuracy",
@@ -133,6 +135,10 @@ _BATCH = {
     "dataset": "iterate over it: for x, y in batches",
     "take": "use next(iter(batches))",
     "repeat": "use forever()",
+    **same_advice("num_batches steps_per_epoch cardinality", "len(batches) counts them"),
+    **same_advice("shape element_spec", "x, y = next(iter(batches)) is one batch, and x.shape its shape"),
+    **same_advice("map filter prefetch cache", "change x and y in the loop, or the arrays before nn.data.batches"),
+    **same_advice("sampler num_workers collate_fn", "nn.data.batches takes shuffle=, drop_last= and rng= alone"),
 }
 _SCHEDULE = {
     "optimizer": "it is given to the optimizer: optim.SGD(model, lr=schedule)",

@@ -107,6 +107,8 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
         hint = f"; did you mean {' or '.join(qualified_names)}?"
     elif space == "nn.functional":
         return counterpart(name)
+    elif is_of_ops and name in OPS and name not in public_names("ops"):
+        return f"; it is an op of your own, which is called by its name alone: {name}(...)"
     elif name in NAMES and is_of_ops:
         hint = f"; use ops.{NAMES[name]}"
     elif is_of_ops and (

@@ -283,4 +283,59 @@ VALUES = [
     Mistake("a hook before the call", 2, f"{NET}net.register_forward_pre_hook(print)", says=r"use ops\.record\(\)"),
 ]
 
-MISTAKES = [*NAMES, *SHAPES, *TRAINING, *VALUES]
+PLACES = [
+    Mistake(
+        "a tensor made before the backend was chosen",
+        2,
+        "x = ops.ones(3)\n# %%\nops.set_backend('torch')\n# %%\nx + ops.ones(3)",
+        notebook=True,
+        needs=("torch",),
+        says=r"tensors of two backends",
+    ),
+    Mistake(
+        "an array of NumPy before a tensor",
+        2,
+        "np.ones((4, 3)) @ ops.ones((3, 2))",
+        backend="torch",
+        needs=("torch",),
+        says=r"tensors of two backends",
+    ),
+    Mistake(
+        "nn as the name of a network",
+        2,
+        "nn = nn.Linear(2, 2)\n# %%\nnn.Linear(2, 3)",
+        notebook=True,
+        says=r"nn is the name of a Linear now",
+    ),
+    Mistake(
+        "a file with the name of a library",
+        2,
+        "echo 'x = 1' > torch.py; echo 'from emberharmony import ops; ops.set_backend(\"torch\")' > a.py; $PYTHON a.py",
+        shell=True,
+        needs=("torch",),
+        says=r"torch\.py has the name of a library and hides it",
+    ),
+    Mistake(
+        "a backend in the place of a command",
+        2,
+        "$PYTHON -m emberharmony backend torch",
+        shell=True,
+        says=r"backend set torch",
+    ),
+    Mistake(
+        "TensorFlow as a backend", 2, "ops.set_backend('tensorflow')", says=r"ops\.set_backend\('torch'\) or 'jax'"
+    ),
+    Mistake("the names of the backends", 2, "ops.list_backends()", says=r"use ops\.available_backends\(\)"),
+    Mistake("the number of batches", 2, f"{BATCHES}batches.num_batches", says=r"len\(batches\)"),
+    Mistake(
+        "a gradient rule without the result",
+        2,
+        "import emberharmony\nfrom emberharmony import ops\n"
+        "@emberharmony.register_op\ndef doubled(x: emberharmony.TensorLike):\n    return ops.multiply(x, 2.0)\n"
+        "emberharmony.register_vjp(doubled)(lambda g, x: (2.0 * g,))",
+        fresh=True,
+        says=r"rule\(g, y, x\)",
+    ),
+]
+
+MISTAKES = [*NAMES, *SHAPES, *TRAINING, *VALUES, *PLACES]
