@@ -101,8 +101,8 @@ class ArrayNamespace(ModuleType):
 
 def _namespace_of(backend: str, part: str) -> ArrayNamespace:
     """Returns the namespace of the backend of that name, or a part of it; pickles refer to this function."""
-    space = load(backend).namespace
-    return getattr(space, part) if part else space
+    namespace = load(backend).namespace
+    return getattr(namespace, part) if part else namespace
 
 
 def _bound_object(backend: Any, name: str, value: Any) -> Any:

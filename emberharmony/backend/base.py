@@ -202,8 +202,8 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         """The ops of this backend as a namespace of the array API standard; there is one for each backend object."""
         if "_namespace" not in self.__dict__:
             self.__dict__.setdefault("_namespace", array_namespace.ArrayNamespace(self))
-        space: ArrayNamespace = self.__dict__["_namespace"]
-        return space
+        namespace: ArrayNamespace = self.__dict__["_namespace"]
+        return namespace
 
     @property
     def version(self) -> str:

@@ -26,7 +26,7 @@ def windows_of(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
     x = np.ascontiguousarray(x)
     first, *spatial, last = x.strides
     window_strides = [stride * step for stride, step in zip(spatial, plan.strides, strict=True)]
-    inner_strides = [stride * spread for stride, spread in zip(spatial, plan.dilation, strict=True)]
+    inner_strides = [stride * axis_dilation for stride, axis_dilation in zip(spatial, plan.dilation, strict=True)]
     shape = (x.shape[0], *plan.counts, *plan.size, x.shape[-1])
     # np.lib.stride_tricks.as_strided gives the same view, but takes five times as long (21 µs in NumPy 2.4).
     return np.ndarray(shape, x.dtype, x, 0, (first, *window_strides, *inner_strides, last))
@@ -87,8 +87,8 @@ def _sum_of_kernels(
     *size, outputs, _ = kernel.shape
     plan = shared_convolution.Windows(x.shape[1:-1], (), tuple(size), strides, dilation)
     lengths = [
-        (n - 1) * step + (k - 1) * spread + 1
-        for n, k, step, spread in zip(plan.counts, size, strides, dilation, strict=True)
+        (n - 1) * step + (k - 1) * axis_dilation + 1
+        for n, k, step, axis_dilation in zip(plan.counts, size, strides, dilation, strict=True)
     ]
     result = np.zeros((len(x), *lengths, outputs), x.dtype)
     for offset, input_slices in plan.offsets():

@@ -154,15 +154,17 @@ def resampling(length: int, target: int, step: float, translation: float, method
     Source: `jax.image.scale_and_translate`.
     """
     kernel, radius = KERNELS[method]
-    spread = max(step, 1.0) if antialias else 1.0
-    kernel_radius = radius * spread
+    kernel_width = max(step, 1.0) if antialias else 1.0
+    kernel_radius = radius * kernel_width
     centre = (np.arange(target) + 0.5 - translation) * step - 0.5
     count = math.ceil(2 * kernel_radius)
     # A kernel wider than the axis uses all of its pixels.
     first = np.floor(centre - kernel_radius) + 1 if count <= length else np.zeros(target)
     source_positions = first + np.arange(min(count, length))[:, None]
     weights = np.where(
-        (source_positions >= 0) & (source_positions < length), kernel(np.abs(centre - source_positions) / spread), 0.0
+        (source_positions >= 0) & (source_positions < length),
+        kernel(np.abs(centre - source_positions) / kernel_width),
+        0.0,
     )
     # Near the ends of the axis a part of the kernel is missing, so scale the other weights to a sum of 1.
     total = weights.sum(0)

@@ -170,9 +170,9 @@ class Windows(Record):
 
     def along(self, axis: int) -> Iterator[slice]:
         """Yields, for each position in a window along one spatial axis, the slice that reads it in all windows."""
-        step, spread = self.strides[axis], self.dilation[axis]
+        step, axis_dilation = self.strides[axis], self.dilation[axis]
         for position in range(self.size[axis]):
-            yield slice(position * spread, position * spread + (self.counts[axis] - 1) * step + 1, step)
+            yield slice(position * axis_dilation, position * axis_dilation + (self.counts[axis] - 1) * step + 1, step)
 
     def offsets(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Yields each position in a window, and the slices of the padded axes that read it in all windows."""
@@ -293,8 +293,8 @@ def pool_windows(
     plan = windows(lengths, size, strides, padding, dilation_rate, ceil_mode)
     paddings = padding_pairs(padding, n)
     if paddings is not None:
-        for sides, k, spread in zip(paddings, size, plan.dilation, strict=True):
-            window_span = (k - 1) * spread + 1
+        for sides, k, axis_dilation in zip(paddings, size, plan.dilation, strict=True):
+            window_span = (k - 1) * axis_dilation + 1
             if max(sides) > window_span // 2:
                 raise ArgumentError(
                     f"padding of at most {window_span // 2} suits windows of length {window_span}, not "
@@ -331,13 +331,16 @@ class Transposed(Record):
 
         A negative number says how many zeros to add instead.
         """
-        kernel_spans = [(k - 1) * spread for k, spread in zip(size, self.dilation, strict=True)]
+        kernel_spans = [(k - 1) * axis_dilation for k, axis_dilation in zip(size, self.dilation, strict=True)]
         return [(r - before, r - after) for r, (before, after) in zip(kernel_spans, self.around, strict=True)]
 
     def lengths(self, lengths: Sequence[int], size: Sequence[int]) -> list[int]:
         """Returns the lengths of the result's spatial axes, for those of the input and of the kernel."""
         axis_options = zip(lengths, self.strides, self.around, size, self.dilation, strict=True)
-        return [(n - 1) * step + 1 + sum(zeros) - (k - 1) * spread for n, step, zeros, k, spread in axis_options]
+        return [
+            (n - 1) * step + 1 + sum(zeros) - (k - 1) * axis_dilation
+            for n, step, zeros, k, axis_dilation in axis_options
+        ]
 
 
 def transposed_geometry(
@@ -370,8 +373,8 @@ def transposed_geometry(
             f"expected lengths above 0, got a kernel of size {tuple(size)} and spatial axes of lengths {tuple(lengths)}"
         )
     sides = tuple(map(_transposed_padding, size, steps, dilation, cuts, extra))
-    for length, k, step, spread, zeros in zip(lengths, size, steps, dilation, sides, strict=True):
-        kernel_span, spaced_length = (k - 1) * spread + 1, (length - 1) * step + 1 + sum(zeros)
+    for length, k, step, axis_dilation, zeros in zip(lengths, size, steps, dilation, sides, strict=True):
+        kernel_span, spaced_length = (k - 1) * axis_dilation + 1, (length - 1) * step + 1 + sum(zeros)
         if spaced_length < kernel_span:
             raise ShapeError(f"a window of {kernel_span} does not fit an axis of length {spaced_length}: pad it")
         check_memory((spaced_length,), 1)

@@ -129,11 +129,11 @@ def _crop_options(
         number says how many elements remain to be cropped.
     """
     common_padding, extra, remaining_padding = [], [], []
-    for (before, after), step, spread in zip(excess, strides, dilation, strict=True):
+    for (before, after), step, axis_dilation in zip(excess, strides, dilation, strict=True):
         # PyTorch crops `padding` elements at both ends, and at the far end `output_padding` fewer. That option must be
         # below the stride or the dilation.
         longer = before - after
-        if before >= 0 and 0 <= longer < max(step, spread):
+        if before >= 0 and 0 <= longer < max(step, axis_dilation):
             cut_start = before
         else:
             cut_start, longer = max(min(before, after), 0), 0
@@ -369,9 +369,9 @@ class TorchConvolutionOps:
     ) -> torch.Tensor:
         if len(output_size) == 2 and x.ndim == 3 and x.dtype in (torch.float32, torch.float64) and x.numel():
             size, paddings = per_axis(kernel_size, 2, "kernel_size"), per_axis(padding, 2, "padding", 0)
-            steps, spread = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
+            steps, dilations = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
             lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
-            plan = windows(lengths, size, steps, "valid", spread)
+            plan = windows(lengths, size, steps, "valid", dilations)
             if x.shape[1] % math.prod(size) == 0 and x.shape[2] == math.prod(plan.counts):
-                return functional.fold(x, tuple(output_size), size, spread, paddings, steps)
+                return functional.fold(x, tuple(output_size), size, dilations, paddings, steps)
         return self.composed("fold")(x, output_size, kernel_size, dilation, padding, stride)

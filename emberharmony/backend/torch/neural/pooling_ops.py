@@ -52,7 +52,9 @@ def _native_padding(windows: Pool, lengths: Sequence[int]) -> list[int] | None:
 
     avg_pool3d (PyTorch 2.13) raises if a window is longer than the axis without its padding.
     """
-    window_lengths = [(k - 1) * spread + 1 for k, spread in zip(windows.size, windows.plan.dilation, strict=True)]
+    window_lengths = [
+        (k - 1) * axis_dilation + 1 for k, axis_dilation in zip(windows.size, windows.plan.dilation, strict=True)
+    ]
     return (
         _symmetric_padding(windows.given)
         if all(r <= length for r, length in zip(window_lengths, lengths, strict=True))
