@@ -21,8 +21,8 @@ def standard_namespace(backend: Any, api_version: str | None) -> ModuleType:
     """
     if api_version is not None and api_version not in VERSIONS:
         raise ArgumentError(f"expected api_version to be one of {', '.join(VERSIONS)}, got {brief(api_version)}")
-    space: ModuleType = backend.namespace
-    return space
+    namespace: ModuleType = backend.namespace
+    return namespace
 
 
 def capabilities() -> dict[str, Any]:

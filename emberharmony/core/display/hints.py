@@ -369,5 +369,5 @@ def _callable_named(frame: FrameType, name: str) -> Any:
 
 def _public_modules(module: Any) -> list[Any]:
     """Returns the public packages that a module has as attributes, such as `losses` of `nn`."""
-    names = [f"{_NAME}.{space}" for space in spellings.PUBLIC if space]
+    names = [f"{_NAME}.{namespace_name}" for namespace_name in spellings.PUBLIC if namespace_name]
     return [member for member in vars(module).values() if inspect.ismodule(member) and member.__name__ in names]
