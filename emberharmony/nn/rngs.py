@@ -88,8 +88,10 @@ def generator(rng: "Generator | Rngs | None", stream: str = "params") -> Generat
     if isinstance(rng, Rngs):
         return getattr(rng, stream)
     if not isinstance(rng, ops.random.Generator):
-        instead = f"ops.random.Generator({rng if isinstance(rng, int) else 0})"
-        raise ArgumentTypeError(f"rng is an ops.random.Generator, an nn.Rngs or None, not {brief(rng)}: use {instead}")
+        generator_text = f"ops.random.Generator({rng if isinstance(rng, int) else 0})"
+        raise ArgumentTypeError(
+            f"rng is an ops.random.Generator, an nn.Rngs or None, not {brief(rng)}: use {generator_text}"
+        )
     return rng
 
 

@@ -112,11 +112,11 @@ def _new_tensors(
     faults: list[str] = []
     for name, cell in cells.items():
         if name in values:
-            before = _tensor_of_cell(module, name, cell)
+            old_tensor = _tensor_of_cell(module, name, cell)
             try:
                 tensor = _own_tensor(values[name])
-                _require_like(tensor, before)
-                dtype = ops.dtype(before)
+                _require_like(tensor, old_tensor)
+                dtype = ops.dtype(old_tensor)
                 if keep_dtype and ops.dtype(tensor) != dtype:
                     tensor = ops.cast(tensor, dtype)
                     cast_names.append(name)

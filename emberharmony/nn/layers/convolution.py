@@ -182,7 +182,9 @@ class _Conv(Convolution):
     def _padding_pairs(self) -> list[tuple[int, int]]:
         """Returns the elements to add before and after each spatial axis."""
         if isinstance(self.padding, str):
-            missing = [spread * (k - 1) for spread, k in zip(self.dilation, self.kernel_size, strict=True)]
+            missing = [
+                axis_dilation * (k - 1) for axis_dilation, k in zip(self.dilation, self.kernel_size, strict=True)
+            ]
             return [(pads // 2, pads - pads // 2) for pads in missing]
         return [pads if isinstance(pads, tuple) else (pads, pads) for pads in self.padding]
 

@@ -118,7 +118,8 @@ class _ConvTranspose(Convolution):
             x.shape[first : first + self.axes], self.kernel_size, self.stride, self.padding, self.dilation, strict=True
         )
         least_lengths = [
-            (n - 1) * step - 2 * axis_padding + spread * (k - 1) + 1 for n, k, step, axis_padding, spread in options
+            (n - 1) * step - 2 * axis_padding + axis_dilation * (k - 1) + 1
+            for n, k, step, axis_padding, axis_dilation in options
         ]
         extra = tuple(want - least_length for want, least_length in zip(output_lengths, least_lengths, strict=False))
         limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]

@@ -173,11 +173,15 @@ class _Ratio(ConfusionMatrix):
 
     def compute(self) -> Any:
         counts = self._state["counts"]
-        right = counts.diagonal()
-        false_positive, false_negative = counts.sum(0) - right, counts.sum(1) - right
+        true_positives = counts.diagonal()
+        false_positive, false_negative = counts.sum(0) - true_positives, counts.sum(1) - true_positives
         if self.average == "micro":
-            right, false_positive, false_negative = right.sum(), false_positive.sum(), false_negative.sum()
-        top, bottom = self.numerator_and_denominator(right, false_positive, false_negative)
+            true_positives, false_positive, false_negative = (
+                true_positives.sum(),
+                false_positive.sum(),
+                false_negative.sum(),
+            )
+        top, bottom = self.numerator_and_denominator(true_positives, false_positive, false_negative)
         ratios = host.ratio(top, bottom, self.zero_division)
         if self.average == "binary":
             return float(ratios[1])
