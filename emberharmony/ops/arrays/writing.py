@@ -200,9 +200,9 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
     if positions is None:
         leading_lengths = [selection.shape[axis] for axis in selection.lead]
         columns = [convert_to_tensor(column, device=get_device(x)) for column in selection.columns]
-        spread = zip(columns, selection.spans, strict=True)
+        columns_and_spans = zip(columns, selection.spans, strict=True)
         positions = stack(
-            [broadcast_to(reshape(_as_int64(column), span), leading_lengths) for column, span in spread], -1
+            [broadcast_to(reshape(_as_int64(column), span), leading_lengths) for column, span in columns_and_spans], -1
         )
     order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
     written_rows = scatter_update(transpose(x, order), positions, updates, _REDUCTIONS[mode])

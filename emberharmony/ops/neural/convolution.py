@@ -138,8 +138,8 @@ def separable_conv(
 
     See also: `nn.SeparableConv2d`, the layer; `depthwise_conv`, its first part.
     """
-    spread = depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
-    return conv(spread, pointwise_kernel, 1, "valid", data_format)
+    depthwise_result = depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
+    return conv(depthwise_result, pointwise_kernel, 1, "valid", data_format)
 
 
 @op(autocast="half")
@@ -220,12 +220,12 @@ def unfold(
     paddings = shared_convolution.per_axis(padding, n, "padding", 0)
     if any(paddings):
         x = pad(x, [(0, 0), (0, 0), *((zeros, zeros) for zeros in paddings)])
-    size, steps, spread = (
+    size, steps, dilations = (
         shared_convolution.per_axis(kernel_size, n, "kernel_size"),
         shared_convolution.per_axis(stride, n, "stride"),
         shared_convolution.per_axis(dilation, n, "dilation"),
     )
-    plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", spread)
+    plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", dilations)
     window_values = [get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in plan.offsets()]
     batch, channels = x.shape[:2]
     return reshape(stack(window_values, 2), (batch, channels * len(window_values), math.prod(plan.counts)))
@@ -267,12 +267,12 @@ def fold(
     n = len(output_size)
     paddings = shared_convolution.per_axis(padding, n, "padding", 0)
     lengths = [length + 2 * zeros for length, zeros in zip(output_size, paddings, strict=True)]
-    size, steps, spread = (
+    size, steps, dilations = (
         shared_convolution.per_axis(kernel_size, n, "kernel_size"),
         shared_convolution.per_axis(stride, n, "stride"),
         shared_convolution.per_axis(dilation, n, "dilation"),
     )
-    plan = shared_convolution.windows(lengths, size, steps, "valid", spread)
+    plan = shared_convolution.windows(lengths, size, steps, "valid", dilations)
     cells = math.prod(size)
     if x.ndim != 3 or x.shape[1] % cells or x.shape[2] != math.prod(plan.counts):
         expected_text = f"(batch, channels * {cells}, {math.prod(plan.counts)})"

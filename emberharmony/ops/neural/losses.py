@@ -155,8 +155,8 @@ def cross_entropy(
         label_weights = take(weight, valid_ids, 0)
         losses = multiply(losses, label_weights)
     if label_smoothing:
-        spread = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, class_axis)), class_axis)
-        losses = subtract(multiply(losses, 1.0 - label_smoothing), multiply(spread, label_smoothing / classes))
+        log_sum = sum(logs if weight is None else multiply(logs, on_axis(weight, logs, class_axis)), class_axis)
+        losses = subtract(multiply(losses, 1.0 - label_smoothing), multiply(log_sum, label_smoothing / classes))
     if is_kept is not None:
         losses = where(is_kept, losses, 0.0)
         label_weights = cast(is_kept, dtype(losses)) if label_weights is None else where(is_kept, label_weights, 0.0)

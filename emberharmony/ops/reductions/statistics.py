@@ -362,7 +362,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
     """
     if len(x.shape) > 2:
         raise ShapeError(f"expected a vector or a matrix of variables, got shape {tuple(x.shape)}")
-    result = as_inexact(dtype_of(x))
+    result_dtype = as_inexact(dtype_of(x))
     rows = widen(reshape(x, (1, -1)) if len(x.shape) < 2 else x if rowvar else matrix_transpose(x))
     centred = subtract(rows, mean(rows, 1, True))
     divisor: Any
@@ -373,7 +373,7 @@ def cov(x: TensorLike, rowvar: bool = True, correction: Varying = 1) -> Tensor:
         degrees_of_freedom = subtract(float(rows.shape[1]), option("correction", correction, real(rows)))
         divisor = where(greater(degrees_of_freedom, 0.0), degrees_of_freedom, 0.0)
     covariance = divide(products.matmul(centred, conj(matrix_transpose(centred))), divisor)
-    return cast(squeeze(covariance), result)
+    return cast(squeeze(covariance), result_dtype)
 
 
 @op
@@ -396,6 +396,6 @@ def corrcoef(x: TensorLike, rowvar: bool = True) -> Tensor:
     covariance = cov(widen(x), rowvar, 0)
     if len(covariance.shape) < 2:
         return cast(divide(covariance, covariance), as_inexact(dtype_of(x)))
-    spread = sqrt(diagonal(covariance))
-    ratio = divide(divide(covariance, expand_dims(spread, 1)), expand_dims(spread, 0))
+    deviations = sqrt(diagonal(covariance))
+    ratio = divide(divide(covariance, expand_dims(deviations, 1)), expand_dims(deviations, 0))
     return cast(clip(ratio, -1.0, 1.0), as_inexact(dtype_of(x)))
