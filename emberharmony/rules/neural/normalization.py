@@ -29,10 +29,10 @@ def _centre_and_scale(x: T, axes: Any, count: int, epsilon: Any) -> tuple[T, T]:
 
 def _of_weight(gradient: T, weight: T, axis: Any, x: T) -> T:
     """Returns the gradient of a weight from a tensor that broadcasts like `x`."""
-    spread = align_weight(weight, axis, x)
-    if spread is weight:
+    aligned_weight = align_weight(weight, axis, x)
+    if aligned_weight is weight:
         return gradient
-    ones = tuple(axis for axis, n in enumerate(spread.shape) if n == 1)
+    ones = tuple(axis for axis, n in enumerate(aligned_weight.shape) if n == 1)
     return reshape(sum_(gradient, ones, True) if ones else gradient, tuple(weight.shape))
 
 
