@@ -61,8 +61,8 @@ def assert_agree(
                 f"the result on backend {name!r} has the structure {own_structure}, but on NumPy in float64 it has "
                 f"{structure}"
             )
-        for path, got, want in zip(paths, results, expected_leaves, strict=True):
-            problem = _difference_text(got, want, rtol, atol)
+        for path, actual, expected_value in zip(paths, results, expected_leaves, strict=True):
+            problem = _difference_text(actual, expected_value, rtol, atol)
             if problem:
                 raise AssertionError(f"result{path} differs on backend {name!r}: {problem}")
         dtype_names = [str(leaf.dtype) for leaf in results]

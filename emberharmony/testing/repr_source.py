@@ -25,10 +25,10 @@ def spell_op(op: str) -> str:
     spaces = {"ops": ops} | {
         name: namespace for name, namespace in namespaces.items() if isinstance(namespace, ModuleType)
     }
-    for space, module in spaces.items():
+    for namespace_name, module in spaces.items():
         for name in (op, op.partition("_")[2]):
             if getattr(module, name, None) is function:
-                return f"{space}.{name}"
+                return f"{namespace_name}.{name}"
     return f"OPS[{op!r}].function"
 
 

@@ -31,12 +31,12 @@ def verify(
     Raises:
         DisagreementError: if the number of results, a dtype, a shape or a value is not as expected.
     """
-    got, expected_parts = parts(result), parts(expected)
-    if len(got) != len(expected_parts):
-        raise DisagreementError(f"returns {len(got)} results, expected {len(expected_parts)}")
-    names = dtype if isinstance(dtype, tuple) else (dtype,) * len(got)
+    actual, expected_parts = parts(result), parts(expected)
+    if len(actual) != len(expected_parts):
+        raise DisagreementError(f"returns {len(actual)} results, expected {len(expected_parts)}")
+    names = dtype if isinstance(dtype, tuple) else (dtype,) * len(actual)
     return max(
-        (_error_of_part(*three, tolerance, floor) for three in zip(got, expected_parts, names, strict=True)),
+        (_error_of_part(*three, tolerance, floor) for three in zip(actual, expected_parts, names, strict=True)),
         default=0.0,
     )
 

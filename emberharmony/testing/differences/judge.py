@@ -147,9 +147,9 @@ class Judge:
         first, second = one.results(), other.results()
         # Most calls return one tensor, which the same object stands for.
         is_same_result = one.result is other.result or one.numbers() == other.numbers()
-        why = describe_mismatch(first, second) or ("" if is_same_result else "the numbers returned differ")
-        if why:
-            return Difference(math.inf, math.inf, why)
+        reason = describe_mismatch(first, second) or ("" if is_same_result else "the numbers returned differ")
+        if reason:
+            return Difference(math.inf, math.inf, reason)
         bounds, bound = self._bounds, allowance(one.op)
         worst_error = largest_gap = unit_size = 0.0
         looked_into = []
@@ -198,11 +198,13 @@ class Judge:
             return Judged(math.inf, "NumPy in float64", record.error)
         if len(expected) != len(results):
             return Judged(math.inf, "NumPy in float64", f"{len(results)} results in the place of {len(expected)}")
-        error, why, deviations = 0.0, "", []
-        for index, (got, want) in enumerate(zip(results, expected, strict=True)):
-            if got.shape != want.shape:
-                return Judged(math.inf, "NumPy in float64", f"its shape is {got.shape}, expected {want.shape}")
-            units = self._units(record, got, want)
+        error, reason, deviations = 0.0, "", []
+        for index, (actual, expected_value) in enumerate(zip(results, expected, strict=True)):
+            if actual.shape != expected_value.shape:
+                return Judged(
+                    math.inf, "NumPy in float64", f"its shape is {actual.shape}, expected {expected_value.shape}"
+                )
+            units = self._units(record, actual, expected_value)
             if not units <= 1:
                 deviations.append(index)
             error = max(error, units)
@@ -218,7 +220,7 @@ class Judge:
                 self.fallbacks.add(record.op)
             else:
                 return Judged(min(oracle, error) if oracle <= 1 else error, ORACLE)
-        return Judged(error, reference_name, why)
+        return Judged(error, reference_name, reason)
 
     def _units(self, record: Record, got: Host, want: Array, spare: Any = 0.0) -> float:
         expected_host = Host(want, want.dtype.name)
@@ -267,10 +269,10 @@ class Judge:
         if all(name in ("bool", "float32", "int64") for name in dtypes) and not record.given():
             return ""
         try:
-            want = self._results_of(record, lambda place: record.tensors[place].as_array(), as_dtype)
+            expected_value = self._results_of(record, lambda place: record.tensors[place].as_array(), as_dtype)
         except NotJudgedError:
             return ""
-        names = [np.asarray(x).dtype.name for x in want]
+        names = [np.asarray(x).dtype.name for x in expected_value]
         if names == dtypes or any(name not in EPSILON and name not in _WHOLE for name in names):
             return ""
         pairs = [(a, b) for a, b in zip(dtypes, names, strict=False) if a != b]
@@ -291,19 +293,21 @@ class Judge:
                 moved_results = self.reference(record, change, seed)
             except NotJudgedError:
                 return math.inf
-            for index, (want, moved_result) in enumerate(zip(wanted, moved_results, strict=True)):
+            for index, (expected_value, moved_result) in enumerate(zip(wanted, moved_results, strict=True)):
                 with np.errstate(all="ignore"):
                     deviation: Any = np.abs(
-                        np.subtract(want, moved_result, dtype=None if want.dtype.kind == "c" else np.float64)
+                        np.subtract(
+                            expected_value, moved_result, dtype=None if expected_value.dtype.kind == "c" else np.float64
+                        )
                     )
                     spares[index] = np.fmax(spares[index], deviation)
         error = 0.0
-        for got, want, spare in zip(record.results(), wanted, spares, strict=True):
-            if not allowance(record.op).each and spare.size and got.dtype in EPSILON:
+        for actual, expected_value, spare in zip(record.results(), wanted, spares, strict=True):
+            if not allowance(record.op).each and spare.size and actual.dtype in EPSILON:
                 spare = np.nanmax(np.where(np.isfinite(spare), spare, 0.0))
-            if got.dtype not in EPSILON and not allowance(record.op).exact and np.any(spare):
+            if actual.dtype not in EPSILON and not allowance(record.op).exact and np.any(spare):
                 continue
-            error = max(error, self._units(record, got, want, spare))
+            error = max(error, self._units(record, actual, expected_value, spare))
         return error
 
     def by_oracle(self, record: Record) -> Judged | None:

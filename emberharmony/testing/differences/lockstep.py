@@ -119,9 +119,9 @@ class Lockstep:
             f"{key[0]}() on {side}" if key else f"the end on {side}"
             for key, side in zip(first_keys, self._report.sides, strict=True)
         ]
-        why = self._last or "no result before it differs by more than rounding"
+        reason = self._last or "no result before it differs by more than rounding"
         error_text = "".join(f"; {side} raised {e}" for side, e in zip(self._report.sides, errors, strict=True) if e)
-        message = f"control flow parts at call {self._count}: {text[0]}, {text[1]}; {why}{error_text}"
+        message = f"control flow parts at call {self._count}: {text[0]}, {text[1]}; {reason}{error_text}"
         op, path, gradient_of = first_keys[0] or first_keys[1] or ("", "", "")
         self._report.divergences.append(
             Divergence(op, path, self._count, "control flow", gradient_of=gradient_of, message=message)

@@ -131,10 +131,13 @@ def _error_bound(record: Record, judge: Judge) -> float:
     except NotJudgedError:
         return 0.0
     deviation = 0.0
-    for got, want in zip(record.results(), expected, strict=False):
-        if got.shape == want.shape and got.size:
+    for actual, expected_value in zip(record.results(), expected, strict=False):
+        if actual.shape == expected_value.shape and actual.size:
             with np.errstate(all="ignore"):
-                gap = np.abs(got.wide() - (want.astype(np.float64) if want.dtype.kind == "b" else want))
+                gap = np.abs(
+                    actual.wide()
+                    - (expected_value.astype(np.float64) if expected_value.dtype.kind == "b" else expected_value)
+                )
                 deviation = max(deviation, float(np.max(np.where(np.isfinite(gap), gap, 0.0))))
     return deviation / error**0.5 if 1 < error < float("inf") else deviation / 2
 

@@ -90,8 +90,8 @@ def evidence(
             name = odd_paths[side]
             if name is not None and odd_paths[1 - side] is None:
                 only = {name: differing_facts[call][name]} if name in differing_facts[call] else {}
-                why = f"the other modules of its class, whose {name} is another"
-                return Evidence(call, side, why, only or differing_facts[call])
+                reason = f"the other modules of its class, whose {name} is another"
+                return Evidence(call, side, reason, only or differing_facts[call])
     for side in (0, 1):
         for path in calls_between[side]:
             name = _odd_option(pair[side], path, {})
@@ -104,8 +104,8 @@ def evidence(
         ]
         for side in (0, 1):
             if (unlike[side], unlike[1 - side]) in _TELLING:
-                why = "the other modules of its class, which compute another formula"
-                return Evidence(call, side, why, differing_facts[call])
+                reason = "the other modules of its class, which compute another formula"
+                return Evidence(call, side, reason, differing_facts[call])
     return Evidence(calls[0], None, "", differing_facts[calls[0]])
 
 

@@ -55,22 +55,22 @@ class Judge:
     def _weights(self) -> None:
         """Puts the tensors that differ before the calls, but not those with which modules give equal results."""
         weight_divergences: list[Divergence] = []
-        right = {self._form_in_library(tensor) for tensor in self._tensors if self._is_right(tensor)}
+        right_forms = {self._form_in_library(tensor) for tensor in self._tensors if self._is_right(tensor)}
         for tensor in sorted(self._tensors, key=lambda each: each.may_be_right):
-            if tensor.may_be_right and self._form_in_library(tensor) in right:
+            if tensor.may_be_right and self._form_in_library(tensor) in right_forms:
                 name = ".".join(filter(None, (tensor.path, tensor.name)))
                 self._report.notes.append(f"{name} is {tensor.what} in the other model, and the results are equal")
                 continue
-            side, why = tensor.wrong, "the values of the tensor"
+            side, reason = tensor.wrong, "the values of the tensor"
             if side is None:
-                side, why = self._port_side(), self._reason_text()
-            divergence = self._divergence(tensor.path, -1, "weights", side, why, tensor.other)
+                side, reason = self._port_side(), self._reason_text()
+            divergence = self._divergence(tensor.path, -1, "weights", side, reason, tensor.other)
             divergence.carried = tensor.share
             name = f"{self._full(0, tensor.path)}.{tensor.name}"
             difference_text = f"is {tensor.what}" if tensor.what != "other values" else "has other values"
             blamed_side = self._report.sides[side] if side is not None else self._report.sides[1]
             divergence.message = f"the tensor {name} {difference_text} on {blamed_side}" + self._verdict_text(
-                divergence, why
+                divergence, reason
             )
             weight_divergences.append(divergence)
         self._report.divergences[:0] = weight_divergences
@@ -162,10 +162,10 @@ class Judge:
             [path for event in events for path in paths_by_event.get(event, ())] for paths_by_event in runs.between
         ]
         found_evidence = evidence(self._pair, self._models, self._names, calls, calls_between)
-        blamed_path, side, why = found_evidence.blamed, found_evidence.side, found_evidence.why
+        blamed_path, side, reason = found_evidence.blamed, found_evidence.side, found_evidence.why
         if side is None:
-            side, why = self._port_side(), self._reason_text()
-        divergence = self._divergence(blamed_path.path, event.call, "formula", side, why)
+            side, reason = self._port_side(), self._reason_text()
+        divergence = self._divergence(blamed_path.path, event.call, "formula", side, reason)
         divergence.carried = distance_apart
         divergence.error = dict(zip(self._report.sides, deviations, strict=True))
         divergence.options = found_evidence.options
@@ -181,7 +181,7 @@ class Judge:
         divergence.message = (
             f"{divergence.op}{side_text} in {divergence.other if inner_text and side else divergence.path}{call_text}: "
             f"{text if distance_apart < math.inf else 'its result has another form'}"
-            f"{_options(found_evidence, self._report.sides)}{self._verdict_text(divergence, why)}"
+            f"{_options(found_evidence, self._report.sides)}{self._verdict_text(divergence, reason)}"
         )
         self._report.divergences.append(divergence)
 
@@ -223,7 +223,7 @@ class Judge:
         parting = first_parting(list(runs.events), self._pair, self._names, gradients, noise, self._margin)
         if parting is None:
             return
-        side, why = self._port_side(), self._reason_text()
+        side, reason = self._port_side(), self._reason_text()
         paths = parting.path, self._names[parting.path]
         true = [
             evidence.is_true_of(path, parting.name, grads)
@@ -232,13 +232,13 @@ class Judge:
             for evidence, path, grads in zip(paths_and_noise, paths, gradients, strict=True)
         ]
         if false := [i for i in (0, 1) if true[i] is False and true[1 - i]]:
-            side, why = false[0], "finite differences of its loss"
-        divergence = self._divergence(parting.path, parting.call, "gradient", side, why)
+            side, reason = false[0], "finite differences of its loss"
+        divergence = self._divergence(parting.path, parting.call, "gradient", side, reason)
         divergence.gradient_of, divergence.carried = divergence.op, parting.share
         verb = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         divergence.message = (
             f"the gradient of {divergence.op} with respect to {parting.what}{verb} in {divergence.path}: in float64 it "
-            f"differs by {parting.share:.2g} of the largest element{self._verdict_text(divergence, why)}"
+            f"differs by {parting.share:.2g} of the largest element{self._verdict_text(divergence, reason)}"
         )
         self._report.divergences.append(divergence)
 

@@ -48,8 +48,8 @@ def _conv(
     if data_format == "channels_first":
         return np.moveaxis(_conv(np.moveaxis(x, 1, -1), w, strides, padding, None, dilation, bias), -1, 1)
     n, size = w.ndim - 2, w.shape[:-2]
-    steps, spread = _per_axis(strides, n), _per_axis(dilation, n)
-    window_lengths = [(k - 1) * d + 1 for k, d in zip(size, spread, strict=True)]
+    steps, dilations = _per_axis(strides, n), _per_axis(dilation, n)
+    window_lengths = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
     sides = [
         _padding_of(x.shape[a + 1], window_lengths[a], steps[a], side) for a, side in enumerate(_sides(padding, n))
     ]
@@ -59,7 +59,7 @@ def _conv(
     result: Any = np.zeros((x.shape[0], *counts, w.shape[-1])) + (0 if bias is None else bias)
     for position in itertools.product(*map(range, counts)):
         window_slices = [
-            slice(i * s, i * s + r, d) for i, s, r, d in zip(position, steps, window_lengths, spread, strict=True)
+            slice(i * s, i * s + r, d) for i, s, r, d in zip(position, steps, window_lengths, dilations, strict=True)
         ]
         window = padded[:, *window_slices]
         for channel in range(w.shape[-1]):
@@ -88,12 +88,12 @@ def _transpose(
     if data_format == "channels_first":
         return np.moveaxis(_transpose(np.moveaxis(x, 1, -1), w, strides, padding, extra, None, d, bias), -1, 1)
     n = w.ndim - 2
-    steps, spread, extra_rows = (
+    steps, dilations, extra_rows = (
         _per_axis(strides, n),
         _per_axis(d, n),
         [None] * n if extra is None else _per_axis(extra, n),
     )
-    window_lengths = [(k - 1) * s + 1 for k, s in zip(w.shape, spread, strict=False)]
+    window_lengths = [(k - 1) * s + 1 for k, s in zip(w.shape, dilations, strict=False)]
     groups, input_channels, output_channels = (
         x.shape[-1] // w.shape[-1],
         w.shape[-1],
@@ -108,7 +108,7 @@ def _transpose(
     )
     for position in itertools.product(*map(range, x.shape[1:-1])):
         for k in itertools.product(*map(range, w.shape[:-2])):
-            output_position = tuple(i * s + j * e for i, s, j, e in zip(position, steps, k, spread, strict=True))
+            output_position = tuple(i * s + j * e for i, s, j, e in zip(position, steps, k, dilations, strict=True))
             for g in range(groups):
                 outputs, inputs = (
                     slice(g * output_channels, (g + 1) * output_channels),

@@ -44,8 +44,8 @@ def _window_places(x: Any, size: Any, strides: Any, padding: Any, dilation: Any,
     n = x.ndim - 2
     sizes = [size] * n if isinstance(size, int) else list(size)
     steps = sizes if strides is None else [strides] * n if isinstance(strides, int) else list(strides)
-    spread = [dilation] * n if isinstance(dilation, int) else list(dilation)
-    return _spans(x.shape[1:-1], sizes, steps, padding, spread, ceil_mode)
+    dilations = [dilation] * n if isinstance(dilation, int) else list(dilation)
+    return _spans(x.shape[1:-1], sizes, steps, padding, dilations, ceil_mode)
 
 
 def _windows(x: Any, spans: Any, reduce: Callable[..., Any]) -> Any:

@@ -37,8 +37,8 @@ def _over_axes(function: Any) -> Any:
 
 def _spread_oracle(function: Any) -> Any:
     def oracle(x, axis=None, keepdims=False, correction=0):
-        spread = function(x, axis=axis, keepdims=keepdims, ddof=correction)
-        return spread if x.size > correction * np.size(spread) else spread * np.nan
+        deviation = function(x, axis=axis, keepdims=keepdims, ddof=correction)
+        return deviation if x.size > correction * np.size(deviation) else deviation * np.nan
 
     return oracle
 
