@@ -31,14 +31,14 @@ def join_runs(
     run: list[ProgramCall] = []
     run_results: set[Register] = set()
     common_shape = None
-    for call, its in zip(program.calls, call_kinds, strict=True):
-        if its is None and run_results.isdisjoint(call.operands):
+    for call, call_kind in zip(program.calls, call_kinds, strict=True):
+        if call_kind is None and run_results.isdisjoint(call.operands):
             calls.append(call)
             continue
-        if its is None or its != common_shape:
+        if call_kind is None or call_kind != common_shape:
             calls += _join_calls(run, uses, is_scalar, runner)
-            run, run_results, common_shape = [], set(), its
-        if its is None:
+            run, run_results, common_shape = [], set(), call_kind
+        if call_kind is None:
             calls.append(call)
         else:
             run.append(call)
