@@ -216,12 +216,12 @@ def lstsq(kit: Any) -> Function:
             The x of least norm that minimises `norm(a @ x - b)`, the sums of the squared residuals of each column,
             without elements if m <= n, the rank of `a`, and its singular values.
         """
-        space, (rows, columns) = kit.namespace, a.shape
-        x, values = solve(a, b, rcond), space.linalg.svdvals(a)
-        least = space.finfo(values.dtype).eps * max(rows, columns) if rcond is None else rcond
-        squares = space.reshape(space.abs(b - a @ x) ** 2, (rows, -1))
-        sums = space.sum(squares, axis=0) if rows > columns else space.zeros(0, dtype=squares.dtype)
-        return x, sums, space.count_nonzero(values > least * space.max(values)), values
+        namespace, (rows, columns) = kit.namespace, a.shape
+        x, values = solve(a, b, rcond), namespace.linalg.svdvals(a)
+        least = namespace.finfo(values.dtype).eps * max(rows, columns) if rcond is None else rcond
+        squares = namespace.reshape(namespace.abs(b - a @ x) ** 2, (rows, -1))
+        sums = namespace.sum(squares, axis=0) if rows > columns else namespace.zeros(0, dtype=squares.dtype)
+        return x, sums, namespace.count_nonzero(values > least * namespace.max(values)), values
 
     return lstsq
 
