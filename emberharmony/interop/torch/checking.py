@@ -96,7 +96,7 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
 
 def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
     """Returns the errors of outputs and gradients on the active backend; the buffers stay as they were."""
-    before = [(cell, cell.value) for cell in net.buffers()]
+    values_before = [(cell, cell.value) for cell in net.buffers()]
     args, kwargs = net.example()
     graph = net.runner().graph
 
@@ -111,7 +111,7 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
         else:
             outputs, gradients = loss()[1], {}
     finally:
-        for cell, value in before:
+        for cell, value in values_before:
             cell.value = value
     errors = [
         _largest_relative_error(g, wanted.gradients[name], wanted.largest_gradient / 100)
@@ -186,8 +186,8 @@ def _difference_of_call(
         return list(value) if call.several else [value]
 
     try:
-        ours = results([arrays[i] for i in float_positions])
-        for register, our_result, theirs in zip(call.results, ours, step.results, strict=False):
+        own_results = results([arrays[i] for i in float_positions])
+        for register, our_result, theirs in zip(call.results, own_results, step.results, strict=False):
             if graph.dtypes[register] is not None and hasattr(theirs, "shape"):
                 error = _largest_relative_error(our_result, theirs)
                 if error > tolerance:

@@ -190,11 +190,11 @@ def _permutation(pivots: Any, size: int) -> Any:
     permutation = ops.arange(size)
     for i in range(pivots.shape[-1]):
         pivot_index = ops.subtract(ops.cast(pivots[..., i : i + 1], "int64"), 1)
-        there = ops.take_along_axis(order, pivot_index, axis=-1)
+        row_at_pivot = ops.take_along_axis(order, pivot_index, axis=-1)
         order = ops.where(
             ops.equal(permutation, pivot_index),
             order[..., i : i + 1],
-            ops.where(ops.equal(permutation, i), there, order),
+            ops.where(ops.equal(permutation, i), row_at_pivot, order),
         )
     return order
 

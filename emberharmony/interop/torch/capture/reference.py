@@ -76,8 +76,8 @@ def _compute_reference(module: torch.nn.Module, source: Source, dtype: torch.dty
         return x.to(dtype) if dtype and isinstance(x, torch.Tensor) and x.is_floating_point() else x
 
     args, kwargs = _pytree.tree_map(cast, (source.args, source.kwargs))
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype or before)
+    old_dtype = torch.get_default_dtype()
+    torch.set_default_dtype(dtype or old_dtype)
     try:
         module = module.to(dtype) if dtype else module
         module.zero_grad()
@@ -89,7 +89,7 @@ def _compute_reference(module: torch.nn.Module, source: Source, dtype: torch.dty
         if isinstance(loss, torch.Tensor):
             loss.backward()  # type: ignore[no-untyped-call]
     finally:
-        torch.set_default_dtype(before)
+        torch.set_default_dtype(old_dtype)
     gradients = {
         name: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.double().numpy()
         for name, p in module.named_parameters()
