@@ -54,11 +54,11 @@ def statistics(source: Source, name: str, advance: Advance = lambda size: None) 
             assert values is not None
             finite_values, total_statistics = _finite_and_counts(values, total_statistics)
             if finite_values.size:
-                size, centre, spread = _moments(finite_values)
+                size, centre, deviation_sum = _moments(finite_values)
                 delta = centre - mean
                 total = count + size
                 mean = mean + delta * (size / total)
-                squares = squares + spread + abs(delta) ** 2 * (count * (size / total))
+                squares = squares + deviation_sum + abs(delta) ** 2 * (count * (size / total))
                 count = total
             advance(block.nbytes)
     if not count:
