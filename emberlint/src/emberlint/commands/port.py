@@ -117,8 +117,8 @@ def port(
     keeping = files_with("keeps_modules")
     reason = f"modules stay native in {keeping[0]}, and modules of two libraries do not mix" if keeping else ""
     reasons = dict.fromkeys(files_with("has_modules"), reason) if keeping else {}
-    for path, why in reasons.items():
-        rewrite(path, files[path], why)
+    for path, reason_text in reasons.items():
+        rewrite(path, files[path], reason_text)
     # a dtype that one file keeps, as an attribute or a default, comes to the native calls of another
     keeps_calls = {*files_with("keeps_calls")}
     for path in files_with("has_dtypes"):

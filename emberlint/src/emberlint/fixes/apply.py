@@ -95,18 +95,18 @@ class _FileRepair:
         node, is_renaming = self._nodes[place], finding.code in RENAMING
         op = _replacement(finding).removeprefix("ops.") if is_renaming else op_of(node)
         try:
-            space = spelling(self.file, node)
-            _refuse_lacking(space, op)
+            namespace_spelling = spelling(self.file, node)
+            _refuse_lacking(namespace_spelling, op)
         except (RefusedError, ShadowedError) as error:
             self.refused.append((finding, str(error)))
             return []
         self.fixed.append(finding)
         if is_renaming:
             self.renamed.add(dotted_name(node).partition(".")[0])
-        if space.added:
-            self.added.add(space.namespace)
+        if namespace_spelling.added:
+            self.added.add(namespace_spelling.namespace)
         return [
-            change._replace(text=change.text.replace(SPACE, space.text)) if change.text else change
+            change._replace(text=change.text.replace(SPACE, namespace_spelling.text)) if change.text else change
             for change in self.simple[place]
         ]
 
@@ -320,24 +320,26 @@ class _Editor(cst.CSTTransformer):
     def _edit_node(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
         if self.printed:
             raise RefusedError("`=` in the f-string prints the text of the expression")
-        space = self._spelling(finding)
+        namespace_spelling = self._spelling(finding)
         if isinstance(node, cst.BinaryOperation):
-            edited: cst.CSTNode = edits.binary(space.text, node)
+            edited: cst.CSTNode = edits.binary(namespace_spelling.text, node)
         elif isinstance(node, cst.UnaryOperation):
-            edited = edits.unary(space.text, node)
+            edited = edits.unary(namespace_spelling.text, node)
         elif isinstance(node, cst.Comparison):
-            edited = edits.comparison(space.text, node)
+            edited = edits.comparison(namespace_spelling.text, node)
         elif isinstance(node, cst.AugAssign):
-            edited = edits.augmented_assignment(space.text, node)
+            edited = edits.augmented_assignment(namespace_spelling.text, node)
         elif isinstance(node, cst.Call):
-            edited = edits.function_call(space.text, node)
+            edited = edits.function_call(namespace_spelling.text, node)
         else:
-            edited = edits.op_reference(space.text + _replacement(finding).removeprefix("ops"))
-        _refuse_lacking(space, (get_full_name_for_node(edited) or "").removeprefix(f"{space.text}."))
+            edited = edits.op_reference(namespace_spelling.text + _replacement(finding).removeprefix("ops"))
+        _refuse_lacking(
+            namespace_spelling, (get_full_name_for_node(edited) or "").removeprefix(f"{namespace_spelling.text}.")
+        )
         if isinstance(node, cst.Attribute | cst.Name):
             self.renamed.add((get_full_name_for_node(node) or "").partition(".")[0])
-        if space.added:
-            self.added.add(space.namespace)
+        if namespace_spelling.added:
+            self.added.add(namespace_spelling.namespace)
         return edited
 
     def _spelling(self, finding: Finding) -> Spelling:

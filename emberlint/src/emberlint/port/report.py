@@ -20,7 +20,7 @@ th, td { text-align: left; vertical-align: top } code { font-size: 90% }
 def text(files: Mapping[str, Ported], tried: Trial | None = None) -> Iterator[str]:
     """Yields the lines of the report for people."""
     for path, file in files.items():
-        yield from (f"{path}:{line}: {native}: {why}" for line, native, why in _remaining_places(file.remaining))
+        yield from (f"{path}:{line}: {native}: {reason}" for line, native, reason in _remaining_places(file.remaining))
         cells = _count_uses({path: file}, lambda use: use.cell)
         yield from (
             f"{path}:cell {cell}: {ported_count} ported, {remaining_count} remain"

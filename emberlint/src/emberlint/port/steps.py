@@ -136,8 +136,8 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
     is_unsure = is_of_torch or _is_unknown_elsewhere(file, function.value)
     if is_unsure and any(takes(method, call) for method in terms.own.get(function.attr, ())):
         name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
-        why = f"`{file.segment(function.value)}` {OWN}"
-        yield Step(call, f".{function.attr}", "method", reason=why, advice=f"annotate it, or write ops.{name}")
+        reason = f"`{file.segment(function.value)}` {OWN}"
+        yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"annotate it, or write ops.{name}")
         return
     library = "torch" if is_of_torch else library
     written_for = next(iter(array_libraries)) if len(array_libraries := terms.libraries & ARRAYS) == 1 else ""
@@ -147,15 +147,17 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
         yield step
     elif library and library not in CLASSES:
         name = next(op_signatures[0].op for op_signatures in ops_by_owner.values() if op_signatures)
-        why = "the result of an op has this method in some libraries only"
-        yield Step(call, f".{function.attr}", "method", reason=why, advice=f"ops.{name}")
+        reason = "the result of an op has this method in some libraries only"
+        yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"ops.{name}")
     elif not library and not terms.libraries.isdisjoint(ARRAYS) and _may_be_tensor(file, function):
-        name = _first_op(call, [signature for some in ops_by_owner.values() for signature in some])
+        name = _first_op(
+            call, [signature for signatures_of_op in ops_by_owner.values() for signature in signatures_of_op]
+        )
         if name:
             receiver_text = "it" if isinstance(function.value, ast.Name) else "its names"
-            why = f"`{file.segment(function.value)}` may be a native tensor"
+            reason = f"`{file.segment(function.value)}` may be a native tensor"
             advice = f"annotate {receiver_text}, or write ops.{name}"
-            yield Step(call, f".{function.attr}", "method", reason=why, advice=advice)
+            yield Step(call, f".{function.attr}", "method", reason=reason, advice=advice)
 
 
 def _is_unknown_elsewhere(file: SourceFile, node: ast.expr) -> bool:
@@ -189,8 +191,8 @@ def _indexed_write_step(file: SourceFile, call: ast.Call, function: ast.Attribut
     native = f".at[].{function.attr}"
     step = _call_step(file, call, native, candidates(f"jax.Array.at.{function.attr}"), None, terms)
     if step.changes and not ("jax" in terms.libraries and "mlx" not in terms.libraries):
-        why = "if it is an array of MLX, its integers take floats, which ops refuse"
-        step = Step(call, native, "method", reason=why, advice="ops.set_item")
+        reason = "if it is an array of MLX, its integers take floats, which ops refuse"
+        step = Step(call, native, "method", reason=reason, advice="ops.set_item")
     yield step
 
 
@@ -270,9 +272,9 @@ def _call_step(
     """Returns the step of a call: by the first of the signatures that takes its arguments."""
     step_kind = "method" if use is None else "call" if use.kind == "use" else use.kind
     step_kind = KIND if is_module_use(origin) else step_kind
-    why, advice = difference(origin), _advice_text(file, use, signatures)
+    reason, advice = difference(origin), _advice_text(file, use, signatures)
     if origin.startswith("jax.random."):
-        why = "JAX draws numbers from a key, ops from a stream"
+        reason = "JAX draws numbers from a key, ops from a stream"
     index_step = _item_index(file, call)
     for signature in sorted(signatures, key=lambda one: one.part is None):
         if signature.part not in (None, index_step):
@@ -289,10 +291,10 @@ def _call_step(
             return Step(call, origin, step_kind, changes, op_spelling)
         except (UntranslatableError, ShadowedError) as error:
             if signature is signatures[0]:
-                why, name = str(error), program_name(signature.op)
+                reason, name = str(error), program_name(signature.op)
                 advice = "" if use is None else WAYS.get(origin, "")
-                advice = advice or ("see its docstring" if name in why else name)
-    return Step(call, origin, step_kind, reason=why, advice=advice)
+                advice = advice or ("see its docstring" if name in reason else name)
+    return Step(call, origin, step_kind, reason=reason, advice=advice)
 
 
 def _item_index(file: SourceFile, call: ast.Call) -> int | None:
@@ -384,18 +386,22 @@ def _value_step(
         advice = WAYS.get(use.origin, "")
         return Step(use.node, use.origin, ANNOTATION, reason="no type of ops is known to equal it", advice=advice)
     if not name or is_known_op or not (is_argument or is_plain(file, use)):
-        why = "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
+        reason = (
+            "a function is passed as a value" if is_known_op or candidate_ops else "no op is known to equal it here"
+        )
         advice = f"ops.{name}" if name else f"ops.{candidate_ops[0].op}" if candidate_ops else WAYS.get(use.origin, "")
-        return Step(use.node, use.origin, step_kind, reason=why, advice=advice)
+        return Step(use.node, use.origin, step_kind, reason=reason, advice=advice)
     if neutral_name and is_left and not is_argument:
-        why = "a native call that is left may be given this dtype, which ops understand too"
-        return Step(use.node, use.origin, step_kind, reason=why, advice=f"ops.{name}")
+        reason = "a native call that is left may be given this dtype, which ops understand too"
+        return Step(use.node, use.origin, step_kind, reason=reason, advice=f"ops.{name}")
     try:
-        space = spelling(file, use.node)
-        changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{name}"),)
+        namespace_spelling = spelling(file, use.node)
+        changes = (
+            NodeEditor(file, use.node, namespace_spelling).replace_node(use.node, f"{namespace_spelling.text}.{name}"),
+        )
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, step_kind, reason=str(error), advice=f"ops.{name}")
-    return Step(use.node, use.origin, step_kind, changes, space)
+    return Step(use.node, use.origin, step_kind, changes, namespace_spelling)
 
 
 def _is_transformed(file: SourceFile, node: ast.expr, parent: ast.AST | None) -> bool:
@@ -411,12 +417,16 @@ def _function_step(
 ) -> Step:
     """Returns the step of a decorator, or of a function that a transform calls, with so many arguments or less."""
     try:
-        space = spelling(file, use.node)
+        namespace_spelling = spelling(file, use.node)
         plan = translate(signature, argument_count, [])
         if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
-        changes = (NodeEditor(file, use.node, space).replace_node(use.node, f"{space.text}.{signature.op}"),)
-        return Step(use.node, use.origin, "call", changes, space)
+        changes = (
+            NodeEditor(file, use.node, namespace_spelling).replace_node(
+                use.node, f"{namespace_spelling.text}.{signature.op}"
+            ),
+        )
+        return Step(use.node, use.origin, "call", changes, namespace_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{signature.op}")
 
@@ -436,8 +446,8 @@ def _annotation_step(file: SourceFile, use: Use) -> Step:
     space = Spelling("Tensor", "emberharmony.Tensor", added=True)
     bound = any(binding.origin != space.namespace for binding in file.names.root.bindings.get(space.text, ()))
     if bound or file.settings.namespaces[:1] != ("emberharmony.ops",):
-        why = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
-        return Step(use.node, use.origin, ANNOTATION, reason=why, advice=space.namespace)
+        reason = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
+        return Step(use.node, use.origin, ANNOTATION, reason=reason, advice=space.namespace)
     try:
         changes = (NodeEditor(file, use.node, space).replace_node(use.node, space.text),)
     except UntranslatableError as error:

@@ -40,8 +40,8 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
         elif modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
             yield _step_of_method(file, call, "step(clear=False)", _step_without_clearing)
         elif modules and name in HOOKS and not file.inference.is_other(receiver):
-            why = f"modules and parameters of emberharmony have no {name}()"
-            yield Step(call, f".{name}", KIND, reason=why, advice="see the page on layers")
+            reason = f"modules and parameters of emberharmony have no {name}()"
+            yield Step(call, f".{name}", KIND, reason=reason, advice="see the page on layers")
         elif modules and name in ("to", *MOVES) and is_module(file, receiver):
             yield _step_of_method(file, call, "module.to(device=..., dtype=...)", _module_method_changes)
     for store in file.index.nodes(ast.Attribute) if modules else ():
