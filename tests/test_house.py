@@ -79,6 +79,26 @@ def test_few_functions_have_more_than_40_lines() -> None:
     assert len(long) <= 9, "\n".join(["split them into steps that have names:", *long])
 
 
+def test_docstrings_describe_parameters_that_exist() -> None:
+    strangers = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has no parameter {name!r}"
+        for path, text in texts().items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in described(node)
+        - {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
+    ]
+    assert not strangers, "\n".join(strangers)
+
+
+def described(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Returns the names under `Args:` in the docstring of a function."""
+    docstring = ast.get_docstring(node) or ""
+    section = re.search(r"^Args:\n((?:    .*\n?|\n)+)", docstring, re.MULTILINE)
+    rows = re.findall(r"^    (?! )([\w*, ]+):", section[1] if section else "", re.MULTILINE)
+    return {name.strip().lstrip("*") for row in rows for name in row.split(",")} - {""}
+
+
 PURPOSE = ("testing/samples/", "rules/")
 """Folders with one row or one rule for each op."""
 

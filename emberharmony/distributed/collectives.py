@@ -307,12 +307,12 @@ def _run_collective(
     """Returns the tree that a collective makes of a tree.
 
     Args:
-        here: the ranks.
+        world: the ranks.
         call: the name of the collective.
         tree: tensors.
         options: what else must be equal on all ranks.
         run: makes the result of tensors on the host.
-        back: returns the cotangents of the primals for those of the results.
+        pull_back: returns the cotangents of the primals for those of the results.
         check: raises an error for a shape and a dtype that the collective refuses.
         peer: the only other rank that takes part, if it is no collective; then nothing is compared.
     """

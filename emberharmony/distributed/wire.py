@@ -109,7 +109,7 @@ def by_buckets(
         arrays: arrays that differ in their last axis only.
         bucket_bytes: how many bytes a bucket has at most.
         change: returns the result of a bucket, and may use its memory.
-        lead: the shape of a result without its last axis.
+        leading_shape: the shape of a result without its last axis.
     """
     if not arrays:
         return []

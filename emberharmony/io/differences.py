@@ -92,7 +92,7 @@ def _add_block(difference: Difference, x: Array, y: Array, bits: int | None) -> 
     """Returns the comparison of two tensors so far, extended by another block of their elements.
 
     Args:
-        found: the comparison.
+        difference: the comparison.
         x: a block of the first tensor as numbers.
         y: the same block of the second.
         bits: how many elements have different bits, or None if that is the number of those that are not equal.

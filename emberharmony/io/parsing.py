@@ -92,7 +92,7 @@ def _outline(raw: bytes, most_bytes: int, *, in_object: bool = False) -> _Outlin
 
     Args:
         raw: the text.
-        most: about how many brackets and commas are allowed, without those in strings.
+        most_bytes: about how many brackets and commas are allowed, without those in strings.
         in_object: whether it is a part of an object, which may be cut at a comma.
     """
     if b"\\" in raw:

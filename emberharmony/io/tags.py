@@ -58,7 +58,7 @@ def layout_of(metadata: Mapping[str, str], path: str, layout: str | None) -> str
     Args:
         metadata: of the file.
         path: the file, for messages.
-        given: what the caller says, or None.
+        layout: what the caller says, or None.
 
     Raises:
         ArgumentError: if the caller gives an unknown layout.

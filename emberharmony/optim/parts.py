@@ -314,9 +314,9 @@ class JoinedPart(GroupPart):
 
         Args:
             state: the state.
-            held: the states of parameters.
+            held_states: the states of parameters.
             home: the ops of the backend.
-            same: whether it has the names of the state before; the next step has a new layout if not.
+            is_same_step: whether it has the names of the state before; the next step has a new layout if not.
         """
         tensors = {name: x for name, x in state.items() if not numbers.is_python(x)}
         vectors = Vectors(tensors=tensors, shapes=self.shapes, home=home)

@@ -112,7 +112,7 @@ def exchanging(cells: Sequence[Parameter], held_states: dict[Parameter, State], 
 
     Args:
         cells: the parameters.
-        held: the states of parameters.
+        held_states: the states of parameters.
         states: the new state of each.
     """
     steps: list[Step] = []

@@ -129,7 +129,7 @@ def by_tests(op: str, *default_tests: tuple[str, ...]) -> Sample:
 
     Args:
         op: the op.
-        usual: the sources of the positional arguments of usual calls.
+        default_tests: the sources of the positional arguments of usual calls.
     """
     return Sample(op, str, (), reference="tests", usual=default_tests)
 
@@ -192,7 +192,7 @@ def in_dtype(value: Any, dtype: str, is_rotated: bool = True) -> Any:
     returns the real part.
 
     Args:
-        turned: whether real numbers get an imaginary part in complex dtypes: 0.75 times the reversed array.
+        is_rotated: whether real numbers get an imaginary part in complex dtypes: 0.75 times the reversed array.
     """
     if isinstance(value, (list, tuple)):
         return type(value)(in_dtype(item, dtype, is_rotated) for item in value)

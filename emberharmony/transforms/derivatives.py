@@ -369,8 +369,8 @@ class _CallWithGradient(ResultTree):
         """Returns the gradients of the primals from the result of the user's gradient function.
 
         Args:
-            given: a tuple with one tree for each argument, with None for zeros in the place of any part of it; for a
-                single argument the tuple may be omitted.
+            gradients_given: a tuple with one tree for each argument, with None for zeros in the place of any part of
+                it; for a single argument the tuple may be omitted.
 
         Raises:
             ArgumentError: if the number or the structure of the trees is wrong.

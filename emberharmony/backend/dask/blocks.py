@@ -181,7 +181,7 @@ def whole_axes(
         op: the op of the NumPy backend, or a function of arrays.
         args, kwargs: its arguments.
         loops: the axes of each tensor among them.
-        found: the results, as tensors that have a shape and a dtype only; a tuple of several, or one.
+        result_specs: the results, as tensors that have a shape and a dtype only; a tuple of several, or one.
         axes: returns the axes of a result from its place and its number of axes.
     """
     tensors, args, kwargs = put_slots(args, kwargs)

@@ -69,7 +69,7 @@ def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: 
 
     Args:
         columns: pairs of an axis and indices from 0 up.
-        apart: whether the axes of the indices come first, as in NumPy if a slice stands between indices.
+        is_split: whether the axes of the indices come first, as in NumPy if a slice stands between indices.
     """
     if len(columns) == 1:
         return _take(y, columns[0][1], columns[0][0])

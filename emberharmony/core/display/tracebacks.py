@@ -34,7 +34,7 @@ def show_error(show_original: Callable[..., Any], error: BaseException, trace: T
     """Shows an error that ends a program.
 
     Args:
-        shown: what shows it: the former `sys.excepthook`.
+        show_original: shows the error: the former `sys.excepthook`.
         error: the error.
         trace: its traceback.
     """
@@ -48,11 +48,11 @@ def lines_of_error(
     """Returns the lines that IPython prints of an error.
 
     Args:
-        shown: IPython's method, which gets all other arguments.
+        lines_of_original: IPython's method, which gets all other arguments.
         kind: the class of the error.
         error: the error.
         trace: its traceback.
-        given: further arguments.
+        arguments: further arguments.
         options: further arguments.
     """
     if not isinstance(trace, TracebackType) or not isinstance(error, BaseException):

@@ -23,7 +23,7 @@ def words_of(options: Iterable[object], asker: str) -> frozenset[str]:
     """Returns the names of checks.
 
     Args:
-        given: the names.
+        options: the names.
         asker: what gave them, for the message.
 
     Raises:
@@ -69,7 +69,7 @@ def is_switched_off(since_entry: Entry | None) -> bool:
     """Returns whether a block inside of another one has turned all checks off.
 
     Args:
-        since: what `innermost` returned when the other block began.
+        since_entry: what `innermost` returned when the other block began.
     """
     entry = _CHECKING.get()
     return entry is not None and entry is not since_entry and entry[0] is False and len(entry) == _LIMIT

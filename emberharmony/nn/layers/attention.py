@@ -257,7 +257,7 @@ class MultiheadAttention(Module):
         Args:
             sizes: the lengths of the batch, of the queries and of the keys.
             padding, mask: those of the user.
-            more: how many keys were added, which all queries look at.
+            extra_columns: how many keys were added, which all queries look at.
 
         Raises:
             ShapeError: if a mask has another shape than expected.

@@ -66,7 +66,7 @@ class _Quantized(Module):
 
         Args:
             x: what they are used with.
-            make: whether the layout is made if `weight` holds words.
+            makes_buffers: whether the layout is made if `weight` holds words.
         """
         backend, cells = selection.active().backend, (self.weight, self.scales, self.biases)
         if not backend.takes_layouts(x) or self.scales.trainable or self.biases.trainable:

@@ -29,7 +29,7 @@ def read(
 
     Args:
         module: the module.
-        named: its parameters and buffers; a name may be missing if the same parameter has another name too.
+        cells_by_name: its parameters and buffers; a name may be missing if the same parameter has another name too.
         shapes: their shapes.
         values: tensors of the active backend, by their names in the layout.
         layout: the tag.

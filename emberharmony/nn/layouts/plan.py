@@ -108,8 +108,8 @@ def _weights_of_layer(
         layout: a tag.
         shapes: the shapes of the parameters and buffers of the model.
         left_out: gets the names of the buffers that the layout lacks.
-        taken: the parameters that the row of an outer layer names.
-        ours, theirs: the names of the layer in both libraries, with a dot at the end.
+        taken_names: the parameters that the row of an outer layer names.
+        own_prefix, native_prefix: the names of the layer in both libraries, with a dot at the end.
     """
     row = row_of(layer, layout)
     title = f"{type(layer).__name__} at {own_prefix[:-1]}" if own_prefix else type(layer).__name__

@@ -34,7 +34,7 @@ def _layer_row(layer: Any, weights: Callable[[str, str], tuple[Weight, ...]], pr
     Args:
         layer: the layer.
         weights: returns the tensors, for the beginning of their names and the end of the names of the parameters.
-        inside: the attribute of the layer in which the other library has the tensors; cells have none.
+        prefix: the attribute of the layer in which the other library has the tensors; cells have none.
     """
     row_weights: list[Weight] = []
     for layer_prefix, end in _prefixes(layer):

@@ -209,7 +209,7 @@ def class_ids(
         name: of the loss.
         target: the ids.
         of_input: the shape of the logits.
-        along: the axis of the classes there.
+        class_axis: the axis of the classes there.
         ignored: an id whose positions do not count; their index is 0.
 
     Raises:

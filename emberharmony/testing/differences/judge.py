@@ -102,7 +102,7 @@ def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None
     Args:
         one: the call on the first side.
         other: the call on the second side.
-        made: the result on the first side.
+        result: the result on the first side.
     """
     if not _only_moves_elements(one.op):
         return None

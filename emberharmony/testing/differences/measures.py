@@ -143,12 +143,12 @@ def _largest_magnitude(x: Array) -> float:
 
 
 def _largest_relative_difference(x: Array, y: Array, deviation: Array) -> float:
-    """Returns the largest difference of two elements, as a share of the element; `off` is overwritten.
+    """Returns the largest difference of two elements, as a share of the element; `deviation` is overwritten.
 
     Args:
         x: a vector.
         y: another one.
-        off: their difference.
+        deviation: their difference.
     """
     with np.errstate(all="ignore"):
         deviation = np.divide(deviation, x, out=deviation)

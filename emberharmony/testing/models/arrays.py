@@ -41,7 +41,7 @@ def replace_arrays(value: Any, is_array: Callable[[Any], bool], arrays: Mapping[
         value: tuples, lists and dicts of arrays; arrays elsewhere stay.
         is_array: says what an array is.
         arrays: the new arrays by the number of the one they replace.
-        at: the number of the first array of the value, which is counted up.
+        places: the number of the first array of the value, which is counted up.
     """
     if is_array(value):
         places[0] += 1

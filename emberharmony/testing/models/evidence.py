@@ -78,7 +78,7 @@ def evidence(
         models: the models with their inputs.
         names: the names in the second model by those in the first.
         calls: the calls in the first model that may be wrong, the likeliest first.
-        between: of each model, the modules without a counterpart that may be wrong too.
+        calls_between: of each model, the modules without a counterpart that may be wrong too.
     """
     differing_facts = {call: _differing_options(pair, (call.path, names[call.path])) for call in calls}
     for call in calls:

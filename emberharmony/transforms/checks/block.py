@@ -145,10 +145,10 @@ class CheckOptions:
 
 
 class Checking(Observation, contextlib.ContextDecorator):
-    """The block.
+    """A block in which each op is checked after it ran; `ops.checked` makes it.
 
     Args:
-        options: the options.
+        options: which checks run, and what they do when one fails.
     """
 
     def __init__(self, options: CheckOptions) -> None:

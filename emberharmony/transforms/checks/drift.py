@@ -79,8 +79,8 @@ def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions
     """Returns how a dtype differs from those of the arguments; "" if it is as meant.
 
     Args:
-        made: the dtype of the result.
-        given: the dtypes of the arguments that are promoted, by name.
+        result_dtype: the dtype of the result.
+        argument_dtypes: the dtypes of the arguments that are promoted, by name.
         at_positions: whether integers are positions, of which the op makes the ones of a one-hot tensor.
     """
     inexact = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INEXACT}

@@ -20,7 +20,7 @@ At = tuple[Any, ...]
 
 
 def integers(indices: jax.Array) -> jax.Array:
-    """Returns a tensor of indices, through which no gradient flows.
+    """Returns a tensor of indices unchanged, after a check that they are integers.
 
     Raises:
         ArgumentTypeError: if the indices are not integers.

@@ -191,12 +191,12 @@ def mask_axes(part: Any) -> int | None:
 
 
 def write_rows(rows: mx.array, places: mx.array, updates: mx.array, reduction: str | None, spill: bool) -> mx.array:
-    """Returns rows with updates written, or combined, at the rows that `at` names.
+    """Returns rows with updates written, or combined, at the rows that `places` names.
 
     Args:
         rows: shape (rows, ...).
-        at: the index of each update, from 0 to the number of rows; an update at that number is dropped.
-        updates: broadcast to shape (*shape of `at`, ...).
+        places: the index of each update, from 0 to the number of rows; an update at that number is dropped.
+        updates: broadcast to shape (*shape of `places`, ...).
         reduction: a key of `ON_ROWS`, or None to write.
         spill: whether updates may have to be dropped: they are written to an extra row, which is removed again.
     """

@@ -272,7 +272,7 @@ def _fastest_convolution(
 
     Args:
         composed: returns the composite of an op.
-        alone: whether MLX's kernel alone may be used, because no transform of `ops` is running.
+        is_untransformed: whether MLX's kernel alone may be used, because no transform of `ops` is running.
         count: the number of samples.
         size: the shape of the kernel.
         groups: the number of groups of channels.

@@ -74,8 +74,8 @@ def _op_of_function(name: str, plain_dtype: str = _ONE, single_function: _Functi
 
     Args:
         name: the name of the function, which takes a namespace and tensors of float64.
-        plain: the condition under which the tensors have one shape, and their dtype is float32.
-        quick: what then runs, by default the function.
+        plain_dtype: the condition under which the tensors have one shape, and their dtype is float32.
+        single_function: what then runs, by default the function.
     """
 
     def call_shared(*tensors: np.ndarray) -> np.ndarray:

@@ -166,7 +166,7 @@ class Differentials:
 
         Args:
             columns: the vectors, shape (..., n, k).
-            moved: their tangents before the rotation.
+            tangent: their tangents before the rotation.
         """
         first = self.first_largest(columns)
         largest = self._xp.real(self._xp.take_along_axis(columns, first, -2))

@@ -166,7 +166,7 @@ def check_held(own_dtype: DType, kind: DType, weak: bool) -> None:
     One of the same kind can, as in an assignment of NumPy and PyTorch, though it may round, or wrap.
 
     Args:
-        own: the dtype of the value.
+        own_dtype: the dtype of the value.
         kind: the dtype of the tensor.
         weak: whether the value consists of Python numbers, of which only the kind counts.
 

@@ -123,7 +123,7 @@ def log1p_less(xp: Any, u: Any, subtrahend: Any = None, bound: float = 0.5, term
     Args:
         xp: the namespace.
         u: the argument.
-        more: `u + 1`, where it is known with more digits than `u` has.
+        subtrahend: `u + 1`, where it is known with more digits than `u` has.
         bound: where the series ends.
         terms: the number of its terms.
     """
@@ -335,7 +335,7 @@ def beta_sides(xp: Any, p: Any, q: Any, z: Any, complement: Any, density: Any) -
         p: the first parameter.
         q: the second one.
         z: the argument, from 0 to 1.
-        rest: `1 - z`, which may be known with more digits.
+        complement: `1 - z`, which may be known with more digits.
         density: `z**p * (1 - z)**q / beta(p, q)`.
 
     Returns:

@@ -131,7 +131,7 @@ def rotation_tables(
     Args:
         shape, offset, place, base, scale: see `rotations`; all features are rotated.
         kind: what distinguishes tensors of one backend, such as dtype and device.
-        made: makes a table of an array of float64.
+        make_tensor: makes a table of an array of float64.
         part: makes a tensor of some positions of a table.
     """
     length, width, axes = shape[place], shape[-1], len(shape) - place

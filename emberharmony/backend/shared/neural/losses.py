@@ -62,7 +62,7 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
         shape: the shape of the ids.
         kind: their dtype.
         of_input: the shape of the logits.
-        along: the axis of the classes there.
+        class_axis: the axis of the classes there.
 
     Raises:
         ArgumentTypeError: if they are not integers.

@@ -142,7 +142,7 @@ def combine_rows(rows: torch.Tensor, row_places: torch.Tensor, updates: torch.Te
 
     Args:
         rows: shape (rows, ...).
-        at: the index of each update, shape (updates,).
+        row_places: the index of each update, shape (updates,).
         updates: shape (updates, ...).
         reduction: a key of `REDUCE`.
     """

@@ -68,7 +68,7 @@ def _window_means(x: torch.Tensor, windows: Pool, counts_padding: bool, divisor:
     Args:
         x: the tensor.
         windows: the windows.
-        counted: whether the padding that was asked for counts.
+        counts_padding: whether the padding that was asked for counts.
         divisor: divides the sums, if it is not None.
     """
     plan, padding = windows.plan, _native_padding(windows, x.shape[2:])

@@ -53,7 +53,7 @@ def _run_layer(
 
     Args:
         native: the kernel.
-        known: the sequences, then the weights and states that are not None.
+        tensors: the sequences, then the weights and states that are not None.
         weights: two matrices, two biases or None, and further matrices.
         states: the first states, each a tensor or None.
         shapes: the shapes of the states, with the axis of layers that the kernel expects.

@@ -298,7 +298,7 @@ def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: M
 
 
 def _verify_names(moving: Sequence[SourceModule], result: Plan) -> None:
-    """Checks that the migration loses no name."""
+    """Checks that changed files are valid Python, and that a moved module reads no name that it no longer binds."""
     for path, text in result.changes.items():
         if text is not None:
             ast.parse(text, path)

@@ -165,7 +165,7 @@ def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf
     """Returns whether what the check of a file has used is still the same.
 
     Args:
-        used: What it has used.
+        used_facts: what it has used.
         path: The file.
         library: The summaries.
         shelf: What the file may see now; None if it may see the same as then.
