@@ -150,9 +150,7 @@ def _method_steps(file: SourceFile, call: ast.Call, function: ast.Attribute, ter
         reason = "the result of an op has this method in some libraries only"
         yield Step(call, f".{function.attr}", "method", reason=reason, advice=f"ops.{name}")
     elif not library and not terms.libraries.isdisjoint(ARRAYS) and _may_be_tensor(file, function):
-        name = _first_op(
-            call, [signature for signatures_of_op in ops_by_owner.values() for signature in signatures_of_op]
-        )
+        name = _first_op(call, [signature for signatures in ops_by_owner.values() for signature in signatures])
         if name:
             receiver_text = "it" if isinstance(function.value, ast.Name) else "its names"
             reason = f"`{file.segment(function.value)}` may be a native tensor"
@@ -396,9 +394,8 @@ def _value_step(
         return Step(use.node, use.origin, step_kind, reason=reason, advice=f"ops.{name}")
     try:
         namespace_spelling = spelling(file, use.node)
-        changes = (
-            NodeEditor(file, use.node, namespace_spelling).replace_node(use.node, f"{namespace_spelling.text}.{name}"),
-        )
+        editor = NodeEditor(file, use.node, namespace_spelling)
+        changes = (editor.replace_node(use.node, f"{namespace_spelling.text}.{name}"),)
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, step_kind, reason=str(error), advice=f"ops.{name}")
     return Step(use.node, use.origin, step_kind, changes, namespace_spelling)
@@ -421,11 +418,8 @@ def _function_step(
         plan = translate(signature, argument_count, [])
         if reason is not None or plan.fills or plan.packed >= 0 or set(plan.keywords) != {None}:
             raise UntranslatableError(reason or "a function is passed as a value")
-        changes = (
-            NodeEditor(file, use.node, namespace_spelling).replace_node(
-                use.node, f"{namespace_spelling.text}.{signature.op}"
-            ),
-        )
+        editor = NodeEditor(file, use.node, namespace_spelling)
+        changes = (editor.replace_node(use.node, f"{namespace_spelling.text}.{signature.op}"),)
         return Step(use.node, use.origin, "call", changes, namespace_spelling)
     except (UntranslatableError, ShadowedError) as error:
         return Step(use.node, use.origin, "call", reason=str(error), advice=f"ops.{signature.op}")
