@@ -136,14 +136,15 @@ class _Move:
 
     def _move_object(self, value: Any, place: str) -> Any:
         """Moves what is in the attributes of an object; a frozen dataclass that changes is made anew."""
-        attributes = [(name, item, f"{place}.{name}") for name, item in getattr(value, "__dict__", {}).items()]
+        placed_attributes = [(name, item, f"{place}.{name}") for name, item in getattr(value, "__dict__", {}).items()]
         slots = [
             (name, getattr(value, name), f"{place}.{name}") for name in SLOTS[value.__class__] if hasattr(value, name)
         ]
         parameters = getattr(value, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
             changed = [
-                (name, item, self.value(item, attribute_place)) for name, item, attribute_place in (*attributes, *slots)
+                (name, item, self.value(item, attribute_place))
+                for name, item, attribute_place in (*placed_attributes, *slots)
             ]
             if all(new_item is item for _, item, new_item in changed):
                 return value
@@ -152,8 +153,8 @@ class _Move:
                 object.__setattr__(value, name, new_item)
             return value
         # Not by `setattr`: a `__setattr__` of the class could run Python code between two steps.
-        if attributes:
-            self._move_items(value.__dict__, dict.__setitem__, attributes)
+        if placed_attributes:
+            self._move_items(value.__dict__, dict.__setitem__, placed_attributes)
         self._move_items(value, object.__setattr__, slots)
         return value
 

@@ -154,10 +154,10 @@ def _named_program(text: str) -> Callable[..., Any]:
     if not os.path.isfile(path):
         raise click.UsageError(f"there is no file {path}")
     with importing_from(os.path.dirname(os.path.abspath(path))):
-        names = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
-    if name not in names:
-        raise click.UsageError(f"{path} has no {name}{suggest(name, names)}")
-    program: Callable[..., Any] = names[name]() if is_called else names[name]
+        namespace = runpy.run_path(path, run_name=os.path.basename(path).removesuffix(".py"))
+    if name not in namespace:
+        raise click.UsageError(f"{path} has no {name}{suggest(name, namespace)}")
+    program: Callable[..., Any] = namespace[name]() if is_called else namespace[name]
     if not callable(program):
         raise click.UsageError(f"{name} in {path} is a {type(program).__name__}, not a function or a model")
     return program

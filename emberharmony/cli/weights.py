@@ -47,15 +47,16 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
     """
     with closing(source(path)) as file:
         names = _names_matching(file.tensors, pattern)
-        by_name: dict[str, Statistics | None] = {}
+        statistics_by_name: dict[str, Statistics | None] = {}
         if stats:
             with _progress_in_bytes(file, names) as advance:
                 for name in names:
-                    by_name[name] = statistics(file, name, advance)
+                    statistics_by_name[name] = statistics(file, name, advance)
         total = _total_bytes(file, names)
     if as_json:
         rows = [
-            _as_json(file, name) | ({"statistics": _numbers_for_json(by_name[name])} if stats else {}) for name in names
+            _as_json(file, name) | ({"statistics": _numbers_for_json(statistics_by_name[name])} if stats else {})
+            for name in names
         ]
         report = {"path": file.path, "metadata": file.metadata, "tensors": rows}
         click.echo(json.dumps(report | {"total": {"tensors": len(names), "nbytes": total}}, indent=1))
@@ -64,7 +65,7 @@ def ls(path: str, stats: bool, pattern: str, as_json: bool) -> None:
     header = ["name", "dtype", "shape", "size"]
     if stats:
         header += ["min", "max", "mean", "std", "not finite"]
-        lines = [[*line, *_table_cells(by_name[name])] for line, name in zip(lines, names, strict=True)]
+        lines = [[*line, *_table_cells(statistics_by_name[name])] for line, name in zip(lines, names, strict=True)]
     click.echo(columns(header, lines))
     for name, text in file.metadata.items():
         click.echo(f"metadata {_printable(name)}: {_printable(text if len(text) < 80 else f'{text[:77]}...')}")

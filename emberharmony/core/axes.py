@@ -92,14 +92,14 @@ def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
         ShapeError: if they do not broadcast.
     """
     # Not np.broadcast_shapes: this layer imports no array library.
-    lengths = [1] * max(map(len, shapes), default=0)
+    result_shape = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
-        for i, n in enumerate(shape, len(lengths) - len(shape)):
-            if n != 1 and lengths[i] not in (1, n):
+        for i, n in enumerate(shape, len(result_shape) - len(shape)):
+            if n != 1 and result_shape[i] not in (1, n):
                 raise ShapeError(f"shapes {' and '.join(str(tuple(s)) for s in shapes)} do not broadcast")
             if n != 1:
-                lengths[i] = n
-    return tuple(lengths)
+                result_shape[i] = n
+    return tuple(result_shape)
 
 
 def missing_axis(shapes: Sequence[tuple[int, ...]], axis: Any) -> str:

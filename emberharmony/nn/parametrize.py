@@ -271,8 +271,8 @@ class SpectralNorm(Module):
             self._iterate(matrix, 15)
 
     def _matrix(self, weight: Tensor) -> Tensor:
-        weight_matrix = weight if self.dim == 0 else ops.moveaxis(weight, self.dim, 0)
-        return ops.reshape(weight_matrix, (weight_matrix.shape[0], -1))
+        weight_with_dim_first = weight if self.dim == 0 else ops.moveaxis(weight, self.dim, 0)
+        return ops.reshape(weight_with_dim_first, (weight_with_dim_first.shape[0], -1))
 
     def _unit_vector(self, x: Tensor) -> Tensor:
         return ops.divide(x, ops.maximum(ops.sqrt(ops.sum(ops.square(x))), self.eps))

@@ -195,12 +195,12 @@ def random_uniform(
     low, high = checks.number("minval", minval), checks.number("maxval", maxval)
     float_dtype, source = checks.floating(dtype), generator_of(seed, generator)
     if low is None or high is None:
-        values = (
+        unit_values = (
             standard_uniform(shape, dtype)
             if source is None
             else _draw_tensor(source, float_dtype, lambda source: source.uniform(shape, float_dtype))
         )
-        return _map_to_range(values, minval, maxval)
+        return _map_to_range(unit_values, minval, maxval)
     if low == 0.0 and high == 1.0:
         if source is None:
             return standard_uniform(shape, dtype)
@@ -219,11 +219,11 @@ def random_uniform(
             return (half_range + low + half_range if is_wide else uniform_draw * (high - low) + low).clip(max=limit)
 
         return _draw_tensor(source, float_dtype, draw_within)
-    values = standard_uniform(shape, dtype)
+    unit_values = standard_uniform(shape, dtype)
     if high - low > FloatInfo.of(float_dtype).max:
-        step = multiply(values, high / 2 - low / 2)
+        step = multiply(unit_values, high / 2 - low / 2)
         return minimum(add(add(step, low), step), limit)
-    return minimum(add(multiply(values, high - low), low), limit)
+    return minimum(add(multiply(unit_values, high - low), low), limit)
 
 
 @op

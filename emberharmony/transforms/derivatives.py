@@ -202,29 +202,29 @@ def with_custom_gradient(op: str, fn: Function) -> Function:
 def call_on_host(op: str, fn: Function, args: tuple[Any, ...], vjp: Function | None) -> Any:
     """Returns the result of `fn` for its arguments as NumPy arrays; `vjp`, if given, computes the gradients."""
     require_callable(op, fn)
-    call = _CallWithGradient(op, args)
+    host_call = _CallWithGradient(op, args)
     if vjp is not None:
-        _require_upstream(call.head, vjp)
-    tensors = [leaf for leaf in call.leaves if call.is_tensor(leaf)]
-    device = call.backend.bound.get_device(tensors[0]) if tensors else None
+        _require_upstream(host_call.head, vjp)
+    tensors = [leaf for leaf in host_call.leaves if host_call.is_tensor(leaf)]
+    device = host_call.backend.bound.get_device(tensors[0]) if tensors else None
 
     def forward(*leaves: Any) -> list[Any]:
-        arrays = tree_map(lambda leaf: _read_only(call, leaf), call.fill(leaves))
+        arrays = tree_map(lambda leaf: _read_only(host_call, leaf), host_call.fill(leaves))
         returned_leaves, structure = flatten(fn(*arrays))
-        tensors = [call.made_on_host(value, device) for value in returned_leaves]
-        return call.tensors(tree_unflatten(structure, tensors))
+        tensors = [host_call.made_on_host(value, device) for value in returned_leaves]
+        return host_call.tensors(tree_unflatten(structure, tensors))
 
     def backward(primals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if vjp is None:
             name = getattr(fn, "__name__", type(fn).__name__)
             raise UnsupportedOpError(
-                f"{call.head}a gradient reaches the result of {name!r}, and no derivative was given: pass vjp=..., or "
-                f"ops.stop_gradient of its arguments"
+                f"{host_call.head}a gradient reaches the result of {name!r}, and no derivative was given: pass vjp=... "
+                "or ops.stop_gradient of its arguments"
             )
-        arrays = call.fill(primals)
-        return call.gradients(vjp(*arrays, upstream=call.result(cotangents)), primals)
+        arrays = host_call.fill(primals)
+        return host_call.gradients(vjp(*arrays, upstream=host_call.result(cotangents)), primals)
 
-    return call.run_twice(forward, backward)
+    return host_call.run_twice(forward, backward)
 
 
 def _read_only(call: "_CallWithGradient", leaf: Any) -> Any:

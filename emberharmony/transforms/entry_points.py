@@ -129,7 +129,7 @@ def checked(
         if len(checks) > 1:
             raise ArgumentError("checked() takes True, False, or the names of checks")
         return checked_mode.checked(bool(checks[0]) if checks else True)
-    words = checked_mode.words_of(checks, "checked()")
-    if words == {"bounds"}:
+    check_names = checked_mode.words_of(checks, "checked()")
+    if check_names == {"bounds"}:
         return checked_mode.checked()
-    return block.Checking(block.CheckOptions(words, policy, every, judge, infinities, lazy, moves))
+    return block.Checking(block.CheckOptions(check_names, policy, every, judge, infinities, lazy, moves))

@@ -113,10 +113,10 @@ class _Graph:
         return tree_unflatten(self._result, [next(next_arrays) if leaf is _ARRAY else leaf for leaf in self._others])
 
     def _trace_function(self, arrays: list[Any]) -> list[Any]:
-        filled = list(self._leaves)
+        filled_leaves = list(self._leaves)
         for i, array in zip(self._places, arrays, strict=True):
-            filled[i] = array
-        args, kwargs = tree_unflatten(self._structure, filled)
+            filled_leaves[i] = array
+        args, kwargs = tree_unflatten(self._structure, filled_leaves)
         with (block := ReadFromOutside()) as self._read:
             result = self._fn(*args, **kwargs)
         open_cells = set(cells_of_open_blocks())

@@ -65,7 +65,7 @@ def held_in(root: Any) -> Iterator[Held]:
 def instances_in(root: Any, kind: type[C]) -> list[C]:
     """Returns the values of `held_in(root)` that are objects of a class, each once, in an eighth of the time."""
     ways = _WAYS[kind]
-    instances: dict[int, C] = {}
+    instances_by_id: dict[int, C] = {}
     entered_objects: dict[int, Any] = {}
     unread = [root]
     while unread:
@@ -75,7 +75,7 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
             continue
         value_id = id(value)
         if advice == "found":
-            instances[value_id] = value
+            instances_by_id[value_id] = value
         elif value_id in entered_objects:
             continue
         elif advice == "attributes":
@@ -88,7 +88,7 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
             if not isinstance(value, tuple):
                 entered_objects[value_id] = value
             unread += [child for _, child in _held_entries(value) or ()][::-1]
-    return list(instances.values())
+    return list(instances_by_id.values())
 
 
 def _held_entries(value: Any) -> Iterable[tuple[Any, Any]] | None:

@@ -387,7 +387,7 @@ def _element_index(number: Tensor, n: int, mode: str) -> tuple[Tensor, Tensor | 
         return clip(index, 0, n - 1), None
     if mode == "wrap":
         return mod(index, n), None
-    last = 2 * n - 2 if mode == "mirror" else 2 * n - 1
+    mirror_sum = 2 * n - 2 if mode == "mirror" else 2 * n - 1
     period = max(2 * n - 2, 1) if mode == "mirror" else 2 * n
     index = mod(index, period)
-    return minimum(index, subtract(last, index)), None
+    return minimum(index, subtract(mirror_sum, index)), None

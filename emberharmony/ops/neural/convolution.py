@@ -226,9 +226,9 @@ def unfold(
         shared_convolution.per_axis(dilation, n, "dilation"),
     )
     plan = shared_convolution.windows(x.shape[2:], size, steps, "valid", dilations)
-    window_values = [get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in plan.offsets()]
+    elements_by_offset = [get_item(x, (slice(None), slice(None), *input_slices)) for _, input_slices in plan.offsets()]
     batch, channels = x.shape[:2]
-    return reshape(stack(window_values, 2), (batch, channels * len(window_values), math.prod(plan.counts)))
+    return reshape(stack(elements_by_offset, 2), (batch, channels * len(elements_by_offset), math.prod(plan.counts)))
 
 
 @op

@@ -57,32 +57,32 @@ def fault_inside(record: Record, backend: Any, judge: Judge) -> Inside | None:
     spec = OPS[record.op]
     if not spec.composite:
         return None
-    calls: list[tuple[str, float]] = []
+    judged_ops: list[tuple[str, float]] = []
     wrong_records: list[Record] = []
 
     def tell(inner: Record) -> None:
         with contextlib.suppress(NotJudgedError):
             error = judge.judge(inner).error
-            calls.append((inner.op, error))
+            judged_ops.append((inner.op, error))
             if not error <= 1:
                 wrong_records.append(inner)
                 raise Stopped
-        if len(calls) >= _MOST:
+        if len(judged_ops) >= _MOST:
             raise Stopped
 
     for function in (
         spec.function,
         spec.declared,
     ):  # the tape runs the body also where the backend has an own definition
-        calls.clear()
+        judged_ops.clear()
         watch = _Inner(tell)
         with contextlib.suppress(Stopped, LookupError):
             repeat_call(record, backend, function if function is spec.function else _as_call(watch, function), watch)
         if wrong_records:
-            return Inside(calls, wrong_records[0], watch.around.get(id(wrong_records[0]), ()))
-        if calls:
+            return Inside(judged_ops, wrong_records[0], watch.around.get(id(wrong_records[0]), ()))
+        if judged_ops:
             break
-    return Inside(calls, None, ()) if calls else None
+    return Inside(judged_ops, None, ()) if judged_ops else None
 
 
 def _as_call(watch: _Inner, body: Callable[..., Any]) -> Callable[..., Any]:

@@ -149,14 +149,14 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
     """
     if not _is_wrong(record, judge) or _record_again(record, backend, judge, record.tensors) is None:
         return record
-    trials, smaller = 0, True
-    while smaller and trials < _TRIALS:
-        smaller = False
+    trials, found_smaller = 0, True
+    while found_smaller and trials < _TRIALS:
+        found_smaller = False
         for tensors in _smaller_inputs(record):
             trials += 1
             smaller_record = _record_again(record, backend, judge, tensors)
             if smaller_record is not None:
-                record, smaller = smaller_record, True
+                record, found_smaller = smaller_record, True
                 break
             if trials >= _TRIALS:
                 break

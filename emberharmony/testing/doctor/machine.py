@@ -155,8 +155,8 @@ def _version_findings() -> Iterator[Finding]:
         if version is None:
             yield Finding("versions", name, OK, f"{name} is not installed: {line.replace(' --upgrade', '')}")
         elif _is_older(version, floor):
-            text = f"{name} {version} is older than {floor}, the lowest version that is tested: {line}"
-            yield Finding("versions", name, DIFFERS, text, ROWS["versions"])
+            message = f"{name} {version} is older than {floor}, the lowest version that is tested: {line}"
+            yield Finding("versions", name, DIFFERS, message, ROWS["versions"])
 
 
 def _setting_findings(environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -116,9 +116,9 @@ class Seen:
             self.alone.add(event)
         self.shares[event] = shares
         self.dtypes[event] = [host.dtype for host in hosts]
-        floats = sum(host.dtype.startswith(("float", "bfloat")) for host in hosts)
+        float_count = sum(host.dtype.startswith(("float", "bfloat")) for host in hosts)
         self.pairs[event] = pairs
-        self.whole[event] = len(numbers) == floats == sum(pair.first in numbers for pair in pairs)
+        self.whole[event] = len(numbers) == float_count == sum(pair.first in numbers for pair in pairs)
 
     def most(self, event: Event) -> float:
         """Returns the largest distance of an event."""

@@ -245,25 +245,25 @@ class NonFinite:
             NonFiniteError: if it is, and the policy says so.
         """
         contents = [case.backend.contents(result) for result in case.results]
-        nonfinite = next((x for x in contents if x.nan), None) or next((x for x in contents if x.infinite), None)
-        if nonfinite is None:  # the sum of finite numbers overflowed
+        nonfinite_result = next((x for x in contents if x.nan), None) or next((x for x in contents if x.infinite), None)
+        if nonfinite_result is None:  # the sum of finite numbers overflowed
             return
         if not case.op:
-            self._judge_loss(case, nonfinite)
+            self._judge_loss(case, nonfinite_result)
             return
         operands = _operand_contents(case)
         inputs = operands.values()
-        is_inherited = any(x.nan for x in inputs) or (not nonfinite.nan and any(x.infinite for x in inputs))
-        if is_inherited or not (nonfinite.nan or self._infinities):
+        is_inherited = any(x.nan for x in inputs) or (not nonfinite_result.nan and any(x.infinite for x in inputs))
+        if is_inherited or not (nonfinite_result.nan or self._infinities):
             if self._used:
                 self._inherit(case)
-            elif nonfinite.nan and self._entry is None:
+            elif nonfinite_result.nan and self._entry is None:
                 case.line = case.line or user_line(sys._getframe(2))
                 self._entry = case, ", ".join(name for name, x in operands.items() if x.nan)
             return
         self.running_again = True
         try:
-            finding = _finding_at(case, nonfinite, operands)
+            finding = _finding_at(case, nonfinite_result, operands)
         finally:
             self.running_again = False
         if not self._used:

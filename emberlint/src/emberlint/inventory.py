@@ -51,7 +51,7 @@ class Inventory:
         for use in native_uses(file):
             is_type = use.node in annotations and use.origin in file.settings.tensor_types
             self._count(file, use.origin + IN_ANNOTATION * is_type, use.node, is_type or is_plain(file, use))
-        for call, origin in _method_calls(file):
+        for call, origin in _tensor_method_calls(file):
             self._count(file, origin, call, plain=False)
 
     def _count(self, file: SourceFile, native: str, node: ast.expr, plain: bool) -> None:
@@ -85,7 +85,7 @@ def _annotation_nodes(file: SourceFile) -> frozenset[ast.AST]:
     return frozenset(node for annotation in annotations if annotation is not None for node in ast.walk(annotation))
 
 
-def _method_calls(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
+def _tensor_method_calls(file: SourceFile) -> Iterator[tuple[ast.expr, str]]:
     """Yields the calls of methods of tensors whose library is known, each with the name in the table of signatures."""
     for call, method in method_calls(file, frozenset(name.rpartition(".")[2] for name in signatures())):
         evidence = file.inference.evidence(call.func.value)

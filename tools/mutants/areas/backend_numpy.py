@@ -238,7 +238,7 @@ MUTANTS = [
     Mutant(
         name="numpy-quantised-last-rows",
         module="emberharmony/backend/numpy/neural/quantization_ops.py",
-        function="_scaled_blocks",
+        function="_scaled_rows",
         original="values[:, : rows - start]",
         replacement="values",
         tests=(f"tests/nn/layers/test_quantized.py {ON_NUMPY} -k any_number",),

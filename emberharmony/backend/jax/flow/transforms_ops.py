@@ -190,11 +190,11 @@ def _with_custom_gradient(
 
     def pull(known: Any, cotangents: list[Any]) -> Any:
         primals, outputs = known
-        jax_cotangents = [
+        own_cotangents = [
             conjugate(ct) if kind_of(y) in _INEXACT else jnp.zeros_like(y)
             for y, ct in zip(outputs, cotangents, strict=True)
         ]
-        own_gradients = backward(primals, jax_cotangents)
+        own_gradients = backward(primals, own_cotangents)
         gradients = [
             conjugate(_cast_cotangent(g, x)) if kind_of(x) in _INEXACT else None
             for g, x in zip(own_gradients, primals, strict=True)

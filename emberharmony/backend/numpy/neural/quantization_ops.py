@@ -52,7 +52,7 @@ def _quantized_product(x: Array, small: Array, scales: Array, biases: Array, bit
     planes, groups = 8 // bits, scales.shape[1]
     factors = np.ascontiguousarray(x.reshape(len(x), -1, planes).transpose(2, 1, 0))
     result = x.reshape(len(x), groups, -1).sum(-1) @ biases.T
-    for rows, values in _scaled_blocks(small, scales, bits):
+    for rows, values in _scaled_rows(small, scales, bits):
         result[:, rows] += np.matmul(values, factors).sum(0).T
     return result
 
@@ -61,14 +61,14 @@ def _transposed_product(y: Array, small: Array, scales: Array, biases: Array, bi
     """Returns `y @ matrix`, for y (vectors, rows)."""
     planes, groups = 8 // bits, scales.shape[1]
     sums = np.zeros((planes, len(y), small.shape[1]), np.float32)
-    for rows, values in _scaled_blocks(small, scales, bits):
+    for rows, values in _scaled_rows(small, scales, bits):
         sums += np.matmul(y[:, rows], values)
     result = np.ascontiguousarray(sums.transpose(1, 2, 0)).reshape(len(y), groups, -1)
     result += (y @ biases)[..., None]
     return result.reshape(len(y), -1)
 
 
-def _scaled_blocks(small: Array, scales: Array, bits: int) -> Any:
+def _scaled_rows(small: Array, scales: Array, bits: int) -> Any:
     """Yields slices of rows, and their integers times the scales, (planes, rows, columns / planes).
 
     A plane has the integers of the same bits of each byte: with 4 bits the even columns, then the odd ones. The array

@@ -47,11 +47,11 @@ def changing(guards: Sequence[Any]) -> list[bool]:
     equal: set[str] = set()
     needed = []
     for guard in guards:
-        constant = _is_constant(guard, functions.__contains__) or _is_implied(guard, matched_names)
+        is_constant = _is_constant(guard, functions.__contains__) or _is_implied(guard, matched_names)
         if guard.guard_type in _EQUAL:
-            constant = constant or guard.name in equal
+            is_constant = is_constant or guard.name in equal
             equal.add(guard.name)
-        needed.append(not constant)
+        needed.append(not is_constant)
     return needed
 
 

@@ -82,7 +82,7 @@ def product(
             sums = sums[..., :rows]
         return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], rows)
     result = added @ biases
-    for i, group_weights in enumerate(_float_groups(table, rows, group_size, bits)):
+    for i, group_weights in enumerate(_integers_by_group(table, rows, group_size, bits)):
         if vectors <= _SUMS:
             result.addcmul_(grouped_x[:, i] @ group_weights, scales[i])
         else:
@@ -112,7 +112,7 @@ def transposed_product(
     groups, rows = scales.shape
     vectors = y.reshape(-1, rows)
     result = torch.empty(len(vectors), groups, group_size)
-    for i, group_weights in enumerate(_float_groups(table, rows, group_size, bits)):
+    for i, group_weights in enumerate(_integers_by_group(table, rows, group_size, bits)):
         result[:, i] = (vectors * scales[i]) @ group_weights.T
     return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
 
@@ -138,7 +138,7 @@ def _pack_words(small: torch.Tensor, bits: int) -> torch.Tensor:
     return small.clone(memory_format=torch.contiguous_format).view(torch.uint32)
 
 
-def _float_groups(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
+def _integers_by_group(table: torch.Tensor, rows: int, group_size: int, bits: int) -> Any:
     """Yields the integers of each group of columns as float32 numbers, (group_size, rows)."""
     bag_indices, _ = _bag_indices_and_starts(1, group_size, group_size)
     for start in range(0, len(table), group_size):

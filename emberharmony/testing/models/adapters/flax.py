@@ -63,8 +63,8 @@ class FlaxModels(JaxArrays):
         if type(module).__name__ != "MultiHeadAttention":
             return {}
         width = module.qkv_features // module.num_heads
-        heads = {"num_heads": module.num_heads, "num_kv_heads": module.num_heads}
-        return {"embed_dim": module.qkv_features, "head_dim": width, **heads}
+        head_counts = {"num_heads": module.num_heads, "num_kv_heads": module.num_heads}
+        return {"embed_dim": module.qkv_features, "head_dim": width, **head_counts}
 
     def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
         return hook_classes(self.modules(model), hook)

@@ -55,10 +55,10 @@ def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
 
 def _first_statements(tree: ast.Module) -> Iterator[ast.stmt]:
     """Yields the docstring and the imports before all other statements, each alone on its lines."""
-    is_docstring = ast.get_docstring(tree, clean=False) is not None
+    has_docstring = ast.get_docstring(tree, clean=False) is not None
     for number, statement in enumerate(tree.body):
         is_alone = number + 1 == len(tree.body) or tree.body[number + 1].lineno != statement.end_lineno
-        if not is_alone or not (isinstance(statement, ast.Import | ast.ImportFrom) or (is_docstring and number == 0)):
+        if not is_alone or not (isinstance(statement, ast.Import | ast.ImportFrom) or (has_docstring and number == 0)):
             return
         yield statement
 

@@ -127,13 +127,13 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     assert isinstance(unit.node, cst.ClassDef)
     units_by_name = bound(members(node), "definition")
     taken_parts: list[Statement] = []
-    owner = node.name.value
+    class_name = node.name.value
     for taken_part in parts:
         if taken_part.kind == "docstring" or (not taken_part.binds and taken_part.code.strip() in ("pass", "...")):
             continue
         equal_units = [known_unit for name in taken_part.binds for known_unit in units_by_name.get(name, ())]
         if any(ast.dump(unit.tree) != ast.dump(taken_part.tree) for unit in equal_units):
-            target.clashes.append(_clash_of_units(target, taken_part, equal_units[0], owner))
+            target.clashes.append(_clash_of_units(target, taken_part, equal_units[0], class_name))
         elif not equal_units:
             taken_parts.append(taken_part.node)
             target.added.extend(sorted(taken_part.binds))

@@ -101,7 +101,7 @@ def _misplaced_sources(project: Project, layout: Layout, backend: str) -> list[S
     """Returns the misplaced files of a backend, with their relative imports made absolute."""
     sources = []
     old, new = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
-    for path in layout.misplaced_files(project, backend):
+    for path in layout.files_inside_frontend(project, backend):
         target = new + path[len(old) :]
         module = module_name(project, path)
         is_package = path.endswith("__init__.py")

@@ -37,7 +37,7 @@ class Layout:
         folder = f"{self.backend}/{name}/"
         return sorted(path for path in shared_files if path.startswith(folder) or path in single_files)
 
-    def misplaced_files(self, project: Project, name: str) -> list[str]:
+    def files_inside_frontend(self, project: Project, name: str) -> list[str]:
         """Returns the files of one backend that are inside the frontend."""
         return [] if self.frontend.endswith(".py") else list(project.files(f"{self.frontend}/{name}"))
 

@@ -96,7 +96,9 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     names = relevant(layout.names, backends)
     declared = declarations(project, layout)
     defined = {name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names}
-    misplaced = {name: definitions(project, layout, layout.misplaced_files(project, name)) for name in layout.names}
+    misplaced = {
+        name: definitions(project, layout, layout.files_inside_frontend(project, name)) for name in layout.names
+    }
     generated_backends = {name for name in layout.names if has_made_class(project, layout.backend_files(project, name))}
     known_names = {name for backend_ops in (*defined.values(), *misplaced.values()) for name in backend_ops}
     # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.

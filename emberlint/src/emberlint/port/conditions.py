@@ -104,7 +104,7 @@ def _reason_for_numpy(
     holding = [argument for name, argument in arguments.items() if name.partition(" ")[0] in HOLDING]
     if exact and not all(_is_number(file, argument) for argument in holding):
         return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
-    if signature.op in CONVERSIONS and data is not None and _may_be_none(file, data):
+    if signature.op in CONVERSIONS and data is not None and _is_untested_optional(file, data):
         return f"`{file.segment(data)}` may be None, which ops refuse"
     promised_type = promises.number(file, call)
     if promised_type:
@@ -266,7 +266,7 @@ def _names_in(node: ast.expr) -> set[str]:
     }
 
 
-def _may_be_none(file: SourceFile, node: ast.expr) -> bool:
+def _is_untested_optional(file: SourceFile, node: ast.expr) -> bool:
     """Returns whether an argument is a parameter with the default None that is neither tested nor replaced before."""
     functions = (
         ancestor for ancestor in file.ancestors(node) if isinstance(ancestor, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -36,8 +36,8 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
 def _with_packages(files: Iterable[Path]) -> list[Path]:
     """Returns the files, and all others of their packages."""
     paths = {path.resolve(): None for path in files if path.suffix == ".py"}
-    tops = {_top_package_folder(path): None for path in paths}
-    for top in tops:
+    top_folders = {_top_package_folder(path): None for path in paths}
+    for top in top_folders:
         paths.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
     return [*paths]
 

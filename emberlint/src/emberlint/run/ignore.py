@@ -45,15 +45,15 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
             by_path.setdefault(finding.path, []).append(finding)
     silenced_files = {}
     for path, file_findings in by_path.items():
-        file = settings.root / path
-        change = _silence_file(path, file, file_findings)
+        absolute_path = settings.root / path
+        change = _silence_file(path, absolute_path, file_findings)
         if change.before != change.after:
             old_lines, new_lines = change.before.splitlines(), change.after.splitlines()
             silenced_files[path] = Silenced(
                 change, sum(old != new for old, new in zip(old_lines, new_lines, strict=False))
             )
             if write:
-                replace_text(file, change.after)
+                replace_text(absolute_path, change.after)
     return silenced_files
 
 

@@ -87,11 +87,11 @@ def _parse_directive(verb: str, codes_text: str, place: tuple[int, int, int]) ->
 
 def _statement_lines(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
     """Returns the first and last line of the statements on each line; a compound one ends with its header."""
-    lines = text.split("\n")
+    text_lines = text.split("\n")
     statement_lines: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
-            first, last = _line_span(node, lines)
+            first, last = _line_span(node, text_lines)
             for line in range(first, last + 1):
                 known_range = statement_lines.get(line, (first, last))
                 statement_lines[line] = min(known_range[0], first), max(known_range[1], last)

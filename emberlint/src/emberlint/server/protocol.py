@@ -241,7 +241,7 @@ def create() -> Server:
             for finding in document.within(checked_document.findings, uri)
             if _overlaps(_lsp_range(finding, text), lsp.Range(position, position))
         ]
-        pages = [*_rule_pages(findings), *_codes_at(text, position)]
+        pages = [*_rule_pages(findings), *_rule_pages_at(text, position)]
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
         return lsp.Hover(content, _lsp_range(findings[0], text) if findings else None) if pages else None
 
@@ -346,7 +346,7 @@ def _rule_pages(findings: Iterable[Finding]) -> Iterator[str]:
         yield "\n".join([*lines, *explanation(all_rules()[finding.code])])
 
 
-def _codes_at(text: DocumentText, position: lsp.Position) -> Iterator[str]:
+def _rule_pages_at(text: DocumentText, position: lsp.Position) -> Iterator[str]:
     """Yields the page of the rule whose code is at a position, as in `# noqa: EMB201`."""
     line, column = text.column(DocumentPlace(position.line, position.character))
     source = text.lines[line - 1] if line <= len(text.lines) else ""
