@@ -208,6 +208,8 @@ def _conversion_advice(value: Any) -> str:
         return "x.cat.codes has an integer for each category"
     if str(getattr(value, "dtype", "")).startswith("datetime64"):
         return "x.astype('int64') counts the time units of dates"
+    if hasattr(value, "unique") and str(getattr(value, "dtype", "")) in ("str", "string", "object"):
+        return "np.unique(x, return_inverse=True)[1] gives class ids of text, and x.astype('float32') numbers"
     if isinstance(value, type):
         return f"it is a class: make an object of it, and call that, as in {value.__name__}()(x)"
     if callable(value):
@@ -241,6 +243,8 @@ def _check_dtype(value: Any, array: np.ndarray[Any, Any], host: bool) -> None:
             advice = "it holds text and numbers: convert the text by float(item)"
         elif isinstance(value, (str, bytes)):
             advice = "it is one text: is it in the place of another argument?"
+            if str(value).endswith((".npy", ".npz", ".csv", ".txt", ".png", ".jpg", ".safetensors")):
+                advice = "it is the name of a file: read it first, as np.load(path), np.loadtxt(path) or io.load(path)"
         elif array.dtype.kind in "US":
             advice = "np.unique(x, return_inverse=True)[1] gives class ids of text"
         raise DTypeError(f"{brief(value)} has dtype {array.dtype}, which no backend has; {advice}")

@@ -21,7 +21,7 @@ from emberharmony.core.types import BackendLike
 from emberharmony.io.archives import read_npz
 from emberharmony.io.index import ENDING, INDEX, SHARD, checked_index
 from emberharmony.io.tags import layout_of, metadata_of
-from emberharmony.io.tensor_file import TensorFile
+from emberharmony.io.tensor_file import TensorFile, open_file
 
 OF_TORCH = (".pth", ".pt", ".bin")
 """The endings of files that `torch.save` writes."""
@@ -101,6 +101,8 @@ def file_of_path(path: str | os.PathLike[str]) -> str:
 def _read_tensors(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:
     if path.endswith(INDEX):
         return _of_shards(path, names)
+    if path.endswith((".npz", *OF_TORCH)):
+        open_file(path)[0].close()  # a file that is missing raises the same error for all formats
     if path.endswith(".npz"):
         return read_npz(path, names)
     if path.endswith(OF_TORCH):

@@ -119,7 +119,9 @@ def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
         backend = owner(tensor) if hasattr(tensor, "dtype") and hasattr(tensor, "shape") else None
         if backend is None:
             way_out = "use ops.convert_to_tensor"
-            if isinstance(value, (Mapping, int, float)):  # as in `torch.save({"epoch": 3, "model": ...}, path)`
+            if isinstance(value, str):
+                way_out = f"text goes into metadata=, as io.save(..., metadata={{{name!r}: {brief(value)}}})"
+            elif isinstance(value, (Mapping, int, float)):  # as in `torch.save({"epoch": 3, "model": ...}, path)`
                 way_out = "a training is saved by io.save({'model': model, 'optimizer': optimizer, 'step': 3}, folder)"
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
         item, tensor_place = _item_and_place(name, tensor, backend)

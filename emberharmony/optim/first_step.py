@@ -20,7 +20,8 @@ def warn_of_gradients(caller: str, gradients: Sequence[Any]) -> None:
     total = float(ops.sum(ops.stack(sums))) if sums else 1.0  # emberlint: ignore[precision-cast] -- for a message
     if total == 0.0:
         text = (
-            "the gradients are zero: does the loss call this model? nn.fit takes lambda x, y: loss_fn(model(x), y), "
+            "the gradients are zero: does the loss call this model, and has it no function without a slope, such as "
+            "argmax, round or a comparison? nn.fit takes lambda x, y: loss_fn(model(x), y), "
             "and ops.backward lambda: loss_fn(model(x), y)"
         )
     elif not math.isfinite(total):

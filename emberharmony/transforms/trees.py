@@ -430,7 +430,7 @@ def require_callable(op: str, fn: Any) -> None:
         ArgumentTypeError: if it cannot.
     """
     if not callable(fn):
-        advice = f"write ops.{op}(fn), and call the result with the tensors"
+        advice = "write lambda, with the arguments, in front of what is to be computed, as in lambda x: ops.sum(x)"
         if op == "backward":
             advice = "write lambda: in front of the loss: ops.backward(lambda: loss_fn(model(x), y), model)"
         raise ArgumentTypeError(f"{op}() takes a function, not {type(fn).__name__}; {advice}")

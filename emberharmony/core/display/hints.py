@@ -200,7 +200,7 @@ def _hint_for_attribute(error: AttributeError) -> str:
             return members.ATTRIBUTES[kind][name]
     if _is_tensor(owner) or {*class_names} & {*(kind.__name__ for kind in _tensor_types()), "Parameter", "Buffer"}:
         if name == "backward":
-            return members.ATTRIBUTES["Module"]["backward"]
+            return f"{members.ATTRIBUTES['Module']['backward']}; the gradient by a tensor is ops.grad(fn)(x)"
         candidates = {*spellings.METHODS, *spellings.NAMES, *OPS, *ALIASES}
         if name in candidates or name.removesuffix("_") in candidates:
             return spellings.method_hint(name, "")

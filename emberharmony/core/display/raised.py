@@ -224,6 +224,7 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "mean sum all any float astype",
         "a tensor that is compared with a list gives one bool: make a tensor of the list, by ops.array(x)",
     ),
+    (r"^ZeroDivisionError", "", "integers have no quotient by 0: use floats, or ops.divide_no_nan(x1, x2)"),
     (r"doesn't define __round__", "", "use ops.round(x, decimals), or round(float(x), 2) for one number"),
     (r"list index out of range", "", "print(len(x)): a list or nn.Sequential of n items has the indices 0 to n - 1"),
     (r"'dict' object has no attribute", "param_groups", "a group is a dict: optimizer.param_groups[0]['lr']"),

@@ -21,6 +21,8 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
     """
     if not isinstance(module, Module):
         hint = f": make a model of the class, {module.__name__}()" if isinstance(module, type) else ""
+        if hasattr(module, "shape"):
+            hint = ": pass the model itself, without calling it"
         raise ArgumentTypeError(f"fit() trains an nn.Module, not {brief(module)}{hint}")
     if not module.parameters(trainable=True):
         raise ArgumentError(f"fit(): there is no trainable Parameter{parameterless.way_out(module)}")

@@ -110,7 +110,10 @@ class Saves:
         random: Any,
     ) -> None:
         if not all(hasattr(checkpoint, name) for name in ("save", "restore", "latest")):
-            raise ArgumentTypeError(f"fit(): checkpoint is an emberharmony.io.Checkpoint, not {brief(checkpoint)}")
+            raise ArgumentTypeError(
+                f"fit(): checkpoint is an emberharmony.io.Checkpoint, not {brief(checkpoint)}: write "
+                f"io.Checkpoint('folder')"
+            )
         if every is not None and not every > 0:
             raise ArgumentError(f"fit(): checkpoint_every must be above 0, got {brief(every)}")
         self._checkpoint, self._every, self._position = checkpoint, every, position

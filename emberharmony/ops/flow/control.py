@@ -198,7 +198,10 @@ def scan(
     for i in reversed(range(count)) if reverse else range(count):
         result = f(carry, tree_unflatten(structure, [get_item(x, i) for x in tensors]))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise ArgumentTypeError(f"scan(): expected f to return a pair (carry, y), got {type(result).__name__}")
+            raise ArgumentTypeError(
+                f"scan(): expected f to return a pair (carry, y), got {type(result).__name__}; write return carry, y, "
+                f"or return carry, None"
+            )
         carry, y = result
         if trees.flatten(carry)[1] != carry_structure:
             raise ArgumentError("scan(): f returns a carry with another tree structure than the carry it was given")

@@ -196,7 +196,7 @@ TRAINING = [
     Mistake(
         "the loss after the model", 2, f"{BATCHES}ops.backward(net, lambda: loss(x, y))", says=r"the loss comes first"
     ),
-    Mistake("the gradient of a tensor", 2, "ops.grad(ops.ones(3))", says=r"write ops\.grad\(fn\)"),
+    Mistake("the gradient of a tensor", 2, "ops.grad(ops.ones(3))", says=r"as in lambda x: ops\.sum\(x\)"),
     Mistake("a device by its position", 2, f"{NET}net.to('cuda')", says=r"pass options by name: to\(dtype"),
     Mistake(
         "the series of a plot",
@@ -284,6 +284,29 @@ VALUES = [
 ]
 
 PLACES = [
+    Mistake("a file of PyTorch that is missing", 2, "io.load('model.pth')", says=r"the folder is .*, and has no file"),
+    Mistake("a file in the place of an array", 2, "ops.array('data.npy')", says=r"np\.load\(path\)"),
+    Mistake("text among tensors", 2, "io.save({'x': ops.ones(2), 'name': 'a'}, 'x.safetensors')", says=r"metadata="),
+    Mistake(
+        "the guesses for a loss of classes",
+        2,
+        f"{NET}{DATA}ops.backward(lambda: nn.losses.cross_entropy(ops.argmax(net(x), 1), y), net)",
+        says=r"the outputs and not their argmax",
+    ),
+    Mistake(
+        "the output for fit",
+        2,
+        f"{BATCHES}nn.fit(net(x), loss, optim.Adam(net), batches)",
+        says=r"pass the model itself",
+    ),
+    Mistake(
+        "the name of a folder for fit",
+        2,
+        f"{BATCHES}nn.fit(net, loss, optim.Adam(net), batches, checkpoint='folder')",
+        says=r"io\.Checkpoint\('folder'\)",
+    ),
+    Mistake("tensors for cond", 2, "ops.cond(True, ops.ones(2), ops.zeros(2))", says=r"write lambda"),
+    Mistake("a sum alone from scan", 2, "ops.scan(lambda c, x: c + x, 0.0, ops.ones(3))", says=r"return carry, y"),
     Mistake(
         "a tensor made before the backend was chosen",
         2,

@@ -82,6 +82,8 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
         hint = "; remove the last axis by ops.squeeze(target, -1)"
     elif shape == of_input[:-1]:
         hint = f"; the classes of input are on its last axis: pass axis=-1, or ops.moveaxis(input, -1, {class_axis})"
+    elif len(of_input) == 1 and len(shape) == 1:
+        hint = "; input lacks the axis of the classes: pass (batch, classes), the outputs and not their argmax"
     elif shape[:1] != expected_shape[:1]:
         hint = "; take the rows of both from the same batch, as in for x, y in batches"
     raise ShapeError(f"target has shape {shape}, expected {expected_shape}: an id for each position of input{hint}")
