@@ -9,6 +9,7 @@ import inspect
 import os
 import re
 import sys
+from pickle import PickleError
 from types import FrameType
 from typing import Any
 
@@ -24,7 +25,7 @@ _CALL = re.compile(
 )
 _WITHOUT_INIT = re.compile(r"(\w+)\(\) takes no arguments")
 _OF_METHOD = re.compile(r"must be Tensor, not|invalid combination of arguments|takes at most|positional argument")
-_KINDS = (TypeError, ValueError, RuntimeError, IndexError, KeyError, AssertionError, AttributeError)
+_KINDS = (TypeError, ValueError, RuntimeError, IndexError, KeyError, AssertionError, AttributeError, PickleError)
 """The classes of errors that Python and the libraries raise."""
 _ATTRIBUTES = ("LOAD_METHOD", "LOAD_ATTR")
 _UNCALLABLE = re.compile(r"'(\w+)' object is not callable")

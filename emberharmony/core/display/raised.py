@@ -224,6 +224,21 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "mean sum all any float astype",
         "a tensor that is compared with a list gives one bool: make a tensor of the list, by ops.array(x)",
     ),
+    (
+        r"__\w+__\(\): incompatible function arguments",
+        "",
+        "the shapes or the kinds of both sides do not fit: the function of ops, as ops.matmul(x, w), says which",
+    ),
+    (
+        r"is not an Optimizer",
+        "",
+        "pass a schedule as lr=, such as optim.SGD(model, lr=optim.schedules.cosine(0.1, 1000))",
+    ),
+    (
+        r"pickle .*(<lambda>|<locals>|local object)",
+        "",
+        "a lambda or an inner function has no name in its file: write a function of the file, or io.save(model, path)",
+    ),
     (r"^ZeroDivisionError", "", "integers have no quotient by 0: use floats, or ops.divide_no_nan(x1, x2)"),
     (r"doesn't define __round__", "", "use ops.round(x, decimals), or round(float(x), 2) for one number"),
     (r"list index out of range", "", "print(len(x)): a list or nn.Sequential of n items has the indices 0 to n - 1"),

@@ -284,6 +284,27 @@ VALUES = [
 ]
 
 PLACES = [
+    Mistake(
+        "a scheduler of PyTorch around an optimizer",
+        2,
+        f"{NET}import torch\ntorch.optim.lr_scheduler.StepLR(optim.SGD(net, lr=0.1), 10)",
+        needs=("torch",),
+        says=r"pass a schedule as lr=",
+    ),
+    Mistake(
+        "a lambda in a pickle",
+        2,
+        "import pickle\npickle.dumps(nn.Sequential(nn.Linear(2, 2), lambda x: x))",
+        says=r"io\.save\(model, path\)",
+    ),
+    Mistake(
+        "a product of matrices that do not fit",
+        2,
+        "ops.ones((4, 2)) @ nn.Linear(2, 3).weight",
+        backend="mlx",
+        needs=("mlx",),
+        says=r"ops\.matmul\(x, w\), says which",
+    ),
     Mistake("a file of PyTorch that is missing", 2, "io.load('model.pth')", says=r"the folder is .*, and has no file"),
     Mistake("a file in the place of an array", 2, "ops.array('data.npy')", says=r"np\.load\(path\)"),
     Mistake("text among tensors", 2, "io.save({'x': ops.ones(2), 'name': 'a'}, 'x.safetensors')", says=r"metadata="),
