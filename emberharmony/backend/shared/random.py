@@ -283,7 +283,7 @@ _MOST_CHILDREN = 2**32 - 1
 def _sequence_like(
     sequence: np.random.SeedSequence, spawn_key: tuple[int, ...], spawned: int = 0
 ) -> np.random.SeedSequence:
-    """Returns a seed sequence with the same entropy and another spawn key, which has spawned this many children."""
+    """Returns a seed sequence with the same entropy, another spawn key, and `spawned` children already spawned."""
     return np.random.SeedSequence(
         sequence.entropy, spawn_key=spawn_key, pool_size=sequence.pool_size, n_children_spawned=spawned
     )
