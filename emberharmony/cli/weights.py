@@ -266,7 +266,7 @@ def _total_bytes(source_file: Source, names: Sequence[str]) -> int:
 
 
 def _printable(text: str) -> str:
-    """Returns a text of a file for a terminal, which control characters in it could change."""
+    """Returns a text from a file without control characters, which could change the terminal."""
     return text if text.isprintable() else repr(text)[1:-1]
 
 

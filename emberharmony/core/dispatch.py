@@ -169,7 +169,7 @@ class Bound:
         return inner
 
     def forget(self, name: str) -> None:
-        """Drops what was compiled for an op that is declared again, as by a cell of a notebook that runs twice."""
+        """Drops the compiled code of an op that is declared again, for example by a notebook cell that runs twice."""
         self._guarded.pop(name, None)
         vars(self).pop(name, None)
 

@@ -70,7 +70,7 @@ class ArrayNamespaceInfo:
         return {name: self._backend.dtypes.native(dtype) for name, dtype in dtypes.items()}
 
     def capabilities(self) -> dict[str, Any]:
-        """Returns the result of the function `capabilities` for the backend."""
+        """Returns what the namespace's function `capabilities()` returns, for the backend of this object."""
         return {
             "boolean indexing": self._current().boolean_keys,
             "data-dependent shapes": True,

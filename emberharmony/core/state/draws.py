@@ -100,7 +100,7 @@ class WithoutDraws(_Watcher):
 
 
 class Rewinding(_Watcher):
-    """A block that can set the streams of NumPy that were drawn from in it back to where they were."""
+    """A block that can reset the NumPy streams that were drawn from inside it to their state at its start."""
 
     def __init__(self) -> None:
         super().__init__()
