@@ -186,7 +186,7 @@ class Judge:
         self._report.divergences.append(divergence)
 
     def _blame_unmatched_module(self, divergence: Divergence, side: int, path: str) -> None:
-        """Lets a divergence name a module of the side that is wrong which has no counterpart."""
+        """Makes a divergence name a module of the wrong side that has no counterpart on the other side."""
         divergence.op, name = self._pair[side].kind(path), self._full(side, path)
         if side:
             divergence.other = name
