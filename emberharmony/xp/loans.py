@@ -12,7 +12,7 @@ import numpy as np
 
 
 class _Door:
-    """What NumPy reads the memory through; it lives as long as an array or a buffer over the memory does."""
+    """The object through which NumPy reads the memory; it lives as long as any array or buffer over the memory."""
 
     __slots__ = ("__array_interface__", "__weakref__", "memory")
 
