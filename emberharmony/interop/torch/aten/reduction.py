@@ -17,7 +17,7 @@ def axes(dim: Dims) -> int | tuple[int, ...] | None:
 
 
 def _axes_of(x: Any, dim: Dims) -> int | tuple[int, ...] | None:
-    """Returns the axes, of which a tensor without axes has none."""
+    """Returns the axes to reduce, as ops take them; None for a tensor without axes."""
     return axes(dim) if len(x.shape) else None
 
 
