@@ -7,7 +7,7 @@ from typing import NamedTuple
 from emberlint.source.operators import is_builtin
 from emberlint.source.source_file import SourceFile
 
-_DEPTH = 3  # how many names of names to follow
+_DEPTH = 3  # the longest chain of assignments `a = b`, `b = c` to follow
 
 
 class Length(NamedTuple):
