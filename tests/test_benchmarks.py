@@ -152,3 +152,14 @@ def test_the_benchmark_of_compiled_models_counts_compilations(tmp_path: Path) ->
     for row in figures.values():
         assert set(row) > COLUMNS
         assert row["compiled native"] == row["compiled ours"] == 1
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_imports_compares_two_checkouts(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    options = ["--backend", "numpy", "--rounds", "1", "--beside", str(FOLDER.parent), "--json", str(path)]
+    command = [sys.executable, str(FOLDER / "imports.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(path.read_text())["figures"]["numpy"].values()  # twice the same checkout
+    assert row["ratio"] == pytest.approx((row["native"] + row["added"]) / row["native"])
