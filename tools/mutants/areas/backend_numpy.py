@@ -271,4 +271,22 @@ MUTANTS = [
         tests=("tests/ops/arrays/test_indexing.py -k 'numpy and every_layout'",),
         why="ops.take from a transposed tensor without an axis raises an error or takes rows",
     ),
+    Mutant(
+        name="numpy-broadcast-of-a-transposed-tensor",
+        module="emberharmony/backend/numpy/arrays/shape_ops.py",
+        function="NumpyShapeOps.broadcast_to",
+        original="x.flags.c_contiguous",
+        replacement="True",
+        tests=("tests/backend/fast_paths/test_ways_of_samples.py -k 'form_of and numpy-broadcast_to'",),
+        why="ops.broadcast_to of a transposed tensor raises an error of NumPy",
+    ),
+    Mutant(
+        name="numpy-view-of-a-strided-tensor",
+        module="emberharmony/backend/numpy/tensor_ops.py",
+        function="NumpyTensorOps.view",
+        original="np.ascontiguousarray(native)",
+        replacement="native",
+        tests=("tests/backend/fast_paths/test_ways_of_samples.py -k 'form_of and numpy-view'",),
+        why="ops.view of a strided tensor as a narrower dtype raises an error of NumPy",
+    ),
 ]
