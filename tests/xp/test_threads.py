@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 THREADS, SLICES = 8, 64
-rounds_of_some = pytest.mark.parametrize("rounds", [2, pytest.param(200, marks=pytest.mark.slow)])
+rounds_of_some = pytest.mark.parametrize("rounds", [4, pytest.param(200, marks=pytest.mark.slow)])
 
 
 def in_threads(work: Callable[[int], None]) -> None:

@@ -126,6 +126,16 @@ def test_indices_may_have_every_integer_dtype(backend: str, dtype: str) -> None:
     assert ops.one_hot(at, 3, dtype="int32").tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
 
 
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1])
+def test_an_index_that_64_bits_with_a_sign_cannot_hold_is_no_negative_one(backend: str, number: int) -> None:
+    if backend == "mlx":
+        pytest.skip("MLX checks no index of a tensor")
+    at, x = (ops.convert_to_tensor(values) for values in (np.array([number], np.uint64), np.ones(3)))
+    for function in (ops.take, ops.get_item, ops.take_along_axis, lambda x, at: ops.set_item(x, at, 0.0)):
+        with pytest.raises(errors.IndexOutOfBoundsError):
+            function(x, at)
+
+
 def test_negative_indices_count_from_the_end(backend: str) -> None:
     at = ops.convert_to_tensor(np.array([-1, -3]))
     assert ops.take(V, at).tolist() == ops.take(V, [-1, -3]).tolist() == [30.0, 10.0]

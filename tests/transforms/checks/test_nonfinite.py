@@ -14,6 +14,7 @@ import pytest
 
 from emberharmony import Parameter, nn, ops, optim
 from emberharmony.errors import ArgumentError, CheckWarning, NonFiniteError
+from emberharmony.transforms.checks import nonfinite
 from emberharmony.transforms.observe import is_open
 
 INFINITE = float("inf")
@@ -77,6 +78,15 @@ def test_a_birth_is_named_forwards(name: str, backend: str) -> None:
     assert (finding.op, finding.backend, finding.backward) == (op, backend, False)
     assert re.fullmatch(r".*test_nonfinite\.py:\d+", finding.line)
     assert str(caught.value).startswith(f"{op}() on backend {backend!r} made ")
+
+
+def test_results_that_wait_are_looked_at_once_they_are_many(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nonfinite, "_MOST", 4)
+    added = []
+    with pytest.raises(NonFiniteError, match="x holds 1 zero"), ops.checked("nan", every="step"):
+        ops.log(array(1.0, 0.0))
+        added.extend(ops.add(array(1.0), number) for number in range(9))
+    assert len(added) < 9
 
 
 @pytest.mark.parametrize("name", BACKWARD)

@@ -300,4 +300,13 @@ MUTANTS = [
         tests=(f"tests/nn/layers/test_quantized.py {ON_TORCH} -k any_number",),
         why="a quantised layer with an odd number of rows is saved with one row more",
     ),
+    Mutant(
+        name="torch-indices-beyond-int64",
+        module="emberharmony/backend/torch/arrays/indices.py",
+        function="integers",
+        original="indices.dtype is not torch.uint64",
+        replacement="True",
+        tests=("tests/ops/arrays/test_indexing.py -k no_negative_one",),
+        why="an index of uint64 beyond int64 counts from the end",
+    ),
 ]

@@ -246,4 +246,13 @@ MUTANTS = [
         tests=("tests/testing/test_gradient_check.py --ember-backend numpy",),
         why="gradcheck leaves bfloat16 results out on NumPy",
     ),
+    Mutant(
+        name="results-that-wait-for-the-end",
+        module="emberharmony/transforms/checks/nonfinite.py",
+        function="NonFinite._probe",
+        original="len(self._waiting) >= _MOST",
+        replacement="False",
+        tests=("tests/transforms/checks/test_nonfinite.py -k once_they_are_many",),
+        why="a long block that looks at results once keeps all of them until its end",
+    ),
 ]

@@ -279,4 +279,13 @@ MUTANTS = [
         tests=("tests/backend/torch/flow/test_guards.py -k one_def_with_other_models",),
         why="a second model that is compiled by the same code runs in parts, many times as long",
     ),
+    Mutant(
+        name="runs-over-other-shapes",
+        module="emberharmony/transforms/elementwise_runs.py",
+        function="join_runs",
+        original="call_kind != common_shape",
+        replacement="False",
+        tests=("tests/transforms/test_elementwise_runs.py",),
+        why="a compiled run of elementwise calls goes on where the shape changes",
+    ),
 ]
