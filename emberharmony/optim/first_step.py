@@ -16,7 +16,8 @@ def warn_of_gradients(caller: str, gradients: Sequence[Any]) -> None:
         caller: whose step it is, as `Adam.step()`.
         gradients: the gradients of all parameters.
     """
-    sums = [ops.sum(ops.abs(ops.cast(gradient, "float32"))) for gradient in gradients if math.prod(gradient.shape)]
+    values = [ops.cast(ops.stop_gradient(x), "float32") for x in gradients if math.prod(x.shape)]
+    sums = [ops.sum(ops.abs(x)) for x in values]
     total = float(ops.sum(ops.stack(sums))) if sums else 1.0  # emberlint: ignore[precision-cast] -- for a message
     if total == 0.0:
         text = (

@@ -255,7 +255,7 @@ class Optimizer(ParameterGroups):
         work = layout.work(step) if layout is not None and layout.updates is updates else None
         if layout is None or work is None:
             changed_layout, work = new_layout(step)
-            self._look_at_first(gradients)
+            self._look_at_first([x for x, cell in zip(gradients, cells, strict=True) if cell.grad is not None])
             plan.steps += [] if layout is None else layout.left(changed_layout, self._state)
             plan.steps.append((layouts.__setitem__, place, changed_layout))
             layout = changed_layout
@@ -263,7 +263,11 @@ class Optimizer(ParameterGroups):
             layout_part.add(step, part_work)
 
     def _look_at_first(self, gradients: list[Any]) -> None:
-        """Warns of first gradients that train nothing, and of parameters of the model that the optimizer lacks."""
+        """Warns of first gradients that train nothing, and of parameters of the model that the optimizer lacks.
+
+        Args:
+            gradients: those that `ops.backward` has made, rather than the caller of `step`.
+        """
         if recording() is not None:
             return
         if not self._count and len(self._param_groups) == 1:
