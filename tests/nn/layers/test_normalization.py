@@ -213,7 +213,7 @@ def test_wrong_inputs_name_the_layer(backend: str) -> None:
         nn.InstanceNorm1d(3)(ops.zeros((2, 3, 1)))
     with pytest.raises(ShapeError, match=r"expected 3 channels on axis 1"):
         nn.InstanceNorm1d(3)(ops.zeros((2, 4, 5)))
-    with pytest.raises(ShapeError, match=r"last axes of lengths \(3, 4\), got shape \(2, 4\) \(in LayerNorm\)"):
+    with pytest.raises(ShapeError, match=r"last axes of lengths \(3, 4\), got shape \(2, 4\); .* \(in LayerNorm\)"):
         nn.LayerNorm((3, 4))(ops.zeros((2, 4)))
     with pytest.raises(ShapeError, match=r"expected last axes of lengths \(3,\), got shape \(\) \(in RMSNorm\)"):
         nn.RMSNorm(3)(ops.zeros(()))
