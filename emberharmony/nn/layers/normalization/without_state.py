@@ -33,12 +33,11 @@ class _LastAxes(Module):
         """
         x: Tensor = spatial.tensor(given)
         if tuple(x.shape[-len(self.normalized_shape) :]) != self.normalized_shape:
-            raise fault(
-                ShapeError(
-                    f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}; make the "
-                    f"layer with normalized_shape={tuple(x.shape[-len(self.normalized_shape) :])}"
-                )
-            )
+            count = len(self.normalized_shape)
+            wanted = tuple(x.shape[-count:])
+            hint = f"; make the layer with normalized_shape={wanted}" if len(wanted) == count else ""
+            text = f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}{hint}"
+            raise fault(ShapeError(text))
         return x
 
 
