@@ -27,7 +27,7 @@ def solve_on_host(function: Callable[..., Any], operands: Sequence[Any], *option
 def _host_array(x: Any, dtype: DType) -> np.ndarray:
     """Returns a tensor as a host array; half precision becomes float32."""
     host_array = on_host(x)
-    return host_array.astype(np.float32) if dtype.is_floating and dtype.bits == 16 else host_array
+    return host_array.astype(np.float32) if dtype.bits == 16 else host_array
 
 
 def _as_tensors(result: Any, dtype: DType) -> Any:
