@@ -33,6 +33,15 @@ def test_plain_keys_make_one_slice(strict: Backend) -> None:
             assert ops.to_numpy(ops.get_item(x, key)).tolist() == ops.to_numpy(x)[key].tolist()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_the_upper_factor_is_the_adjoint_of_the_lower(strict: Backend, dtype: str) -> None:
+    root = np.asarray([[2, 1 - 1j], [3j, 4]]).astype(dtype) if dtype == "complex128" else np.asarray([[2.0, 1], [3, 4]])
+    matrix = root @ root.conj().T
+    with ops.use_backend("strict"):
+        upper = ops.to_numpy(ops.cholesky(ops.convert_to_tensor(matrix), upper=True))
+    np.testing.assert_allclose(upper.conj().T @ upper, matrix)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float64", "complex64"])
 def test_sums_and_products_of_booleans_are_those_of_numpy(strict: Backend, dtype: str) -> None:
     values = np.asarray([[0, 2, 3], [4, 5, 6]]).astype(dtype)

@@ -109,4 +109,13 @@ MUTANTS = [
         ),
         why="the gradient of softmax of long rows loses digits",
     ),
+    Mutant(
+        name="upper-factor-of-a-complex-matrix",
+        module="emberharmony/backend/arrayapi/extensions.py",
+        function="Factors._adjoint",
+        original="self._library.kind(x) == 'complex'",
+        replacement="False",
+        tests=("tests/backend/test_array_api_values.py -k upper_factor",),
+        why="on a library of the array API the upper Cholesky factor of a complex matrix is not conjugated",
+    ),
 ]
