@@ -70,7 +70,9 @@ def set_backend(name: BackendLike, *, persist: bool = False) -> None:
 
 def get_backend() -> BackendName:
     """Returns the name of the active backend."""
-    return BackendName(selection.current().name)
+    name = BackendName(selection.current().name)
+    _warn_of_late_variable()
+    return name
 
 
 def current() -> "TensorBackend":
@@ -82,7 +84,8 @@ def current() -> "TensorBackend":
 def choose() -> tuple[Backend, str]:
     """Returns the backend that the environment, the settings file or the machine selects, and which of these did."""
     backend_name = os.environ.get(ENVIRONMENT)
-    atexit.register(_warn_of_late_variable, backend_name)
+    _VARIABLE.append(backend_name)
+    atexit.register(_warn_of_late_variable)
     if backend_name:
         return _load_for(backend_name, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
     persisted = settings.read("backend")
@@ -94,19 +97,23 @@ def choose() -> tuple[Backend, str]:
     return load(automatic()), "automatic"
 
 
-def _warn_of_late_variable(named: str | None) -> None:
-    """Warns, when the program ends, that it set the environment variable too late; nothing else reads it again.
+_VARIABLE: list[str | None] = []
+"""The value of the environment variable when the backend was chosen; empty before, and after the warning."""
 
-    Args:
-        named: its value when the backend was chosen.
-    """
+
+def _warn_of_late_variable() -> None:
+    """Warns once if the program set the environment variable too late: when it asks for the backend, or ends."""
     now = os.environ.get(ENVIRONMENT)
-    if now and now != named and now != get_backend() and selection.source() != "set_backend":
+    if not _VARIABLE or not now or now == _VARIABLE[-1] or selection.source() == "set_backend":
+        return
+    active = selection.current().name
+    if now != active:
+        _VARIABLE.clear()
         warnings.warn(
-            f"{ENVIRONMENT} was set to {now!r} after the first op had chosen {get_backend()!r}, so it had no effect: "
+            f"{ENVIRONMENT} was set to {now!r} after the first op had chosen {active!r}, so it had no effect: "
             f"set it before that, or call ops.set_backend({now!r})",
             SettingsWarning,
-            stacklevel=1,
+            stacklevel=3,
         )
 
 

@@ -270,6 +270,8 @@ def convert(
 def _require_model(function: str, model: Any) -> None:
     if isinstance(model, (str, os.PathLike)):
         raise ArgumentTypeError(f"{function}(): the model comes first, as in {function}(model, 'model.safetensors')")
+    if isinstance(model, type):
+        raise ArgumentTypeError(f"{function}(): make a model of the class first, {model.__name__}(...)")
     if not hasattr(model, "convert_state_dict"):
         raise ArgumentTypeError(f"{function}(): expected a module of emberharmony.nn, got {brief(model)}")
 

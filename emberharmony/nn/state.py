@@ -186,7 +186,10 @@ def _prefix_hint(own_keys: Iterable[str], given_keys: Iterable[str]) -> str:
 def _hint_to_load_rest(faults: Sequence[str], given_tensors: Values) -> str:
     """Returns the end of a message that says how to load the tensors that fit, if others are wrong."""
     if len(faults) < len(given_tensors) and all(fault.startswith("wrong: ") for fault in faults):
-        return "\nto load the rest, leave these out of the dict (that of a file is io.load(path)) and pass strict=False"
+        return (
+            "\nmake the model with the sizes of these tensors; or, to load the rest, leave these out of the dict (that "
+            "of a file is io.load(path)) and pass strict=False"
+        )
     if any(not fault.startswith("wrong: ") for fault in faults):
         return (
             "\nthe model must be made as the one that was saved; to load only the names that both have, pass "

@@ -79,7 +79,7 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     if isinstance(error, AttributeError):
         hint = _hint_for_attribute(error)
     elif isinstance(error, TypeError) and (match := _CALL.search(text)):
-        hint = _hint_for_call(text, frame, match)
+        hint = _hint_for_text(text, set()) or _hint_for_call(text, frame, match)
     elif isinstance(error, TypeError) and (match := _WITHOUT_INIT.fullmatch(text)):
         hint = f"{match[1]} makes its layers in a method def __init__(self, ...):, which takes its options"
     elif isinstance(error, TypeError) and (match := _UNCALLABLE.search(text)):

@@ -44,6 +44,11 @@ RAISED: tuple[tuple[str, str, str], ...] = (
         "first, then io.load_model(model, path), then model(x)",
     ),
     (
+        r"load_model\(\) missing 1 required positional argument: 'path'",
+        "",
+        "a file has no architecture: make the model first, then io.load_model(model, path), then model(x)",
+    ),
+    (
         r"'History' object is not callable",
         "",
         "fit() trains the model that it is given, and returns the history: keep the model under a name of its own",

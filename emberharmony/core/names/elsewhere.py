@@ -12,7 +12,7 @@ def same_advice(names: str, advice: str) -> dict[str, str]:
 
 _BATCHES = "use nn.data.batches(x, y, batch_size=32)"
 _RATE = "pass a schedule as lr=, such as optim.SGD(model, lr=optim.schedules."
-FIT = "use nn.fit(model, loss_fn, optimizer, batches, epochs=3)"
+FIT = "use nn.fit(model, lambda x, y: loss_fn(model(x), y), optimizer, batches, epochs=3)"
 SAVE, LOAD = "use io.save(model, 'model.safetensors')", "use io.load_model(model, 'model.safetensors')"
 _CLIP = "use optim.clip_by_global_norm(model, 1.0) before optimizer.step()"
 _CLASS_LOSS = "use nn.losses.cross_entropy(logits, class_ids)"

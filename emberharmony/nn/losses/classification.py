@@ -1,12 +1,13 @@
 """Losses of classes: cross-entropies of ids, probabilities and logits, and the overlap of masks."""
 
 import math
+import warnings
 from typing import Any
 
 from emberharmony import ops
 from emberharmony.core import selection
 from emberharmony.core.dtypes import DType
-from emberharmony.core.errors import ArgumentTypeError, ShapeError
+from emberharmony.core.errors import ArgumentTypeError, ShapeError, TrainingWarning
 from emberharmony.core.tracing import TensorProxy
 from emberharmony.core.types import Axis, Tensor, TensorLike
 from emberharmony.nn.locate import fault
@@ -377,6 +378,13 @@ def _cross_entropy_of_shares(
     require_reduction(name, reduction)
     (x,), result_dtype = operands(name, input)
     class_axis_number = class_axis(name, x, axis)
+    if x.shape[class_axis_number] == 1:
+        warnings.warn(
+            "cross_entropy() of one class is always 0: give the last layer one for each class, at least 2, or use "
+            "nn.losses.binary_cross_entropy_with_logits(logits, targets) for one output",
+            TrainingWarning,
+            stacklevel=3,
+        )
     if len(ops.shape(target)) == len(x.shape) + 1 and not is_floating(input):
         raise fault(ArgumentTypeError("cross_entropy() got class ids first: the order is cross_entropy(logits, ids)"))
     if len(ops.shape(target)) < len(x.shape) or ops.shape(target)[-1:] == (1,) != x.shape[-1:]:

@@ -26,6 +26,7 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
         raise ArgumentTypeError(f"fit() trains an nn.Module, not {brief(module)}{hint}")
     if not module.parameters(trainable=True):
         raise ArgumentError(f"fit(): there is no trainable Parameter{parameterless.way_out(module)}")
+    _require_own_loss(loss_fn)
     if not callable(loss_fn) or not hasattr(optimizer, "zero_grad") or isinstance(optimizer, type):
         given = brief(loss_fn), brief(optimizer)
         raise ArgumentTypeError(
@@ -42,6 +43,18 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
     if arrays or hasattr(batches, "shape") or isinstance(batches, (str, Mapping)) or not hasattr(batches, "__iter__"):
         raise ArgumentTypeError(
             f"fit(): batches is {brief(batches)}, expected batches of rows: nn.data.batches(x, y, batch_size=32)"
+        )
+
+
+def _require_own_loss(loss_fn: Any) -> None:
+    """Refuses a loss of predictions and targets, which would get the arrays of a batch and never call the model."""
+    named = loss_fn if hasattr(loss_fn, "__name__") else type(loss_fn)
+    if getattr(named, "__module__", "").startswith("emberharmony.nn.losses"):
+        name = getattr(named, "__name__", "loss_fn")
+        loss = f"nn.losses.{name}" if named is loss_fn and not isinstance(loss_fn, type) else "loss_fn"
+        raise ArgumentTypeError(
+            f"fit(): {name} takes predictions and targets, and would not call the model: pass lambda x, y: "
+            f"{loss}(model(x), y), with a parameter for each array of nn.data.batches"
         )
 
 

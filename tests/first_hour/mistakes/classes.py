@@ -382,4 +382,66 @@ PLACES = [
     ),
 ]
 
-MISTAKES = [*NAMES, *SHAPES, *TRAINING, *VALUES, *PLACES]
+ADVICE = [
+    Mistake(
+        "cross-entropy of one output",
+        2,
+        f"{ONE}nn.losses.cross_entropy(net(x), y)",
+        says=r"one class is always 0: give the last layer one for each class, at least 2, or use nn\.losses\.binary_",
+    ),
+    Mistake(
+        "labels as a column beside one output",
+        2,
+        f"{ONE}nn.losses.cross_entropy(net(x), ops.cast(y, 'int64'))",
+        says=r"input has one class and must have one for each, at least 2; ids are ops\.squeeze\(target, 1\)",
+    ),
+    Mistake(
+        "two weights that are plain tensors",
+        2,
+        "class Line(nn.Module):\n    def __init__(self): self.w, self.b = ops.ones((2, 1)), ops.zeros(1)\n"
+        "optim.SGD(Line(), lr=0.1)",
+        says=r"Line\.w and Line\.b are tensors: make each an nn\.Parameter",
+    ),
+    Mistake(
+        "a model from a file alone",
+        2,
+        f"{NET}io.save(net, 'm.safetensors')\nio.load_model('m.safetensors')",
+        says=r"a file has no architecture: make the model first, then io\.load_model\(model, path\)",
+    ),
+    Mistake(
+        "a class in the place of the model",
+        2,
+        f"{NET}io.save(net, 'm.safetensors')\nio.load_model(nn.Sequential, 'm.safetensors')",
+        says=r"make a model of the class first, Sequential\(\.\.\.\)",
+    ),
+    Mistake(
+        "weights of a smaller model",
+        2,
+        f"{NET}net.load_state_dict(nn.Sequential(nn.Linear(2, 9), nn.ReLU(), nn.Linear(9, 2)).state_dict())",
+        says=r"make the model with the sizes of these tensors; or, to load the rest, leave these out",
+    ),
+    Mistake(
+        "a loss of predictions in fit",
+        2,
+        f"{ONE}nn.fit(net, nn.losses.mse, optim.Adam(net), {TRAIN}",
+        says=r"pass lambda x, y: nn\.losses\.mse\(model\(x\), y\)",
+    ),
+    Mistake(
+        "a layer of a loss in fit",
+        2,
+        f"{ONE}nn.fit(net, nn.losses.MSELoss(), optim.Adam(net), {TRAIN}",
+        says=r"pass lambda x, y: loss_fn\(model\(x\), y\)",
+    ),
+    Mistake(
+        "a variable set late in a notebook",
+        2,
+        "import os, warnings\nfrom emberharmony import ops\nops.ones(2)\nos.environ['EMBERHARMONY_BACKEND'] = 'torch'\n"
+        "with warnings.catch_warnings(record=True) as told:\n    warnings.simplefilter('always')\n"
+        "    ops.get_backend()\nprint([str(warning.message) for warning in told])",
+        fresh=True,
+        environment={"EMBERHARMONY_BACKEND": "numpy"},
+        says=r"\[\"EMBERHARMONY_BACKEND was set to 'torch' after .* had no effect: set it before that, or call",
+    ),
+]
+
+MISTAKES = [*NAMES, *SHAPES, *TRAINING, *VALUES, *PLACES, *ADVICE]

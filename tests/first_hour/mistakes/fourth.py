@@ -95,7 +95,7 @@ MISTAKES = [
         "the function of the loss itself for fit",
         2,
         f"{BATCHES}nn.fit(net, nn.losses.cross_entropy, optim.Adam(net), batches, epochs=1, progress=False)",
-        says=r"lambda x, y: loss_fn\(model\(x\), y\)",
+        says=r"lambda x, y: nn\.losses\.\w+\(model\(x\), y\)",
     ),
     Mistake(
         "validation data, as Keras takes them",

@@ -83,7 +83,7 @@ MISTAKES = [
         "a loss that never calls the model",
         2,
         f"{BATCHES}nn.fit(net, nn.losses.cross_entropy, optim.Adam(net), batches, epochs=3, progress=False)",
-        says=r"does the loss call this model.* lambda x, y",
+        says=r"lambda x, y: nn\.losses\.\w+\(model\(x\), y\)",
     ),
     Mistake(
         "arrays in the place of batches",

@@ -74,7 +74,11 @@ def require_ids(shape: tuple[int, ...], kind: DType, of_input: tuple[int, ...], 
     if shape == expected_shape:
         return
     hint = ""
-    if shape == of_input and len(of_input) > 1:
+    if shape == of_input and len(of_input) > 1 and of_input[class_axis] == 1:
+        hint = (
+            f"; input has one class and must have one for each, at least 2; ids are ops.squeeze(target, {class_axis})"
+        )
+    elif shape == of_input and len(of_input) > 1:
         hint = (
             f"; rows of one 1 become ids by ops.argmax(target, {class_axis if class_axis < len(of_input) - 1 else -1})"
         )
