@@ -22,7 +22,7 @@ def warn_of_gradients(caller: str, gradients: Sequence[Any]) -> None:
     if total == 0.0:
         text = (
             "the gradients are zero: does the loss call this model, and has it no function without a slope, such as "
-            "argmax, round or a comparison? nn.fit takes lambda x, y: loss_fn(model(x), y), "
+            "argmax, round, a comparison or one of NumPy? nn.fit takes lambda x, y: loss_fn(model(x), y), "
             "and ops.backward lambda: loss_fn(model(x), y)"
         )
     elif not math.isfinite(total):

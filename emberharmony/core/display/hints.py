@@ -86,7 +86,7 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         is_of_tensors = match[1] in {kind.__name__ for kind in _tensor_types()}
         hint = "" if is_of_tensors else _hint_for_uncallable(_callable_named(frame, match[1]))
     elif isinstance(error, TypeError) and (match := _METHOD.match(text)) and not match[1].startswith("_"):
-        hint = spellings.method_hint(match[1], "")
+        hint = _hint_for_text(text, {match[1]}) or spellings.method_hint(match[1], "")
     else:
         hint = ""
     if not hint and _OF_METHOD.search(text):

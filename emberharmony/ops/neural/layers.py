@@ -84,7 +84,9 @@ def shape_error(shape: tuple[int, ...], weight: tuple[int, ...], transposed: boo
         return ShapeError(f"expected a weight of shape ({'out, in' if transposed else 'in, out'}), got {weight}")
     expected_features = weight[1 if transposed else 0]
     hint = f"a layer nn.Linear needs in_features={shape[-1] if shape else 1}"
-    if math.prod(shape[1:]) == expected_features:
+    if len(shape) == 1 and expected_features == 1:
+        hint = "give each number a row of its own: ops.expand_dims(x, -1)"
+    elif math.prod(shape[1:]) == expected_features:
         hint = "flatten it: ops.reshape(x, (x.shape[0], -1)), or nn.Flatten() before the layer"
     elif math.prod(shape) == expected_features:
         hint = "a model takes a batch: for one sample model(ops.expand_dims(x, 0))"

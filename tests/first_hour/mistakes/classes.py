@@ -433,6 +433,19 @@ ADVICE = [
         says=r"pass lambda x, y: loss_fn\(model\(x\), y\)",
     ),
     Mistake(
+        "one feature without an axis",
+        2,
+        "nn.Linear(1, 4)(ops.ones(20))",
+        says=r"give each number a row of its own: ops\.expand_dims\(x, -1\)",
+    ),
+    Mistake(
+        "view of PyTorch on MLX",
+        2,
+        "ops.ones((5, 2, 2)).view(5, -1)",
+        backend="mlx",
+        says=r"use ops\.reshape\(x, shape\)",
+    ),
+    Mistake(
         "a variable set late in a notebook",
         2,
         "import os, warnings\nfrom emberharmony import ops\nops.ones(2)\nos.environ['EMBERHARMONY_BACKEND'] = 'torch'\n"
