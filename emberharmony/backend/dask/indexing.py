@@ -47,8 +47,12 @@ def _nonnegative_places(indices: Any, length: int) -> Any:
         return nonnegative_indices(host_indices(indices), length)
     if indices.dtype.kind not in "iu":
         raise ArgumentTypeError(f"indices are integers, not {indices.dtype}")
-    integers = cast(with_known_lengths(indices), _INT64)
-    return each_block(Block(nonnegative_indices, (Slot(0), length), {}, _INT64), [integers], indices.ndim, _INT64)
+    block = Block(_nonnegative_places_of_block, (Slot(0), length), {}, _INT64)
+    return each_block(block, [with_known_lengths(indices)], indices.ndim, _INT64)
+
+
+def _nonnegative_places_of_block(indices: np.ndarray, length: int) -> np.ndarray:
+    return nonnegative_indices(host_indices(indices), length)
 
 
 def _take(x: da.Array, indices: Any, axis: int) -> da.Array:

@@ -72,7 +72,8 @@ def fit(
         module: the module to train; it is set to training, and back to what it was at the end.
         loss_fn: returns the scalar loss for a batch; a batch that is a tuple becomes several arguments.
         optimizer: one of `emberharmony.optim` for parameters of the module; each step calls its `step`.
-        batches: batches of one epoch each time it is iterated, such as `nn.data.batches`.
+        batches: batches of one epoch each time it is iterated, such as `nn.data.batches`; arrays of NumPy become
+            tensors.
         steps: how many steps are made; None leaves it to `epochs`.
         epochs: how many times `batches` is iterated; None, and no `steps`, is once.
         validation: returns the validation loss; it runs with the module in evaluation. None computes none.
@@ -176,7 +177,8 @@ class _Run:
                         arguments.warn_of_end(position.epoch, epochs or 0)
                         return
                     break
-                if not self._make_step(batch if isinstance(batch, tuple) else (batch,)):
+                parts = batch if isinstance(batch, tuple) else (batch,)
+                if not self._make_step(tuple(map(_tensor_of_part, parts))):
                     return
                 if position.is_at_end():
                     break
@@ -289,6 +291,13 @@ def _way_out(inputs: tuple[Any, ...], number: int) -> str:
 
 def _is_finite(x: Any) -> bool:
     return bool(ops.all(ops.isfinite(x)))  # emberlint: ignore[precision-cast] -- only after a failed step
+
+
+def _tensor_of_part(part: Any) -> Any:
+    """Returns a part of a batch, an array of NumPy as a tensor: MLX loses the gradient of `array + tensor`."""
+    has_memory = hasattr(part, "__array_interface__")  # emberlint: ignore[backend-isinstance] -- data of the user
+    is_array = has_memory and part.dtype.kind in "biufc"
+    return ops.convert_to_tensor(part) if is_array else part
 
 
 def _epochs_length(batches: Iterable[Any], epochs: int) -> int | None:

@@ -239,3 +239,22 @@ def test_the_first_step_reads_labels_on_every_backend(backend: str, compiled: bo
     np.testing.assert_array_equal(ops.to_numpy(model[0].weight.value), before)
     right = nn.data.batches(features, labels - 1, batch_size=4)
     assert len(nn.fit(model, ops.compile(loss) if compiled else loss, optim.Adam(model), right, progress=False)) == 2
+
+
+def test_arrays_of_numpy_in_batches_become_tensors(backend: str) -> None:
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.Linear(2, 2, bias=False)
+            self.layer.weight.value = ops.zeros((2, 2))
+
+        def __call__(self, x: Any) -> Any:
+            return x + self.layer(x)
+
+    rows = np.ones((4, 2), np.float32)
+    weights = []
+    for batches in ([rows] * 4, nn.data.batches(ops.array(np.tile(rows, (4, 1))), batch_size=4)):
+        model = Residual()
+        loss = lambda x, model=model: ops.mean(ops.square(model(x)))
+        assert len(nn.fit(model, loss, optim.SGD(model, lr=0.1), batches, progress=False)) == 4
+        weights.append(model.layer.weight.tolist())
+    assert weights[0] == weights[1] != [[0.0, 0.0]] * 2

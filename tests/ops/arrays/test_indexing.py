@@ -133,7 +133,7 @@ def test_an_index_that_64_bits_with_a_sign_cannot_hold_is_no_negative_one(backen
     at, x = (ops.convert_to_tensor(values) for values in (np.array([number], np.uint64), np.ones(3)))
     for function in (ops.take, ops.get_item, ops.take_along_axis, lambda x, at: ops.set_item(x, at, 0.0)):
         with pytest.raises(errors.IndexOutOfBoundsError):
-            function(x, at)
+            ops.to_numpy(function(x, at))  # Dask raises errors that depend on values when it computes
 
 
 def test_negative_indices_count_from_the_end(backend: str) -> None:
