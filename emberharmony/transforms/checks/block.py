@@ -2,11 +2,12 @@
 
 import atexit
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from emberharmony.core.errors import ArgumentError
+from emberharmony.core.errors import ArgumentError, EmberError
 from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, is_switched_off
 from emberharmony.transforms.checks.drift import DeviceMixes, Drift, DTypes, Gradients, Graphs
 from emberharmony.transforms.checks.findings import Findings
@@ -203,4 +204,15 @@ def check_this_thread(words: frozenset[str]) -> None:
     checking_all = Checking(CheckOptions(words - {"bounds"}, None, None, "born", True, LAZY, FEW_MOVES))
     leave_block = checking_all.__exit__
     checking_all.__enter__()
-    atexit.register(leave_block, None, None, None)
+    atexit.register(_leave_with_process, leave_block)
+
+
+def _leave_with_process(leave_block: Callable[..., None]) -> None:
+    """Leaves a block as the process ends, and makes it fail for what the block found: Python ignores errors there."""
+    try:
+        leave_block(None, None, None)
+    except EmberError as error:
+        sys.excepthook(type(error), error.with_traceback(None), None)  # all frames are of the library
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)

@@ -130,3 +130,14 @@ def test_the_environment_variable_turns_the_mode_on(value: str, on: bool, found:
     assert first == str(on)
     assert rest.startswith(found)
     assert bool(rest) == bool(found)
+
+
+@pytest.mark.fresh_process
+def test_a_program_fails_for_what_is_found_as_it_ends(backend: str) -> None:
+    """MLX computes late: a value that `float` reads is judged when the process ends."""
+    program = f"from emberharmony import ops\nops.set_backend({backend!r})\nfloat(ops.sum(ops.sqrt(ops.array([-1.0]))))"
+    env = {**os.environ, "EMBERHARMONY_CHECK": "nan"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"sqrt() on backend '{backend}' made 1" in done.stderr
+    assert "Exception ignored" not in done.stderr

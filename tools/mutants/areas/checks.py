@@ -4,6 +4,15 @@ from mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        name="checks-at-the-end-of-the-process",
+        module="emberharmony/transforms/checks/block.py",
+        function="_leave_with_process",
+        original="os._exit(1)",
+        replacement="pass",
+        tests=("tests/core/state/test_checked_mode.py -k as_it_ends --ember-backend mlx",),
+        why="a program whose NaN is found as it ends succeeds",
+    ),
+    Mutant(
         name="nan-of-a-graph-without-its-loss",
         module="emberharmony/transforms/checks/nonfinite.py",
         function="NonFinite.watch_graph",
