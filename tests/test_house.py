@@ -85,13 +85,13 @@ def test_docstrings_describe_parameters_that_exist() -> None:
         for path, text in texts().items()
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        for name in described(node)
+        for name in parameters_in_docstring(node)
         - {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
     ]
     assert not strangers, "\n".join(strangers)
 
 
-def described(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def parameters_in_docstring(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """Returns the names under `Args:` in the docstring of a function."""
     docstring = ast.get_docstring(node) or ""
     section = re.search(r"^Args:\n((?:    .*\n?|\n)+)", docstring, re.MULTILINE)

@@ -69,7 +69,7 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
         return spellings.nearest(match[1] or module, match[2] or space.lstrip(".")).removeprefix("; ")
     text = str(error)
     if isinstance(error, EmberError):
-        return "" if _WAY_OUT.search(text) else _documented(text)
+        return "" if _WAY_OUT.search(text) else _hint_from_docs(text)
     if isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         return _hint_for_variable(error.name or "", frame)
     if not _uses_library(frame):
@@ -96,7 +96,7 @@ def hint_for(error: BaseException, frame: FrameType) -> str:
     return _hint_for_text(text, {*frame.f_code.co_names}) or _hint_for_method(frame)
 
 
-def _documented(text: str) -> str:
+def _hint_from_docs(text: str) -> str:
     """Returns what the documentation says of the op or the layer whose error has no way out, as an example."""
     op, layer = _HEAD.match(text), _PLACE.search(text)
     if layer is not None and layer[1] in spellings.public_names("nn"):

@@ -243,14 +243,14 @@ def lazy_tensors(backend: Any) -> Result:
     try:
         values = _host_values(tensor)
     except (EmberError, RuntimeError) as error:
-        evaluated = _in_threads(lambda i: _evaluated(ops.full((3,), 2.0)), 1)[0]
+        evaluated = _in_threads(lambda i: _evaluate(ops.full((3,), 2.0)), 1)[0]
         assert _host_values(evaluated) == [2.0] * 3, f"an evaluated tensor of another thread is {evaluated}"
         return Result(f"must be evaluated where they were made ({type(error).__name__})", ROWS["remaining"])
     assert values == [2.0] * 3, f"a tensor of another thread is {values}"
     return Result("can be read")
 
 
-def _evaluated(tensor: Any) -> Any:
+def _evaluate(tensor: Any) -> Any:
     ops.eval(tensor)
     return tensor
 

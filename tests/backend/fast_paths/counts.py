@@ -69,7 +69,7 @@ class Given(NamedTuple):
         if sample.reference or self.call.raises is not None:
             return ""
         try:
-            result = detached(self.make(op))
+            result = detach(self.make(op))
             wanted = [*parts(self.call.oracle_result(sample))]
             verify(result, wanted, self.call.result, self.call.tolerance, sample.floor)
         except UnsupportedOpError:
@@ -79,7 +79,7 @@ class Given(NamedTuple):
         return ""
 
 
-def transposed(array: Any) -> Any:
+def transpose_memory(array: Any) -> Any:
     """Returns a host array as a native tensor whose last axis is not the one whose elements follow each other."""
     return ops.transpose(ops.convert_to_tensor(np.array(np.transpose(array), order="C")))
 
@@ -89,23 +89,23 @@ def reverse(array: Any) -> Any:
     return ops.flip(ops.convert_to_tensor(np.flip(array).copy()))
 
 
-def required(array: Any) -> Any:
+def require_gradient(array: Any) -> Any:
     """Returns a host array as a native tensor of which a gradient is required, where there are such."""
     x = ops.convert_to_tensor(array)
     return x.requires_grad_() if array.dtype.kind in "fc" and hasattr(x, "requires_grad_") else x
 
 
 FORMS: dict[str, Callable[[Any], Any]] = {
-    "transposed": transposed,
+    "transposed": transpose_memory,
     "reversed": reverse,
     "strided": non_contiguous,
-    "with gradient": required,
+    "with gradient": require_gradient,
     "on the host": lambda array: array,
     "of Python": lambda array: array.tolist(),
 }
 
 
-def given(sample: Sample) -> Iterator[Given]:
+def calls_to_count(sample: Sample) -> Iterator[Given]:
     """Yields the calls that are counted: those of the checks with native tensors, and some in other forms and sizes."""
     roles = tensor_roles(sample)
     for check in CHECKS:
@@ -167,10 +167,10 @@ def count(op: str, item: Given) -> int:
         return 0
 
 
-def detached(value: Any) -> Any:
+def detach(value: Any) -> Any:
     """Returns tensors, also in lists and tuples, without what records their gradients."""
     if isinstance(value, (list, tuple)):
-        return [detached(item) for item in value]
+        return [detach(item) for item in value]
     return value.detach() if hasattr(value, "detach") else value
 
 
@@ -180,7 +180,7 @@ def extra(numbers: Sequence[int]) -> list[int]:
     return [number and number - fewest + 1 for number in numbers]
 
 
-def misplaced(recorded: Sequence[int], numbers: Sequence[int]) -> list[int]:
+def indices_of_other_ways(recorded: Sequence[int], numbers: Sequence[int]) -> list[int]:
     """Returns the places of those numbers of calls that differ from the others by more or less than is recorded.
 
     Args:
@@ -193,14 +193,14 @@ def misplaced(recorded: Sequence[int], numbers: Sequence[int]) -> list[int]:
     return [place for place, (more, number) in pairs if number != (more and more + usual)]
 
 
-def spelled(numbers: Sequence[int]) -> str:
+def encode(numbers: Sequence[int]) -> str:
     """Returns numbers as a text, in which `3*5` stands for five numbers of 3."""
     groups = [(number, len([*group])) for number, group in groupby(numbers)]
     return " ".join(str(number) if count == 1 else f"{number}*{count}" for number, count in groups)
 
 
-def read(text: str) -> list[int]:
-    """Returns the numbers of a text that `spelled` has made."""
+def decode(text: str) -> list[int]:
+    """Returns the numbers of a text that `encode` has made."""
     parts = [word.partition("*") for word in text.split()]
     return [int(number) for number, _, count in parts for _ in range(int(count or 1))]
 
@@ -214,8 +214,9 @@ def main() -> None:
     for backend in filter(is_installed, BACKENDS):
         ops.set_backend(backend)  # type: ignore[arg-type]
         with np.errstate(all="ignore"), looked_up(backend):
-            rows = {op: [count(op, item) for item in given(sample)] for op, sample in sorted(all_samples().items())}
-        record[backend] = {op: spelled(extra(numbers)) for op, numbers in rows.items()}
+            samples = sorted(all_samples().items())
+            rows = {op: [count(op, item) for item in calls_to_count(sample)] for op, sample in samples}
+        record[backend] = {op: encode(extra(numbers)) for op, numbers in rows.items()}
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

@@ -16,13 +16,13 @@ from tests.backend.fast_paths.counts import (
     BACKENDS,
     PYTHON,
     RECORD,
+    calls_to_count,
     count,
+    decode,
+    encode,
     extra,
-    given,
+    indices_of_other_ways,
     looked_up,
-    misplaced,
-    read,
-    spelled,
 )
 from tests.sampling import portion
 
@@ -48,19 +48,19 @@ def test_an_op_goes_the_recorded_way(op: str, backend: str) -> None:
     if backend not in BACKENDS or not is_recorded(backend):
         pytest.skip("the counts are of other backends, or of another version")
     with looked_up(backend):
-        items = [*given(SAMPLES[op])]
-        recorded = read(COUNTS[backend][op])
+        items = [*calls_to_count(SAMPLES[op])]
+        recorded = decode(COUNTS[backend][op])
         assert len(items) == len(recorded), f"the row has other calls than recorded: run {COUNTS['program']}"
         tried = portion(range(len(items)), 4)
         numbers = [count(op, items[place]) for place in tried]
-    wrong = misplaced([recorded[place] for place in tried], numbers)
+    wrong = indices_of_other_ways([recorded[place] for place in tried], numbers)
     told = [f"{items[tried[i]].label}: {numbers[i]} calls, recorded {recorded[tried[i]]}" for i in wrong]
     assert not told, "\n".join([f"{op} on {backend} goes other ways; if meant, run {COUNTS['program']}", *told])
 
 
 @pytest.mark.parametrize("op", sorted(SAMPLES))
 def test_each_form_of_the_arguments_has_the_result_of_the_oracle(op: str, backend: str) -> None:
-    items = [item for item in given(SAMPLES[op]) if item.is_judged]
+    items = [item for item in calls_to_count(SAMPLES[op]) if item.is_judged]
     failures = [text for item in portion(items, 8) if (text := item.failure(op, SAMPLES[op]))]
     assert not failures, "\n".join(failures)
 
@@ -68,8 +68,8 @@ def test_each_form_of_the_arguments_has_the_result_of_the_oracle(op: str, backen
 def test_a_record_is_read_as_it_was_written() -> None:
     assert extra([30, 30, 0, 12]) == [19, 19, 0, 1]
     assert extra([0, 0]) == [0, 0]
-    assert spelled([2, 2, 0, 12]) == "2*2 0 12"
-    assert read("2*2 0 12") == [2, 2, 0, 12]
+    assert encode([2, 2, 0, 12]) == "2*2 0 12"
+    assert decode("2*2 0 12") == [2, 2, 0, 12]
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_a_record_is_read_as_it_was_written() -> None:
     ],
 )
 def test_calls_that_go_another_way_are_told(numbers: list[int], places: list[int]) -> None:
-    assert misplaced([1, 1, 1, 3, 0], numbers) == places
+    assert indices_of_other_ways([1, 1, 1, 3, 0], numbers) == places

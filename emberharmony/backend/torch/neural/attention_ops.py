@@ -55,7 +55,7 @@ class _Attention(torch.autograd.Function):
         """Returns the attention of query, key and value."""
         with torch.enable_grad():
             ctx.leaves = [x.detach().requires_grad_(x.requires_grad) for x in operands]
-            ctx.result = _fused(*ctx.leaves, **kernel)
+            ctx.result = _call_kernel(*ctx.leaves, **kernel)
         ctx.options = options
         ctx.save_for_backward(*operands)
         result: torch.Tensor = ctx.result.detach()
@@ -91,14 +91,14 @@ def _attend(
     if _needs_gradient(*operands):
         recorded: torch.Tensor = _Attention.apply(kernel, options, *operands)  # type: ignore[no-untyped-call]
         return recorded
-    return _fused(*operands, **kernel)
+    return _call_kernel(*operands, **kernel)
 
 
 def _needs_gradient(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
     return torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
 
 
-def _fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **kernel: Any) -> torch.Tensor:
+def _call_kernel(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **kernel: Any) -> torch.Tensor:
     return functional.scaled_dot_product_attention(
         query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), **kernel
     ).transpose(1, 2)
