@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 from emberharmony.core import op_globals
+from emberharmony.core.cells.blocks import THREAD
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TrainingWarning
 
@@ -39,6 +40,13 @@ class Parameter(Cell):
         if value.__class__ is tuple and trainable and value and {*map(type, value)} == {int}:
             warnings.warn(
                 f"Parameter({value}) holds these integers; one of this shape is Parameter(ops.zeros({value}))",
+                TrainingWarning,
+                stacklevel=2,
+            )
+        if trainable and THREAD.entry is not None and THREAD.entry[0]:  # other parameters hold traced tensors
+            warnings.warn(
+                "a Parameter is made in a function that is differentiated or compiled: each call makes a new one, which "
+                "no optimizer changes; make it, or the layer that holds it, once in __init__ (self.layer = ...)",
                 TrainingWarning,
                 stacklevel=2,
             )

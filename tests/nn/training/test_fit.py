@@ -176,6 +176,16 @@ def test_a_loss_that_does_not_call_the_model_is_noticed(backend: str) -> None:
         nn.fit(run.layer, lambda x, y: ops.mean(y), run.optimizer, run.batches, steps=2, progress=False)
 
 
+def test_a_layer_that_is_made_in_each_call_is_noticed(backend: str) -> None:
+    run = Training()
+
+    def loss(x: Any, y: Any) -> Any:
+        return ops.mean(ops.square(nn.Linear(1, 1)(run.layer(x)) - y))
+
+    with pytest.warns(TrainingWarning, match=r"Parameter is made in a function .* once in __init__"):
+        nn.fit(run.layer, loss, run.optimizer, run.batches, steps=1, progress=False)
+
+
 def test_probabilities_before_a_loss_of_logits_are_noticed(backend: str) -> None:
     x, y = ops.convert_to_tensor(np.linspace(-1.0, 1.0, 16, dtype="float32").reshape(8, 2)), np.array([0, 1] * 4)
     batches = nn.data.batches(x, y, batch_size=8)

@@ -500,6 +500,15 @@ MUTANTS = [
         why="nn.Sequential(nn.ReLU) is accepted and fails at the first call",
     ),
     Mutant(
+        name="layer-made-in-each-call",
+        module="emberharmony/core/parameter.py",
+        function="Parameter.__init__",
+        original="THREAD.entry is not None",
+        replacement="THREAD.entry is None",
+        tests=("tests/nn/training/test_fit.py -k made_in_each_call --ember-backend numpy",),
+        why="a layer that is made in the model's call is drawn anew in each step, and no warning says so",
+    ),
+    Mutant(
         name="fit-trains-nothing-silently",
         module="emberharmony/optim/first_step.py",
         function="warn_of_gradients",
