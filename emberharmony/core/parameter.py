@@ -45,8 +45,8 @@ class Parameter(Cell):
             )
         if trainable and THREAD.entry is not None and THREAD.entry[0]:  # other parameters hold traced tensors
             warnings.warn(
-                "a Parameter is made in a function that is differentiated or compiled: each call makes a new one, which "
-                "no optimizer changes; make it, or the layer that holds it, once in __init__ (self.layer = ...)",
+                "a Parameter is made in a function that is differentiated or compiled: each call makes a new one "
+                "that no optimizer changes; make it, or the layer that holds it, once in __init__ (self.layer = ...)",
                 TrainingWarning,
                 stacklevel=2,
             )
