@@ -54,6 +54,7 @@ def test_statistics_of_values_far_from_zero_keep_their_digits() -> None:
     assert ops.var(ops.cast(x, "float16")).dtype == "float16"
     np.testing.assert_allclose(ops.sum(ops.full((4000,), 0.1)), 400, rtol=1e-6)
     assert float(ops.sum(ops.full((4000,), 1.0, "float16"))) == 4000.0
+    assert float(ops.sum(tensor(1e8, *[1.0] * 100, -1e8))) == 100.0
     assert ops.cumsum(tensor(1e8, 3.0, -1e8)).tolist()[-1] == 3.0
 
 

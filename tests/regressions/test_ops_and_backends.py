@@ -185,7 +185,8 @@ def test_weighted_counts_and_updates_without_elements(name: str) -> None:
             ops.eval(ops.scatter_update(ops.ones((3, 0)), [[0], [2]], ops.ones((3, 0)), "add"))
 
 
-def test_imaginary_numbers_are_true(backend: str) -> None:
-    with ops.use_backend(backend):
+@pytest.mark.parametrize("name", EVERY)
+def test_imaginary_numbers_are_true(name: str) -> None:
+    with ops.use_backend(name):
         x = ops.asarray([0.0j, 0.5j])
         assert (bool(ops.any(x)), bool(ops.all(x)), bool(ops.all(x[1:]))) == (True, False, True)
