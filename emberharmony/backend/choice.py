@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import functools
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -125,18 +126,31 @@ def _load_for(name: str, asker: str) -> Backend:
 
 
 def prepare() -> None:
-    """Loads the backend that the environment or the settings name, if any; `ops` calls this at the end of its import.
+    """Loads a backend that has to be there before the first call of an op; `ops` calls this at the end of its import.
 
-    The automatic choice waits for the first call of an op, so a program that sets its backend does not load two. A
-    backend that fails to load raises its error at the first call of an op too, so `ops.set_backend` can still be used.
+    The choice waits for the first call, so a program that sets its backend does not load two. But JAX's backend and
+    plug-ins may configure their libraries, which a program may use itself before that, and Dynamo cannot trace a first
+    call. A backend that fails to load raises its error at the first call too, so `ops.set_backend` can still be used.
     """
-    if os.environ.get(ENVIRONMENT) or settings.exists():
-        with contextlib.suppress(EmberError):
-            selection.current()
+    name = os.environ.get(ENVIRONMENT)
+    if name == "torch":
+        from emberharmony.backend import first_trace  # imported here, because it watches all imports from then on
+
+        if first_trace.DYNAMO in sys.modules:
+            choose_if_named()
+    elif name not in BUILTIN:
+        choose_if_named()
     if checked_mode.OUTSIDE - {"bounds"}:
         from emberharmony.transforms.checks.block import check_this_thread
 
         check_this_thread(checked_mode.OUTSIDE)
+
+
+def choose_if_named() -> None:
+    """Chooses the backend of a process that has none, if the environment or the settings name one that loads."""
+    if os.environ.get(ENVIRONMENT) or settings.exists():
+        with contextlib.suppress(EmberError):
+            selection.current()
 
 
 OWNERS: dict[type, Backend] = {}

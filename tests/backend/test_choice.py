@@ -343,7 +343,8 @@ def _expect(name: str, types: dict[str, type], failures: list[str]) -> None:
         failures.append(name)
 
 
-def test_the_automatic_choice_is_made_by_the_first_op() -> None:
+@pytest.mark.parametrize("named", ["", "numpy"])
+def test_the_choice_is_made_by_the_first_op(named: str) -> None:
     program = """
 import sys
 from emberharmony import ops
@@ -351,8 +352,13 @@ print("emberharmony.backend.numpy" in sys.modules)
 ops.sin([1.0])
 print("emberharmony.backend.numpy" in sys.modules)
 """
-    assert run(program).split() == ["False", "True"]
-    assert run(program, EMBERHARMONY_BACKEND="numpy").split() == ["True", "True"]
+    assert run(program, EMBERHARMONY_BACKEND=named).split() == ["False", "True"]
+
+
+def test_a_backend_that_sets_up_its_library_is_loaded_with_ops() -> None:
+    pytest.importorskip("jax")
+    program = "import jax; from emberharmony import ops; print(jax.numpy.arange(2).dtype)"
+    assert run(program, EMBERHARMONY_BACKEND="jax").split() == ["int64"]
 
 
 @pytest.mark.parametrize("name", ["MLX", "NumPy", "TORCH"])

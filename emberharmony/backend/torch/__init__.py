@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from emberharmony.backend.base import Backend
+from emberharmony.backend.first_trace import DYNAMO
 from emberharmony.backend.torch import cells as cells
 from emberharmony.backend.torch.algebra.norms_ops import TorchNormsOps
 from emberharmony.backend.torch.algebra.products_ops import TorchProductsOps
@@ -22,7 +23,6 @@ from emberharmony.backend.torch.elementwise.complex_numbers_ops import TorchComp
 from emberharmony.backend.torch.elementwise.elementary_ops import TorchElementaryOps
 from emberharmony.backend.torch.elementwise.rounding_ops import TorchRoundingOps
 from emberharmony.backend.torch.elementwise.special_ops import TorchSpecialOps
-from emberharmony.backend.torch.flow.first_trace import DYNAMO
 from emberharmony.backend.torch.flow.steps import TorchSteps
 from emberharmony.backend.torch.flow.transforms_ops import TorchTransformsOps
 from emberharmony.backend.torch.images.fft_ops import TorchFftOps

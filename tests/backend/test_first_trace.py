@@ -1,5 +1,6 @@
 """Ops on PyTorch are compiled at their first call, or all of them before Dynamo can meet one."""
 
+import os
 import subprocess
 import sys
 
@@ -94,5 +95,27 @@ assert torch.equal(torch.compile(function, backend="eager", fullgraph=True)(x), 
 def test_dynamo_meets_no_op_that_was_not_called(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", START + program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+FIRST_CALL_OF_ALL = """
+from emberharmony import ops
+assert "emberharmony.backend.torch" not in sys.modules or "torch._dynamo" in sys.modules
+x = torch.rand(3, 4)
+function = torch.compile(lambda x: ops.add(ops.sin(x), 1), backend="eager", fullgraph=True)
+assert torch.equal(function(x), torch.sin(x) + 1)
+"""
+
+
+@pytest.mark.fresh_process
+@pytest.mark.parametrize("imported", ["import sys, torch", "import sys, torch, torch._dynamo"])
+def test_a_named_backend_is_loaded_before_dynamo_meets_an_op(imported: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", imported + FIRST_CALL_OF_ALL],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"EMBERHARMONY_BACKEND": "torch"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
