@@ -201,7 +201,7 @@ def as_dtype(dtype: object) -> DType:
     if name is None and isinstance(dtype, str):
         name = _ALIASES.get(dtype)
     if name is None:
-        nearest = suggest(dtype, _BY_NAME) if isinstance(dtype, str) else ""
+        nearest = suggest(dtype, _BY_NAME)
         if isinstance(dtype, (tuple, list)):
             nearest = "; ops.reshape(x, shape) gives a tensor another shape"
         elif hasattr(dtype, "shape"):

@@ -228,16 +228,18 @@ for _class in (EmberError, *EmberError.__subclasses__(), NonFiniteError, Missing
     _class.__module__ = "emberharmony.errors"  # the public module, so that tracebacks and pickles name it
 
 
-def suggest(name: str, known: Iterable[str], near: float = 0.5) -> str:
+def suggest(name: object, known: Iterable[str], near: float = 0.5) -> str:
     """Returns `"; did you mean 'x'?"` for the nearest known name, or an empty string.
 
     Args:
-        name: the unknown name.
+        name: the unknown name; for what is no string nothing is near.
         known: the known names.
         near: how alike two names must be, from 0 to 1.
     """
     import difflib  # imported here because it costs 2 ms and only misspelt names need it
 
+    if not isinstance(name, str):
+        return ""
     lowered = {word.lower(): word for word in known}
     closest = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=near)
     return f"; did you mean {lowered[closest[0]]!r}?" if closest else ""

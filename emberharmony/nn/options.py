@@ -58,7 +58,7 @@ def choice(name: str, value: Any, known: tuple[str, ...]) -> str:
         ArgumentError: if it is not; the message has the nearest name.
     """
     if value not in known:
-        hint = suggest(value, known) if isinstance(value, str) else ""
+        hint = suggest(value, known)
         raise fault(ArgumentError(f"{name} must be one of {', '.join(map(repr, known))}, got {brief(value)}{hint}"))
     return str(value)
 

@@ -32,7 +32,7 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
     require_callable(op, fn)
     names = (*ENGINES, AUTO)
     if engine is not None and engine not in names:
-        hint = suggest(engine, names) if isinstance(engine, str) else ""
+        hint = suggest(engine, names)
         raise ArgumentError(f"{op}() has no engine {brief(engine)}{hint} (known: {', '.join(names)}, or None)")
     import_now("emberharmony.transforms")  # which a compiled function may need, and cannot import while it is traced
     compiled_by_backend: dict[str, Function] = {}

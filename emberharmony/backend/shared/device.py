@@ -163,7 +163,7 @@ def name_of(device: object) -> str:
 
 def unknown_device(device: object, available: list[str]) -> DeviceError:
     """Returns the error for a device that does not exist."""
-    way_out = suggest(device, available) if isinstance(device, str) else ""
+    way_out = suggest(device, available)
     if available == ["cpu"] and name_of(device).partition(":")[0].lower() in ACCELERATORS:
         way_out = "; a GPU needs ops.set_backend('torch'), 'mlx' or 'jax', and a build of that library for GPUs"
     return DeviceError(f"there is no device {brief(device)} here{way_out} (available: {', '.join(available)})")

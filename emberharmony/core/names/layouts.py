@@ -15,6 +15,6 @@ def require_layout(layout: Any, argument: str = "layout") -> None:
         ArgumentError: if not.
     """
     if layout not in LAYOUTS:
-        hint = suggest(layout, LAYOUTS) if isinstance(layout, str) else ""
+        hint = suggest(layout, LAYOUTS)
         layout_names = ", ".join(map(repr, LAYOUTS))
         raise ArgumentError(f"{argument} must be one of {layout_names}, got {brief(layout)}{hint}")

@@ -43,7 +43,7 @@ def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCT
     """
     if reduction not in known:
         expected = ", ".join(map(repr, known))
-        hint = suggest(reduction, known) if isinstance(reduction, str) else ""
+        hint = suggest(reduction, known)
         raise fault(ArgumentError(f"{name}(): reduction is {brief(reduction)}, expected one of {expected}{hint}"))
 
 

@@ -61,6 +61,14 @@ def test_map_keeps_the_class_of_a_dict() -> None:
     assert type(ops.tree_map(abs, tree)) is OrderedDict
 
 
+def test_a_subclass_of_list_is_a_list() -> None:
+    class Rows(list[int]):
+        pass
+
+    mapped = ops.tree_map(lambda a, b: a + b, Rows([1, 2]), [10, 20])
+    assert (type(mapped), mapped) == (list, [11, 22])
+
+
 def test_map_combines_the_leaves_of_several_trees() -> None:
     assert ops.tree_map(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]}) == {"x": [11, 22]}
 

@@ -196,7 +196,8 @@ def test_unique_returns_what_its_options_ask_for(x: np.ndarray[Any, Any], backen
         assert part.shape == expected.shape
         assert np.array_equal(ops.to_numpy(part), expected, equal_nan=True)
     assert [ops.dtype(part).name for part in found] == [x.dtype.name, "int64", "int64", "int64"]
-    assert np.array_equal(ops.to_numpy(ops.unique(x, return_counts=True)[1]), wanted[3])
+    for part, option in enumerate(("return_index", "return_inverse", "return_counts"), 1):
+        assert np.array_equal(ops.to_numpy(ops.unique(x, **{option: True})[1]), wanted[part])
 
 
 @pytest.mark.parametrize("x", [x for x in TABLES if x.ndim], ids=lambda x: f"{x.dtype}{x.shape}")

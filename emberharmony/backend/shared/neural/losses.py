@@ -41,7 +41,7 @@ def check_cross_entropy(
         UnsupportedOpError: if the smoothing is being differentiated.
     """
     if reduction not in REDUCTIONS:
-        hint = suggest(reduction, REDUCTIONS) if isinstance(reduction, str) else ""
+        hint = suggest(reduction, REDUCTIONS)
         raise ArgumentError(f"reduction is {brief(reduction)}, expected one of 'none', 'mean', 'sum'{hint}")
     if not 0.0 <= number("label_smoothing", smoothing) <= 1.0:
         raise ArgumentError(f"label_smoothing is {brief(smoothing)}, expected a number from 0 to 1")
