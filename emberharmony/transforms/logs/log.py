@@ -330,16 +330,13 @@ class LogBlock(Observation):
 
 def _describe(value: Any, kind: Any, raw: list[Any]) -> None:
     """Adds the shape and the native dtype of each tensor in a value to a list."""
-    value_class = value.__class__
-    if value_class is kind:
-        raw += (value.shape, value.dtype)
-    elif value_class is list or value_class is tuple or isinstance(value, tuple):
+    if isinstance(value, (list, tuple)):
         for x in value:
             _describe(x, kind, raw)
     elif isinstance(value, dict):
         for x in value.values():
             _describe(x, kind, raw)
-    elif value_class not in _PLAIN and isinstance(value, kind):
+    elif value.__class__ not in _PLAIN and isinstance(value, kind):
         raw += (value.shape, value.dtype)
 
 

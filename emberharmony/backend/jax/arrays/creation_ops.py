@@ -48,7 +48,7 @@ class JAXCreationOps(HostMade):
     def _place_array(array: np.ndarray, dtype: Any, device: Any) -> jax.Array:
         target_device = place(device)
         with np.errstate(all="ignore"):
-            real = array.real if array.dtype.kind == "c" and dtype.kind not in "bc" else array
+            real = array if dtype.kind in "bc" else array.real
             return of_host(real.astype(dtype), None, target_device)
 
     @staticmethod

@@ -96,7 +96,7 @@ class TorchShapeOps:
         if axis is None:
             return torch.squeeze(x)
         # PyTorch silently keeps an axis that is longer than 1, which must raise.
-        if axis.__class__ is int and x.ndim and -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
+        if axis.__class__ is int and -x.ndim <= axis < x.ndim and x.shape[axis] == 1:
             return torch.squeeze(x, axis)
         return x.reshape(squeezed_shape(x.shape, nonnegative_axes(axis, x.ndim)))
 
