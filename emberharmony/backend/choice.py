@@ -136,6 +136,7 @@ def prepare() -> None:
     if name == "torch":
         from emberharmony.backend import first_trace  # imported here, because it watches all imports from then on
 
+        first_trace.STEPS.append(choose_if_named)
         if first_trace.DYNAMO in sys.modules:
             choose_if_named()
     elif name not in BUILTIN:

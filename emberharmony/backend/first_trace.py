@@ -7,14 +7,15 @@ Dynamo is a module of its own, whose import takes seconds, and so the ops are co
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from emberharmony.backend import choice
 from emberharmony.core import selection
 
 DYNAMO = "torch._dynamo"
+STEPS: list[Callable[[], None]] = []
+"""What is called before the ops are compiled: it chooses the backend."""
 
 
 class _BeforeDynamo:
@@ -24,7 +25,8 @@ class _BeforeDynamo:
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Compiles the ops if Dynamo is about to be imported; returns None, so that the other finders are asked."""
         if name == DYNAMO:
-            choice.choose_if_named()
+            for step in STEPS:
+                step()
             selection.compile_for_tracer(DYNAMO)
         return None
 
