@@ -94,13 +94,16 @@ class Lockstep:
         first = list(self._reader.keys(self._parted_at))
         second = list(self._rest.keys())
         matcher = SequenceMatcher(None, [key for _, key in first], [key for _, key in second], len(first) > 2000)
-        unequal_runs = [(first[a:b], second[c:d]) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
-        # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
-        unequal_runs = [
-            p for p in unequal_runs if any(not key[2] and key[1] != OPTIMIZER for keys in p for _, key in keys)
-        ]
-        if unequal_runs:
-            self._note_other_ops(*unequal_runs[0], errors)
+        equal_count = 0
+        for tag, a, b, c, d in matcher.get_opcodes():
+            if tag == "equal":
+                equal_count += b - a
+            # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
+            elif any(not key[2] and key[1] != OPTIMIZER for _, key in (*first[a:b], *second[c:d])):
+                next_calls = [self._reader.at(number) for number, _ in first[a : a + 1]] or [None]
+                next_calls += [self._rest.at(number) for number, _ in second[c : c + 1]] or [None]
+                self._note_other_ops(self._count + equal_count, next_calls, 1 if tag == "insert" else 0, errors)
+                break
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
                 first_record = self._reader.at(first[block.a + i][0])
@@ -112,20 +115,31 @@ class Lockstep:
         message = f"the program raises an error on {side} alone, outside of ops: {errors[0] or errors[1]}"
         self._report.divergences.append(Divergence("", "", self._count, "control flow", message=message))
 
-    def _note_other_ops(self, first: Sequence[Any], second: Sequence[Any], errors: Sequence[str]) -> None:
-        """Notes that the runs call other ops from here on, and which comparison differed last."""
-        first_keys = [keys[0][1] if keys else None for keys in (first, second)]
-        text = [
-            f"{key[0]}() on {side}" if key else f"the end on {side}"
-            for key, side in zip(first_keys, self._report.sides, strict=True)
-        ]
-        reason = self._last or "no result before it differs by more than rounding"
-        error_text = "".join(f"; {side} raised {e}" for side, e in zip(self._report.sides, errors, strict=True) if e)
-        message = f"control flow parts at call {self._count}: {text[0]}, {text[1]}; {reason}{error_text}"
-        op, path, gradient_of = first_keys[0] or first_keys[1] or ("", "", "")
-        self._report.divergences.append(
-            Divergence(op, path, self._count, "control flow", gradient_of=gradient_of, message=message)
+    def _note_other_ops(self, call: int, next_calls: Sequence[Record | None], side: int, errors: Sequence[str]) -> None:
+        """Notes that the runs call other ops from here on.
+
+        Args:
+            call: how many calls are compared before.
+            next_calls: the next call on each side; None at the end of its run.
+            side: the side whose next call has no counterpart.
+            errors: the errors that the runs raised.
+        """
+        record = next_calls[side]
+        assert record is not None
+        divergence = Divergence(
+            record.op, record.path, call, "control flow", gradient_of=record.gradient_of, line=record.line
         )
+        texts = []
+        for name, next_call in zip(self._report.sides, next_calls, strict=True):
+            has_line = next_call is not None and next_call.line not in ("", record.line)
+            location = f" ({next_call.line})" if next_call is not None and has_line else ""
+            texts.append(f"{f'{next_call.op}()' if next_call is not None else 'the end'} on {name}{location}")
+        reason = self._last or "no result before it differs by more than rounding"
+        error_text = "".join(f"; {name} raised {e}" for name, e in zip(self._report.sides, errors, strict=True) if e)
+        divergence.message = (
+            f"control flow parts at call {call}{_location_text(divergence)}: {', '.join(texts)}; {reason}{error_text}"
+        )
+        self._report.divergences.append(divergence)
         if self._stop == "first":
             raise Stopped
 

@@ -19,6 +19,7 @@ from emberharmony import nn, ops, optim
 from emberharmony.backend.discovery import is_installed
 from emberharmony.cli.main import command
 from emberharmony.errors import ArgumentError, BackendNotFoundError, DeviceError
+from emberharmony.rules import RULES
 from emberharmony.testing.differences import compare as comparing
 from emberharmony.testing.differences.bounds import allowance
 from emberharmony.testing.differences.report import Report, Row
@@ -202,6 +203,48 @@ def test_runs_of_different_lengths() -> None:
     first = compare(program, X).first
     assert first is not None
     assert f"the end on numpy, exp() on {OTHER}" in first.message
+
+
+@pytest.mark.parametrize("pair", [PAIR, PAIR[::-1]], ids="-".join)
+@two_backends
+def test_the_next_call_of_both_sides_is_named_where_one_makes_more_calls(pair: tuple[str, str]) -> None:
+    class Net(nn.Module):
+        def __call__(self, x: Any) -> Any:
+            x = ops.exp(x)
+            if ops.get_backend() == OTHER:
+                x = ops.cast(ops.cast(x, "float16"), "float32")
+            return ops.tanh(x)
+
+    first = compare(Net(), ops.zeros((2,)), backends=pair).first
+    assert first is not None
+    line = Net.__call__.__code__.co_firstlineno + 3
+    texts = {"numpy": f"tanh() on numpy ({__file__}:{line + 1})", OTHER: f"cast() on {OTHER}"}
+    assert (first.op, first.path, first.line, first.call) == ("cast", "Net", f"{__file__}:{line}", 1)
+    assert first.message.startswith(
+        f"control flow parts at call 1 in Net ({first.line}): {', '.join(texts[side] for side in pair)}; no result"
+    )
+
+
+@two_backends
+def test_calls_of_a_gradient_on_one_side_alone_are_no_parting_of_the_control_flow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(RULES, "sin", RULES["sin"])  # type: ignore[arg-type]
+
+    @emberharmony.register_vjp("sin")
+    def rule(g: Any, y: Any, x: Any) -> tuple[Any]:
+        return (ops.multiply(g, ops.cos(x) if ops.get_backend() == OTHER else ops.sin(ops.add(x, math.pi / 2))),)
+
+    def program(x: Any) -> Any:
+        gradient = ops.grad(lambda x: ops.sum(ops.sin(x)))(x)
+        return ops.exp(gradient) if ops.get_backend() == OTHER else ops.tanh(gradient)
+
+    report = compare(program, X, stop="all")
+    first = report.first
+    assert first is not None
+    assert (first.op, first.call) == ("tanh", len(report.rows))
+    assert report.rows[-1].op == "multiply"
+    assert f"tanh() on numpy, exp() on {OTHER}; " in first.message
 
 
 @two_backends
