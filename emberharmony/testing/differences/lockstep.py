@@ -100,8 +100,10 @@ class Lockstep:
                 equal_count += b - a
             # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
             elif any(not key[2] and key[1] != OPTIMIZER for _, key in (*first[a:b], *second[c:d])):
-                next_calls = [self._reader.at(number) for number, _ in first[a : a + 1]] or [None]
-                next_calls += [self._rest.at(number) for number, _ in second[c : c + 1]] or [None]
+                next_calls = (
+                    self._reader.at(first[a][0]) if a < len(first) else None,
+                    self._rest.at(second[c][0]) if c < len(second) else None,
+                )
                 self._note_other_ops(self._count + equal_count, next_calls, 1 if tag == "insert" else 0, errors)
                 break
         for block in matcher.get_matching_blocks():
