@@ -11,6 +11,7 @@ def same_advice(names: str, advice: str) -> dict[str, str]:
 
 
 _BATCHES = "use nn.data.batches(x, y, batch_size=32)"
+_BY_EPOCH = "; schedules count steps, so an epoch is len(batches)"
 _RATE = "pass a schedule as lr=, such as optim.SGD(model, lr=optim.schedules."
 FIT = "use nn.fit(model, lambda x, y: loss_fn(model(x), y), optimizer, batches, epochs=3)"
 SAVE, LOAD = "use io.save(model, 'model.safetensors')", "use io.load_model(model, 'model.safetensors')"
@@ -323,15 +324,18 @@ NAMES: dict[str, dict[str, str]] = {
     "optim": {
         "get": "pass an optimizer, such as optim.Adam(model)",
         **same_advice("lr_scheduler LRScheduler", f"{_RATE}cosine(0.1, 1000))"),
-        "StepLR": f"{_RATE}step(0.1, step_size=30))",
-        "MultiStepLR": f"{_RATE}multistep(0.1, [30, 80]))",
-        **same_advice("ExponentialLR ExponentialDecay exponential_decay", f"{_RATE}exponential(0.1, 0.99))"),
-        **same_advice("CosineAnnealingLR CosineDecay cosine_decay", f"{_RATE}cosine(0.1, 1000))"),
-        "CosineAnnealingWarmRestarts": f"{_RATE}cosine_restarts(0.1, 1000))",
+        "StepLR": f"{_RATE}step(0.1, step_size=30 * len(batches))){_BY_EPOCH}",
+        "MultiStepLR": f"{_RATE}multistep(0.1, [30 * len(batches), 80 * len(batches)])){_BY_EPOCH}",
+        "ExponentialLR": f"{_RATE}exponential(0.1, 0.99 ** (1 / len(batches)))){_BY_EPOCH}",
+        **same_advice("ExponentialDecay exponential_decay", f"{_RATE}exponential(0.1, 0.99))"),
+        "CosineAnnealingLR": f"{_RATE}cosine(0.1, 100 * len(batches))){_BY_EPOCH}",
+        **same_advice("CosineDecay cosine_decay", f"{_RATE}cosine(0.1, 1000))"),
+        "CosineAnnealingWarmRestarts": f"{_RATE}cosine_restarts(0.1, 10 * len(batches))){_BY_EPOCH}",
         "OneCycleLR": f"{_RATE}one_cycle(0.1, 1000))",
         "CyclicLR": f"{_RATE}cyclic(...))",
-        "LinearLR": f"{_RATE}linear(0.1))",
-        **same_advice("PolynomialLR PolynomialDecay", f"{_RATE}polynomial(0.1, 1000))"),
+        "LinearLR": f"{_RATE}linear(0.1, total_iters=5 * len(batches))){_BY_EPOCH}",
+        "PolynomialLR": f"{_RATE}polynomial(0.1, 5 * len(batches))){_BY_EPOCH}",
+        "PolynomialDecay": f"{_RATE}polynomial(0.1, 1000))",
         **same_advice("PiecewiseConstantDecay step_decay", f"{_RATE}piecewise([30], [0.1, 0.01]))"),
         "LambdaLR": "pass a function of the number of steps as lr=",
         **same_advice("ConstantLR MultiplicativeLR", "pass a function of the number of steps as lr="),

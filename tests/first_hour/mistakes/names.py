@@ -6,7 +6,12 @@ NET = "net = nn.Linear(2, 1)\n"
 
 MISTAKES = [
     Mistake("nn.Dense", 2, "nn.Dense(10)", says=r"use nn\.Linear\(in_features"),
-    Mistake("optim.StepLR", 2, "optim.StepLR(None, 10)", says=r"optim\.schedules\.step"),
+    Mistake(
+        "optim.StepLR",
+        2,
+        "optim.StepLR(None, 10)",
+        says=r"schedules\.step\(0\.1, step_size=30 \* len\(batches\)\)\); schedules count steps",
+    ),
     Mistake(
         "set_backend at the top level",
         2,
