@@ -61,7 +61,8 @@ def convert_to_tensor(
         [1.0, 2.0]
     """
     if sparse or ragged:
-        dense("sparse" if sparse else "ragged", True)
+        dense("sparse", sparse)
+        dense("ragged", ragged)
     result = x if dtype is None else cast(x, dtype)
     result = result if device is None else to_device(result, device)
     if result is not x:

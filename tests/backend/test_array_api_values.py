@@ -8,6 +8,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import OPS, Backend, discovery, from_array_api
+from emberharmony.core.errors import ShapeError
 from tests.backend.fast_paths.comparing import calls
 
 xp = pytest.importorskip("array_api_strict")
@@ -66,3 +67,21 @@ def test_operators_at_the_ends_are_those_of_numpy(strict: Backend, op: str, valu
             results.append(ops.to_numpy(OPS[op].function(*map(ops.convert_to_tensor, pair))))
     np.testing.assert_array_equal(np.signbit(results[0]), np.signbit(results[1]))
     np.testing.assert_allclose(results[1], results[0], 1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_log1p_and_expm1_keep_the_digits_of_small_numbers(strict: Backend, dtype: str) -> None:
+    x = np.asarray([0, 1e-30, -1e-6, 0.25, -0.75, 3.0]).astype(dtype)
+    x = x + x[::-1] * np.asarray(1j, dtype) if dtype.startswith("complex") else x
+    wide = "complex256" if dtype.startswith("complex") else "longdouble"
+    with ops.use_backend("strict"):
+        for op, native in ((ops.log1p, np.log1p), (ops.expm1, np.expm1)):
+            found = ops.to_numpy(op(ops.convert_to_tensor(x)))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, native(x.astype(wide)), 8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("shape", [(2, -1), (-1, 4), (0, -1), (5, 1, 2)])
+def test_a_shape_that_does_not_fit_is_refused(strict: Backend, shape: tuple[int, ...]) -> None:
+    with ops.use_backend("strict"), pytest.raises(ShapeError, match=r"of shape \(5,\) cannot be reshaped to"):
+        ops.reshape(ops.ones(5), shape)

@@ -344,3 +344,25 @@ def test_outer_derivatives_go_through_the_result_of_a_function_with_its_own_grad
 def test_powers_of_two_that_are_subnormal_are_not_0(on_jax: Any) -> None:
     x = [-1060.0, -1074.0, 0.5]
     assert ops.exp2(ops.array(x, "float64")).tolist() == np.exp2(x).tolist()
+
+
+@pytest.mark.usefixtures("on_jax")
+@pytest.mark.parametrize(
+    ("dtype", "wanted"),
+    [("complex64", "float64"), ("float32", "complex64"), ("complex64", "int16"), ("bool", "int32"), ("uint8", "bool")],
+)
+def test_a_view_in_a_transform_has_the_bits_of_one_outside(dtype: str, wanted: str) -> None:
+    floats = np.array([[1.0, np.inf, -0.0, -np.inf], [0.5, 0.0, np.nan, 3.0]], np.float32)
+    x = floats.view("uint8") % 2 if dtype in ("bool", "uint8") else floats
+    x = ops.convert_to_tensor(x.view(dtype))
+    bits = ops.to_numpy(ops.view(x, wanted)).tobytes()
+    for function in (ops.compile(lambda x: ops.view(x, wanted)), ops.vmap(lambda x: ops.view(x, wanted))):
+        found = function(x)
+        assert (ops.dtype(found), ops.to_numpy(found).tobytes()) == (wanted, bits)
+
+
+@pytest.mark.usefixtures("on_jax")
+def test_a_number_is_viewed_in_a_compiled_function() -> None:
+    x = ops.convert_to_tensor(np.float64(-1.5))
+    found = ops.compile(lambda x: ops.view(x, "complex64"))(x)
+    assert (found.shape, ops.to_numpy(found)) == ((), np.float64(-1.5).view("complex64"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emberharmony.core.axes import as_length, broadcast, nonnegative_axes
+from emberharmony.core.axes import as_length, broadcast, nonnegative_axes, python_integers
 from emberharmony.core.errors import ArgumentTypeError, AxisError, ShapeError
 
 
@@ -42,6 +42,13 @@ def test_a_boolean_is_no_axis(axis):
         nonnegative_axes(axis, 2)
     with pytest.raises(ArgumentTypeError, match="not a boolean"):
         as_length(True)
+
+
+def test_integers_in_tensors_become_those_of_python():
+    option = (np.array(2), np.array([[0, -1], [1, 2]]), [np.int8(3), 4], "same", 0.5, None)
+    assert python_integers("axes", option) == (2, [[0, -1], [1, 2]], [3, 4], "same", 0.5, None)
+    with pytest.raises(TypeError, match="axes must be an integer, or a sequence of integers"):
+        python_integers("axes", np.array([0.0]))
 
 
 SHAPES = [(), (1,), (0,), (3,), (1, 3), (2, 1), (2, 3), (0, 3), (2, 0), (4, 1, 1), (1, 2, 3)]

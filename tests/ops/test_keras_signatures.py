@@ -135,18 +135,18 @@ def test_a_difference_is_found(theirs: str, name: str, found: str | None) -> Non
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("option", "call"),
     [
-        lambda: ops.convert_to_tensor([1.0], sparse=True),
-        lambda: ops.convert_to_tensor([1.0], ragged=True),
-        lambda: ops.one_hot([1], 2, sparse=True),
-        lambda: ops.multi_hot([1], 2, sparse=True),
-        lambda: ops.bincount([1], sparse=True),
-        lambda: ops.moments([1.0], 0, synchronized=True),
+        ("sparse", lambda: ops.convert_to_tensor([1.0], sparse=True)),
+        ("ragged", lambda: ops.convert_to_tensor([1.0], ragged=True)),
+        ("sparse", lambda: ops.one_hot([1], 2, sparse=True)),
+        ("sparse", lambda: ops.multi_hot([1], 2, sparse=True)),
+        ("sparse", lambda: ops.bincount([1], sparse=True)),
+        ("synchronized", lambda: ops.moments([1.0], 0, synchronized=True)),
     ],
 )
-def test_an_option_for_what_does_not_exist_is_refused(call: Callable[[], object], backend: str) -> None:
-    with pytest.raises(ArgumentError, match=rf"\(\) on backend '{backend}'.*=True is not available"):
+def test_an_option_for_what_does_not_exist_is_refused(option: str, call: Callable[[], object], backend: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"\(\) on backend '{backend}': .*{option}=True is not available"):
         call()
 
 

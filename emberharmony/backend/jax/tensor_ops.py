@@ -19,17 +19,6 @@ from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
 
 
-def _bits_as_dtype(x: jax.Array, dtype: np.dtype) -> jax.Array:
-    """Returns a tensor whose elements have as many bytes as those of `dtype`, viewed as that dtype."""
-    if x.dtype.kind == "b":
-        x = x.astype(np.uint8)
-    if x.dtype.kind == "c" or dtype.kind == "c":
-        # XLA does not view complex numbers as others; NumPy does.
-        return of_host(np.ascontiguousarray(concrete(x)).view(dtype))
-    result = lax.bitcast_convert_type(x, np.uint8 if dtype.kind == "b" else dtype)
-    return result != 0 if dtype.kind == "b" else result
-
-
 class JAXTensorOps:
     """Holds the ops of `ops/tensor.py`.
 
@@ -54,7 +43,8 @@ class JAXTensorOps:
         copy: bool | None = None,
     ) -> jax.Array:
         if sparse or ragged:
-            dense("sparse" if sparse else "ragged", True)
+            dense("sparse", sparse)
+            dense("ragged", ragged)
         result = x if dtype is None else cast(x, dtype)
         if device is not None:
             result = jax.device_put(result, place(device))
@@ -72,13 +62,14 @@ class JAXTensorOps:
         concrete_tensor = concrete(x)
         if concrete_tensor is not None:
             return of_host(np.ascontiguousarray(np.asarray(concrete_tensor)).reshape(x.shape).view(dtype))
-        if x.dtype.itemsize == dtype.itemsize:
-            return _bits_as_dtype(x, dtype)
-        if x.dtype.itemsize > dtype.itemsize:
-            bits = _bits_as_dtype(x, dtype)
-            return bits.reshape(*x.shape[:-1], x.shape[-1] * (x.dtype.itemsize // dtype.itemsize))
-        ratio = dtype.itemsize // x.dtype.itemsize
-        return _bits_as_dtype(x.reshape(*x.shape[:-1], x.shape[-1] // ratio, ratio), dtype)
+        rows = jnp.atleast_1d(x)
+        if dtype.kind == "c":
+            # JAX 0.10 multiplies the imaginary parts by 1j, which makes the real part NaN if they are infinite.
+            real_and_imaginary = rows.view(np.finfo(dtype).dtype)
+            viewed = lax.complex(real_and_imaginary[..., ::2], real_and_imaginary[..., 1::2])
+        else:
+            viewed = rows.view(dtype)
+        return viewed if x.ndim else viewed.reshape(())
 
     def from_dlpack(self, x: Any, device: Any = None, copy: bool | None = None) -> jax.Array:
         if isinstance(x, jax.Array):

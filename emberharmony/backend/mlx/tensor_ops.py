@@ -78,7 +78,8 @@ class MLXTensorOps:
         copy: bool | None = None,
     ) -> mx.array:
         if sparse or ragged:
-            dense("sparse" if sparse else "ragged", True)
+            dense("sparse", sparse)
+            dense("ragged", ragged)
         if x.itemsize == 8:
             DTYPES.neutral[x.dtype]  # a look-up of float64 or uint64 makes the fast paths look at dtypes from now on
         if device is not None:

@@ -55,7 +55,8 @@ class NumpyTensorOps:
         copy: bool | None = None,
     ) -> np.ndarray:
         if sparse or ragged:
-            dense("sparse" if sparse else "ragged", True)
+            dense("sparse", sparse)
+            dense("ragged", ragged)
         if device is not None:
             place(device)
         if x.dtype not in DTYPES.neutral:

@@ -93,7 +93,8 @@ class TorchTensorOps:
         copy: bool | None = None,
     ) -> torch.Tensor:
         if sparse or ragged:
-            dense("sparse" if sparse else "ragged", True)
+            dense("sparse", sparse)
+            dense("ragged", ragged)
         result = x if dtype is None else cast(x, dtype)
         if device is not None:
             result = result.to(place(device))

@@ -261,6 +261,7 @@ array(np.arange(3))
 """Calls of the same ops that the body of the composite computes, or as many calls."""
 
 ASCENDING = """
+convert_to_tensor(np.float32(1)) < convert_to_tensor([1.0])
 sigmoid(f(4096)) < sigmoid(f(4097))
 softplus(f(128)) < softplus(f(129))
 gelu(f(128), False) < gelu(f(129), False) < gelu(f(2**15 + 1), False)

@@ -321,6 +321,7 @@ rot90(f(4, 5), 0)
 """Calls of the same ops that the body of the composite computes, or as many calls."""
 
 ASCENDING = """
+isin(f(4), f(4)) < isin(c(4), c(4))
 softmax(f(5, 3)) < softmax(f(5, 3), (0, 1))
 softplus(f(5)) < softplus(i(5))
 isclose(f(5), f(5)) < isclose(i(5), i(5)) < isclose(f(5), f(5), f(add=4))

@@ -123,7 +123,8 @@ def test_indices_may_have_every_integer_dtype(backend: str, dtype: str) -> None:
     assert ops.get_item(V, at).tolist() == [30.0, 10.0, 30.0]
     assert ops.take_along_axis(V, at).tolist() == [30.0, 10.0, 30.0]
     assert ops.scatter(ops.expand_dims(at, -1), [1, 2, 3], (3,)).tolist() == [2, 0, 4]
-    assert ops.one_hot(at, 3, dtype="int32").tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    ones = ops.one_hot(at, 3, dtype="int32")
+    assert (ops.dtype(ones), ones.tolist()) == ("int32", [[0, 0, 1], [1, 0, 0], [0, 0, 1]])
 
 
 @pytest.mark.parametrize("number", [2**63, 2**64 - 1])
@@ -136,8 +137,17 @@ def test_an_index_that_64_bits_with_a_sign_cannot_hold_is_no_negative_one(backen
             ops.to_numpy(function(x, at))  # Dask raises errors that depend on values when it computes
 
 
-def test_negative_indices_count_from_the_end(backend: str) -> None:
-    at = ops.convert_to_tensor(np.array([-1, -3]))
+@pytest.mark.parametrize("key", [(1,), (1, slice(None, None, -1)), (1, slice(None), 1), ([0, 1], 1), (None, 1, ...)])
+def test_a_tensor_without_axes_is_an_index_as_a_number_is(backend: str, key: tuple[object, ...]) -> None:
+    with_tensors = tuple(ops.convert_to_tensor(np.array(part)) if type(part) is int else part for part in key)
+    found = ops.to_numpy(ops.get_item(X, with_tensors))
+    assert (found.shape, found.tolist()) == (X[key].shape, X[key].tolist())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_negative_indices_count_from_the_end(backend: str, dtype: str) -> None:
+    at = ops.convert_to_tensor(np.array([-1, -3], dtype))
+    assert ops.get_item(V, at).tolist() == [30.0, 10.0]
     assert ops.take(V, at).tolist() == ops.take(V, [-1, -3]).tolist() == [30.0, 10.0]
     assert ops.take(X, at[:1], 1).tolist() == X[:, [-1]].tolist()
     assert ops.take_along_axis(V, at).tolist() == [30.0, 10.0]

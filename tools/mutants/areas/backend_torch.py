@@ -10,6 +10,24 @@ QUICK = "tests/backend/torch/test_fast_paths.py"
 
 MUTANTS = [
     Mutant(
+        name="torch-index-without-axes",
+        module="emberharmony/backend/torch/arrays/indexing_ops.py",
+        function="TorchIndexingOps.get_item",
+        original="key_part.ndim > 0",
+        replacement="True",
+        tests=(f"tests/ops/arrays/test_indexing.py -k without_axes {ON_TORCH}",),
+        why="x[i] has an axis more if i is a tensor",
+    ),
+    Mutant(
+        name="torch-negative-index-of-few-bits",
+        module="emberharmony/backend/torch/arrays/indices.py",
+        function="integers",
+        original="indices.dtype is not torch.uint64",
+        replacement="False",
+        tests=(f"tests/ops/arrays/test_indexing.py -k negative_indices {ON_TORCH}",),
+        why="-1 is out of bounds as an int32",
+    ),
+    Mutant(
         name="torch-complex-power-of-zero",
         module="emberharmony/backend/torch/math_ops.py",
         function="_complex_power",

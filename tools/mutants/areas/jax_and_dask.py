@@ -90,6 +90,15 @@ MUTANTS = [
         why="x[1:3] on JAX is x[0:2]",
     ),
     Mutant(
+        name="jax-view-as-complex",
+        module="emberharmony/backend/jax/tensor_ops.py",
+        function="JAXTensorOps.view",
+        original="dtype.kind == 'c'",
+        replacement="False",
+        tests=(f"{JAX} -k view",),
+        why="an infinite imaginary part makes the real one NaN when bits are viewed in a compiled function",
+    ),
+    Mutant(
         name="jax-logsumexp-of-infinities",
         module="emberharmony/backend/jax/reductions/reduction_ops.py",
         function="_log_of_sum",

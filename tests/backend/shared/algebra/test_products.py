@@ -29,6 +29,9 @@ def test_the_number_of_summed_products_follows_from_the_subscripts(
         ("ij->ik", [(2, 3)], ArgumentError),
         ("ij->ii", [(2, 3)], ArgumentError),
         ("ij", [(2,)], ShapeError),
+        ("i", [(2, 3)], ShapeError),
+        ("i->i", [(2, 3)], ShapeError),
+        ("...ij", [(2,)], ShapeError),
         ("ij,jk", [(2, 3), (4, 5)], ShapeError),
     ],
 )

@@ -62,6 +62,9 @@ def test_definitions_of_the_package_are_not_guarded(model: nn.Module, guards: Gu
     assert len(guards.dropped) > len(guards.kept) / 2
     own = [(kind, name) for kind, name in guards.kept if "__import_emberharmony" in name]
     assert not [each for each in own if each[0] in ("CLOSURE_MATCH", "MODULE_MATCH", "CLASS_MATCH")]
+    lacking = "NOT_PRESENT_IN_GENERIC_DICT"  # `__call__`, and private methods
+    assert lacking in dict(guards.dropped)
+    assert lacking not in dict(guards.kept)
 
 
 def test_declarations_and_classes_of_the_package_are_not_guarded(guards: Guards) -> None:
