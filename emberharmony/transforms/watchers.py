@@ -91,6 +91,7 @@ class Watcher:
         pulls: whether `pulled` and `derived` are called; the watcher then needs no calls of the ops of the rules.
         graphs: whether, with `backward`, the library may differentiate where it keeps a graph whose nodes can be looked
             at (`Probes.look_at_nodes`); `graphed` is then called in the place of `pulled` and `derived`.
+        looks_again: whether a function whose gradient cannot be observed runs once before it, for its ops to be calls.
 
     Example:
         >>> from emberharmony.transforms.observe import Observation, Watcher
@@ -106,6 +107,7 @@ class Watcher:
     backward = False
     pulls = False
     graphs = False
+    looks_again = False
 
     def before(self, call: WatchedCall) -> None:
         """Called when an op begins."""

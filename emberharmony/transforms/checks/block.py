@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from emberharmony.core.errors import ArgumentError, EmberError
 from emberharmony.core.state.checked_mode import FEW_MOVES, checked, checking, innermost, is_switched_off
 from emberharmony.transforms.checks.drift import DeviceMixes, Drift, DTypes, Gradients, Graphs
-from emberharmony.transforms.checks.findings import Findings
-from emberharmony.transforms.checks.nonfinite import READS, NonFinite
+from emberharmony.transforms.checks.findings import Finding, Findings, place
+from emberharmony.transforms.checks.nonfinite import INEXACT, READS, NonFinite
 from emberharmony.transforms.logs.lines import line_of, user_line
 from emberharmony.transforms.observe import Observation, Pulled, WatchedCall, Watcher
 from emberharmony.transforms.watchers import THREADS
@@ -34,10 +34,11 @@ class Checker(Watcher):
     def __init__(self, findings: Findings, options: "CheckOptions") -> None:
         words = options.words
         self.findings = findings
-        self.backward = self.pulls = "nan" in words
+        self.backward = self.pulls = self.looks_again = "nan" in words
         judges_used = options.judge == "used"
         self.graphs = self.backward and not judges_used and options.every != "step"
         self._nonfinite = NonFinite(findings, options.every, judges_used, options.infinities) if self.backward else None
+        self._infinities, self._unseen = self.backward and options.infinities, ""
         drifts: dict[str, Callable[[], Drift]] = {
             "dtype": lambda: DTypes(findings),
             "device": lambda: DeviceMixes(findings),
@@ -111,8 +112,27 @@ class Checker(Watcher):
 
     def on_derivative(self, values: Sequence[Any], gradients: Sequence[Any], backend: Any) -> None:
         """Tells it a loss and the gradients of the parameters."""
+        unseen, self._unseen = self._unseen, ""
         if self._nonfinite is not None:
             self._nonfinite.look_at_derivative(values, gradients, backend)
+        if unseen and self._nonfinite is not None and not self._is_off():
+            self._nonfinite.flush()
+            self._look_at_unseen(gradients, backend, unseen)
+
+    def on_unseen(self, text: str) -> None:
+        """Notes why the ops of the gradient that is computed next cannot be seen."""
+        self._unseen = text
+
+    def _look_at_unseen(self, gradients: Sequence[Any], backend: Any, reason: str) -> None:
+        """Looks at gradients whose ops were not seen: no op can be named."""
+        contents = [backend.contents(x) for x in gradients if backend.kinds[x.dtype] in INEXACT]
+        has_nan = any(x.nan for x in contents)
+        if self.findings or not (has_nan or (self._infinities and any(x.infinite for x in contents))):
+            return
+        line = ":".join(map(str, user_line(sys._getframe(1))))
+        kind, name = "NaN" if has_nan else "infinite", backend.name
+        text = f"a gradient on backend {name!r} is {kind}{place('', line)}; no op can be named: {reason}"
+        self.findings.add(Finding("nan", "", text, "", line, name))
 
     def end(self, failed: bool) -> None:
         """Looks at what still waits, unless the block ends by an error."""

@@ -7,9 +7,9 @@ from emberharmony.core.dtypes import default_float
 from emberharmony.core.numeric.promotion import promote
 from emberharmony.core.registry import OpSpec
 from emberharmony.transforms.checks.findings import Finding, Findings, place
+from emberharmony.transforms.checks.nonfinite import INEXACT
 from emberharmony.transforms.observe import WatchedCall
 
-_INEXACT = ("float", "complex")
 _INTEGERS = ("signed", "unsigned")
 _WIDTHS = {"complex64": 32, "complex128": 64}
 _PROMOTED = frozenset(("TensorLike", "Operand", "Tensors"))
@@ -63,7 +63,7 @@ class DTypes(Drift):
         if not isinstance(result, backend.tensor_type) or _names_a_dtype(call.spec, call):
             return
         result_dtype = backend.dtype_of(result)
-        if result_dtype.kind not in (*_INEXACT, *_INTEGERS):
+        if result_dtype.kind not in (*INEXACT, *_INTEGERS):
             return
         # The array that a tensor is made of is no argument that has a dtype by the program's choice.
         is_conversion = call.op in ("convert_to_tensor", "array")
@@ -83,7 +83,7 @@ def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions
         argument_dtypes: the dtypes of the arguments that are promoted, by name.
         at_positions: whether integers are positions, of which the op makes the ones of a one-hot tensor.
     """
-    inexact = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INEXACT}
+    inexact = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in INEXACT}
     if result_dtype.kind in _INTEGERS:
         integers = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
         names = [name for name, dtype in integers.items() if dtype.itemsize < result_dtype.itemsize]

@@ -31,7 +31,7 @@ _MOST = 4096
 """So many results wait for one evaluation at most, because their memory waits with them."""
 
 READS = frozenset(("eval", "synchronize", "to_numpy", "host_call"))
-_INEXACT = ("float", "complex")
+INEXACT = ("float", "complex")
 _NUMBERS = frozenset((int, float, bool, complex, str, type(None)))
 
 
@@ -83,7 +83,7 @@ class NonFinite:
         if is_safe(spec) and not self._used:
             return False
         if result.__class__ is backend.tensor_type:
-            if backend.kinds[result.dtype] not in _INEXACT:
+            if backend.kinds[result.dtype] not in INEXACT:
                 return True
             if not self._is_later(backend) and isfinite(backend.probe(result)):
                 return True
@@ -408,7 +408,7 @@ def _add_contents(contents: dict[str, Any], name: str, value: Any, backend: Any)
     if isinstance(value, float):
         contents[name] = backend.contents(value)
     elif isinstance(value, backend.tensor_type):
-        if backend.kinds[value.dtype] in _INEXACT:
+        if backend.kinds[value.dtype] in INEXACT:
             contents[name] = backend.contents(value)
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
@@ -436,12 +436,12 @@ def _are_finite(tensors: Sequence[Any], backend: Any) -> bool:
     """Returns whether the elements of tensors are surely finite; false if one of the values is of another type."""
     tensor_type, kinds, probe = backend.tensor_type, backend.kinds, backend.probe
     for x in tensors:
-        if x.__class__ is not tensor_type or not (kinds[x.dtype] not in _INEXACT or isfinite(probe(x))):
+        if x.__class__ is not tensor_type or not (kinds[x.dtype] not in INEXACT or isfinite(probe(x))):
             return False
     return True
 
 
 def _inexact_tensors(values: Any, backend: Any) -> list[Any]:
     """Returns the floating and complex tensors among values, each once."""
-    by_id = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in _INEXACT}
+    by_id = {id(x): x for x in _tensors(values, backend.tensor_type) if backend.kinds[x.dtype] in INEXACT}
     return list(by_id.values())

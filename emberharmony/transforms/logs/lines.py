@@ -62,6 +62,15 @@ def user_line(frame: Any) -> tuple[str, int]:
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
+def line_of_error(error: BaseException) -> tuple[str, int]:
+    """Returns the file and line of the innermost frame of an error's traceback that does not belong to the package."""
+    line, trace = ("", 0), error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        line, trace = (line if _is_inside(file) else (file, trace.tb_lineno)), trace.tb_next
+    return line
+
+
 def _is_inside(file: str) -> bool:
     """Returns whether a file belongs to the package."""
     is_known_inside = _INSIDE.get(file)

@@ -251,6 +251,20 @@ def test_the_first_step_reads_labels_on_every_backend(backend: str, compiled: bo
     assert len(nn.fit(model, ops.compile(loss) if compiled else loss, optim.Adam(model), right, progress=False)) == 2
 
 
+def test_the_first_step_reads_labels_of_a_model_with_a_native_operand(backend: str) -> None:
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            self.layer, self.head = nn.Linear(3, 3), nn.Linear(3, 2)
+
+        def __call__(self, x: Any) -> Any:
+            return self.head(x + self.layer(x))
+
+    model = Residual()
+    batches = nn.data.batches(np.ones((8, 3), np.float32), np.arange(8) % 2 + 1, batch_size=4)
+    with pytest.raises(IndexOutOfBoundsError, match="class 2 in target is out of range, expected 0 to 1"):
+        nn.fit(model, lambda x, y: nn.losses.cross_entropy(model(x), y), optim.Adam(model), batches, progress=False)
+
+
 def test_arrays_of_numpy_in_batches_become_tensors(backend: str) -> None:
     class Residual(nn.Module):
         def __init__(self) -> None:

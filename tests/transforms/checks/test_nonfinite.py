@@ -159,6 +159,37 @@ def test_an_operator_that_makes_a_nan_is_found_at_the_latest_by_the_loss(backend
     assert str(caught.value).startswith(start)
 
 
+def test_an_operator_with_a_native_operand_hides_no_op_of_the_function(backend: str) -> None:
+    weight, share = Parameter([0.0, 1.0]), ops.array([1.0, 1.0])
+
+    def loss() -> Any:
+        return ops.sum(ops.log(share * ops.multiply(weight, 1.0)))
+
+    named = pytest.raises(NonFiniteError, match=r"log\(\) .* made 1 infinity of 2, first at \(0,\): x holds 1 zero")
+    with np.errstate(divide="ignore"), named, ops.checked("nan"):
+        ops.backward(loss, [weight])
+
+
+@pytest.mark.parametrize("kind", ["infinite", "NaN"])
+def test_a_gradient_whose_ops_are_not_seen_names_the_operator(kind: str, backend: str) -> None:
+    share = ops.array([1.0 if kind == "infinite" else 0.0])
+    seen = (
+        "the gradient of sqrt" if backend != "mlx" else rf"a gradient on backend 'mlx' is {kind}; at .*test_nonfinite"
+    )
+
+    def slope(x: Any) -> Any:
+        return ops.sum(share * ops.sqrt(x))
+
+    with ops.checked("nan", policy="record") as findings, np.errstate(all="ignore"):
+        ops.grad(slope)(ops.array([0.0]))
+    assert [finding.check for finding in findings] == ["nan"]
+    assert re.search(seen, str(findings[0]))
+    assert ("given a traced tensor at " in str(findings[0])) == (backend == "mlx")
+    with ops.checked("nan", policy="record", infinities=False) as findings, np.errstate(all="ignore"):
+        ops.grad(slope)(ops.array([0.0]))
+    assert len(findings) == (kind == "NaN")
+
+
 def test_policies_and_kinds(backend: str) -> None:
     with pytest.warns(CheckWarning, match=r"divide\(\)"), ops.checked("nan", policy="warn"):
         ops.eval(ops.divide(array(1.0), array(0.0)))

@@ -16,6 +16,7 @@ from emberharmony.core.errors import TracedTensorError, has_message
 from emberharmony.core.state.checked_mode import checked, checking
 from emberharmony.core.state.draws import Draws, HostDrawError, WithoutDraws
 from emberharmony.core.tracing import CLOSED_OVER, TensorProxy
+from emberharmony.transforms.logs.lines import line_of_error
 from emberharmony.transforms.watchers import THREADS, tell, watchers
 
 TensorFunction = Callable[..., Sequence[mx.array]]
@@ -29,7 +30,7 @@ _NO_OPERATOR = (
     "transforms: call the functions of ops, such as ops.matmul(a, x) in place of a @ x"
 )
 _UNSEEN = (
-    "MLX itself computes a gradient, because one of its functions or operators was given a traced tensor, so the ops "
+    "MLX itself computes a gradient, because one of its functions or operators was given a traced tensor{}, so the ops "
     "of the function and of the backward pass are not observed: call the functions of ops"
 )
 _NO_RULE = r"not (yet )?implemented|cannot vmap|No JVP|during function transformations|without a primitive|\[addmm\]"
@@ -69,7 +70,7 @@ class MLXTransformsOps:
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.pullback, cast(Backend, self), fn, primals)
             outputs_and_pull: tuple[list[mx.array], Any] = _run_or_fallback(
-                by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws()
+                by_tape, lambda: self._pulled_back(fn, primals, True), primals, Draws(), lambda: fn(*primals)
             )
             return outputs_and_pull
         return self._pulled_back(fn, primals)
@@ -121,7 +122,9 @@ class MLXTransformsOps:
 
         if taped or _by_tape(primals):
             by_tape: Any = functools.partial(Backend.gradients, cast(Backend, self), fn, primals)
-            return _run_or_fallback(by_tape, lambda: _call_without_values(natively, primals), primals, Draws())
+            return _run_or_fallback(
+                by_tape, lambda: _call_without_values(natively, primals), primals, Draws(), lambda: fn(*primals)
+            )
         if is_unread():
             return _call_without_values(natively, primals)
         try:
@@ -202,7 +205,13 @@ def _by_tape(tensors: Tensors) -> bool:
     return (checking() or is_nested()) and not is_unread()
 
 
-def _run_or_fallback(run: Callable[[], T], unread: Callable[[], T], tensors: Tensors, draws: Draws | None = None) -> T:
+def _run_or_fallback(
+    run: Callable[[], T],
+    unread: Callable[[], T],
+    tensors: Tensors,
+    draws: Draws | None = None,
+    forward: Callable[[], Any] | None = None,
+) -> T:
     """Returns `run()`, or `unread()` if MLX refuses a tensor that is on a tape.
 
     A function of MLX, or an operator whose left operand is an array of MLX, refuses such a tensor (MLX 0.32; it returns
@@ -214,6 +223,7 @@ def _run_or_fallback(run: Callable[[], T], unread: Callable[[], T], tensors: Ten
         tensors: the tensors by which they are derivatives.
         draws: keeps the random numbers of the first run for the second one. A gradient by MLX has none, because that
             would cost each of them 3 µs; what its first run draws before it is refused is lost.
+        forward: calls the function without derivatives; None where nothing can check it.
 
     Raises:
         TracedTensorError: if the function reads a value that MLX would then treat as a constant.
@@ -232,7 +242,7 @@ def _run_or_fallback(run: Callable[[], T], unread: Callable[[], T], tensors: Ten
     except Exception as error:
         if not _is_refusal(error):
             raise
-        return _run_fallback(error, unread, draws)
+        return _run_fallback(error, unread, draws, forward)
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -240,19 +250,31 @@ def _is_refusal(error: Exception) -> bool:
     return has_message(error, (TypeError, ValueError, RuntimeError), _REFUSED)
 
 
-def _run_fallback(first_error: Exception, unread: Callable[[], T], draws: Draws | None = None) -> T:
-    """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_attempted`.
+def _run_fallback(
+    first_error: Exception,
+    unread: Callable[[], T],
+    draws: Draws | None = None,
+    forward: Callable[[], Any] | None = None,
+) -> T:
+    """Returns `unread()` after the error by which MLX refused a tensor that is on a tape; see `_run_or_fallback`.
+
+    No check sees a value in `unread`, so where indices or numbers are checked the function runs once more before it.
 
     Raises:
         TracedTensorError: if the function reads a value that MLX would then treat as a constant.
     """
     called_watchers = watchers()
+    draw_again: Any = contextlib.nullcontext if draws is None else draws.later_run
     if called_watchers:
-        tell(called_watchers, "on_unseen", _UNSEEN)
+        file, line = line_of_error(first_error)
+        tell(called_watchers, "on_unseen", _UNSEEN.format(f" at {file}:{line}" if file else ""))
+    if forward is not None and (checking() or any(watcher.looks_again for watcher in called_watchers)):
+        with draw_again():
+            forward()
     thread, telling = THREADS.here, THREADS.here.telling
     try:
         thread.telling = True
-        with contextlib.nullcontext() if draws is None else draws.later_run():
+        with draw_again():
             return unread()
     except Exception as error:
         if not has_message(error, (ValueError, RuntimeError), _NO_RULE):
