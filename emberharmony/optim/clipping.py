@@ -104,15 +104,36 @@ def clip_by_global_norm(params: Any, limit: float, *, norm_type: float = 2.0, no
     _require_limit("clip_by_global_norm", limit)
     if nonfinite not in POLICIES:
         raise ArgumentError(f"clip_by_global_norm(): nonfinite is {nonfinite!r}, expected one of {POLICIES}")
-    norm = _norm_of_all([cell.grad for cell in _with_gradient(params)], norm_type)
+    norm = gradient_norm(params, norm_type)
     if not math.isfinite(ops.to_numpy(norm)):
         if nonfinite == "raise":
             raise _nonfinite_error(norm, params)
         _exchange_gradients(params, (lambda gradient: None) if nonfinite == "skip" else ops.zeros_like)
         return norm
+    scale_gradients(params, norm, limit)
+    return norm
+
+
+def gradient_norm(params: Any, norm_type: float = 2.0) -> Tensor:
+    """Returns the norm of the gradients of all parameters in a tree as one vector, without axes; 0 if there are none.
+
+    Args:
+        params: a tree with parameters.
+        norm_type: the order of the norm.
+    """
+    return _norm_of_all([cell.grad for cell in _with_gradient(params)], norm_type)
+
+
+def scale_gradients(params: Any, norm: Tensor, limit: float) -> None:
+    """Scales the gradients of all parameters in a tree together to at most a norm.
+
+    Args:
+        params: a tree with parameters.
+        norm: the norm of their gradients, which is finite.
+        limit: the largest norm that they may have.
+    """
     factor = _clip_factor(norm, limit)
     _exchange_gradients(params, lambda gradient: _scaled_gradient(gradient, factor))
-    return norm
 
 
 def _nonfinite_error(norm: Tensor, params: Any) -> NonFiniteGradientError:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from emberharmony import ops
 from emberharmony.core.cells.models import warn_of_new_parameters
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
 from emberharmony.nn.module import Module
@@ -96,6 +97,47 @@ def require_loss_of_batch(loss_fn: Any, inputs: tuple[Any, ...]) -> None:
             f"fit() calls the loss with the {len(inputs)} parts of a batch, and this one takes ({takes}): {error}; "
             f"write lambda x, y: loss_fn(model(x), y), with a parameter for each array of nn.data.batches"
         ) from None
+
+
+def warn_of_double_precision(module: Module, loss_fn: Any, inputs: tuple[Any, ...], loss: Any) -> None:
+    """Warns of the parts of a batch, and of parameters and buffers, that make a model of float32 compute in float64.
+
+    Args:
+        module: the model; one whose parameters are all of float64 means it.
+        loss_fn: the loss, whose parameters name the parts of a batch.
+        inputs: the parts.
+        loss: what it returned for them.
+    """
+    if not _is_double(loss) or all(map(_is_double, module.parameters())):
+        return
+    names = _names_of_parts(loss_fn, len(inputs))
+    doubles = [
+        f"{name} of the batch"
+        for name, part in zip(names, inputs, strict=True)
+        if any(map(_is_double, filter(ops.is_tensor, ops.tree_leaves(part))))
+    ]
+    doubles += [repr(name) for name, cell in (*module.named_parameters(), *module.named_buffers()) if _is_double(cell)]
+    if doubles:
+        warnings.warn(
+            f"fit() computes in float64, because these are of float64, as NumPy makes them: {', '.join(doubles[:5])}; "
+            f"other parameters are of float32: make them by x.astype('float32'), or the model by "
+            f"model.to(dtype='float64')",
+            TrainingWarning,
+            stacklevel=6,
+        )
+
+
+def _is_double(x: Any) -> bool:
+    return bool(ops.dtype(x) == ops.float64)
+
+
+def _names_of_parts(loss_fn: Any, count: int) -> list[str]:
+    """Returns the names that a loss gives to the parts of a batch, or their numbers where it has none."""
+    try:
+        names = list(inspect.signature(loss_fn).parameters)
+    except (TypeError, ValueError):  # a function of C does not say what it takes
+        names = []
+    return [*names[:count], *(f"part {i}" for i in range(len(names), count))]
 
 
 def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:

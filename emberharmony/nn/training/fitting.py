@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, Protocol
 
-from emberharmony import Parameter, ops
+from emberharmony import ops
 from emberharmony.core.errors import ArgumentError
 from emberharmony.nn.module import Module
 from emberharmony.nn.training import arguments
@@ -16,6 +16,7 @@ from emberharmony.nn.training.first_batch import first_step
 from emberharmony.nn.training.history import History
 from emberharmony.nn.training.progress import Progress, Step
 from emberharmony.nn.training.resuming import Position, Saver, Saves
+from emberharmony.optim import clipping
 
 
 class Trainer(Protocol):
@@ -44,7 +45,7 @@ def fit(
     steps: int | None = None,
     epochs: int | None = None,
     validation: Callable[[], Any] | None = None,
-    validate_every: int = 100,
+    validate_every: int | None = None,
     clip: float | None = None,
     callbacks: Sequence[Callable[[Step], Any]] = (),
     progress: bool = True,
@@ -77,8 +78,10 @@ def fit(
         steps: how many steps are made; None leaves it to `epochs`.
         epochs: how many times `batches` is iterated; None, and no `steps`, is once.
         validation: returns the validation loss; it runs with the module in evaluation. None computes none.
-        validate_every: after how many steps `validation` runs; it also runs after the last.
-        clip: the greatest norm of all gradients together; greater ones are scaled down to it. None clips nothing.
+        validate_every: after how many steps `validation` runs; it also runs after the last. None is after each epoch,
+            or every 100 steps if `steps` are given or `batches` has no length.
+        clip: the greatest norm of all gradients together; greater ones are scaled down to it, as by
+            `optim.clip_by_global_norm`. None clips nothing.
         callbacks: called with each `Step`; one that returns a text ends the training for this reason.
         progress: whether loss, speed, learning rate and gradient norm are shown on the standard error stream.
         checkpoint: where the training is saved, an `emberharmony.io.Checkpoint`. Batches that have no `state_dict` are
@@ -108,8 +111,9 @@ def fit(
     saves = None
     if checkpoint is not None:
         saves = Saves(checkpoint, checkpoint_every, module, optimizer, position, random)
-    run = _Run(module, loss_fn, optimizer, clip, saves, validation, validate_every, callbacks)
-    run.total = steps if steps is not None else _epochs_length(batches, epochs or 1)
+    epoch = len(batches) if steps is None and isinstance(batches, Sized) else None
+    run = _Run(module, loss_fn, optimizer, clip, saves, validation, validate_every or epoch or 100, callbacks)
+    run.total = steps if epoch is None else epoch * (epochs or 1)
     modes = [(submodule, submodule.training) for _, submodule in module.named_modules()]
     try:
         module.train()
@@ -235,7 +239,10 @@ class _Run:
         with first_step(self._module) if number == 1 else contextlib.nullcontext():
             loss = ops.backward(lambda: self._loss_fn(*inputs), parameters)
         loss = _mean_over_ranks(self._module, loss)
-        norm, value = (_python_number(x) for x in (_gradient_norm(parameters), loss))
+        if number == 1:
+            arguments.warn_of_double_precision(self._module, self._loss_fn, inputs, loss)
+        gradient_norm = clipping.gradient_norm(parameters)
+        norm, value = _python_number(gradient_norm), _python_number(loss)
         if not math.isfinite(value) or not math.isfinite(norm):
             cells = self._module.named_parameters()
             named = [name for name, cell in cells if cell.grad is not None and not _is_finite(cell.grad)]
@@ -244,9 +251,8 @@ class _Run:
                 f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}; "
                 f"{_way_out(inputs, number)}"
             )
-        if self._clip is not None and norm > self._clip:
-            for cell in parameters:
-                cell.grad = None if cell.grad is None else ops.multiply(cell.grad, self._clip / norm)
+        if self._clip is not None:
+            clipping.scale_gradients(parameters, gradient_norm, self._clip)
         self._pending = Step(number, value, self._optimizer.learning_rates()[0], norm, 0.0)
         self._optimizer.step()
         self.history.append(self._pending._replace(seconds=time.perf_counter() - started))
@@ -259,12 +265,6 @@ def _mean_over_ranks(module: Module, loss: Any) -> Any:
     if parallel is not None and isinstance(module, parallel.DataParallel):
         return module.synchronize(loss)
     return loss
-
-
-def _gradient_norm(parameters: Sequence[Parameter]) -> Any:
-    """Returns the Euclidean norm of all gradients, in float32 or wider."""
-    squares = [ops.sum(ops.square(ops.cast(p.grad, "float32"))) for p in parameters if p.grad is not None]
-    return ops.sqrt(ops.sum(ops.stack(squares))) if squares else ops.zeros(())
 
 
 def _run_validation(module: Module, validation: Callable[[], Any]) -> float:
@@ -298,7 +298,3 @@ def _tensor_of_part(part: Any) -> Any:
     has_memory = hasattr(part, "__array_interface__")  # emberlint: ignore[backend-isinstance] -- data of the user
     is_array = has_memory and part.dtype.kind in "biufc"
     return ops.convert_to_tensor(part) if is_array else part
-
-
-def _epochs_length(batches: Iterable[Any], epochs: int) -> int | None:
-    return len(batches) * epochs if isinstance(batches, Sized) else None

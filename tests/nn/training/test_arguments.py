@@ -73,3 +73,37 @@ def test_a_layer_replaced_after_the_optimizer_was_made_is_told(backend: str) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nn.fit(model, loss, optim.Adam(model[1]), batches, progress=False)  # a part of the model on purpose
+
+
+@pytest.mark.parametrize("part", ["x", "y", "scale", "mean"])
+def test_one_float64_among_float32_is_named(backend: str, part: str) -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.Linear(2, 1)
+            self.scale = nn.Parameter(np.ones(2, "float64" if part == "scale" else "float32"))
+            self.mean = nn.Buffer(np.zeros(2, "float64" if part == "mean" else "float32"))
+
+        def __call__(self, x: Any) -> Any:
+            return self.layer(ops.multiply(ops.subtract(x, self.mean), self.scale))
+
+    model = Scaled()
+    arrays = [
+        np.ones(shape, "float64" if part == name else "float32") for name, shape in (("x", (8, 2)), ("y", (8, 1)))
+    ]
+    loss = lambda x, y: nn.losses.mse(model(x), y)
+    name = f"{part} of the batch" if part in "xy" else repr(part)
+    with pytest.warns(TrainingWarning, match=rf"these are of float64.*: {name}; .*astype\('float32'\)") as warned:
+        nn.fit(model, loss, optim.SGD(model, lr=0.1), nn.data.batches(*arrays, batch_size=4), epochs=2, progress=False)
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+
+
+def test_float64_on_purpose_is_no_fault(backend: str) -> None:
+    model = nn.Linear(2, 1).to(dtype="float64")
+    narrow = nn.Linear(2, 1)
+    batches = nn.data.batches(X, np.ones((8, 1)), batch_size=8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nn.fit(model, lambda x, y: nn.losses.mse(model(x), y), optim.SGD(model, lr=0.1), batches, progress=False)
+        loss = lambda x, y: nn.losses.mse(narrow(x), ops.cast(y, "float32"))
+        nn.fit(narrow, loss, optim.SGD(narrow, lr=0.1), batches, progress=False)

@@ -56,6 +56,20 @@ def test_fit_equals_a_loop_of_ones_own(backend: str) -> None:
     assert len(Training().fit()) == 4
 
 
+def test_clipping_equals_that_of_a_loop_of_ones_own(backend: str) -> None:
+    fitted, own = Training(), Training()
+    history = fitted.fit(epochs=2, clip=0.7)
+    norms = []
+    for _ in range(2):
+        for x, y in own.batches:
+            ops.backward(lambda x=x, y=y: own.loss(x, y), own.layer)  # type: ignore[misc]
+            norms.append(float(optim.clip_by_global_norm(own.layer, 0.7)))
+            own.optimizer.step()
+    assert max(norms) > 0.7
+    assert [step.gradient_norm for step in history] == norms
+    assert fitted.weights == own.weights
+
+
 def test_clipping_leaves_small_gradients_as_they_are(backend: str) -> None:
     clipped, plain = Training(), Training()
     clipped.fit(steps=3, clip=1e6)
@@ -96,6 +110,20 @@ def test_validation_runs_in_evaluation_and_modes_are_restored(backend: str) -> N
     assert [step.validation for step in history] == [None, 0.25, None, 0.25, 0.25]
     assert modes == [False] * 3
     assert run.layer.training is False
+
+
+def test_validation_runs_after_each_epoch_if_epochs_are_counted(backend: str) -> None:
+    assert Training().fit(epochs=3, validation=lambda: 0.5).validations == [(4, 0.5), (8, 0.5), (12, 0.5)]
+    assert Training().fit(validation=lambda: 0.5).validations == [(4, 0.5)]
+    assert Training().fit(epochs=2, validation=lambda: 0.5, validate_every=3).validations == [
+        (3, 0.5),
+        (6, 0.5),
+        (8, 0.5),
+    ]
+    assert Training().fit(steps=9, validation=lambda: 0.5).validations == [(9, 0.5)]
+    run = Training()
+    unsized = nn.fit(run.layer, run.loss, run.optimizer, iter(run.batches), validation=lambda: 0.5, progress=False)
+    assert unsized.validations == []
 
 
 def test_validation_data_are_refused_before_the_first_step(backend: str) -> None:

@@ -91,6 +91,24 @@ def test_checkpoints_are_saved_after_epochs_or_steps_and_at_the_end(tmp_path: Pa
             assert io.Checkpoint(folder).steps() == expected
 
 
+def test_epochs_are_validated_where_they_end_after_a_restart(tmp_path: Path) -> None:
+    with ops.use_backend("numpy"):
+        Training().fit(tmp_path, steps=6)
+        resumed = Training(seed=5)
+        history = nn.fit(
+            resumed.model,
+            resumed.loss,
+            resumed.optimizer,
+            resumed.batches,
+            epochs=3,
+            validation=lambda: 0.5,
+            checkpoint=io.Checkpoint(tmp_path),
+            progress=False,
+            random=resumed.noise,
+        )
+    assert history.validations == [(8, 0.5), (12, 0.5)]
+
+
 @pytest.mark.parametrize("unsized", [False, True])
 def test_batches_without_a_state_are_left_out_as_far_as_they_were_used(tmp_path: Path, unsized: bool) -> None:
     class Unsized:
