@@ -366,3 +366,13 @@ def test_a_number_is_viewed_in_a_compiled_function() -> None:
     x = ops.convert_to_tensor(np.float64(-1.5))
     found = ops.compile(lambda x: ops.view(x, "complex64"))(x)
     assert (found.shape, ops.to_numpy(found)) == ((), np.float64(-1.5).view("complex64"))
+
+
+@pytest.mark.usefixtures("on_jax")
+@pytest.mark.parametrize("name", ["arctanh", "log1p"])
+def test_logarithms_in_float64_have_all_digits(name: str) -> None:
+    """JAX's own lose up to seven bits."""
+    sizes = np.concatenate([np.logspace(-12, -1, 50), np.linspace(0.1, 0.9, 81), 1 - np.logspace(-1, -12, 50)])
+    x = np.concatenate([sizes, -sizes])
+    wanted = getattr(np, name)(x.astype(np.longdouble))
+    np.testing.assert_allclose(ops.to_numpy(getattr(ops, name)(x)), wanted, 4 * np.finfo(np.float64).eps)

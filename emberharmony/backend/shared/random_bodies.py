@@ -32,10 +32,8 @@ def uniform(shape: Any, dtype: Any) -> Any:
     """Returns numbers from 0 to 1, without 1."""
     float_dtype = floating(dtype)
     values = _draw_from_stream("random", shape, float_dtype)
-    if float_dtype.bits == 16:
-        # Half precision would round some numbers up to 1, which is excluded.
-        values = values.clip(max=below(1.0, float_dtype))
-    return tensor_from_host(values, float_dtype)
+    # Half precision would round some numbers up to 1, which is excluded.
+    return tensor_from_host(values.clip(max=below(1.0, float_dtype)), float_dtype)
 
 
 def normal(shape: Any, dtype: Any) -> Any:

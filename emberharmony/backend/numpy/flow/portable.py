@@ -89,13 +89,10 @@ def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, An
     """Returns the arguments of the call of an op without objects of NumPy but arrays."""
     parameters = {parameter.name: parameter for parameter in OPS[call.function].parameters}
     by_place = [parameter for parameter in parameters.values() if not parameter.keyword_only]
-    dtypes = recorder.backend.dtypes.neutral
 
     def plain_value(value: Any, is_tensor: bool) -> Any:
         if isinstance(value, np.generic):
             return np.asarray(value) if is_tensor else value.item()
-        if isinstance(value, np.dtype):
-            return dtypes[value]
         if value.__class__ is tuple or value.__class__ is list:
             return value.__class__([plain_value(x, is_tensor) for x in value])
         if value.__class__ is slice:

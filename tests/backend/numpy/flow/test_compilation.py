@@ -1,6 +1,7 @@
 """Functions compiled on NumPy: what they record, when they record it again, and which memory they write into."""
 
 import inspect
+import math
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -465,12 +466,19 @@ class Runs:
         return ops.sum(ops.square(ops.multiply(outer, 0.5))), ops.negative(ops.square(centred))
 
     @staticmethod
+    def numbers(x: Any, y: Any) -> Any:
+        """Returns what is computed with complex numbers, and with infinite ones."""
+        a = ops.maximum(ops.add(x, 1.0), -math.inf)
+        sizes = ops.absolute(ops.multiply(ops.multiply(a, y), 2j))
+        return ops.subtract(ops.negative(sizes), 1.0)
+
+    @staticmethod
     def gradient(x: Any, y: Any) -> Any:
         """Returns a value and gradients."""
         return ops.value_and_grad(lambda x, y: ops.sum(ops.multiply(ops.sigmoid(x), ops.tanh(y))), (0, 1))(x, y)
 
 
-@pytest.mark.parametrize("name", ["between", "rows", "square", "gradient"])
+@pytest.mark.parametrize("name", ["between", "rows", "square", "numbers", "gradient"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_runs_of_calls_on_large_arrays_give_the_same_bits(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
@@ -489,3 +497,25 @@ def test_runs_of_calls_on_large_arrays_give_the_same_bits(
     assert len(runs) == 1
     functions = inspect.getclosurevars(vars(compiled._last)["replay"]).nonlocals.values()
     assert any(isinstance(each, Blocks) for each in functions)
+
+
+def test_a_function_that_returns_a_new_parameter_makes_one_in_each_call() -> None:
+    compiled = ops.compile(lambda x: {"kept": Parameter(np.ones(2, np.float32)), "value": ops.tanh(x)})
+    first, second = (compiled(random(3))["kept"] for _ in range(2))
+    assert first is not second
+
+
+def test_a_function_may_return_a_tensor_that_is_being_differentiated_around_it() -> None:
+    def loss(y: Any) -> Any:
+        compiled = ops.compile(lambda x: (ops.tanh(x), y))
+        return ops.sum(ops.multiply(*compiled(random(3))))
+
+    assert equal(ops.grad(loss)(random(3)), np.tanh(random(3)))
+
+
+def test_a_number_beside_a_tensor_is_an_array_of_its_dtype() -> None:
+    compiled = NumpyFunction(lambda x: ops.sum(ops.multiply(ops.exp(x), 2.5)), selection.current())
+    for _ in range(2):
+        assert equal(compiled(random(3)), np.sum(np.exp(random(3)) * np.float32(2.5)))
+    held = inspect.getclosurevars(vars(compiled._last)["replay"]).nonlocals.values()
+    assert [(x.dtype, float(x)) for x in held if isinstance(x, np.ndarray)] == [("float32", 2.5)]

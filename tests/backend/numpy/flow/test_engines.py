@@ -81,8 +81,12 @@ def of_layouts(x: Any, y: Any) -> Any:
     return z.T, ops.transpose(z)[1], ops.reshape(z, (-1,))[2:], ops.broadcast_to(ops.sum(z), (2, 3))
 
 
+def of_dtypes(x: Any, y: Any) -> Any:
+    return ops.sum(x * 0.5, axis=0, dtype="float64"), ops.cast(y * 4.0, "int32")
+
+
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("function", [chain, gradient, of_constants, of_layouts])
+@pytest.mark.parametrize("function", [chain, gradient, of_constants, of_layouts, of_dtypes])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_an_engine_gives_what_numpy_gives(name: str, function: Callable[..., Any], dtype: str) -> None:
     run = compiled(function, name)
@@ -403,6 +407,28 @@ def test_the_fastest_is_found_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     runners = {name: functools.partial(next, each) for name, each in times.items()}
     monkeypatch.setattr(engines, "_mean_seconds", lambda run, *_: run())
     assert fastest(runners, [], 1e-3) == "torch"  # type: ignore[arg-type]
+
+
+def test_engines_have_one_turn_if_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {"": iter([3.0]), "torch": iter([2.0])}
+    runners = {name: functools.partial(next, each) for name, each in times.items()}
+    monkeypatch.setattr(engines, "_mean_seconds", lambda run, *_: run())
+    monkeypatch.setattr(engines, "_MOST", -1.0)
+    assert fastest(runners, [], 1e-3) == "torch"  # type: ignore[arg-type]
+
+
+def test_a_thread_that_comes_late_chooses_no_engine_again(fakes: dict[str, Any]) -> None:
+    trials: list[engines.EngineTrial] = []
+    adopted: list[Any] = []
+
+    class Trial(engines.EngineTrial):
+        def _choose_engine(self, inputs: Any) -> None:
+            trials.append(self)
+            adopted.append(inputs)
+
+    trial = Trial(Engines("auto"), None, (None, 1, ()), lambda inputs: [*inputs], adopted.append)  # type: ignore[arg-type]
+    assert [trial([2.0]), trial([3.0])] == [[2.0], [3.0]]
+    assert (trials, adopted) == ([trial], [[2.0]])
 
 
 def test_a_folder_that_cannot_be_made_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
