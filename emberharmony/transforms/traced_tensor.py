@@ -5,8 +5,7 @@ from typing import Any, NoReturn
 
 from emberharmony.core import op_globals
 from emberharmony.core.errors import TracedTensorError
-from emberharmony.core.registry import OPS
-from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, op_of
+from emberharmony.core.stand_ins.shared_methods import ExplainedMethods, applied_outside, op_of_traced
 from emberharmony.core.tracing import TensorProxy, outside_function_message
 
 
@@ -75,15 +74,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         return bool(self.value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        op = op_of(ufunc)
-        if options.get("out") is not None:
-            raise TracedTensorError(
-                f"numpy.{ufunc.__name__} would write a traced tensor into an array (out= or an operator such as +=), "
-                f"so its gradient would be lost: write x = x + y, not x += y"
-            )
-        if op is None or method != "__call__" or options:
-            self._refuse(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
-        return self.run(self.tape.backend, op, inputs)
+        return self.run(self.tape.backend, op_of_traced(ufunc, method, options, self), inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
         self._refuse(f"{function.__module__}.{function.__name__}")
@@ -110,10 +101,7 @@ class TracedTensor(ExplainedMethods, TensorProxy):
         )
 
     def _refuse(self, what: str) -> NoReturn:
-        name = what.rpartition(".")[2]
-        raise TracedTensorError(
-            outside_function_message(what, f"ops.{name}" if name in OPS else "the functions of ops"), self
-        )
+        raise applied_outside(what, self)
 
 
 op_globals.publish(traced_tensor=TracedTensor)

@@ -10,6 +10,7 @@ import mlx.core as mx
 from emberharmony.backend.base import Backend
 from emberharmony.backend.host import name_of
 from emberharmony.backend.mlx import cells as cells
+from emberharmony.backend.mlx import numpy_operators as numpy_operators
 from emberharmony.backend.mlx.algebra.norms_ops import MLXNormsOps
 from emberharmony.backend.mlx.algebra.products_ops import MLXProductsOps
 from emberharmony.backend.mlx.arrays.creation_ops import MLXCreationOps

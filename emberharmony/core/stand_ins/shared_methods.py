@@ -1,13 +1,14 @@
 """The attributes, methods and operators that the tensors of NumPy, PyTorch and MLX share, as calls of ops."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
 from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.namespace import standard_namespace
-from emberharmony.core.registry import ALIASES, complete
+from emberharmony.core.registry import ALIASES, OPS, complete
+from emberharmony.core.tracing import outside_function_message
 from emberharmony.core.types import Tensor
 
 _OPERATORS: set[str] = set()
@@ -19,6 +20,41 @@ def op_of(ufunc: Any) -> str | None:
     complete()  # a cell may exist before the ops are declared
     name = ALIASES.get(ufunc.__name__, ufunc.__name__)
     return name if name in _OPERATORS else None
+
+
+def op_of_traced(ufunc: Any, method: str, options: Mapping[str, Any], tensor: Any = None) -> str:
+    """Returns the op of a ufunc that NumPy calls for an operator with a tensor that is being differentiated.
+
+    Args:
+        ufunc: the ufunc.
+        method: its method that was called, such as "reduce".
+        options: the keyword arguments of the call.
+        tensor: what stands for the tensor; None for a native tensor.
+
+    Raises:
+        TracedTensorError: if it is no operator.
+    """
+    name, op = f"numpy.{ufunc.__name__}", op_of(ufunc)
+    if options.get("out") is not None:
+        raise TracedTensorError(
+            f"{name} would write a traced tensor into an array (out= or an operator such as +=), so its gradient would "
+            f"be lost: write x = x + y, not x += y"
+        )
+    if op is not None and method == "__call__" and not options:
+        return op
+    raise applied_outside(name if method == "__call__" else f"{name}.{method}", tensor)
+
+
+def applied_outside(what: str, tensor: Any = None) -> TracedTensorError:
+    """Returns the error for a function outside of ops that is applied to a tensor which is being differentiated.
+
+    Args:
+        what: the function of Python or of another library.
+        tensor: what stands for the tensor; None for a native tensor.
+    """
+    name = what.rpartition(".")[2]
+    instead = f"ops.{name}" if name in OPS else "the functions of ops"
+    return TracedTensorError(outside_function_message(what, instead), tensor)
 
 
 def operator(op: str) -> Callable[[Any, Any], Tensor]:

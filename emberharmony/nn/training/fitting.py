@@ -294,7 +294,7 @@ def _is_finite(x: Any) -> bool:
 
 
 def _tensor_of_part(part: Any) -> Any:
-    """Returns a part of a batch, an array of NumPy as a tensor: MLX loses the gradient of `array + tensor`."""
+    """Returns a part of a batch, an array of NumPy as a tensor: PyTorch refuses `array + tensor`."""
     has_memory = hasattr(part, "__array_interface__")  # emberlint: ignore[backend-isinstance] -- data of the user
     is_array = has_memory and part.dtype.kind in "biufc"
     return ops.convert_to_tensor(part) if is_array else part

@@ -275,4 +275,13 @@ MUTANTS = [
         tests=("tests/ops/arrays/test_writing_along.py -k 'mlx and as_many'",),
         why="MLX writes values of another shape in any order, or raises its own error",
     ),
+    Mutant(
+        name="mlx-operator-of-numpy-reads-a-constant",
+        module="emberharmony/backend/mlx/numpy_operators.py",
+        function="_apply_ufunc",
+        original="any((isinstance(x, mx.array) and is_traced(x) for x in inputs))",
+        replacement="False",
+        tests=("tests/backend/mlx/test_numpy_operators.py",),
+        why="the gradient of array + x is zero without an error",
+    ),
 ]
