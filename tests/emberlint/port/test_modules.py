@@ -259,7 +259,7 @@ def test_a_training_step_becomes_a_function_of_the_loss(lines: list[str], expect
          "given a gradient or an"),
         (["loss = loss_fn(model(x), y)", "loss.backward()"], "no optimizer in the same function"),
         (["loss = loss_fn(model(x), y)", "loss.backward()", "optimizer.step()", "h.step()"],
-         "several optimizers"),
+         "several optimizers: h, optimizer"),
         (["out = model(x)", "if h:", "    loss = loss_fn(out, y)", "    loss.backward()", "    optimizer.step()"],
          "computed in another block"),
         (["loss_fn(model(x), y).backward()", "optimizer.step()"], "the loss has no name"),
@@ -272,6 +272,48 @@ def test_a_training_step_of_another_form_keeps_the_modules(lines: list[str], rea
     assert any(one.native == ".backward" and reason in one.reason for one in done.remaining)
     assert not done.has_modules
     assert "optimizer: optim.Optimizer" in done.after
+
+
+def test_a_scheduler_keeps_the_modules_for_its_own_reason() -> None:
+    clip = "nn.utils.clip_grad_norm_(net.parameters(), 1)"
+    lines = ("loss = g(x)", "a.zero_grad()", "loss.backward()", clip, "a.step()", "s.step()")
+    head = HEAD + "net = nn.Linear(2, 2)\na = optim.SGD(net.parameters(), 0.1)\n"
+    scheduler = "s = optim.lr_scheduler.StepLR(a, 30)\n"
+    done = ported(head + scheduler + "".join(f"{line}\n" for line in lines))
+    reasons = {one.native: one.reason for one in done.remaining}
+    assert "epochs * len(loader)" in reasons["torch.optim.lr_scheduler.StepLR"]
+    assert not done.has_modules
+    others = {one for native, one in reasons.items() if native != "torch.optim.lr_scheduler.StepLR"}
+    assert all(one.startswith("`torch.optim.lr_scheduler.StepLR` stays native, and") for one in others)
+    assert len(reasons) == 5
+    by_hand = ported(head + "".join(f"{line}\n" for line in lines[:-1])).after
+    assert "loss = ops.backward(compute_loss, a.parameters())\n" in by_hand
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("x", "x, approximate=False"),
+        ("input=x", "x=x, approximate=False"),
+        ("x, approximate='none'", "x, approximate=False"),
+        ("x, approximate='tanh'", "x, approximate=True"),
+        ("x, approximate=mode", None),
+    ],
+)
+def test_gelu_becomes_that_of_the_same_formula(arguments: str, expected: str | None) -> None:
+    done = ported(f"import torch.nn.functional as F\n\n\ndef f(x, mode):\n    return F.gelu({arguments})\n")
+    if expected is None:
+        assert [one.reason for one in done.remaining] == ["approximate= is not written as 'none' or 'tanh'"]
+        return
+    assert f"    return ops.gelu({expected})\n" in done.after
+    torch = pytest.importorskip("torch")
+    x = torch.linspace(-3.0, 3.0, 13)
+    with ops.use_backend("torch"):
+        mine = eval(f"ops.gelu({expected})", {"ops": ops, "x": x})
+    theirs = eval(f"F.gelu({arguments})", {"F": torch.nn.functional, "x": x})
+    assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    other = torch.nn.functional.gelu(x, approximate="tanh" if "False" in expected else "none")
+    assert not torch.allclose(mine, other, rtol=1e-5, atol=1e-6)
 
 
 def test_with_several_optimizers_the_gradients_are_cleared_just_before() -> None:

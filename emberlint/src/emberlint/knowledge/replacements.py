@@ -96,6 +96,10 @@ WAYS = {
 NONE = "no op is known to equal this call"
 _SIGNS = "fixes the signs of vectors in another way"
 _STREAM = "draws other numbers, because no op continues the stream of a native generator"
+_OF_STEPS = (
+    "counts the steps of the optimizer, which gets it as lr=, where a scheduler counts its own calls of step(), mostly "
+    "one for each epoch: write it by hand, with epochs * len(loader) for numbers of epochs, and port again"
+)
 _INTO = "returns a new tensor, where the native function writes into its argument"
 DIFFERENCES = {"eig": _SIGNS, "eigh": _SIGNS, "svd": _SIGNS} | dict.fromkeys(
     ("numpy.copyto", "numpy.fill_diagonal", "numpy.place", "numpy.put", "numpy.put_along_axis", "numpy.putmask"), _INTO
@@ -109,6 +113,7 @@ class Replacement(NamedTuple):
     is_rename: bool
 
 
+SCHEDULES = "emberharmony.optim.schedules."
 PACKAGE = "emberharmony."  # before the names in the tables that are not those of ops: layers, losses, optimizers
 
 
@@ -139,6 +144,8 @@ def difference(origin: str) -> str:
     if substitute.op.startswith("random."):
         return f"{program_name(substitute.op)} {_STREAM}"
     caveat = DIFFERENCES.get(table_name(origin)) or DIFFERENCES.get(substitute.op)
+    if substitute.op.startswith(SCHEDULES):
+        caveat = _OF_STEPS
     return (
         f"{program_name(substitute.op)} {caveat or 'is not known to give the same values and dtypes for all arguments'}"
     )

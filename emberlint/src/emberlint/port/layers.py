@@ -69,8 +69,28 @@ def _reason_for_axis(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]
     return None if not call.keywords else "ops.shape has no argument like `dim=`"
 
 
+def _reason_for_exact_gelu(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+    """Returns why `gelu` may be another formula than that with the error function."""
+    if _gelu_formula(call) == "none":
+        return None
+    return "approximate= is not written as 'none' or 'tanh'"
+
+
+def _reason_for_tanh_gelu(file: SourceFile, call: ast.Call, _: Mapping[str, ast.expr]) -> str | None:
+    """Returns why `gelu` may be another formula than that with tanh."""
+    return None if _gelu_formula(call) == "tanh" else "approximate= is not written as 'tanh'"
+
+
+def _gelu_formula(call: ast.Call) -> object:
+    """Returns what a call of PyTorch's `gelu` gives as `approximate`, or None if it is no text."""
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "approximate"]
+    return next((value.value if isinstance(value, ast.Constant) else None for value in values), "none")
+
+
 CONDITIONS: Mapping[str, Condition] = {
     "axis": _reason_for_axis,
+    "exact gelu": _reason_for_exact_gelu,
+    "tanh gelu": _reason_for_tanh_gelu,
     "in place": _in_place,
     "pair": _reason_for_pool,
     "flat": _reason_for_flat,

@@ -20,6 +20,7 @@ from emberlint.source.source_file import SourceFile
 
 BACKWARD = "ops.backward(loss_fn, parameters), where loss_fn() computes the loss"
 KEPT = "kept"  # the name of the list of what is read after the gradients are computed
+SCHEDULERS = "torch.optim.lr_scheduler."
 GRADIENTS = "gradients are those of parameters, which ops.backward is given"
 
 
@@ -229,7 +230,7 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     Raises:
         UntranslatableError: if the function has no optimizer, or several.
     """
-    own_function = function_of(file, call)
+    own_function, schedulers = function_of(file, call), _schedulers(file)
     owners_by_method: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
     clipped = set()
     for parameters_call in calls(file):
@@ -239,6 +240,7 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
             isinstance(parameters_call.func, ast.Attribute)
             and parameters_call.func.attr in owners_by_method
             and not parameters_call.args
+            and file.segment(parameters_call.func.value) not in schedulers
         ):
             owners_by_method[parameters_call.func.attr].add(file.segment(parameters_call.func.value))
         if (file.native(parameters_call.func) or "").startswith("torch.nn.utils.clip_grad") and parameters_call.args:
@@ -247,12 +249,11 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     parameter_sources = {
         file.segment(use.args[0])
         for use in calls(file)
-        if (file.native(use.func) or "").startswith("torch.optim.")
-        and use.args
-        and function_of(file, use) is own_function
+        if _is_optimizer(file, use) and use.args and function_of(file, use) is own_function
     }
     if len(optimizers) > 1 or len(owners_by_method["zero_grad"] - optimizers) > 1:
-        raise UntranslatableError("it computes gradients for several optimizers")
+        names = ", ".join(sorted(optimizers | owners_by_method["zero_grad"]))
+        raise UntranslatableError(f"it may compute gradients for several optimizers: {names}")
     if not optimizers and not owners_by_method["zero_grad"]:
         raise UntranslatableError("no optimizer in the same function tells whose gradients it computes")
     if not optimizers:
@@ -266,14 +267,29 @@ def _parameters_text(file: SourceFile, call: ast.Call) -> str:
     return f"[{', '.join([*sorted(clipped), parameters_text])}]"
 
 
+def _is_optimizer(file: SourceFile, call: ast.Call) -> bool:
+    """Returns whether a call makes an optimizer."""
+    native = file.native(call.func) or ""
+    return native.startswith("torch.optim.") and not native.startswith(SCHEDULERS)
+
+
+def _schedulers(file: SourceFile) -> frozenset[str]:
+    """Returns the names that schedulers are assigned to, which have a `step` too."""
+    return frozenset(
+        file.segment(target)
+        for assignment in file.index.nodes(ast.Assign)
+        if isinstance(assignment.value, ast.Call) and (file.native(assignment.value.func) or "").startswith(SCHEDULERS)
+        for target in assignment.targets
+    )
+
+
 def _require_cleared(file: SourceFile, call: ast.Call, optimizer: str) -> None:
     """Checks that no gradients of another loss are left: with several optimizers, `zero_grad` comes just before.
 
     Raises:
         UntranslatableError: if it does not.
     """
-    optimizer_calls = [call for call in calls(file) if (file.native(call.func) or "").startswith("torch.optim.")]
-    if len([call for call in optimizer_calls if "lr_scheduler" not in f"{file.native(call.func)}"]) < 2:
+    if len([call for call in calls(file) if _is_optimizer(file, call)]) < 2:
         return
     statement = file.parent(call)
     body = body_of(file, statement) or ()
