@@ -410,3 +410,8 @@ def test_an_initial_value_has_a_gradient_and_rolls_take_all_elements() -> None:
     assert float(ops.grad(lambda initial: ops.sum(ops.max(x, 1, initial=initial)))(2.0)) == 0.5
     assert ops.to_numpy(ops.roll(x, 2**40 + 1)).tolist() == [[0.5, 1.0], [3.0, 2.0]]
     assert tuple(ops.roll(ops.zeros((0, 3)), -1).shape) == (0, 3)
+
+
+@pytest.mark.usefixtures("on_dask")
+def test_a_number_is_sorted() -> None:
+    assert (float(ops.sort(ops.convert_to_tensor(2.5))), int(ops.argsort(ops.convert_to_tensor(2.5)))) == (2.5, 0)

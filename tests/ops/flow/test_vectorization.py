@@ -22,6 +22,13 @@ def test_vmap_maps_and_returns_the_given_axes(backend: str) -> None:
     assert lists(tree({"x": ops.array(x), "y": "unmapped"}, ops.array(y))["one"]) == [1, 1, 1]
 
 
+@pytest.mark.parametrize("axes", [(0,), 0])
+def test_vmap_maps_all_leaves_of_an_argument_by_its_axis(backend: str, axes: Any) -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(2.0)
+    found = ops.vmap(lambda tree: ops.multiply(tree["x"], tree["y"][0]), in_axes=axes)({"x": x, "y": [y]})
+    assert near(found, x * y[:, None])
+
+
 def test_vmap_combines_with_derivatives_and_with_itself(backend: str) -> None:
     x = ops.array([0.1, 0.7, -0.3])
     assert near(ops.vmap(ops.grad(ops.tanh))(x), 1 - np.tanh([0.1, 0.7, -0.3]) ** 2)

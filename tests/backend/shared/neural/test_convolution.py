@@ -9,6 +9,7 @@ from emberharmony.backend.shared.neural.convolution import (
     channels_last,
     check_channels,
     first_windows,
+    padding_pairs,
     per_axis,
     recent_windows,
     spatial,
@@ -52,6 +53,20 @@ def test_windows_are_remembered_for_single_numbers_and_a_word_alone() -> None:
         found = recent_windows((4, 6), (2, 3), strides, padding, dilation)
         assert found is not first
         assert found == first
+
+
+@pytest.mark.parametrize(
+    ("padding", "pairs"),
+    [
+        (1, ((1, 1), (1, 1))),
+        ([np.int64(1), np.array(2)], ((1, 1), (2, 2))),
+        ([(0, 1), np.array([2, 3])], ((0, 1), (2, 3))),
+        (np.array([[0, 1], [2, 3]]), ((0, 1), (2, 3))),
+        (np.array([1, 2]), ((1, 1), (2, 2))),
+    ],
+)
+def test_padding_is_a_number_or_one_or_a_pair_for_each_axis(padding: Any, pairs: Any) -> None:
+    assert padding_pairs(padding, 2) == pairs
 
 
 def test_offsets_visit_every_position_of_a_window() -> None:
