@@ -59,6 +59,13 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "whole matrices": lambda x, v: ops.svd(x, full_matrices=True)[1],
     "singular values of infinity": lambda x, v: ops.svd(x / 0.0),
     "factor of an indefinite matrix": lambda x, v: ops.cholesky(-ops.matmul(x, ops.transpose(x))),
+    "product along an axis of one": lambda x, v: ops.prod(ops.full((2, 1), complex(np.inf, 1.0), "complex64"), axis=1),
+    "product of kept axes": lambda x, v: ops.prod(ops.expand_dims(x, 1), axis=(1, 2), keepdims=True),
+    "product of axes": lambda x, v: ops.prod(ops.expand_dims(x, 1), axis=(1, 2)),
+    "axis of one in a sum of products": lambda x, v: ops.einsum("ij,ij->i", x, ops.get_item(x, slice(1))),
+    "boolean of an integer": lambda x, v: ops.full((2,), 7, "bool"),
+    "boolean as a length": lambda x, v: ops.reshape(x, (6, True)),
+    "empty spectrum": lambda x, v: ops.irfft(ops.zeros((2, 0), "complex64"), 4),
     "quantiles of infinity": lambda x, v: ops.quantile(x * np.inf, 0.5),
 }
 COUNTS = ("counts by weights", "counts of no elements", "weights of no elements")
@@ -96,7 +103,7 @@ def outcome(call: Callable[[Any, Any], Any]) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("another", ["strict", "dask", "jax"], indirect=True)
+@pytest.mark.parametrize("another", ["torch", "mlx", "strict", "dask", "jax"], indirect=True)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_rare_call_does_what_it_does_on_numpy(name: str, another: Backend) -> None:
     wanted, found = outcome_on_numpy(name), outcome(CALLS[name])

@@ -61,7 +61,14 @@ class _Reductions(Definitions):
         if library.promotion.kinds[dtype] == "bool":
             return self._all_true(x, axes, keepdims)
         widened_x = library.widen_for_product(library.cast(x, dtype))
-        return library.cast(self._xp.prod(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
+        # Libraries begin with 1, and the product of 1 and an infinite complex number has a part that is NaN.
+        longer_axes = tuple(a for a in axes if x.shape[a] != 1)
+        if longer_axes == axes:
+            return library.cast(self._xp.prod(widened_x, axis=axes, keepdims=keepdims, dtype=widened_x.dtype), dtype)
+        product = widened_x
+        if longer_axes:
+            product = self._xp.prod(widened_x, axis=longer_axes, keepdims=True, dtype=widened_x.dtype)
+        return library.cast(product if keepdims else self._xp.squeeze(product, axis=axes), dtype)
 
     def sum(self, x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
         return self._add_up(x, self._axes(x, axis), bool(keepdims), self._sum_dtype(x, dtype))
