@@ -66,13 +66,24 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "boolean of an integer": lambda x, v: ops.full((2,), 7, "bool"),
     "boolean as a length": lambda x, v: ops.reshape(x, (6, True)),
     "empty spectrum": lambda x, v: ops.irfft(ops.zeros((2, 0), "complex64"), 4),
+    "floats as classes": lambda x, v: ops.one_hot(x, 3),
+    "classes beyond memory": lambda x, v: ops.one_hot(v, 2**62),
+    "range of three ends": lambda x, v: ops.histogram(x, 3, (0.0, 1.0, 2.0)),
+    "length None": lambda x, v: ops.zeros((None, 2)),  # type: ignore[arg-type]
+    "text as a length": lambda x, v: ops.zeros((2, "float32")),  # type: ignore[arg-type]
+    "length beyond memory": lambda x, v: ops.zeros((2**62, 4)),
+    "malformed pattern": lambda x, v: ops.rearrange(x, "a-b c -> c"),
+    "text as decimals": lambda x, v: ops.round(x, "2"),  # type: ignore[arg-type]
+    "output padding of another number": lambda x, v: ops.conv_transpose(
+        ops.ones((1, 4, 4, 1)), ops.ones((2, 2, 1, 1)), 2, "valid", (1, 0, 0)
+    ),
     "quantiles of infinity": lambda x, v: ops.quantile(x * np.inf, 0.5),
 }
 COUNTS = ("counts by weights", "counts of no elements", "weights of no elements")
 UNKNOWN = ("indices of a number", "mask of no axes", "repeated by counts", "segments of unknown number", *COUNTS)
 """The shapes of these results depend on values."""
-OF_VALUES = ("singular values of infinity", "factor of an indefinite matrix")
-"""The errors of these depend on values."""
+OF_VALUES = ("singular values of infinity", "factor of an indefinite matrix", "length beyond memory")
+"""The errors of these depend on values, or on the memory."""
 
 
 @pytest.fixture

@@ -180,3 +180,22 @@ def test_values_that_cannot_be_read_are_noted(backend: str) -> None:
     unread = [event for event in log if event.values is None]
     assert bool(unread) == any("no statistics" in note for note in log.notes)
     assert len(log.calls("sin")) >= 1
+
+
+def test_tensors_in_keyword_arguments_and_in_dicts_are_described(backend: str) -> None:
+    x, least = ops.ones((2, 3)), ops.zeros((3,))
+    with ops.record() as log:
+        ops.clip(x, min=least)
+        ops.map(lambda row: {"sum": ops.sum(row)}, x)
+    first, mapped = (event for event in log if event.outer is None)
+    assert [tuple(shape) for shape in first.given[::2]] == [(2, 3), (3,)]
+    assert [tuple(shape) for shape in mapped.made[::2]] == [(2,)]
+
+
+def test_a_subclass_of_a_tensor_is_described() -> None:
+    torch = pytest.importorskip("torch")
+    with ops.use_backend("torch"), ops.record() as log:
+        ops.sum(torch.nn.Parameter(torch.ones(2, 3)))
+        ops.concatenate([torch.nn.Parameter(torch.ones(2)), torch.ones(1)])
+    outer = [event for event in log if event.outer is None]
+    assert [[tuple(shape) for shape in event.given[::2]] for event in outer] == [[(2, 3)], [(2,), (1,)]]
