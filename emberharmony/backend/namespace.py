@@ -55,10 +55,10 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
             foreign_tensors.append(tensor)
         else:
             backends[backend.name] = backend
-    scalar = False
+    has_scalar = False
     for leaf in tree_leaves(foreign_tensors) if foreign_tensors else ():
         if isinstance(leaf, np.generic):
-            scalar = True
+            has_scalar = True
         elif not isinstance(leaf, (int, float, complex)):
             backend = _backend_of_leaf(leaf)
             backends[backend.name] = backend
@@ -69,7 +69,7 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
         )
     if backends:
         return standard_namespace(backends.popitem()[1], api_version)
-    if scalar:
+    if has_scalar:
         return standard_namespace(load("numpy"), api_version)
     raise ArgumentTypeError(
         "array_namespace() got no tensor, so the backend is unknown: pass at least one tensor, or call the functions "

@@ -303,8 +303,8 @@ class Promotion:
             count: how many operands the op has.
         """
         if not isinstance(own, Direct):
-            stays_as_it_is = count == 1 and not facts.refuses and facts.gives != "float"
-            return own if stays_as_it_is or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
+            is_unchanged = count == 1 and not facts.refuses and facts.gives != "float"
+            return own if is_unchanged or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
         condition, weak, is_plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
         full_op = own.full or self.for_all(own.native, facts, count)
         return fast(own.native, condition, weak, plain=is_plain)(self._promoting(full_op, facts, count))

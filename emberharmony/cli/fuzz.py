@@ -51,19 +51,19 @@ def fuzz(name: str, calls: int, seed: int, pattern: str, first: int, timeout: fl
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     ops = _ops_matching(pattern)
     tallies = [runner.Tally(backend) for backend in names]
-    stopped = False
+    was_stopped = False
     with progress(calls * len(names)) as advance:
         try:
             for tally in tallies:
                 advance(0, description=tally.backend)
                 runner.run(tally, calls, seed, ops, timeout, first, advance)
         except KeyboardInterrupt:
-            stopped = True
+            was_stopped = True
     _print_tallies(tallies)
     if json_file:
         report = {"seed": seed, "pattern": pattern, "first": first, "backends": [tally.as_json() for tally in tallies]}
         replace_text(json_file, json.dumps(report, indent=1) + "\n")
-    if stopped:
+    if was_stopped:
         click.echo("Stopped before all calls were made.", err=True)
         sys.exit(130)
     if any(tally.findings for tally in tallies):

@@ -141,13 +141,13 @@ class SeparatePart(GroupPart):
         """Returns whether an update may be written into the tensors, because nothing else refers to them."""
         if update is None or step.plan.overwritten is None or self.entries is None:
             return False
-        program, backend, writes = self._overwritten
+        program, backend, can_overwrite = self._overwritten
         if program is not update.program or backend is not step.backend:
             tensors = [name for name, x in self.state.items() if x.__class__ is list]
             is_alike = update.tensors == tensors and update.after.keys() == self.state.keys()
-            writes = is_alike and bool(step.backend.overwrites(update))
-            self._overwritten = update.program, step.backend, writes
-        return writes
+            can_overwrite = is_alike and bool(step.backend.overwrites(update))
+            self._overwritten = update.program, step.backend, can_overwrite
+        return can_overwrite
 
     def add(self, step: GroupStep, work: Work) -> None:
         """Adds a step of the parameters to a plan."""

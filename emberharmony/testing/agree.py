@@ -149,6 +149,6 @@ def _leaf_paths(structure: TreeDef, path: str) -> Iterator[str]:
     """Yields the path of each leaf as Python source, such as `['loss'][0]` or `.weight`."""
     if structure.kind == "leaf":
         yield path
-    by_name = structure.kind in ("dataclass", "namedtuple")
+    has_field_names = structure.kind in ("dataclass", "namedtuple")
     for key, child in zip(structure.keys, structure.children, strict=True):
-        yield from _leaf_paths(child, f"{path}.{key}" if by_name else f"{path}[{key!r}]")
+        yield from _leaf_paths(child, f"{path}.{key}" if has_field_names else f"{path}[{key!r}]")

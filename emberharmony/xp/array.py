@@ -295,8 +295,8 @@ class ArrayBase(SharedMethods, Standing):
             array = kit.ops.to_numpy(self._shared_tensor() if kit.memory.shares else tensor)
         else:
             array = loan.memory
-        changed = dtype is not None and array.dtype != np.dtype(dtype)
-        if copy or changed:
+        has_other_dtype = dtype is not None and array.dtype != np.dtype(dtype)
+        if copy or has_other_dtype:
             if copy is False:
                 raise ValueError(f"an array of {array.dtype} becomes one of {dtype} only by a copy")
             return array.astype(array.dtype if dtype is None else dtype)

@@ -272,8 +272,8 @@ class Kit:
         """Returns the default dtype of the namespace for a kind of dtypes, if it has one of its own."""
         if self.float is None or kind not in ("float", "complex"):
             return None
-        wide = self.float.name == "float64" and "complex128" in self.backend.dtypes.available
-        return self.float if kind == "float" else complex128 if wide else complex64
+        has_wide = self.float.name == "float64" and "complex128" in self.backend.dtypes.available
+        return self.float if kind == "float" else complex128 if has_wide else complex64
 
     @staticmethod
     def size(tensor: Any) -> int:

@@ -58,8 +58,8 @@ class Namespace(ModuleType):
         if isinstance(value, DType):
             dtypes = ", ".join(dtype.name for dtype in self._kit.backend.dtypes.natives)
             raise AttributeError(f"backend {self._kit.name!r} has no dtype {name!r}; it has {dtypes}", name=name)
-        unknown = name not in self._source.__all__ or name in _CHOOSERS
-        if unknown:
+        is_unknown = name not in self._source.__all__ or name in _CHOOSERS
+        if is_unknown:
             raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")
         with LOCK:  # of two threads the first makes it
             if name not in self.__dict__:
@@ -83,9 +83,9 @@ class Namespace(ModuleType):
         if spec.takes_callable or spec.returns in ("Any", "Callable[..., Any]"):
             return on_trees(kit, value)
         function = source.function(kit, spec, self._part, name)
-        makes = spec.category in ("creation", "fft") and any(p.role == "DTypeLike" for p in spec.parameters)
-        makes = makes and not spec.parameters[0].is_tensor
-        return creating(kit, function) if makes else function
+        makes_arrays = spec.category in ("creation", "fft") and any(p.role == "DTypeLike" for p in spec.parameters)
+        makes_arrays = makes_arrays and not spec.parameters[0].is_tensor
+        return creating(kit, function) if makes_arrays else function
 
     def __dir__(self) -> list[str]:
         return sorted([*self._names(), "Array"] if not self._part else self._names())

@@ -290,8 +290,8 @@ def fast_call(kit: Any, spec: OpSpec, names: list[str]) -> str:
 
 def wrap_lines(kit: Any, spec: OpSpec) -> list[str]:
     """Returns the lines that make a tensor of a native scalar, on a backend whose functions return such."""
-    scalars = kit.backend.wraps and not fast_of(spec, kit.backend).arguments and spec.returns not in NEVER_SCALARS
-    return ["if v.__class__ is not @exact: v = $wrap(v)"] if scalars else []
+    can_be_scalar = kit.backend.wraps and not fast_of(spec, kit.backend).arguments and spec.returns not in NEVER_SCALARS
+    return ["if v.__class__ is not @exact: v = $wrap(v)"] if can_be_scalar else []
 
 
 def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) -> str | None:

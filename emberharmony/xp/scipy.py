@@ -43,8 +43,8 @@ def op_of(name: str) -> OpSpec | None:
     complete()
     name = _NAMES.get(name, name)
     spec = OPS.get(ALIASES.get(name, name))
-    elementwise = spec is not None and all(p.is_tensor and not p.keyword_only for p in spec.parameters)
-    return spec if elementwise and name not in _LEFT and _NEEDS.get(name, name) in OPS else None
+    is_elementwise = spec is not None and all(p.is_tensor and not p.keyword_only for p in spec.parameters)
+    return spec if is_elementwise and name not in _LEFT and _NEEDS.get(name, name) in OPS else None
 
 
 def _special_function(space: Namespace, name: str, spec: OpSpec) -> Callable[..., Any]:

@@ -122,9 +122,9 @@ def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
     test = fast_test(kit, spec, values)
     if test is None or not kit.backend.defines(spec):
         return []
-    fresh = spec.facts.gives in ("float", "bool")
+    is_fresh = spec.facts.gives in ("float", "bool")
     result = [_RESULTS["Tensor"]]
-    if not fresh:
+    if not is_fresh:
         condition = " and ".join(f"v is not {value}" for value in values)
         view = f" and not {kit.backend.view_test.format('v')}" if kit.backend.shares_memory else ""
         result = [f"if {condition}{view}: {_RESULTS['Tensor']}"]

@@ -91,12 +91,12 @@ def through_int64(native: Native, ordered: bool) -> Native:
     def call_in_int64(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         if x1.dtype not in _WIDE:
             return native(x1, x2)
-        shift = ordered and x1.dtype is torch.uint64
-        a, b = ((x.to(torch.int64) ^ _LOWEST) if shift else x.to(torch.int64) for x in (x1, x2))
+        needs_shift = ordered and x1.dtype is torch.uint64
+        a, b = ((x.to(torch.int64) ^ _LOWEST) if needs_shift else x.to(torch.int64) for x in (x1, x2))
         result = native(a, b)
         if result.dtype is not torch.int64:
             return result
-        return (result ^ _LOWEST if shift else result).to(x1.dtype)
+        return (result ^ _LOWEST if needs_shift else result).to(x1.dtype)
 
     return call_in_int64
 

@@ -23,8 +23,8 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
             that `entry` names.
     """
     try:
-        mmap = mapped and zipfile.is_zipfile(path)
-        content = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+        can_map = mapped and zipfile.is_zipfile(path)
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=can_map)
     except FileNotFoundError as error:
         raise WeightFileError("missing", path, "does not exist") from error
     except Exception as error:  # a damaged file raises errors of zipfile, pickle, struct and PyTorch, or any other

@@ -126,8 +126,8 @@ def is_traced(x: torch.Tensor, below: bool = True) -> bool:
         return False
     while _functorch.is_functorch_wrapped_tensor(x):
         # The level of a wrapper that outlived its transform is -2.
-        alive = _functorch.is_gradtrackingtensor(x) and _functorch.maybe_get_level(x) > 0
-        if alive and x.requires_grad and _depends_on(x, None):
+        is_alive = _functorch.is_gradtrackingtensor(x) and _functorch.maybe_get_level(x) > 0
+        if is_alive and x.requires_grad and _depends_on(x, None):
             return True
         x = _functorch.get_unwrapped(x)
     return x.requires_grad and any(_depends_on(x, leaves) for leaves in _GRADIENTS.leaves)

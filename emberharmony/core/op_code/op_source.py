@@ -185,11 +185,11 @@ def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
 def signature(shape: Shape) -> str:
     """Returns the parameters as `def` takes them: `p0, p1, *, p2`."""
     declarations: list[str] = []
-    star = False
+    has_star = False
     for i, (_, _, keyword_only, variadic) in enumerate(shape):
-        if keyword_only and not star:
+        if keyword_only and not has_star:
             declarations.append("*")
-        star = star or keyword_only or variadic
+        has_star = has_star or keyword_only or variadic
         declarations.append(f"*p{i}" if variadic else f"p{i}")
     return ", ".join(declarations)
 

@@ -129,8 +129,8 @@ class _Slots(dict[type, tuple[str, ...]]):
         for base in reversed(cls.__mro__):
             slots = vars(base).get("__slots__", ())
             for name in (slots,) if isinstance(slots, str) else slots:
-                private = name.startswith("__") and not name.endswith("__")
-                slot_names.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+                is_private = name.startswith("__") and not name.endswith("__")
+                slot_names.append(f"_{base.__name__.lstrip('_')}{name}" if is_private else name)
         self[cls] = names = tuple([name for name in slot_names if name not in ("__dict__", "__weakref__")])
         return names
 

@@ -55,8 +55,8 @@ class Convolution(spatial.Spatial):
         self.kernel_size, self.stride = lengths("kernel_size", kernel_size, n), lengths("stride", stride, n)
         self.dilation, self.data_format = lengths("dilation", dilation, n), spatial.data_format(data_format)
         self._require_groups("out_channels", self.out_channels)
-        last = self.data_format == "channels_last"
-        self._ndim, self._channel_axis = n + 2, n + 1 if last else 1
+        is_channels_last = self.data_format == "channels_last"
+        self._ndim, self._channel_axis = n + 2, n + 1 if is_channels_last else 1
         source, bias = rngs.generator(rng), flag("bias", bias)
         if self.in_channels is None:
             self.weight = UninitializedParameter(self)
@@ -107,15 +107,15 @@ class Convolution(spatial.Spatial):
             return ops.squeeze(self(ops.expand_dims(x, 0), *args), 0)
         axis_names = ["channels", f"{self.axes} spatial"]
         order = "(batch, " + ", ".join(axis_names if self.data_format == "channels_first" else axis_names[::-1]) + ")"
-        shape, last = tuple(x.shape), self.data_format != "channels_first"
+        shape, is_channels_last = tuple(x.shape), self.data_format != "channels_first"
         hint = ""
-        if len(shape) == self._ndim and shape[1 if last else -1] == self.in_channels:
-            axis_order = "1, -1" if last else "-1, 1"
+        if len(shape) == self._ndim and shape[1 if is_channels_last else -1] == self.in_channels:
+            axis_order = "1, -1" if is_channels_last else "-1, 1"
             hint = f"; the channels are on another axis: ops.moveaxis(x, {axis_order})"
         elif len(shape) == self._ndim:
             hint = f"; the input has {shape[self._channel_axis]}: make the layer with as many in_channels"
         elif len(shape) == self._ndim - 1 and self.in_channels == 1:
-            hint = f"; add an axis: ops.expand_dims(x, {-1 if last else 1})"
+            hint = f"; add an axis: ops.expand_dims(x, {-1 if is_channels_last else 1})"
         text = f"expected {self.in_channels} channels in an input {order}, got shape {shape}{hint}"
         raise fault(ShapeError(text))
 
@@ -175,8 +175,8 @@ class _Conv(Convolution):
         self._around: list[tuple[int, int]] | None = None
         if self.padding_mode != "zeros" and padding != "valid":
             pairs = self._padding_pairs()
-            channels_last = self.data_format == "channels_last"
-            self._around = [(0, 0), *[(0, 0)] * (not channels_last), *pairs, *[(0, 0)] * channels_last]
+            is_channels_last = self.data_format == "channels_last"
+            self._around = [(0, 0), *[(0, 0)] * (not is_channels_last), *pairs, *[(0, 0)] * is_channels_last]
             self._zeros = "valid"
 
     def _padding_pairs(self) -> list[tuple[int, int]]:

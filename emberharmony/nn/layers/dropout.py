@@ -225,8 +225,8 @@ class FeatureAlphaDropout(_Dropout):
         if len(shape) < 2:
             raise fault(ShapeError(f"expected a batch with channels, got shape {shape}"))
         trailing_ones = (1,) * (len(shape) - 2)
-        first = self.data_format == "channels_first"
-        mask = (*shape[:2], *trailing_ones) if first else (shape[0], *trailing_ones, shape[-1])
+        is_channels_first = self.data_format == "channels_first"
+        mask = (*shape[:2], *trailing_ones) if is_channels_first else (shape[0], *trailing_ones, shape[-1])
         return _alpha_dropped(x, self.p, mask, self.rng)
 
 

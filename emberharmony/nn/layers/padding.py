@@ -30,11 +30,11 @@ class _Pad(spatial.Spatial):
         self.padding = spatial.before_and_after("padding", padding, self.axes)
         self.data_format = spatial.data_format(data_format)
         pairs = spatial.by_axis(self.padding)
-        channels_last = self.data_format == "channels_last"
-        self._added = [*((max(before, 0), max(after, 0)) for before, after in pairs), *[(0, 0)] * channels_last]
+        is_channels_last = self.data_format == "channels_last"
+        self._added = [*((max(before, 0), max(after, 0)) for before, after in pairs), *[(0, 0)] * is_channels_last]
         kept_slices = [slice(max(-before, 0), min(after, 0) or None) for before, after in pairs]
-        self._kept = (..., *kept_slices, *[slice(None)] * channels_last) if min(self.padding) < 0 else None
-        self._cut = [0] * channels_last + [-min(before, 0) - min(after, 0) for before, after in reversed(pairs)]
+        self._kept = (..., *kept_slices, *[slice(None)] * is_channels_last) if min(self.padding) < 0 else None
+        self._cut = [0] * is_channels_last + [-min(before, 0) - min(after, 0) for before, after in reversed(pairs)]
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)

@@ -40,8 +40,13 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
             f"fit(): validation is {brief(validation)}, expected a function that returns the validation loss, such as "
             f"lambda: loss_fn(x, y)"
         )
-    arrays = isinstance(batches, tuple) and any(hasattr(item, "shape") for item in batches)
-    if arrays or hasattr(batches, "shape") or isinstance(batches, (str, Mapping)) or not hasattr(batches, "__iter__"):
+    has_arrays = isinstance(batches, tuple) and any(hasattr(item, "shape") for item in batches)
+    if (
+        has_arrays
+        or hasattr(batches, "shape")
+        or isinstance(batches, (str, Mapping))
+        or not hasattr(batches, "__iter__")
+    ):
         raise ArgumentTypeError(
             f"fit(): batches is {brief(batches)}, expected batches of rows: nn.data.batches(x, y, batch_size=32)"
         )

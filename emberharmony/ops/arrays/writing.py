@@ -145,9 +145,9 @@ def _value_like(value: Any, x: Tensor) -> Tensor:
     Raises:
         DTypeError: if that dtype cannot hold it.
     """
-    tensor, dtype, weak = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
-    shared_writing.check_held(dtype_of(tensor), dtype, weak)
-    return convert_to_tensor(value, dtype) if weak else cast(tensor, dtype)
+    tensor, dtype, has_weak_dtype = convert_to_tensor(value), dtype_of(x), shared_writing.is_weak(value)
+    shared_writing.check_held(dtype_of(tensor), dtype, has_weak_dtype)
+    return convert_to_tensor(value, dtype) if has_weak_dtype else cast(tensor, dtype)
 
 
 def _mask_axes(part: Any) -> int | None:

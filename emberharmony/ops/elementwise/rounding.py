@@ -240,8 +240,8 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
         return cast(x, dtype)
     if target.is_floating:
         largest = FloatInfo.of(target).max
-        narrower = source.is_floating and FloatInfo.of(source).max > largest
-        return cast(clip(x, -largest, largest) if narrower else x, dtype)
+        is_narrower = source.is_floating and FloatInfo.of(source).max > largest
+        return cast(clip(x, -largest, largest) if is_narrower else x, dtype)
     low, high = IntegerInfo.of(target).min, IntegerInfo.of(target).max
     if source.is_integer:
         source_limits = IntegerInfo.of(source)

@@ -255,8 +255,8 @@ def extract_patches(
     """
     n = 2 if isinstance(size, int) else len(size)
     axes = shared_image.spatial_axes(images.shape, data_format, n)
-    last, is_batched = axes[-1] == -2, images.ndim == n + 2
-    x = images if last else moveaxis(images, -n - 1, -1)
+    is_channels_last, is_batched = axes[-1] == -2, images.ndim == n + 2
+    x = images if is_channels_last else moveaxis(images, -n - 1, -1)
     x = x if is_batched else expand_dims(x, 0)
     patch = shared_convolution.per_axis(size, n, "size")
     plan = shared_convolution.windows(
@@ -266,7 +266,7 @@ def extract_patches(
         x = pad(x, [(0, 0), *plan.padding, (0, 0)])
     patches = concatenate([get_item(x, (slice(None), *input_slices)) for _, input_slices in plan.offsets()], -1)
     patches = patches if is_batched else squeeze(patches, 0)
-    return patches if last else moveaxis(patches, -1, -n - 1)
+    return patches if is_channels_last else moveaxis(patches, -1, -n - 1)
 
 
 @op

@@ -184,8 +184,8 @@ def grid_sample(
             f"expected positions of shape (batch, *size, {max(len(images.shape) - 2, 1)}) for images of shape "
             f"{tuple(images.shape)}, got {tuple(grid.shape)}"
         )
-    last = shared_image.spatial_axes(images.shape, data_format, n)[0] == -n - 1
-    x = images if last else moveaxis(images, 1, -1)
+    is_channels_last = shared_image.spatial_axes(images.shape, data_format, n)[0] == -n - 1
+    x = images if is_channels_last else moveaxis(images, 1, -1)
     wide_dtype = shared_image.pixel_compute_dtype(dtype(grid))
     shares = unstack(cast(to_device(grid, get_device(images)), wide_dtype), axis=-1)[::-1]
     source_positions = [
@@ -197,7 +197,7 @@ def grid_sample(
     if interpolation == "nearest":
         source_positions = [round(position) for position in source_positions]
     sampled = _pixels_at(x, source_positions, interpolation, fill_mode, fill_value)
-    return sampled if last else moveaxis(sampled, -1, 1)
+    return sampled if is_channels_last else moveaxis(sampled, -1, 1)
 
 
 @op
@@ -280,8 +280,8 @@ def elastic_transform(
 
 def _as_batch(images: Tensor, data_format: Literal["channels_last", "channels_first"] | None) -> Tensor:
     """Returns images as a batch with the channels on the last axis."""
-    last = shared_image.spatial_axes(images.shape, data_format)[0] == -3
-    x = images if last else moveaxis(images, -3, -1)
+    is_channels_last = shared_image.spatial_axes(images.shape, data_format)[0] == -3
+    x = images if is_channels_last else moveaxis(images, -3, -1)
     return x if x.ndim == 4 else expand_dims(x, 0)
 
 

@@ -85,7 +85,7 @@ class Line:
 
     def _zoom(self, first: Point, second: Point) -> Point:
         """Returns the best point between two after the interval between them has been narrowed."""
-        ends, stuck = [first, second], False
+        ends, is_stuck = [first, second], False
         low = 0 if first.loss <= second.loss else 1
         while self._evaluations_left() > 0 and abs(ends[1].length - ends[0].length) * self._size >= self._tolerance:
             least_length, most_length = sorted(end.length for end in ends)
@@ -94,22 +94,22 @@ class Line:
                 0.1 * (most_length - least_length),
             )
             is_near = min(most_length - length, length - least_length) < margin
-            if is_near and (stuck or length >= most_length or length <= least_length):
+            if is_near and (is_stuck or length >= most_length or length <= least_length):
                 length, is_near = (
                     (most_length - margin if most_length - length < length - least_length else least_length + margin),
                     False,
                 )
-            stuck = is_near
+            is_stuck = is_near
             point = self._point_at(length)
             if not self._decreases_enough(point) or point.loss >= ends[low].loss:
                 ends[1 - low] = point
                 low = 0 if ends[0].loss <= ends[1].loss else 1
                 continue
-            flat = self._is_flat_enough(point)
-            if not flat and point.slope * (ends[1 - low].length - ends[low].length) >= 0:
+            is_flat = self._is_flat_enough(point)
+            if not is_flat and point.slope * (ends[1 - low].length - ends[low].length) >= 0:
                 ends[1 - low] = ends[low]
             ends[low] = point
-            if flat:
+            if is_flat:
                 break
         return ends[low]
 

@@ -149,14 +149,14 @@ def minimize(record: Record, backend: Any, judge: Judge) -> Record:
     """
     if not _is_wrong(record, judge) or _record_again(record, backend, judge, record.tensors) is None:
         return record
-    trials, found_smaller = 0, True
-    while found_smaller and trials < _TRIALS:
-        found_smaller = False
+    trials, has_smaller = 0, True
+    while has_smaller and trials < _TRIALS:
+        has_smaller = False
         for tensors in _smaller_inputs(record):
             trials += 1
             smaller_record = _record_again(record, backend, judge, tensors)
             if smaller_record is not None:
-                record, found_smaller = smaller_record, True
+                record, has_smaller = smaller_record, True
                 break
             if trials >= _TRIALS:
                 break

@@ -183,14 +183,14 @@ def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tu
     """Returns the positional and the keyword arguments; those after a parameter that is left out are keywords."""
     positional: list[str] = []
     keywords: dict[str, str] = {}
-    by_position = True
+    is_positional = True
     is_starred = any(parameter.variadic for parameter in spec.parameters)
     for parameter in spec.parameters:
         argument = bound.get(parameter.name)
-        by_position = by_position and argument is not None and (is_starred or rng.random() < 0.9)
+        is_positional = is_positional and argument is not None and (is_starred or rng.random() < 0.9)
         if argument is None:
             continue
-        if parameter.variadic or (by_position and not parameter.keyword_only):
+        if parameter.variadic or (is_positional and not parameter.keyword_only):
             positional += argument
         else:
             keywords[parameter.name] = argument[0]

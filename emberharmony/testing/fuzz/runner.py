@@ -141,8 +141,12 @@ def _run_worker(
     if begun_case is None or (code > 0 and begun_case == ended_case):
         raise RuntimeError(f"the worker of backend {task.backend!r} ended with status {code}: {words}")
     if -code in ALARMS or (not ALARMS and "Timeout (" in printed):
-        waited = ALARMS and -code == ALARMS[1]
-        return begun_case, "hang", f"takes more than {task.timeout:g} s" + (" and computes nothing" if waited else "")
+        has_timed_out = ALARMS and -code == ALARMS[1]
+        return (
+            begun_case,
+            "hang",
+            f"takes more than {task.timeout:g} s" + (" and computes nothing" if has_timed_out else ""),
+        )
     timing_text = " after it has returned" * (begun_case == ended_case)
     if code < 0:
         return begun_case, "signal", f"is killed by {signal.Signals(-code).name}{timing_text}: {words}".rstrip(": ")

@@ -230,8 +230,8 @@ def _describe_idle_tensor(
             for sibling_path in same_class_paths
             if (host := side.tensors(sibling_path)[0].hosts.get(name)) is not None
         ]
-        zero = sums and name in tensors.hosts and not tensors.hosts[name].values().any()
-        if zero and sibling_hosts and all(host.values().any() for host in sibling_hosts):
+        is_zero = sums and name in tensors.hosts and not tensors.hosts[name].values().any()
+        if is_zero and sibling_hosts and all(host.values().any() for host in sibling_hosts):
             return unequal._replace(name=name, what="all 0, as before weights are loaded", wrong=number)
     return unequal
 

@@ -66,16 +66,16 @@ class Checker(Watcher):
     def after(self, call: WatchedCall, result: Any) -> None:
         """Tells the checks the result of an op of the program, and the node of the library's graph that it made."""
         graph = THREADS.here.graph
-        is_off, finite = self._is_off(), False
+        is_off, is_finite = self._is_off(), False
         if call.outer is None and not call.gradient_of and not is_off:
             if self._nonfinite is not None:
-                finite = self._nonfinite.after(call, result)
+                is_finite = self._nonfinite.after(call, result)
             if self._drifts and self in call.kept:
                 for drift in self._drifts:
                     drift.after(call, result, call.kept[self])
         if graph is not None and self._nonfinite is not None:
             graph_notes = graph.setdefault(self, {})
-            self._nonfinite.note(graph_notes, call, result, finite, None if is_off else line_of(call.spec.name))
+            self._nonfinite.note(graph_notes, call, result, is_finite, None if is_off else line_of(call.spec.name))
 
     def on_graph(self, loss: Any, backend: Any) -> None:
         """Tells the check of numbers the graph by which the library is about to compute gradients."""

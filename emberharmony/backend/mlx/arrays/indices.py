@@ -269,9 +269,11 @@ def _row_padder(row_count: int) -> Function:
 def _last_of_equal(count: int, row_places: mx.array, updates: mx.array) -> mx.array:
     """Returns updates of which only the last at equal indices has a derivative; MLX would give each of them one."""
     positions = mx.arange(row_places.size).reshape(row_places.shape)
-    last = mx.zeros(count, positions.dtype).at[row_places].maximum(positions)[row_places] == positions
+    is_last = mx.zeros(count, positions.dtype).at[row_places].maximum(positions)[row_places] == positions
     return mx.where(
-        last.reshape((*row_places.shape, *(1,) * (updates.ndim - row_places.ndim))), updates, mx.stop_gradient(updates)
+        is_last.reshape((*row_places.shape, *(1,) * (updates.ndim - row_places.ndim))),
+        updates,
+        mx.stop_gradient(updates),
     )
 
 

@@ -86,9 +86,9 @@ def _is_fastest_way(count: int, size: Sequence[int], places: int, outputs: int, 
     # On a CPU MLX 0.32 adds sequentially.
     if not 3 <= len(size) <= 5 or not count * places * products or products > SHORT * outputs:
         return False
-    unrolled = groups == 1 and on_cpu() and count * places * products <= _UNROLLED * outputs
+    is_unrolled_faster = groups == 1 and on_cpu() and count * places * products <= _UNROLLED * outputs
     # MLX 0.32 has no groups for three spatial axes on a CPU.
-    return unrolled or (_is_small(count, size, places) and (groups == 1 or len(size) < 5))
+    return is_unrolled_faster or (_is_small(count, size, places) and (groups == 1 or len(size) < 5))
 
 
 def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:

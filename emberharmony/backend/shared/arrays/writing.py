@@ -205,9 +205,9 @@ def convert_like(backend: Any, value: Any, x: Any) -> Any:
     if type(value) in _NUMBERS:
         check_held(python_dtype(type(value)), dtype, True)
         return backend.convert(value, dtype)
-    tensor, weak = backend.convert(value), is_weak(value)
-    check_held(backend.dtype_of(tensor), dtype, weak)
-    return backend.convert(value, dtype) if weak else backend.bound.cast(tensor, dtype)
+    tensor, has_weak_dtype = backend.convert(value), is_weak(value)
+    check_held(backend.dtype_of(tensor), dtype, has_weak_dtype)
+    return backend.convert(value, dtype) if has_weak_dtype else backend.bound.cast(tensor, dtype)
 
 
 def _fits_kind(value: Any, kind: str) -> bool:

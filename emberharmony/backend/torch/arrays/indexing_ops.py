@@ -131,7 +131,7 @@ class TorchIndexingOps:
         if is_plain(key, x.shape):
             return x[key]
         native_key: list[Any] = []
-        joint = False
+        is_joint = False
         for key_part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(key_part, slice) and key_part.step is not None and key_part.step < 0:
                 # PyTorch 2.13 rejects slices with a negative step, so reverse the axis and read it forwards.
@@ -144,14 +144,14 @@ class TorchIndexingOps:
                 key_part = torch.from_numpy(np.array(key_part)).to(x.device)
             elif isinstance(key_part, torch.Tensor) and not mask:
                 key_part = integers(key_part, x.device)
-            joint = (
-                joint
+            is_joint = (
+                is_joint
                 or mask
                 or key_part.__class__ is bool
                 or (isinstance(key_part, torch.Tensor) and key_part.ndim > 0)
             )
             native_key.append(key_part)
-        if joint:
+        if is_joint:
             # NumPy treats an integer next to index arrays as an index array: it decides where the resulting axes go.
             native_key = [_scalar_as_vector(part, x.device) for part in native_key]
         return x[tuple(native_key)]

@@ -139,14 +139,16 @@ class TorchSteps(Steps):
         """Returns the facts about lists of tensors; programs take no subclasses, several dtypes and graphs."""
         tensors = [*chain.from_iterable(columns)]
         is_plain = {*map(type, tensors)} == {torch.Tensor}
-        takes = is_plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
-        kernels = takes and _have_kernels(columns)
+        is_fusable = is_plain and len({x.dtype for x in tensors}) == 1 and is_unwatched(*tensors)
+        kernels = is_fusable and _have_kernels(columns)
         if not (is_plain and TensorGuards):
             tensor_looks = list(map(_compared_properties, tensors))
-            return Likeness(lambda *others: list(map(_compared_properties, others)) == tensor_looks, takes, kernels)
+            return Likeness(
+                lambda *others: list(map(_compared_properties, others)) == tensor_looks, is_fusable, kernels
+            )
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
         guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-        return Likeness(guards.check, takes, kernels)
+        return Likeness(guards.check, is_fusable, kernels)
 
     def evaluate(self, tensors: list[torch.Tensor]) -> None:
         """Does nothing: PyTorch computes at once, or in a queue of the accelerator."""

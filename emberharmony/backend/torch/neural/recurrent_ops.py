@@ -62,7 +62,7 @@ def _run_layer(
         layer_axis: whether the given and the returned states have an axis of layers.
     """
     # On a CPU a layer that needs no gradients is faster if it is not in training.
-    train = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, tensors))
+    needs_gradient = torch.is_grad_enabled() and any(map(_REQUIRES_GRAD, tensors))
     x = tensors[0]
     result_dtype = wide_dtype = x.dtype
     if result_dtype not in _WIDE or {*map(_DTYPE, tensors)} != {result_dtype}:
@@ -80,7 +80,7 @@ def _run_layer(
         first.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
     start: Any = first if len(first) > 1 else first[0]
     x = x.flip(0 if time_major else 1) if reverse else x
-    layer_results = native(x, start, weights, has_bias, 1, 0.0, train, False, not time_major)
+    layer_results = native(x, start, weights, has_bias, 1, 0.0, needs_gradient, False, not time_major)
     if reverse or not layer_axis:
         outputs, *last = layer_results
         outputs = outputs.flip(0 if time_major else 1) if reverse else outputs

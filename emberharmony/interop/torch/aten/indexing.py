@@ -234,10 +234,10 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_
 def _neutral_number(reduce: str, dtype: Any) -> Any:
     """Returns the number that changes no result of a reduction."""
     if reduce in ("amax", "amin"):
-        low = reduce == "amax"
+        needs_lowest = reduce == "amax"
         if ops.isdtype(dtype, "real floating"):
-            return -math.inf if low else math.inf
-        return ops.iinfo(dtype).min if low else ops.iinfo(dtype).max
+            return -math.inf if needs_lowest else math.inf
+        return ops.iinfo(dtype).min if needs_lowest else ops.iinfo(dtype).max
     return 1 if reduce == "prod" else 0
 
 

@@ -25,8 +25,8 @@ def _run_layers(
     count = len(params) // (num_layers * directions)
     projected = [None] * (count == (5 if has_biases else 3))
     last: list[list[Any]] = []
-    batched = len(x.shape) == 3
-    if not batched:
+    has_batch = len(x.shape) == 3
+    if not has_batch:
         x, states = ops.expand_dims(x, 0 if batch_first else 1), [ops.expand_dims(state, 1) for state in states]
     for layer in range(num_layers):
         outputs = []
@@ -50,7 +50,7 @@ def _run_layers(
         if dropout and train and layer < num_layers - 1:
             x = ops.dropout(x, dropout)
     ends = [ops.stack(list(each)) for each in zip(*last, strict=True)]
-    if not batched:
+    if not has_batch:
         x, ends = ops.squeeze(x, 0 if batch_first else 1), [ops.squeeze(end, 1) for end in ends]
     return (x, *ends)
 

@@ -327,11 +327,11 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
     """Returns the largest or smallest elements along an axis, and their places."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    moved = dim not in (-1, len(x.shape) - 1)
-    rows = ops.moveaxis(x, dim, -1) if moved else x
+    is_moved = dim not in (-1, len(x.shape) - 1)
+    rows = ops.moveaxis(x, dim, -1) if is_moved else x
     order = ops.top_k(rows, k)[1] if largest else ops.get_item(ops.argsort(rows, axis=-1), (..., slice(0, k)))
     values = ops.take_along_axis(rows, order, axis=-1)
-    return (ops.moveaxis(values, -1, dim), ops.moveaxis(order, -1, dim)) if moved else (values, order)
+    return (ops.moveaxis(values, -1, dim), ops.moveaxis(order, -1, dim)) if is_moved else (values, order)
 
 
 @aten("kthvalue")
@@ -401,9 +401,11 @@ def renorm(x: Any, p: float, dim: int, maxnorm: float) -> Any:
 @aten("linalg_norm")
 def linalg_norm(x: Any, ord: float | None = None, dim: Dims = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Returns the norms of vectors, or of matrices."""
-    whole = ord is None or (isinstance(dim, Sequence) and len(dim) == 1) or len(x.shape) < 2
+    is_vector_norm = ord is None or (isinstance(dim, Sequence) and len(dim) == 1) or len(x.shape) < 2
     return (
-        vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype) if whole else _matrix_norm(x, ord, dim, keepdim)
+        vector_norm(x, 2 if ord is None else ord, dim, keepdim, dtype)
+        if is_vector_norm
+        else _matrix_norm(x, ord, dim, keepdim)
     )
 
 

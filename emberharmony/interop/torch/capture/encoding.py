@@ -164,12 +164,12 @@ class _Encoding:
         for name, value in arguments.items():
             attribute = getattr(layer, name, value)
             if isinstance(attribute, torch.nn.Parameter):
-                same = self._parameter_name(value) == f"{path}.{name}"
+                is_same = self._parameter_name(value) == f"{path}.{name}"
             elif attribute is None:
-                same = value is None or (name == "padding_idx" and value == -1)
+                is_same = value is None or (name == "padding_idx" and value == -1)
             else:
-                same = list(attribute) == list(value) if isinstance(attribute, tuple) else attribute == value
-            if not same:
+                is_same = list(attribute) == list(value) if isinstance(attribute, tuple) else attribute == value
+            if not is_same:
                 return None
         return path
 
@@ -186,14 +186,14 @@ class _Encoding:
         if str(target) == "with_effects" and not node.args[1]._schema.returns:  # type: ignore[union-attr]
             self.places[node] = [None]
             return
-        overload = isinstance(target, torch._ops.OpOverload)
-        if overload and not target._schema.returns:
+        is_overload = isinstance(target, torch._ops.OpOverload)
+        if is_overload and not target._schema.returns:
             return
-        name = str(target) if overload else _function_name(target)
+        name = str(target) if is_overload else _function_name(target)
         if find(name) is None:
             self.missing.setdefault(name, line_of(node))
         value = node.meta.get("val")
-        several = isinstance(value, (list, tuple))
+        has_several = isinstance(value, (list, tuple))
         if node in self.layers:
             layer, layer_inputs = self.layers[node]
             args: tuple[Any, ...] = (layer, self._value(layer_inputs))
@@ -201,9 +201,9 @@ class _Encoding:
         else:
             args = tuple(map(self._value, node.args))
             keywords = tuple((k, self._value(v)) for k, v in self._call_keywords(node).items())
-        results = [self._next_register(item) for item in value] if several else [self._next_register(value)]  # type: ignore[union-attr]
-        self.places[node] = results if several else results[0]
-        self.calls.append(ProgramCall(name, args, tuple(results), keywords, several))
+        results = [self._next_register(item) for item in value] if has_several else [self._next_register(value)]  # type: ignore[union-attr]
+        self.places[node] = results if has_several else results[0]
+        self.calls.append(ProgramCall(name, args, tuple(results), keywords, has_several))
         self.lines.append(line_of(node))
 
     def _call_keywords(self, node: torch.fx.Node) -> dict[str, Any]:
@@ -211,8 +211,8 @@ class _Encoding:
         keywords = {k: v for k, v in node.kwargs.items() if k not in _IGNORED}
         target, value = node.target, node.meta.get("val")
         if isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
-            takes = any(argument.name == "dtype" and argument.kwarg_only for argument in target._schema.arguments)
-            if takes and not any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
+            takes_dtype = any(argument.name == "dtype" and argument.kwarg_only for argument in target._schema.arguments)
+            if takes_dtype and not any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
                 keywords["dtype"] = value.dtype
         return keywords
 
@@ -260,8 +260,8 @@ class _Encoding:
         specs = [s for s in self.exported.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
         items: list[Any] = []
         for spec in specs:
-            constant = isinstance(spec.arg, ConstantArgument)
-            items.append({"constant": spec.arg.value} if constant else {"leaf": places[spec.arg.name]})
+            is_constant = isinstance(spec.arg, ConstantArgument)
+            items.append({"constant": spec.arg.value} if is_constant else {"leaf": places[spec.arg.name]})
         args, kwargs = self.exported.call_spec.in_spec.children()
         leaves = iter(items)
         names = parameters(self.module)
@@ -285,9 +285,9 @@ def _arguments_by_name(node: torch.fx.Node) -> dict[str, Any]:
 def _conv1d_and_arguments(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
     """Returns transformers' `Conv1D` and its arguments, given those of `addmm`; None if the call is no `Conv1D`."""
     conv1d_class = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
-    plain = arguments["alpha"] == arguments["beta"] == 1
+    is_plain = arguments["alpha"] == arguments["beta"] == 1
     names = {"input": "mat1", "weight": "mat2", "bias": "self"}
-    return conv1d_class if plain else None, {name: arguments[given] for name, given in names.items()}
+    return conv1d_class if is_plain else None, {name: arguments[given] for name, given in names.items()}
 
 
 def _register_numbers() -> Any:

@@ -127,8 +127,8 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
     values: dict[int, Any] = {}
     for position, value in enumerate(inputs):
         tensor = torch.tensor(value) if isinstance(value, np.ndarray) else value
-        floating = graph.dtypes[position] == FLOAT and tensor is not None
-        values[position] = tensor.double() if floating else tensor
+        is_floating = graph.dtypes[position] == FLOAT and tensor is not None
+        values[position] = tensor.double() if is_floating else tensor
     values[0] = torch.float64
     for position, call in enumerate(graph.program.calls):
         function = (

@@ -140,8 +140,8 @@ def _place_with_parentheses(line: str, start: int, end: int) -> tuple[int, int]:
         return start, end
     before_parenthesis = before[:-1].rstrip(" ")
     word = re.search(r"\w+\Z", before_parenthesis)
-    calls = before_parenthesis[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
-    if calls or (word is not None and word[0] in ("True", "False", "None")):
+    is_call = before_parenthesis[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
+    if is_call or (word is not None and word[0] in ("True", "False", "None")):
         return start, end
     return len(before) - 1, len(line) - len(after) + 1
 

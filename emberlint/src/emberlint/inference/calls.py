@@ -160,13 +160,13 @@ class Calls(Expressions):
             value = value.pass_on(f"`{unit.name}` receives it as `{name}`", value.node, value.dtype)
         if name not in unit.given:
             unit.given[name] = value
-            changed = value is not None
+            has_changed = value is not None
         else:
             old_value = unit.given[name]
             joined_value = v.join(old_value, value)
-            changed = not v.same(old_value, joined_value)
+            has_changed = not v.same(old_value, joined_value)
             unit.given[name] = joined_value
-        if changed and unit.state is not v.Progress.NEW:
+        if has_changed and unit.state is not v.Progress.NEW:
             self.dirty[unit] = None
 
     def _call_class(self, callee: v.Value, arguments: Arguments) -> v.Value:

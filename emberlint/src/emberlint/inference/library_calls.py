@@ -170,8 +170,8 @@ class LibraryCalls(BuiltinCalls):
         function = arguments.first()
         if function is None and not arguments.positional:  # @vmap(in_axes=0)
             return v.Partial(None)
-        options = len(arguments.positional) > 1 or bool(arguments.keywords)
-        return v.Derived(origin.rpartition(".")[2], function, options)
+        has_options = len(arguments.positional) > 1 or bool(arguments.keywords)
+        return v.Derived(origin.rpartition(".")[2], function, has_options)
 
     def _special_callback(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""

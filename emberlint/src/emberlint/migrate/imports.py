@@ -90,16 +90,16 @@ class _Rewriter(cst.CSTTransformer):
             updated_node = updated_node.with_changes(leading_lines=[*self.orphaned, *updated_node.leading_lines])
             self.orphaned = ()
         results: list[list[cst.BaseSmallStatement]] = []
-        changed = False
+        has_changed = False
         for small_statement in updated_node.body:
             statements = (
                 self._split_import(small_statement)
                 if isinstance(small_statement, cst.ImportFrom)
                 else [small_statement]
             )
-            changed = changed or statements != [small_statement]
+            has_changed = has_changed or statements != [small_statement]
             results.extend([statement] for statement in statements)
-        if not changed:
+        if not has_changed:
             return updated_node
         if not results:
             self.orphaned = updated_node.leading_lines

@@ -74,7 +74,7 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
     source, units_by_name = target.source, bound(target.units, "definition", "import")
     before: list[Statement] = []
     after: list[Statement] = []
-    met_class = False
+    has_met_class = False
     for unit in source.units:
         is_whole = unit in source.moved
         if not is_whole and unit not in source.parts:
@@ -87,7 +87,7 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
             if not _is_old_import(known_unit, source)
         ]
         if isinstance(unit.node, cst.ClassDef) and equal_units and isinstance(equal_units[0].node, cst.ClassDef):
-            met_class = True
+            has_met_class = True
             _into_class(target, unit, equal_units[0], members(unit.node) if taken_parts is None else taken_parts)
             continue
         if equal_units:
@@ -104,8 +104,8 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
             if taken_parts is None
             else [n for taken_part in taken_parts for n in sorted(taken_part.binds)]
         )
-        (after if met_class else before).append(node)
-    return (before, after) if met_class else ([], before)
+        (after if has_met_class else before).append(node)
+    return (before, after) if has_met_class else ([], before)
 
 
 def _is_old_import(unit: Unit, source: SourceModule) -> bool:

@@ -82,8 +82,8 @@ def _layout_of_folders(project: Project, frontend: str, backend: str) -> Layout 
         frontend = f"{frontend}.py"
     folder = frontend.removesuffix(".py")
     names = _backend_names(project, folder, backend)
-    exists = frontend.endswith(".py") or any(project.files(folder))
-    return Layout(frontend, backend, names) if names and exists else None
+    has_frontend = frontend.endswith(".py") or any(project.files(folder))
+    return Layout(frontend, backend, names) if names and has_frontend else None
 
 
 def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, ...]:

@@ -149,8 +149,8 @@ def _is_kind(file: SourceFile, kind: ast.ClassDef, depth: int = 0) -> bool:
     if depth > 8:
         return False
     bound = [binding.node for base in kind.bases if isinstance(base, ast.Name) for binding in file.names.bindings(base)]
-    own_bases = any(isinstance(binding, ast.ClassDef) and _is_kind(file, binding, depth + 1) for binding in bound)
-    return own_bases or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
+    has_kind_base = any(isinstance(binding, ast.ClassDef) and _is_kind(file, binding, depth + 1) for binding in bound)
+    return has_kind_base or any((file.native(base) or "").startswith("torch.nn.") for base in kind.bases)
 
 
 def is_blocked(steps: Iterable[Step], terms: Terms) -> bool:

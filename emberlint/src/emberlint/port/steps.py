@@ -438,9 +438,9 @@ def _is_annotation(file: SourceFile, node: ast.expr) -> bool:
 def _annotation_step(file: SourceFile, use: Use) -> Step:
     """Returns the step of an annotation: the type of the tensors of every backend."""
     space = Spelling("Tensor", "emberharmony.Tensor", added=True)
-    bound = any(binding.origin != space.namespace for binding in file.names.root.bindings.get(space.text, ()))
-    if bound or file.settings.namespaces[:1] != ("emberharmony.ops",):
-        reason = "`Tensor` is bound to something else" if bound else "the namespace has no type of tensors"
+    is_bound = any(binding.origin != space.namespace for binding in file.names.root.bindings.get(space.text, ()))
+    if is_bound or file.settings.namespaces[:1] != ("emberharmony.ops",):
+        reason = "`Tensor` is bound to something else" if is_bound else "the namespace has no type of tensors"
         return Step(use.node, use.origin, ANNOTATION, reason=reason, advice=space.namespace)
     try:
         changes = (NodeEditor(file, use.node, space).replace_node(use.node, space.text),)

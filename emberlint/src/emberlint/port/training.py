@@ -28,7 +28,7 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
     """Yields the steps of the methods of modules, optimizers and losses that the libraries do not share."""
     if "torch" not in terms.libraries:
         return
-    modules = has_modules(file)
+    defines_modules = has_modules(file)
     for call in file.index.nodes(ast.Call):
         function = call.func
         if not isinstance(function, ast.Attribute) or file.names.origins(function.value):
@@ -36,21 +36,21 @@ def training(file: SourceFile, terms: Terms) -> Iterator[Step]:
         name, receiver = function.attr, function.value
         if name == "backward" and not file.inference.is_other(receiver) and not _is_super(receiver):
             yield _step_of_method(file, call, BACKWARD, _backward_changes)
-        elif modules and name == "register_buffer":
+        elif defines_modules and name == "register_buffer":
             yield _step_of_method(file, call, "self.name = nn.Buffer(tensor)", _buffer_changes, terms)
-        elif modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
+        elif defines_modules and name == "step" and not call.args and not call.keywords and _clears_late(file, call):
             yield _step_of_method(file, call, "step(clear=False)", _step_without_clearing)
-        elif modules and name in HOOKS and not file.inference.is_other(receiver):
+        elif defines_modules and name in HOOKS and not file.inference.is_other(receiver):
             reason = f"modules and parameters of emberharmony have no {name}()"
             yield Step(call, f".{name}", KIND, reason=reason, advice="see the page on layers")
-        elif modules and name in ("to", *MOVES) and is_module(file, receiver):
+        elif defines_modules and name in ("to", *MOVES) and is_module(file, receiver):
             yield _step_of_method(file, call, "module.to(device=..., dtype=...)", _module_method_changes)
-    for store in file.index.nodes(ast.Attribute) if modules else ():
+    for store in file.index.nodes(ast.Attribute) if defines_modules else ():
         if store.attr == "requires_grad" and file.native(store) is None and is_of_parameters(file, store.value):
             yield _trainable_step(file, store)
         elif store.attr == "requires_grad" and file.native(store) is None:
             yield Step(store, ".requires_grad", KIND, reason=GRADIENTS, advice="parameter.trainable")
-    for call in file.index.nodes(ast.Call) if modules else ():
+    for call in file.index.nodes(ast.Call) if defines_modules else ():
         key = next((keyword for keyword in call.keywords if keyword.arg == "requires_grad"), None)
         if key is not None and not (file.native(call.func) or "").endswith(".Parameter"):
             yield Step(key.value, "requires_grad", KIND, reason=GRADIENTS, advice="nn.Parameter")

@@ -330,8 +330,8 @@ class Names:
         imported = self.imported_module(node)
         if imported is not None:
             # __import__("a.b") returns a, import_module("a.b") returns a.b.
-            top = isinstance(function, ast.Name) and function.id == "__import__"
-            return (imported.partition(".")[0] if top else imported,)
+            is_import_call = isinstance(function, ast.Name) and function.id == "__import__"
+            return (imported.partition(".")[0] if is_import_call else imported,)
         if isinstance(function, ast.Name):
             for binding in self.bindings(function):
                 if isinstance(binding.node, ast.FunctionDef):

@@ -51,5 +51,5 @@ def is_inside(scope: ast.AST, child: ast.AST, below: ast.AST | None) -> bool:
         return isinstance(child, ast.stmt)
     if isinstance(scope, ast.Lambda):
         return child is scope.body
-    first = isinstance(child, ast.comprehension) and child is scope.generators[0]  # type: ignore[attr-defined]
-    return not (first and isinstance(child, ast.comprehension) and below is child.iter)
+    is_first = isinstance(child, ast.comprehension) and child is scope.generators[0]  # type: ignore[attr-defined]
+    return not (is_first and isinstance(child, ast.comprehension) and below is child.iter)

@@ -68,5 +68,5 @@ class NativeDevice(Rule):
         parent = file.parent(call)
         is_swallowed = isinstance(parent, ast.Attribute) and parent.attr == "numpy"
         assert isinstance(call.func, ast.Attribute)
-        detached = isinstance(call.func.value, ast.Call) and ast.unparse(call.func.value.func).endswith(".detach")
-        return not is_swallowed and (detached or file.inference.evidence(call.func.value) is not None)
+        is_detached = isinstance(call.func.value, ast.Call) and ast.unparse(call.func.value.func).endswith(".detach")
+        return not is_swallowed and (is_detached or file.inference.evidence(call.func.value) is not None)
