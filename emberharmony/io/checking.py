@@ -51,8 +51,8 @@ class Report:
 
         largest = sorted(self.tensors.items(), key=lambda item: -item[1].nbytes)[:_SHOWN]
         rows = [(name, info.dtype, str(info.shape), f"{info.nbytes:,}") for name, info in largest]
-        left_out = len(self.tensors) - len(rows)
-        note = f"and {left_out} smaller tensors" if left_out else ""
+        left_out_count = len(self.tensors) - len(rows)
+        note = f"and {left_out_count} smaller tensors" if left_out_count else ""
         return table(str(self), ("name", "dtype", "shape", "bytes"), rows, left=3, notes=note)
 
     def __str__(self) -> str:

@@ -83,13 +83,13 @@ def checked_index(path: str, fault: Fault = raise_fault) -> dict[str, Header]:
 
     for file in sorted(names_by_file):
         shard = os.path.join(folder, file)
-        faults_before = len(faults)
+        fault_count_before = len(faults)
         try:
             headers[shard] = header = header_of(shard, note_fault)
         except WeightFileError as error:
             note_fault(error)
             continue
-        if len(faults) > faults_before:
+        if len(faults) > fault_count_before:
             continue
         for missing_names in sorted(names_by_file[file] - header.tensors.keys()):
             note_fault(WeightFileError("index", shard, "lacks a tensor that the index says it has", missing_names))

@@ -30,9 +30,9 @@ class SavedState:
         self.groups, self.entries = list(state_dict["param_groups"]), dict(state_dict["state"])
         steps = [int(entry["step"]) for entry in self.entries.values() if "step" in entry]
         self.count = int(state_dict.get("count", max(steps, default=0)))
-        saved_count, expected = len(self.groups), len(optimizer.param_groups)
-        if saved_count != expected:
-            raise ArgumentError(f"{self.head}{saved_count} groups of parameters were given, expected {expected}")
+        saved_count, expected_count = len(self.groups), len(optimizer.param_groups)
+        if saved_count != expected_count:
+            raise ArgumentError(f"{self.head}{saved_count} groups of parameters were given, expected {expected_count}")
         self.unread = set(self.entries)
 
     def match(self, position: int, group: dict[str, Any]) -> None:
@@ -86,9 +86,9 @@ class SavedState:
         """Returns each parameter of a group with the key of its state."""
         names, indices = saved_group.get("param_names"), list(saved_group["params"])
         if names is None or "param_names" not in group:
-            saved_count, expected = len(indices), len(group["params"])
-            if saved_count != expected:
-                self.wrong.append(f"group {position} has {saved_count} parameters, expected {expected}")
+            saved_count, expected_count = len(indices), len(group["params"])
+            if saved_count != expected_count:
+                self.wrong.append(f"group {position} has {saved_count} parameters, expected {expected_count}")
                 self.unread -= set(indices)
             return list(zip(group["params"], indices, strict=False))
         index_by_name = dict(zip(names, indices, strict=True))

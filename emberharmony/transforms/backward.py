@@ -162,11 +162,18 @@ def _fit_gradient(gradient: Any, argument: Any) -> Any:
     """Returns a gradient in its argument's dtype, summed over the axes along which the argument was broadcast."""
     shape, argument_shape = gradient.shape, argument.shape
     if shape != argument_shape:
-        extra = len(shape) - len(argument_shape)
-        if shape[extra:] == argument_shape:
-            gradient = active().sum(gradient, axis=0 if extra == 1 else tuple(range(extra)))
+        extra_axis_count = len(shape) - len(argument_shape)
+        if shape[extra_axis_count:] == argument_shape:
+            gradient = active().sum(gradient, axis=0 if extra_axis_count == 1 else tuple(range(extra_axis_count)))
             return gradient if gradient.dtype == argument.dtype else active().cast(gradient, argument.dtype)
-        axes = [*range(extra), *(extra + i for i, n in enumerate(argument_shape) if n == 1 and shape[extra + i] != 1)]
+        axes = [
+            *range(extra_axis_count),
+            *(
+                extra_axis_count + i
+                for i, n in enumerate(argument_shape)
+                if n == 1 and shape[extra_axis_count + i] != 1
+            ),
+        ]
         gradient = active().reshape(active().sum(gradient, axis=tuple(axes)), argument_shape)
     dtype = argument.dtype
     return gradient if gradient.dtype == dtype else active().cast(gradient, dtype)

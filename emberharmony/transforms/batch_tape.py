@@ -101,8 +101,8 @@ def align(m: Mapped, arguments: Sequence[Any]) -> list[Any]:
 
 def with_rank(m: Mapped, x: Rows, rank: int) -> Any:
     """Returns the whole tensor of rows, whose slices get axes of length 1 in front up to a number of axes."""
-    missing = rank - len(x.shape)
-    return m.bound.reshape(x.whole, (m.size, *(1,) * missing, *x.shape)) if missing else x.whole
+    missing_axis_count = rank - len(x.shape)
+    return m.bound.reshape(x.whole, (m.size, *(1,) * missing_axis_count, *x.shape)) if missing_axis_count else x.whole
 
 
 def elementwise(m: Mapped, *arguments: Any) -> Any:

@@ -147,8 +147,8 @@ def with_tensors(argument: Any) -> Any:
 def call_op(function: Callable[..., Any], op: str, arguments: Any) -> Any:
     """Calls an op with arguments in the order of its declaration."""
     names = [p.name for p in OPS[op].parameters if p.keyword_only]
-    cut = len(arguments) - len(names)
-    return function(*arguments[:cut], **dict(zip(names, arguments[cut:], strict=True)))
+    positional_count = len(arguments) - len(names)
+    return function(*arguments[:positional_count], **dict(zip(names, arguments[positional_count:], strict=True)))
 
 
 def family(array: Any) -> Iterator[Any]:

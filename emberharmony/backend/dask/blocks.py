@@ -137,8 +137,8 @@ def spread(x: da.Array, shape: Sequence[int], chunks: Any = None) -> da.Array:
     So the cotangent of a mean, a number for each element, is never written out.
     """
     if chunks is None:
-        added_axes = len(shape) - x.ndim
-        own_chunks = [*[(1,)] * added_axes, *x.chunks]
+        added_axis_count = len(shape) - x.ndim
+        own_chunks = [*[(1,)] * added_axis_count, *x.chunks]
         joined_chunks = tuple("auto" if n != sum(c) else c for n, c in zip(shape, own_chunks, strict=True))
         chunks = normalize_chunks(joined_chunks, tuple(shape), dtype=x.dtype)
     result = da.broadcast_to(x, shape, chunks=chunks)

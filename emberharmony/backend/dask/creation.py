@@ -45,8 +45,10 @@ def _blocks_of_value(value: Any, shape: tuple[int, ...], dtype: Any, chunks: Any
     if not math.prod(shape):
         return zeros(shape, filling.dtype)
     blocks = blocks_of(shape, filling.dtype) if chunks is None else chunks
-    added_axes = len(shape) - filling.ndim
-    rechunked = filling.rechunk({axis: blocks[axis + added_axes] for axis, n in enumerate(filling.shape) if n != 1})
+    added_axis_count = len(shape) - filling.ndim
+    rechunked = filling.rechunk(
+        {axis: blocks[axis + added_axis_count] for axis, n in enumerate(filling.shape) if n != 1}
+    )
     return da.broadcast_to(rechunked, shape, chunks=blocks)
 
 

@@ -73,8 +73,8 @@ class Generator:
         bits: Any = self._source.bit_generator
         with bits.lock:  # another thread may be drawing
             state = bits.state
-        blocks = sum(int(word) << 64 * i for i, word in enumerate(state["state"]["counter"]))
-        words = 4 * (blocks - 1) + state["buffer_pos"]
+        block_count = sum(int(word) << 64 * i for i, word in enumerate(state["state"]["counter"]))
+        words = 4 * (block_count - 1) + state["buffer_pos"]
         path = "".join(f"split {number}, " for number in self._sequence.spawn_key)
         return f"<Generator of seed {self._sequence.entropy}, {path}{words:,} words of bits drawn>"
 

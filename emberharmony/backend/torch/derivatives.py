@@ -17,8 +17,8 @@ def is_nested(x: torch.Tensor) -> bool:
     """
     if torch.compiler.is_compiling():
         return False
-    levels = sum(level.key() == TransformType.Grad for level in torch._C._functorch.get_interpreter_stack() or ())
-    return levels > 1 or (levels == 1 and bool(torch._C._functorch.get_unwrapped(x).requires_grad))
+    level_count = sum(level.key() == TransformType.Grad for level in torch._C._functorch.get_interpreter_stack() or ())
+    return level_count > 1 or (level_count == 1 and bool(torch._C._functorch.get_unwrapped(x).requires_grad))
 
 
 _ENGINE: Any = torch.autograd.Variable._execution_engine

@@ -103,10 +103,10 @@ def _require_right(options: Options) -> None:
     """
     if options.ranks < 1:
         raise ArgumentError(f"launch: {options.ranks} ranks, expected at least 1")
-    slots = sum(host.slots for host in options.hosts)
-    if options.hosts and slots != options.ranks:
+    slot_count = sum(host.slots for host in options.hosts)
+    if options.hosts and slot_count != options.ranks:
         raise ArgumentError(
-            f"launch: {options.ranks} ranks, but the hosts have {slots} slots; leave -n out or change the slots"
+            f"launch: {options.ranks} ranks, but the hosts have {slot_count} slots; leave -n out or change the slots"
         )
     if not 0 <= options.node < max(1, len(options.hosts)):
         raise ArgumentError(

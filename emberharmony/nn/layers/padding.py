@@ -38,10 +38,10 @@ class _Pad(spatial.Spatial):
 
     def __call__(self, x: TensorLike) -> Tensor:
         x = spatial.tensor(x)
-        missing = len(x.shape) - len(self._added)
-        if missing < 0:
+        missing_axis_count = len(x.shape) - len(self._added)
+        if missing_axis_count < 0:
             raise fault(ShapeError(f"expected at least {len(self._added)} axes, got shape {tuple(x.shape)}"))
-        widths = [(0, 0)] * missing + self._added
+        widths = [(0, 0)] * missing_axis_count + self._added
         if self._kept is None:
             return ops.pad(x, widths, self.mode, self.value)
         # Elements that are cut off are mirrored or repeated first, but the modes "wrap" and "constant" do not see them.

@@ -422,9 +422,9 @@ def istft(
     positions = reshape(_frame_positions(frames_in_time, frames, sequence_stride, fft_length), (-1, 1))
 
     def add_overlapping(terms: Tensor) -> Tensor:
-        leading_axes = len(terms.shape) - 2
-        flat = reshape(moveaxis(terms, (-2, -1), (0, 1)), (frames * fft_length, *terms.shape[:leading_axes]))
-        return moveaxis(scatter(positions, flat, (covered_length, *terms.shape[:leading_axes])), 0, -1)
+        leading_axis_count = len(terms.shape) - 2
+        flat = reshape(moveaxis(terms, (-2, -1), (0, 1)), (frames * fft_length, *terms.shape[:leading_axis_count]))
+        return moveaxis(scatter(positions, flat, (covered_length, *terms.shape[:leading_axis_count])), 0, -1)
 
     weight = add_overlapping(broadcast_to(square(shaped), (frames, fft_length)))
     signal = divide(add_overlapping(multiply(frames_in_time, shaped)), where(greater(weight, 1e-10), weight, 1.0))

@@ -126,8 +126,8 @@ class Report:
         from emberharmony.core.display.html import table  # here, because only notebooks need it
 
         rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
-        left_out = len(self.divergences) - len(rows)
-        omission_text = [f"and {left_out} more; html(path) writes all"] if left_out else []
+        left_out_count = len(self.divergences) - len(rows)
+        omission_text = [f"and {left_out_count} more; html(path) writes all"] if left_out_count else []
         notes = "\n".join([*omission_text, *(f"note: {note}" for note in self.notes)])
         return table(self.summary(), self._table_header(), rows, left=5, notes=notes)
 

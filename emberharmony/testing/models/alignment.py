@@ -262,10 +262,10 @@ def _share_of_equal_values(first: Side, second: Side, one: str, other: str) -> f
     """Returns the share of the elements of two modules that are in tensors of equal values; 0 if they have none."""
     a, b = first.totals(one), second.totals(other)
     larger_count = max(sum(a.values()), sum(b.values()))
-    equal = sum(
+    equal_count = sum(
         n for total, n in a.items() if any(math.isclose(total, other_total, rel_tol=_SAME) for other_total in b)
     )
-    return equal / larger_count if larger_count else 0.0
+    return equal_count / larger_count if larger_count else 0.0
 
 
 def _last_name(path: str) -> str:

@@ -103,10 +103,10 @@ def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
     kernels = [_first_kernel(model) for model in models]
     if last[0] == last[1] or None in kernels:
         return None
-    axes = len(kernels[0] or ())
+    axis_count = len(kernels[0] or ())
 
     def move_channels(value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or value.ndim != axes or value.dtype.kind != "f":
+        if not isinstance(value, np.ndarray) or value.ndim != axis_count or value.dtype.kind != "f":
             return value
         return np.moveaxis(value, 1, -1) if last[1] else np.moveaxis(value, -1, 1)
 

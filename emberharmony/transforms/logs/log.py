@@ -77,8 +77,8 @@ class Log(Sequence[Event]):
         from emberharmony.core.display.html import table  # here, because only notebooks need it
 
         header, rows = self.cells(most=_SHOWN)
-        left_out = len({event.op for event in self}) - len(rows)
-        omission_text = [f"and {left_out} more ops; table() has all"] if left_out else []
+        left_out_count = len({event.op for event in self}) - len(rows)
+        omission_text = [f"and {left_out_count} more ops; table() has all"] if left_out_count else []
         return table(repr(self)[1:-1], header, rows, notes="\n".join([*omission_text, *self.notes]))
 
     @property

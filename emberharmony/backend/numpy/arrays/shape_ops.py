@@ -94,11 +94,11 @@ class NumpyShapeOps:
     @staticmethod
     def broadcast_to(x: np.ndarray, shape: Any) -> np.ndarray:
         lengths = as_shape(shape)
-        extra = len(lengths) - x.ndim
+        added_axis_count = len(lengths) - x.ndim
         # numpy.broadcast_to (NumPy 2.4) takes 9 µs; a view of zero strides takes 2.
-        if extra >= 0 and x.size and x.flags.c_contiguous:
-            strides = [0] * extra
-            for old_length, new_length, stride in zip(x.shape, lengths[extra:], x.strides, strict=True):
+        if added_axis_count >= 0 and x.size and x.flags.c_contiguous:
+            strides = [0] * added_axis_count
+            for old_length, new_length, stride in zip(x.shape, lengths[added_axis_count:], x.strides, strict=True):
                 if old_length == new_length:
                     strides.append(stride)
                 elif old_length == 1 and new_length > 1:

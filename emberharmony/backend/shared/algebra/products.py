@@ -63,9 +63,9 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
                 # PyTorch would sum over these axes.
                 raise ShapeError(f"the output of {subscripts!r} leaves out the axes '...', which cannot be summed")
             head = term.index("...")
-            tail = len(term_letters) - head
+            tail_length = len(term_letters) - head
             pairs = [*zip(term_letters[:head], shape[:head], strict=True)]
-            pairs += zip(term_letters[head:], shape[len(shape) - tail :], strict=True)
+            pairs += zip(term_letters[head:], shape[len(shape) - tail_length :], strict=True)
         else:
             pairs = [*zip(term_letters, shape, strict=True)]
         operand_lengths = dict(pairs)

@@ -258,8 +258,8 @@ class HostMade:
         base = base if type(base) in (int, float, complex) else self.convert(base)
         exponents = self.linspace(start, stop, num, endpoint, device=device)
         # Bases with more axes than both ends broadcast with these, not with the axis of the samples.
-        extra_axes = len(getattr(base, "shape", ())) - len(exponents.shape) + 1
-        exponents = exponents[(slice(None), *(None,) * extra_axes)] if extra_axes > 0 else exponents
+        extra_axis_count = len(getattr(base, "shape", ())) - len(exponents.shape) + 1
+        exponents = exponents[(slice(None), *(None,) * extra_axis_count)] if extra_axis_count > 0 else exponents
         samples = self.moveaxis(self.power(base, exponents), 0, axis)
         return samples if dtype is None else self.cast(samples, dtype)
 

@@ -82,9 +82,9 @@ def margins(
     Raises:
         ArgumentError: unless exactly two options are given, or if a change or the new length would be negative.
     """
-    missing = (before, after, target).count(None)
-    if missing != 1:
-        raise ArgumentError(f"expected exactly two of {names}, got {3 - missing}")
+    missing_count = (before, after, target).count(None)
+    if missing_count != 1:
+        raise ArgumentError(f"expected exactly two of {names}, got {3 - missing_count}")
     before, after, target = (None if n is None else as_index(n) for n in (before, after, target))
     change = 0 if target is None else (target - length) * outward
     first = change - (after or 0) if before is None else before

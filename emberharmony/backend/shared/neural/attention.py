@@ -134,8 +134,8 @@ def rotation_tables(
         make_tensor: makes a table of an array of float64.
         part: makes a tensor of some positions of a table.
     """
-    length, width, axes = shape[place], shape[-1], len(shape) - place
-    key = length, offset, axes, width, base, scale, kind
+    length, width, axis_count = shape[place], shape[-1], len(shape) - place
+    key = length, offset, axis_count, width, base, scale, kind
     sliced = _TABLES.get(key)
     if sliced is None:
         start, size = offset // _BLOCK * _BLOCK, _BLOCK
@@ -146,7 +146,9 @@ def rotation_tables(
         if tables is None:
             cosine, sine = rotations(size, start, width // 2, base, scale)
             cosine_and_sine = (np.concatenate((cosine, cosine), -1), np.concatenate((-sine, sine), -1))
-            tables = tuple(make_tensor(table.reshape((size, *(1,) * (axes - 2), width))) for table in cosine_and_sine)
+            tables = tuple(
+                make_tensor(table.reshape((size, *(1,) * (axis_count - 2), width))) for table in cosine_and_sine
+            )
             _keep_result(_BLOCKS, block, tables)
         positions = slice(offset - start, offset - start + length)
         sliced = part(tables[0], positions), part(tables[1], positions)
@@ -183,5 +185,7 @@ def whole_rotation(
 
 
 def _broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    extra = len(wanted) - len(shape)
-    return extra >= 0 and all(n in (1, length) for n, length in zip(shape, wanted[extra:], strict=True))
+    added_axis_count = len(wanted) - len(shape)
+    return added_axis_count >= 0 and all(
+        n in (1, length) for n, length in zip(shape, wanted[added_axis_count:], strict=True)
+    )

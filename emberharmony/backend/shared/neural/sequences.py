@@ -59,7 +59,7 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
         width: the number of sequences to keep.
         blank: the class of the blank.
     """
-    count, classes = len(beam.labels), len(row)
+    count, class_count = len(beam.labels), len(row)
     total = np.logaddexp(beam.closed, beam.open)
     last = np.array([labels[-1] if labels else blank for labels in beam.labels])
     longer = total[:, None] + row
@@ -80,7 +80,7 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     best_places = _largest_indices(np.logaddexp(*all_scores), width)
     chosen_beams = []
     for place in best_places.tolist():
-        start, label = divmod(place - count, classes)
+        start, label = divmod(place - count, class_count)
         chosen_beams.append(beam.labels[place] if place < count else (*beam.labels[start], label))
     return _Beam(chosen_beams, all_scores[0][best_places], all_scores[1][best_places])
 

@@ -98,11 +98,11 @@ class TorchQuantizationOps:
         is_plain = all(array.__class__ is torch.Tensor and array.is_cpu for array in (w, scales, biases))
         if not is_plain or scales.dtype not in _NARROW or not w.numel() or _is_transformed():
             return None
-        rows = len(w)
+        row_count = len(w)
         with torch.inference_mode(False), torch.no_grad():
             table = quantized_columns.columns_of(w, bits)
             scales, biases = (array.mT.contiguous().mT for array in (scales, biases))
-        return Form(table, self.home, lambda: _packed_words(table, rows, bits)), scales, biases  # type: ignore[attr-defined]
+        return Form(table, self.home, lambda: _packed_words(table, row_count, bits)), scales, biases  # type: ignore[attr-defined]
 
     @staticmethod
     def quantized_rows(table: torch.Tensor, indices: Any, rows: int, bits: int) -> torch.Tensor:
@@ -165,9 +165,9 @@ def _product_by_rows(
     """Returns `x @ matrix.T`, or `x @ matrix`, in float32, where w has the integers in words."""
     rows, groups = scales.shape
     weight_bytes, planes = w.contiguous().view(torch.uint8), 8 // bits
-    vectors, width = len(x), weight_bytes.shape[1]
+    vector_count, width = len(x), weight_bytes.shape[1]
     factors = [x[:, i::planes].T.contiguous() for i in range(planes)] if transpose else [x] * planes
-    results = [torch.zeros((rows, vectors) if transpose else (vectors, width)) for _ in range(planes)]
+    results = [torch.zeros((rows, vector_count) if transpose else (vector_count, width)) for _ in range(planes)]
     for start in range(0, rows, _ROWS):
         row_slice = slice(start, start + _ROWS)
         for i, (factor, result) in enumerate(zip(factors, results, strict=True)):
@@ -184,8 +184,8 @@ def _product_by_rows(
             else:
                 result.addmm_(factor[:, row_slice], values)
     if transpose:
-        return torch.addmm(sum(results).T, x.view(vectors, groups, -1).sum(-1), biases.T)  # type: ignore[union-attr]
-    stacked_results = torch.stack(results, -1).view(vectors, groups, -1)
+        return torch.addmm(sum(results).T, x.view(vector_count, groups, -1).sum(-1), biases.T)  # type: ignore[union-attr]
+    stacked_results = torch.stack(results, -1).view(vector_count, groups, -1)
     return stacked_results.add_((x @ biases)[..., None]).flatten(1)
 
 

@@ -72,18 +72,18 @@ def product(
         return _product_by_vector(x, table, scales, biases, group_size, bits)
     scales, biases = scales.mT.contiguous(), biases.mT
     grouped_x = x.contiguous().view(-1, groups, group_size)  # the kernel reads the weights without regard to strides
-    added, vectors = grouped_x.sum(-1), len(grouped_x)
-    if vectors <= _FEW:
-        bag_indices, starts = _bag_indices_and_starts(vectors * groups, group_size, len(table))
+    added, vector_count = grouped_x.sum(-1), len(grouped_x)
+    if vector_count <= _FEW:
+        bag_indices, starts = _bag_indices_and_starts(vector_count * groups, group_size, len(table))
         sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
-            vectors, groups, -1
+            vector_count, groups, -1
         )
         if sums.shape[-1] != rows:
             sums = sums[..., :rows]
         return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], rows)
     result = added @ biases
     for i, group_weights in enumerate(_integers_by_group(table, rows, group_size, bits)):
-        if vectors <= _SUMS:
+        if vector_count <= _SUMS:
             result.addcmul_(grouped_x[:, i] @ group_weights, scales[i])
         else:
             result.addmm_(grouped_x[:, i], group_weights.mul_(scales[i]))

@@ -96,8 +96,8 @@ def _adaptive_max(count: int) -> Callable[..., Any]:
 
 def _first_largest_places(x: Any, values: Any, count: int) -> Any:
     """Returns the first places at which the largest elements of adaptive windows stand in the spatial axes."""
-    lead, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
-    flat = ops.reshape(x, (*x.shape[:lead], *[1] * count, -1))
+    leading_axis_count, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
+    flat = ops.reshape(x, (*x.shape[:leading_axis_count], *[1] * count, -1))
     inside: Any = True
     stride = 1
     numbers = ops.arange(flat.shape[-1])

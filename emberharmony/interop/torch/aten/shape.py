@@ -83,8 +83,8 @@ def squeeze(x: Any, dim: int | Sequence[int] | None = None) -> Any:
 @aten("expand", "expand_copy")
 def expand(x: Any, size: Sequence[int], implicit: bool = False) -> Any:
     """Returns a tensor repeated along axes of length 1; -1 keeps a length."""
-    ahead = len(size) - len(x.shape)
-    return ops.broadcast_to(x, tuple(x.shape[i - ahead] if n == -1 else n for i, n in enumerate(size)))
+    added_axis_count = len(size) - len(x.shape)
+    return ops.broadcast_to(x, tuple(x.shape[i - added_axis_count] if n == -1 else n for i, n in enumerate(size)))
 
 
 aten("expand_as")(lambda x, other: ops.broadcast_to(x, tuple(other.shape)))

@@ -224,8 +224,8 @@ def _silence_findings(findings: Sequence[Finding], settings: Settings, cli_optio
     silenced_files = silence(findings, settings, write=not cli_options.diff)
     for path, silenced in silenced_files.items() if cli_options.diff else ():
         click.echo("".join(silenced.change.diff(options.display_path(path, settings))), nl=False)
-    lines, files = sum(file.lines for file in silenced_files.values()), len(silenced_files)
-    click.echo(f"{lines} line{'s'[lines == 1 :]} in {files} file{'s'[files == 1 :]} silenced", err=True)
+    lines, file_count = sum(file.lines for file in silenced_files.values()), len(silenced_files)
+    click.echo(f"{lines} line{'s'[lines == 1 :]} in {file_count} file{'s'[file_count == 1 :]} silenced", err=True)
     return bool(silenced_files)
 
 

@@ -109,9 +109,9 @@ class Flow(Narrowing):
                 self.bind(target, field, env)
             return
         if fields is not None and star is not None and len(fields) >= len(targets) - 1:
-            tail = len(targets) - star - 1
-            middle = fields[star : len(fields) - tail]
-            fields = [*fields[:star], v.join_all(middle), *fields[len(fields) - tail :]]
+            tail_length = len(targets) - star - 1
+            middle = fields[star : len(fields) - tail_length]
+            fields = [*fields[:star], v.join_all(middle), *fields[len(fields) - tail_length :]]
             for target, field in zip(targets, fields, strict=True):
                 self.bind(target, field, env)
             return

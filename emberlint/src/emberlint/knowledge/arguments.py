@@ -74,10 +74,10 @@ def fits(call: ast.Call, op: str, origin: str) -> bool:
     if op_parameters is None or None in keywords or any(isinstance(arg, ast.Starred) for arg in call.args):
         return False
     given_names = {*op_parameters.positional[: len(call.args)], *(name for name in keywords if name is not None)}
-    required = len([parameter for parameter in op_parameters.required if parameter in op_parameters.positional])
-    if name in NO_OPTION and len(given_names) > required:
+    required_count = len([parameter for parameter in op_parameters.required if parameter in op_parameters.positional])
+    if name in NO_OPTION and len(given_names) > required_count:
         return False
-    limit = required if name in OTHER_OPTION else SHAPE_ONLY.get(name, IN_ORDER.get(op, required + 1))
+    limit = required_count if name in OTHER_OPTION else SHAPE_ONLY.get(name, IN_ORDER.get(op, required_count + 1))
     if not op_parameters.variadic and len(call.args) > min(limit, len(op_parameters.positional)):
         return False
     repeated = set(op_parameters.positional[: len(call.args)]) & set(keywords)

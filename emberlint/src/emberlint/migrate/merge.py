@@ -362,7 +362,7 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
                 if _is_import(own_statement) == _is_import(previous_statement) and not _is_future(previous_statement)
                 else 1
             )
-        blanks = sum(1 for line in own_statement.leading_lines if line.comment is None)
+        blank_count = sum(1 for line in own_statement.leading_lines if line.comment is None)
         if index and id(own_statement) in old_ids and id(body[index - 1]) in old_ids:
             spaced.append(own_statement)
         elif index == 0:
@@ -370,7 +370,7 @@ def _space_out(body: Sequence[Statement], old: Sequence[Statement]) -> list[Stat
             while lines and lines[0].comment is None:
                 del lines[0]
             spaced.append(own_statement.with_changes(leading_lines=lines))
-        elif blanks < blank_lines and not any(line.comment for line in own_statement.leading_lines[:blanks]):
+        elif blank_count < blank_lines and not any(line.comment for line in own_statement.leading_lines[:blank_count]):
             spaced.append(
                 own_statement.with_changes(leading_lines=_with_blank(own_statement.leading_lines, blank_lines))
             )

@@ -27,8 +27,8 @@ class Layout:
         """Returns the files with declarations: those of the frontend outside its folders of implementations."""
         if self.frontend.endswith(".py"):
             return [self.frontend]
-        below = len(self.frontend) + 1
-        return [path for path in project.files(self.frontend) if path[below:].split("/")[0] not in self.names]
+        prefix_length = len(self.frontend) + 1
+        return [path for path in project.files(self.frontend) if path[prefix_length:].split("/")[0] not in self.names]
 
     def backend_files(self, project: Project, name: str) -> list[str]:
         """Returns the files of one backend, in its folder or `backend/<name>.py`."""

@@ -20,12 +20,12 @@ Signature = tuple[Parameter, ...]
 def signature(arguments: ast.arguments, bound: bool = False) -> Signature:
     """Returns the signature of a function; `bound` omits the first parameter (self, cls)."""
     positional_arguments = [*arguments.posonlyargs, *arguments.args]
-    missing = len(positional_arguments) - len(arguments.defaults)
+    required_count = len(positional_arguments) - len(arguments.defaults)
     parameters = [
         Parameter(
             argument.arg,
             POSITIONAL_ONLY if index < len(arguments.posonlyargs) else EITHER,
-            _source_of_node(arguments.defaults[index - missing]) if index >= missing else None,
+            _source_of_node(arguments.defaults[index - required_count]) if index >= required_count else None,
         )
         for index, argument in enumerate(positional_arguments)
     ]

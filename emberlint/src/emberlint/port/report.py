@@ -152,5 +152,5 @@ def _summary_text(files: Mapping[str, Ported]) -> str:
     ported_count = sum(len(file.ported) for file in files.values())
     total = ported_count + sum(len(file.remaining) for file in files.values())
     share_text = f" ({ported_count / total:.0%})" if total else ""
-    changed = sum(file.before != file.after for file in files.values())
-    return f"{ported_count} of {total} native uses ported{share_text}; {changed} of {len(files)} files change"
+    changed_count = sum(file.before != file.after for file in files.values())
+    return f"{ported_count} of {total} native uses ported{share_text}; {changed_count} of {len(files)} files change"

@@ -203,16 +203,21 @@ class NodeEditor:
         assert isinstance(function, ast.Attribute)
         line, end = function.end_lineno or 0, self.file.column(function.end_lineno or 0, function.end_col_offset or 0)
         text = self.file.lines[line - 1]
-        name = end - 1 - len(function.attr)
-        dot = len(text[:name].rstrip()) - 1
+        name_start = end - 1 - len(function.attr)
+        dot_position = len(text[:name_start].rstrip()) - 1
         opening_column = text.find("(", end - 1)
-        if dot < 0 or text[dot] != "." or opening_column < 0 or text[end - 1 : opening_column].strip():
+        if (
+            dot_position < 0
+            or text[dot_position] != "."
+            or opening_column < 0
+            or text[end - 1 : opening_column].strip()
+        ):
             raise UntranslatableError("its name spans several lines")
-        if not text[:dot].strip() and (function.value.end_lineno or 0) != line:
+        if not text[:dot_position].strip() and (function.value.end_lineno or 0) != line:
             raise UntranslatableError("the chain of its methods spans several lines")
         start = self.file.column(call.lineno, call.col_offset) - 1
         yield Change(call.lineno, start, start, self.depth, f"{op}({key}=" if key else f"{op}(")
-        yield Change(line, dot, opening_column + 1, 0, ", " if call.args or call.keywords else "")
+        yield Change(line, dot_position, opening_column + 1, 0, ", " if call.args or call.keywords else "")
 
     def _subscript(self, call: ast.Call) -> Iterator[Change]:
         """Yields the changes of `x.size(0)` to `x.shape[0]`."""
@@ -222,11 +227,11 @@ class NodeEditor:
             function.end_lineno or 0,
             self.file.column(function.end_lineno or 0, function.end_col_offset or 0) - 1,
         )
-        text, name = self.file.lines[line - 1], end - len(function.attr)
-        if text[name:end] != function.attr or not text[end:].startswith("("):
+        text, name_start = self.file.lines[line - 1], end - len(function.attr)
+        if text[name_start:end] != function.attr or not text[end:].startswith("("):
             raise UntranslatableError("its name spans several lines")
         last, closing = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 1
-        yield Change(line, name, end + 1, 0, "shape[")
+        yield Change(line, name_start, end + 1, 0, "shape[")
         yield Change(last, closing - 1, closing, 0, "]")
 
     def _pack(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
