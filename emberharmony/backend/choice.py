@@ -297,15 +297,15 @@ def available_backends() -> dict[BackendName, dict[str, Any]]:
 
     The devices of a backend that is not loaded yet are None, because listing them would import its library.
     """
-    live = {backend.name: backend for backend in loaded_backends()}
-    available: dict[BackendName, dict[str, Any]] = {}
+    backend_by_name = {backend.name: backend for backend in loaded_backends()}
+    facts_by_backend: dict[BackendName, dict[str, Any]] = {}
     for name in backend_names():
-        if name in live:
-            devices = list(live[name].get_available_devices())
-            available[name] = {"version": live[name].version, "loaded": True, "devices": devices}
+        if name in backend_by_name:
+            devices = list(backend_by_name[name].get_available_devices())
+            facts_by_backend[name] = {"version": backend_by_name[name].version, "loaded": True, "devices": devices}
         elif is_installed(name):
-            available[name] = {"version": _package_version(name), "loaded": False, "devices": None}
-    return available
+            facts_by_backend[name] = {"version": _package_version(name), "loaded": False, "devices": None}
+    return facts_by_backend
 
 
 def _package_version(name: str) -> str | None:

@@ -166,16 +166,18 @@ def _brief_value(backend: Any, value: Any) -> str:
 
 def _hint_for_shapes(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> str:
     """Returns that the operands' shapes, as "(2, 3) and (2,)", do not broadcast, and the way out; or an empty text."""
-    shapes = {
+    shape_by_name = {
         parameter.name: tuple(value.shape)
         for parameter, value in zip(spec.parameters, arguments, strict=False)
         if parameter.role == "Operand" and backend.is_tensor(value)
     }
-    if _do_broadcast(shapes.values()):
+    if _do_broadcast(shape_by_name.values()):
         return ""
-    text = f"{' and '.join(map(str, shapes.values()))} do not broadcast; each axis must be equal or 1"
-    for name, shape in shapes.items():
-        if 0 < len(shape) < max(map(len, shapes.values())) and _do_broadcast({**shapes, name: (*shape, 1)}.values()):
+    text = f"{' and '.join(map(str, shape_by_name.values()))} do not broadcast; each axis must be equal or 1"
+    for name, shape in shape_by_name.items():
+        if 0 < len(shape) < max(map(len, shape_by_name.values())) and _do_broadcast(
+            {**shape_by_name, name: (*shape, 1)}.values()
+        ):
             return f"{text}: axes are compared from the last one, and ops.expand_dims({name}, -1) would fit"
     return text
 

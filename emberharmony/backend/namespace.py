@@ -47,28 +47,28 @@ def array_namespace(*tensors: Any, api_version: str | None = None) -> ModuleType
         >>> x.dtype == xp.float32
         True
     """
-    backends: dict[str, Backend] = {}
+    backend_by_name: dict[str, Backend] = {}
     foreign_tensors = []
     for tensor in tensors:
         backend = OWNERS.get(tensor.__class__)  # the common case, at a fifth of the cost of a search in trees
         if backend is None:
             foreign_tensors.append(tensor)
         else:
-            backends[backend.name] = backend
+            backend_by_name[backend.name] = backend
     has_scalar = False
     for leaf in tree_leaves(foreign_tensors) if foreign_tensors else ():
         if isinstance(leaf, np.generic):
             has_scalar = True
         elif not isinstance(leaf, (int, float, complex)):
             backend = _backend_of_leaf(leaf)
-            backends[backend.name] = backend
-    if len(backends) > 1:
+            backend_by_name[backend.name] = backend
+    if len(backend_by_name) > 1:
         raise BackendMismatchError(
-            f"array_namespace() got tensors of the backends {' and '.join(sorted(backends))}; convert one kind: "
+            f"array_namespace() got tensors of the backends {' and '.join(sorted(backend_by_name))}; convert one kind: "
             f"array_namespace(y).asarray(array_namespace(x).to_numpy(x))"
         )
-    if backends:
-        return standard_namespace(backends.popitem()[1], api_version)
+    if backend_by_name:
+        return standard_namespace(backend_by_name.popitem()[1], api_version)
     if has_scalar:
         return standard_namespace(load("numpy"), api_version)
     raise ArgumentTypeError(

@@ -36,14 +36,18 @@ class _Table(dict[Any, Any]):
     """
 
     def __init__(self, dtypes: NativeDTypes) -> None:
-        native = {
+        native_by_dtype = {
             neutral_dtype: native_dtype
             for neutral_dtype, native_dtype in dtypes.natives.items()
             if native_dtype is not None
         }
-        pairs = ((a, b, TABLE[a, b]) for a in native for b in native)
+        pairs = ((a, b, TABLE[a, b]) for a in native_by_dtype for b in native_by_dtype)
         super().__init__(
-            {(native[a], native[b]): native[common_dtype] for a, b, common_dtype in pairs if common_dtype in native}
+            {
+                (native_by_dtype[a], native_by_dtype[b]): native_by_dtype[common_dtype]
+                for a, b, common_dtype in pairs
+                if common_dtype in native_by_dtype
+            }
         )
         self._dtypes = dtypes
 

@@ -86,9 +86,15 @@ def compare(
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
         fns = [_named_program(program) for program in programs]
         input_values = [] if inputs is None else comparing.inputs_of(inputs, fns[0])
-        pairs = dict(_module_pair(text) for text in match)
+        name_by_first_name = dict(_module_pair(text) for text in match)
         report = compare_models(
-            *fns, *input_values, match=pairs, original=original, stop=stop, tolerance=tolerance, gradients=gradients
+            *fns,
+            *input_values,
+            match=name_by_first_name,
+            original=original,
+            stop=stop,
+            tolerance=tolerance,
+            gradients=gradients,
         )
     elif len(programs) == 2 and save is None:
         try:

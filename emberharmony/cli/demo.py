@@ -63,18 +63,22 @@ def _run_demo(
     if plot:
         pictures.check_picture(plot)
     curves = []
-    results: dict[str, Any] = {}
+    result_by_task: dict[str, Any] = {}
     with progress(2 * steps * len(chosen_names), "training on digits") as advance:
         regression = digits.run(chosen_names, seed=seed, steps=steps, advance=advance)
     agrees = _show_digits(regression, chosen_names, steps)
     curves.append(_loss_curves("softmax regression on digits", regression))
-    results["digits"] = {"agrees": agrees, "difference": regression.difference, "legs": _legs_as_json(regression)}
+    result_by_task["digits"] = {
+        "agrees": agrees,
+        "difference": regression.difference,
+        "legs": _legs_as_json(regression),
+    }
     if gpt_steps:
         with progress(2 * gpt_steps * len(chosen_names), "training a GPT") as advance:
             model = gpt.run(chosen_names, seed=seed, steps=gpt_steps, advance=advance)
         agrees = _show_gpt(model, chosen_names, gpt_steps) and agrees
         curves.append(_loss_curves("a small GPT on sonnets", model))
-        results["gpt"] = {
+        result_by_task["gpt"] = {
             **model.differences._asdict(),
             "agrees": model.differences.agrees,
             "legs": _legs_as_json(model),
@@ -85,7 +89,7 @@ def _run_demo(
     if plot:
         pictures.draw(curves, plot)
         click.echo(f"loss curves: {plot}")
-    return agrees, results
+    return agrees, result_by_task
 
 
 def _legs_as_json(result: digits.Result | gpt.Result) -> list[dict[str, Any]]:

@@ -40,22 +40,28 @@ def doctor(names: tuple[str, ...], device: str | None, as_json: bool, report_fil
     facts = machine.facts()
     if not as_json:
         _show_facts(facts)
-    backends: dict[str, Any] = {}
+    facts_by_backend: dict[str, Any] = {}
     findings = []
-    for finding in _all_findings(chosen_names, device, backends):
+    for finding in _all_findings(chosen_names, device, facts_by_backend):
         findings.append(finding)
         if not as_json:
             _print_finding(finding)
     seconds = time.perf_counter() - start
-    counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in (OK, DIFFERS, BROKEN)}
-    result = {"facts": facts, "counts": counts, "findings": [_printed_fields(finding) for finding in findings]}
+    count_by_verdict = {
+        verdict: sum(finding.verdict == verdict for finding in findings) for verdict in (OK, DIFFERS, BROKEN)
+    }
+    result = {
+        "facts": facts,
+        "counts": count_by_verdict,
+        "findings": [_printed_fields(finding) for finding in findings],
+    }
     if as_json:
-        click.echo(json.dumps({"backends": backends, "seconds": round(seconds, 1), **result}, indent=1))
+        click.echo(json.dumps({"backends": facts_by_backend, "seconds": round(seconds, 1), **result}, indent=1))
     else:
-        click.echo(f"{', '.join(f'{count} {verdict}' for verdict, count in counts.items())}, {seconds:.0f} s")
+        click.echo(f"{', '.join(f'{count} {verdict}' for verdict, count in count_by_verdict.items())}, {seconds:.0f} s")
     if report_file:
-        write_described(report_file, "doctor", backends, seconds, result)
-    if counts[BROKEN]:
+        write_described(report_file, "doctor", facts_by_backend, seconds, result)
+    if count_by_verdict[BROKEN]:
         sys.exit(1)
 
 

@@ -325,17 +325,17 @@ def _nonfinite_faults(path: str) -> Iterator[dict[str, Any]]:
 
 def _difference_for_json(difference: Difference) -> dict[str, Any]:
     """Returns a comparison for JSON."""
-    sides = {
+    info_by_side = {
         side: None if info is None else {"dtype": info.dtype, "shape": info.shape}
         for side, info in (("first", difference.first), ("second", difference.second))
     }
-    largest = {"absolute": json_number(difference.absolute), "relative": json_number(difference.relative)}
+    largest_by_kind = {"absolute": json_number(difference.absolute), "relative": json_number(difference.relative)}
     return {
         "name": difference.name,
         "kind": difference.kind,
-        **sides,
+        **info_by_side,
         "elements": difference.elements,
-        **largest,
+        **largest_by_kind,
         "nans": difference.nans,
     }
 

@@ -237,16 +237,18 @@ class NativeDTypes(dict[Any, Any]):
         dtypes: Mapping[DType, Any],
         on_first_use: Mapping[DType, Callable[[], Any]] = MappingProxyType({}),
     ) -> None:
-        awake = {neutral_dtype: native for neutral_dtype, native in dtypes.items() if neutral_dtype not in on_first_use}
-        super().__init__(awake)
-        self.update({native: native for native in awake.values()})
-        for neutral_dtype, native in awake.items():
+        native_by_dtype = {
+            neutral_dtype: native for neutral_dtype, native in dtypes.items() if neutral_dtype not in on_first_use
+        }
+        super().__init__(native_by_dtype)
+        self.update({native: native for native in native_by_dtype.values()})
+        for neutral_dtype, native in native_by_dtype.items():
             if native_name(native) is None:
                 _PLUGGED[id(native)] = native, neutral_dtype.name
         self.backend, self.natives, self.available = backend, dict(dtypes), tuple(dtypes)
         self.neutral: dict[Any, DType] = _Neutral(self)
         # Filled here, because torch.compile would compile a function again after an entry is added.
-        self.neutral.update({native: neutral_dtype for neutral_dtype, native in awake.items()})
+        self.neutral.update({native: neutral_dtype for neutral_dtype, native in native_by_dtype.items()})
         self._on_first_use = dict(on_first_use)
 
     def __missing__(self, dtype: object) -> Any:

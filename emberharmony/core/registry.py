@@ -251,16 +251,16 @@ def complete() -> ModuleType:
 
 def by_module() -> dict[str, dict[str, FunctionType]]:
     """Returns the ops and their aliases by the module that declares them, and by name."""
-    modules: dict[str, dict[str, FunctionType]] = {}
+    functions_by_module: dict[str, dict[str, FunctionType]] = {}
     for name, spec in OPS.items():
         module = spec.declared.__module__
-        if module not in modules:
-            modules[module] = {}
-        modules[module][name] = spec.function
+        if module not in functions_by_module:
+            functions_by_module[module] = {}
+        functions_by_module[module][name] = spec.function
     for name, target in ALIASES.items():
         spec = OPS[target]
-        modules[spec.declared.__module__][name] = spec.function
-    return modules
+        functions_by_module[spec.declared.__module__][name] = spec.function
+    return functions_by_module
 
 
 def _parameters(declared: FunctionType) -> tuple[OpParameter, ...]:

@@ -47,9 +47,9 @@ def require_agreement(world: World, call: str, options: dict[str, Any], leaves: 
 
 def _disagreement_error(world: World, lines_of_ranks: list[list[str]]) -> DistributedError:
     """Returns the error for ranks that have made different calls."""
-    counts = Counter(map(tuple, lines_of_ranks))
+    count_by_lines = Counter(map(tuple, lines_of_ranks))
     # Of several that are as frequent, the one of the lowest rank.
-    usual_line = max(counts, key=lambda each: (counts[each], -lines_of_ranks.index(list(each))))
+    usual_line = max(count_by_lines, key=lambda each: (count_by_lines[each], -lines_of_ranks.index(list(each))))
     texts = []
     ranks = [rank for rank, lines in enumerate(lines_of_ranks) if tuple(lines) != usual_line]
     for rank in ranks:

@@ -122,22 +122,26 @@ class Board:
         """
         deadline = time.monotonic() + wait
         while True:
-            late: dict[int, str] = {}
+            text_by_late_rank: dict[int, str] = {}
             reasons_by_rank: dict[int, str] = {}
             for rank in range(self.size) if peer is None else (peer,):
                 if rank != self._rank and (text := self._lateness(self.read(rank), number, call, peer is not None)):
-                    late[rank] = text
+                    text_by_late_rank[rank] = text
                 if rank != self._rank and (text := self._reason_of_end(self.read(rank))):
                     reasons_by_rank[rank] = text
             if reasons_by_rank or time.monotonic() > deadline:
                 # A rank may be late because it waits for another one, so only the last of them are the cause. And one
                 # that has left the call is a cause only if there is no other.
-                progress = {i: self.read(i).progress for i in (*late, *reasons_by_rank)}
-                last = min((progress[i] for i in late), default=0.0)
-                reasons_inside = {
-                    i: text for i, text in reasons_by_rank.items() if progress[i] < number or peer is not None
+                progress_by_rank = {i: self.read(i).progress for i in (*text_by_late_rank, *reasons_by_rank)}
+                last = min((progress_by_rank[i] for i in text_by_late_rank), default=0.0)
+                reason_by_rank_inside = {
+                    i: text for i, text in reasons_by_rank.items() if progress_by_rank[i] < number or peer is not None
                 }
-                return reasons_inside or reasons_by_rank or {i: text for i, text in late.items() if progress[i] == last}
+                return (
+                    reason_by_rank_inside
+                    or reasons_by_rank
+                    or {i: text for i, text in text_by_late_rank.items() if progress_by_rank[i] == last}
+                )
             time.sleep(0.02)
 
     def is_hopeless(self, number: int, peer: int | None = None) -> bool:

@@ -140,11 +140,11 @@ def by_dtype(
         bucket_bytes: how many bytes a bucket has at most.
         change: returns the sum of a bucket.
     """
-    groups: dict[str, list[int]] = {}
+    positions_by_dtype: dict[str, list[int]] = {}
     for i, tensor in enumerate(tensors):
-        groups.setdefault(summable(call, tensor.dtype), []).append(i)
+        positions_by_dtype.setdefault(summable(call, tensor.dtype), []).append(i)
     sums_by_place: dict[int, Vector] = {}
-    for positions in groups.values():
+    for positions in positions_by_dtype.values():
         sums = by_buckets([widen(tensors[i]) for i in positions], bucket_bytes, change)
         sums_by_place.update(zip(positions, sums, strict=True))
     return [sums_by_place[i] for i in range(len(tensors))]

@@ -125,5 +125,5 @@ def read_npz(path: str, names: list[str] | None) -> dict[str, Any]:
             if name not in archive.members:
                 raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, archive.members)}")
         wanted_names = list(archive.members) if names is None else names
-        arrays = {name: archive.array(name) for name in wanted_names}
-    return {name: as_tensor(array, str(array.dtype), path, name) for name, array in arrays.items()}
+        array_by_name = {name: archive.array(name) for name in wanted_names}
+    return {name: as_tensor(array, str(array.dtype), path, name) for name, array in array_by_name.items()}

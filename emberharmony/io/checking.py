@@ -92,19 +92,19 @@ def check(path: str | os.PathLike[str]) -> Report:
         errors.append(error)
 
     headers: list[Header] = []
-    tensors: dict[str, TensorInfo] = {}
+    info_by_name: dict[str, TensorInfo] = {}
     nbytes = 0
     try:
         file_path = file_of_path(path)
         if file_path.endswith(INDEX):
             headers = [*checked_index(file_path, collect_fault).values()]
         elif file_path.endswith(".npz"):
-            tensors = _array_descriptions(file_path, collect_fault)
-            nbytes = sum(info.nbytes for info in tensors.values())
+            info_by_name = _array_descriptions(file_path, collect_fault)
+            nbytes = sum(info.nbytes for info in info_by_name.values())
         elif file_path.endswith(OF_TORCH):
             file = source(file_path)
-            tensors = file.tensors
-            nbytes = sum({file.place(name): info.nbytes for name, info in tensors.items()}.values())
+            info_by_name = file.tensors
+            nbytes = sum({file.place(name): info.nbytes for name, info in info_by_name.items()}.values())
         else:
             headers = [header_of(file_path, collect_fault)]
     except WeightFileError as error:
@@ -113,23 +113,23 @@ def check(path: str | os.PathLike[str]) -> Report:
     if errors:
         return Report(file_path, errors[0], errors=tuple(errors))
     for header in headers:
-        tensors |= header.tensors
+        info_by_name |= header.tensors
         nbytes += held_bytes(header.tensors)
     metadata = headers[0].metadata if len(headers) == 1 and not file_path.endswith(INDEX) else {}
     warnings = tuple(warning for header in headers for warning in _header_warnings(header))
-    return Report(file_path, None, tensors, metadata, warnings, (), nbytes)
+    return Report(file_path, None, info_by_name, metadata, warnings, (), nbytes)
 
 
 def _array_descriptions(path: str, fault: Fault) -> dict[str, TensorInfo]:
     """Returns the descriptions of the arrays of an `.npz` file."""
-    infos: dict[str, TensorInfo] = {}
+    info_by_name: dict[str, TensorInfo] = {}
     with Archive(path) as archive:
         for name in archive.members:
             try:
-                infos[name] = archive.info(name)
+                info_by_name[name] = archive.info(name)
             except WeightFileError as error:
                 fault(error)
-    return infos
+    return info_by_name
 
 
 def _header_warnings(header: Header) -> list[str]:

@@ -186,25 +186,25 @@ def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) ->
         fault: what is called for a fault.
     """
     metadata: dict[str, str] | None = None
-    tensors: dict[str, TensorInfo] = {}
+    info_by_name: dict[str, TensorInfo] = {}
     unknown: list[str] = []
     faults: list[WeightFileError] = []
     for pairs in pieces(raw, path):
         for name, entry in pairs:
             try:
-                if name in tensors or (name == "__metadata__" and metadata is not None):
+                if name in info_by_name or (name == "__metadata__" and metadata is not None):
                     raise WeightFileError("duplicate", path, f"the header has the name {brief(name)} twice", None)
                 if name == "__metadata__":
                     metadata = {}
                     metadata = strings(entry, path, "__metadata__") if entry is not None else {}
                 else:
-                    tensors[name] = _info_of_entry(name, entry, path, start, unknown)
+                    info_by_name[name] = _info_of_entry(name, entry, path, start, unknown)
             except WeightFileError as error:
                 fault(error)
                 faults.append(error)
     if not faults:  # a tensor that is left out would leave a hole
-        _require_cover(tensors, path, start, size, fault)
-    return Header(tensors, metadata or {}, unknown, size)
+        _require_cover(info_by_name, path, start, size, fault)
+    return Header(info_by_name, metadata or {}, unknown, size)
 
 
 def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:

@@ -117,12 +117,12 @@ def _tensors_of_names(file: Any, names: Iterable[str]) -> Iterator[tuple[str, An
         for name in names:
             yield name, file[name]
         return
-    tensors: dict[Any, Any] = {}
+    tensor_by_info: dict[Any, Any] = {}
     for name in names:
         info = file.info(name)
-        if info not in tensors:
-            tensors[info] = file[name]
-        yield name, tensors[info]
+        if info not in tensor_by_info:
+            tensor_by_info[info] = file[name]
+        yield name, tensor_by_info[info]
 
 
 def in_folder(folder: str) -> str:
@@ -161,13 +161,13 @@ def _of_shards(path: str, names: list[str] | None) -> dict[str, Any]:
     for name in wanted_names:
         if name not in shard_of_name:
             raise StateDictError(f"{path} has no tensor {name!r}{suggest(name, shard_of_name)}")
-    tensors: dict[str, Any] = {}
+    tensor_by_name: dict[str, Any] = {}
     for shard in shards:
         names_in_shard = [name for name in wanted_names if shard_of_name[name] == shard]
         if names_in_shard:
             with TensorFile(shard) as file:
-                tensors.update(_tensors_of_names(file, names_in_shard))
-    return {name: tensors[name] for name in wanted_names}
+                tensor_by_name.update(_tensors_of_names(file, names_in_shard))
+    return {name: tensor_by_name[name] for name in wanted_names}
 
 
 def _of_torch(path: str, names: list[str] | None, entry: str | None) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]
         ArgumentError: if a rule refers to no group of its pattern, or if two tensors get one name.
     """
     new_by_old: dict[str, str] = {}
-    taken_names: dict[str, str] = {}
+    name_by_new_name: dict[str, str] = {}
     for name in names:
         new = name
         for pattern, replacement in rules:
@@ -55,11 +55,11 @@ def new_names(names: Iterable[str], rules: Sequence[tuple[re.Pattern[str], str]]
                 new = pattern.sub(replacement, new)
             except (re.error, IndexError) as error:
                 raise ArgumentError(f"the new name {replacement!r} does not fit {pattern.pattern!r}: {error}") from None
-        if new in taken_names:
-            raise ArgumentError(f"{brief(taken_names[new])} and {brief(name)} would both be named {brief(new)}")
+        if new in name_by_new_name:
+            raise ArgumentError(f"{brief(name_by_new_name[new])} and {brief(name)} would both be named {brief(new)}")
         if new == "__metadata__":
             raise ArgumentError(f"{brief(name)} would be named '__metadata__', which is no name of a tensor")
-        new_by_old[name], taken_names[new] = new, name
+        new_by_old[name], name_by_new_name[new] = new, name
     return new_by_old
 
 
@@ -95,21 +95,23 @@ def rewrite(
     if not path.endswith((ENDING, ".npz")):
         raise ArgumentError(f"{brief(path)} must end in {ENDING} or .npz")
     overflowed: dict[str, int] = {}
-    items: dict[object, Item] = {}
+    item_by_stored_name: dict[object, Item] = {}
     for name, new_name in names.items():
         stored_name = source.place(name) if path.endswith(ENDING) else name  # archives have no ties
-        if stored_name in items:
-            items[stored_name].ties.append(new_name)
+        if stored_name in item_by_stored_name:
+            item_by_stored_name[stored_name].ties.append(new_name)
             continue
-        items[stored_name] = _rewritten_item(source, name, new_name, target and target.name, advance, overflowed)
+        item_by_stored_name[stored_name] = _rewritten_item(
+            source, name, new_name, target and target.name, advance, overflowed
+        )
     with ops.use_backend("numpy"):
         if path.endswith(ENDING):
-            files = write(path, items.values(), metadata or {}, max_shard_size)
+            files = write(path, item_by_stored_name.values(), metadata or {}, max_shard_size)
         else:
             if max_shard_size is not None:
                 raise ArgumentError(f"only {ENDING} files can be in shards")
-            files = _write_npz(path, items.values())
-    return Rewritten(files, len(names), sum(item.nbytes for item in items.values()), overflowed)
+            files = _write_npz(path, item_by_stored_name.values())
+    return Rewritten(files, len(names), sum(item.nbytes for item in item_by_stored_name.values()), overflowed)
 
 
 def _rewritten_item(
@@ -168,9 +170,9 @@ def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
         WeightFileError: if the file cannot be written.
     """
     items = list(items)
-    dtypes = {TAGS[name]: HOST[name] for name in TAGS if name != "bfloat16"}
+    dtype_by_tag = {TAGS[name]: HOST[name] for name in TAGS if name != "bfloat16"}
     for item in items:
-        if item.tag not in dtypes:
+        if item.tag not in dtype_by_tag:
             advice = "cast it to float32" if item.tag == "BF16" else "write a safetensors file"
             raise DTypeError(f"{brief(item.name)} has dtype {item.tag}, which .npz files lack; {advice}")
         if "\0" in item.name or len(item.name.encode()) > 60_000:
@@ -179,7 +181,7 @@ def _write_npz(path: str, items: Iterable[Item]) -> list[str]:
         with replace_bytes(path) as stream, zipfile.ZipFile(stream, "w") as archive:
             for item in items:
                 with archive.open(zipfile.ZipInfo(f"{item.name}.npy"), "w", force_zip64=True) as member:
-                    header = {"descr": dtypes[item.tag].str, "fortran_order": False, "shape": item.shape}
+                    header = {"descr": dtype_by_tag[item.tag].str, "fortran_order": False, "shape": item.shape}
                     npy.write_array_header_1_0(member, header)
                     written_bytes = sum(map(member.write, item.parts()))
                     assert written_bytes == item.nbytes, (item.name, written_bytes)

@@ -109,7 +109,7 @@ def _require_text(name: str) -> None:
 
 def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
     """Returns the tensors to save, each once."""
-    items: dict[Any, Item] = {}
+    item_by_key: dict[Any, Item] = {}
     referenced_items = []  # so that no other object gets the id of one
     for name, value in tensors.items():
         if not isinstance(name, str) or name == "__metadata__":
@@ -126,14 +126,14 @@ def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
         item, tensor_place = _item_and_place(name, tensor, backend)
         referenced_items.append(tensor)
-        first = items.get(("same", id(tensor))) or (items.get(tensor_place) if tensor_place else None)
+        first = item_by_key.get(("same", id(tensor))) or (item_by_key.get(tensor_place) if tensor_place else None)
         if first is not None:
             first.ties.append(name)
             continue
-        items["same", id(tensor)] = item
+        item_by_key["same", id(tensor)] = item
         if tensor_place:
-            items[tensor_place] = item
-    return list({id(item): item for item in items.values()}.values())
+            item_by_key[tensor_place] = item
+    return list({id(item): item for item in item_by_key.values()}.values())
 
 
 def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any]:
@@ -170,16 +170,16 @@ def _write_file(path: str, items: Iterable[Item], metadata: Mapping[str, str]) -
         OSError: if it cannot be written.
     """
     items = list(items)
-    entries: dict[str, Any] = {}
-    ties = {tie: item.name for item in items for tie in item.ties}
-    all_metadata = dict(metadata) | ({TIED: json.dumps(ties, ensure_ascii=False)} if ties else {})
+    entry_by_name: dict[str, Any] = {}
+    name_by_tie = {tie: item.name for item in items for tie in item.ties}
+    all_metadata = dict(metadata) | ({TIED: json.dumps(name_by_tie, ensure_ascii=False)} if name_by_tie else {})
     if all_metadata:
-        entries["__metadata__"] = all_metadata
+        entry_by_name["__metadata__"] = all_metadata
     end = 0
     for item in items:
         start, end = end, end + item.nbytes
-        entries[item.name] = {"dtype": item.tag, "shape": item.shape, "data_offsets": [start, end]}
-    header = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+        entry_by_name[item.name] = {"dtype": item.tag, "shape": item.shape, "data_offsets": [start, end]}
+    header = json.dumps(entry_by_name, ensure_ascii=False, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)  # so that all tensors are aligned
     if len(header) > LARGEST_HEADER:
         raise ArgumentError(f"save(): names and metadata take {len(header)} bytes, allowed are {LARGEST_HEADER:,}")

@@ -54,24 +54,27 @@ class _ValueAndGrad(Enclosing):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the value and the gradients by name."""
         fn, has_aux = self.inner, self.has_aux
-        cells = dict(walk.named_cells(self.module))
-        trained = {name: cell for name, cell in cells.items() if isinstance(cell, Parameter) and cell.trainable}
-        if not trained:
+        cell_by_name = dict(walk.named_cells(self.module))
+        trained_by_name = {
+            name: cell for name, cell in cell_by_name.items() if isinstance(cell, Parameter) and cell.trainable
+        }
+        if not trained_by_name:
             raise ArgumentError(f"value_and_grad(): {type(self.module).__name__} has no trainable parameter")
         changed: list[Cell] = []
 
         def loss(tensors: dict[str, Tensor]) -> Any:
-            with Assignments({trained[key]: tensor for key, tensor in tensors.items()}) as assigned:
-                cells_before = dict(assigned)
+            with Assignments({trained_by_name[key]: tensor for key, tensor in tensors.items()}) as assigned:
+                value_by_cell_before = dict(assigned)
                 value, aux = fn(*args, **kwargs) if has_aux else (fn(*args, **kwargs), None)
-                own_ids = set(trained.values())
-                new_values = newly_held(assigned, cells_before, own_ids)
+                own_ids = set(trained_by_name.values())
+                new_values = newly_held(assigned, value_by_cell_before, own_ids)
                 changed[:] = new_values
                 return value, (aux, list(new_values.values()))
 
-        tensors = {key: cell.value for key, cell in cells.items()}  # the others because torch.compile traces no move
-        tensors = {key: tensors[key] for key in trained}
-        (value, (aux, states)), gradients = ops.value_and_grad(loss, has_aux=True)(tensors)
+        # Those that are not trained move too, because torch.compile traces no move.
+        tensor_by_name = {key: cell.value for key, cell in cell_by_name.items()}
+        tensor_by_name = {key: tensor_by_name[key] for key in trained_by_name}
+        (value, (aux, states)), gradients = ops.value_and_grad(loss, has_aux=True)(tensor_by_name)
         for cell, tensor in zip(changed, states, strict=True):
             cell.value = tensor
         return ((value, aux) if has_aux else value), gradients
@@ -120,11 +123,11 @@ class Structure:
 
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Any:
         """Returns a module like the one that was split, with new cells for these tensors."""
-        cells: dict[Cell, Cell] = {}
+        new_cell_by_cell: dict[Cell, Cell] = {}
         for name, tensor in tensors.items():
             cell = self._places[name]
-            cells[cell] = cell.with_tensor(tensor)
-        leaves = [cells.get(leaf, leaf) if isinstance(leaf, Cell) else leaf for leaf in self._leaves]
+            new_cell_by_cell[cell] = cell.with_tensor(tensor)
+        leaves = [new_cell_by_cell.get(leaf, leaf) if isinstance(leaf, Cell) else leaf for leaf in self._leaves]
         return tree_unflatten(self._treedef, leaves)
 
 

@@ -170,9 +170,14 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     Source: `torch.nn.init.calculate_gain`.
     """
     slope = 0.01 if param is None else param
-    gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "leaky_relu": math.sqrt(2.0 / (1.0 + slope**2)), "selu": 0.75}
-    choice("nonlinearity", nonlinearity, (*_LINEAR, "sigmoid", *gains))
-    return gains.get(nonlinearity, 1.0)
+    gain_by_name = {
+        "tanh": 5.0 / 3.0,
+        "relu": math.sqrt(2.0),
+        "leaky_relu": math.sqrt(2.0 / (1.0 + slope**2)),
+        "selu": 0.75,
+    }
+    choice("nonlinearity", nonlinearity, (*_LINEAR, "sigmoid", *gain_by_name))
+    return gain_by_name.get(nonlinearity, 1.0)
 
 
 def uniform(a: float = 0.0, b: float = 1.0) -> Initializer:

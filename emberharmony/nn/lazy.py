@@ -75,20 +75,20 @@ def build(module: M, *examples: Any) -> M:
           (2): Linear(4, 2)
         )
     """
-    unbuilt = {name: layer for name, layer in module.named_modules() if hasattr(layer, "_build")}
-    snapshots = [(layer, layer.__class__, dict(vars(layer))) for layer in unbuilt.values()]
-    shapes: dict[Module, tuple[int, ...]] = {}
+    unbuilt_by_name = {name: layer for name, layer in module.named_modules() if hasattr(layer, "_build")}
+    snapshots = [(layer, layer.__class__, dict(vars(layer))) for layer in unbuilt_by_name.values()]
+    shape_by_layer: dict[Module, tuple[int, ...]] = {}
     try:
         for unbuilt_layer, layer_class, _ in snapshots:
-            unbuilt_layer.__class__ = _class_that_builds(layer_class, shapes)
+            unbuilt_layer.__class__ = _class_that_builds(layer_class, shape_by_layer)
         ops.eval_shape(module, *examples)
     finally:
         for unbuilt_layer, layer_class, attributes in snapshots:
             unbuilt_layer.__class__ = layer_class
             vars(unbuilt_layer).clear()
             vars(unbuilt_layer).update(attributes)
-    unreached_names = [name for name, layer in unbuilt.items() if layer not in shapes]
-    for unbuilt_layer, shape in shapes.items():
+    unreached_names = [name for name, layer in unbuilt_by_name.items() if layer not in shape_by_layer]
+    for unbuilt_layer, shape in shape_by_layer.items():
         unbuilt_layer.build(shape)
     if unreached_names:
         raise ArgumentError(

@@ -302,7 +302,7 @@ class Module(walk.Holder):
 
     def _set_trainable(self: M, method: str, patterns: tuple[str, ...], trainable: bool) -> M:
         places_by_name = dict(walk.named_places(self))
-        cells: dict[Cell, None] = {}
+        distinct_cells: dict[Cell, None] = {}
         if not all(isinstance(pattern, str) for pattern in patterns):
             raise ArgumentTypeError(
                 f"{method}() takes names, such as '0.weight' or 'encoder.*', not {brief(patterns)}; a layer has the "
@@ -317,8 +317,8 @@ class Module(walk.Holder):
             if not fitting and patterns:
                 hint = suggest(pattern, list(places_by_name)) or f" (known: {', '.join(list(places_by_name)[:6])})"
                 raise ArgumentError(f"{method}(): {pattern!r} fits no parameter of {type(self).__name__}{hint}")
-            cells.update(dict.fromkeys(fitting))
-        commit([assignment(cell, "trainable", trainable) for cell in cells])
+            distinct_cells.update(dict.fromkeys(fitting))
+        commit([assignment(cell, "trainable", trainable) for cell in distinct_cells])
         return self
 
     def apply(self: M, fn: "Callable[[Module], Any]") -> M:

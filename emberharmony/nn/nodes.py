@@ -51,14 +51,14 @@ def _holds_leaves(value: Any) -> bool:
 
 def flatten_module(module: Holder) -> tuple[dict[str, Any], tuple[type[Holder], Static]]:
     """Returns the attributes of a module that hold leaves (tensors), and its static attributes."""
-    children: dict[str, Any] = {}
+    child_by_name: dict[str, Any] = {}
     static = Static()
     for name, value in vars(module).items():
         if _holds_leaves(value):
-            children[name] = value
+            child_by_name[name] = value
         else:
             static.append((name, value))
-    return children, (type(module), static)
+    return child_by_name, (type(module), static)
 
 
 def unflatten_module(static: tuple[type[Holder], Static], children: dict[str, Any]) -> Holder:

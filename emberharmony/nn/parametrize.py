@@ -156,16 +156,20 @@ def remove(module: M, name: str) -> M:
         >>> list(nn.parametrize.remove(layer, "weight").state_dict()), type(layer).__name__
         (['bias', 'weight'], 'Linear')
     """
-    registered = dict(vars(module).get("parametrizations", {}))
-    if name not in registered:
-        raise ArgumentError(f"{type(module).__name__} has no computed parameter {name!r}{suggest(name, registered)}")
-    parametrizations = registered.pop(name)
+    parametrizations_by_name = dict(vars(module).get("parametrizations", {}))
+    if name not in parametrizations_by_name:
+        raise ArgumentError(
+            f"{type(module).__name__} has no computed parameter {name!r}{suggest(name, parametrizations_by_name)}"
+        )
+    parametrizations = parametrizations_by_name.pop(name)
     value = Parameter(parametrizations().value, parametrizations.originals()[0].trainable)
-    vars(module)["parametrizations"] = registered
-    if not registered:
+    vars(module)["parametrizations"] = parametrizations_by_name
+    if not parametrizations_by_name:
         del vars(module)["parametrizations"]
     plain_class = _plain_class(type(module))
-    module.__class__ = _class_with(plain_class, tuple(registered)) if registered else plain_class
+    module.__class__ = (
+        _class_with(plain_class, tuple(parametrizations_by_name)) if parametrizations_by_name else plain_class
+    )
     setattr(module, name, value)
     return module
 

@@ -39,8 +39,8 @@ class Rngs:
         return self._streams[name]
 
     def __repr__(self) -> str:
-        streams = {"default": self._default, **self._streams}
-        return f"Rngs({', '.join(f'{name}={stream!r}' for name, stream in streams.items())})"
+        stream_by_name = {"default": self._default, **self._streams}
+        return f"Rngs({', '.join(f'{name}={stream!r}' for name, stream in stream_by_name.items())})"
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the states of all streams, as `json.dumps` accepts them."""
@@ -64,9 +64,9 @@ class Rngs:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
         if not isinstance(state, dict) or not isinstance(state.get("streams"), dict):
             raise ArgumentTypeError(f"the state of an Rngs has 'default' and 'streams', but this is {brief(state)}")
-        streams = {name: self._streams.get(name) or ops.random.Generator(0) for name in state["streams"]}
-        steps: list[Step] = [*self._default.loading(state.get("default", {})), (self._streams.update, streams)]
-        for name, stream in streams.items():
+        stream_by_name = {name: self._streams.get(name) or ops.random.Generator(0) for name in state["streams"]}
+        steps: list[Step] = [*self._default.loading(state.get("default", {})), (self._streams.update, stream_by_name)]
+        for name, stream in stream_by_name.items():
             steps += stream.loading(state["streams"][name])
         return steps
 

@@ -53,11 +53,11 @@ def saved_places(module: walk.Holder, persistent_only: bool) -> dict[str, Cell]:
 def state_dict(module: walk.Holder, host: bool, persistent_only: bool, layout: str) -> dict[str, Any]:
     """Returns the tensors of a module by name; see `Module.state_dict`."""
     places_by_name = saved_places(module, persistent_only)
-    values = {name: _tensor_of_cell(module, name, cell) for name, cell in places_by_name.items()}
+    value_by_name = {name: _tensor_of_cell(module, name, cell) for name, cell in places_by_name.items()}
     require_layout(layout)
     if layout != "torch":
-        values = _layout_module().to_layout(module, _shapes(module, places_by_name), values, layout)
-    return {name: ops.to_numpy(value) for name, value in values.items()} if host else values
+        value_by_name = _layout_module().to_layout(module, _shapes(module, places_by_name), value_by_name, layout)
+    return {name: ops.to_numpy(value) for name, value in value_by_name.items()} if host else value_by_name
 
 
 def loading(
@@ -78,9 +78,9 @@ def loading(
     foreign: list[str] = []
     faults: list[str] = []
     if layout != "torch":
-        active_tensors = {name: _active_tensor(name, value) for name, value in renamed.items()}
+        tensor_by_name = {name: _active_tensor(name, value) for name, value in renamed.items()}
         renamed, foreign, faults = _layout_module().read(
-            module, places_by_name, _shapes(module, places_by_name), active_tensors, layout, strict
+            module, places_by_name, _shapes(module, places_by_name), tensor_by_name, layout, strict
         )
     loaded_cells = {cell for name, cell in places_by_name.items() if name in renamed}
     missing = [name for name, cell in places_by_name.items() if name not in renamed and cell not in loaded_cells]
@@ -107,7 +107,7 @@ def _new_tensors(
     module: walk.Holder, cells: Mapping[str, Cell], values: Mapping[str, Any], keep_dtype: bool
 ) -> tuple[dict[Cell, Any], list[str], list[str]]:
     """Returns the tensor that each cell gets, the names of tensors that are cast, and what is wrong with the others."""
-    new_tensors: dict[Cell, Any] = {}
+    new_tensor_by_cell: dict[Cell, Any] = {}
     cast_names: list[str] = []
     faults: list[str] = []
     for name, cell in cells.items():
@@ -120,12 +120,12 @@ def _new_tensors(
                 if keep_dtype and ops.dtype(tensor) != dtype:
                     tensor = ops.cast(tensor, dtype)
                     cast_names.append(name)
-                if cell in new_tensors and not _is_equal(new_tensors[cell], tensor):
+                if cell in new_tensor_by_cell and not _is_equal(new_tensor_by_cell[cell], tensor):
                     raise StateDictError("is the same parameter as another name, whose value differs")
-                new_tensors[cell] = tensor
+                new_tensor_by_cell[cell] = tensor
             except EmberError as error:
                 faults.append(f"wrong: {name}: {error}")
-    return new_tensors, cast_names, faults
+    return new_tensor_by_cell, cast_names, faults
 
 
 def converted_state_dict(module: walk.Holder, values: Values, source: str, layout: str) -> dict[str, Any]:
@@ -136,10 +136,10 @@ def converted_state_dict(module: walk.Holder, values: Values, source: str, layou
         raise ArgumentTypeError(f"convert_state_dict() takes a dict from names to tensors, not {brief(values)}")
     places_by_name = saved_places(module, persistent_only=True)
     shapes = _shapes(module, places_by_name)
-    active_tensors = {name: _active_tensor(name, value) for name, value in values.items()}
-    tensors, _, faults = _layout_module().read(module, places_by_name, shapes, active_tensors, source, True)
+    tensor_by_name = {name: _active_tensor(name, value) for name, value in values.items()}
+    tensors, _, faults = _layout_module().read(module, places_by_name, shapes, tensor_by_name, source, True)
     if faults:
-        hint = _layout_hint(module, places_by_name, active_tensors, source, "source")
+        hint = _layout_hint(module, places_by_name, tensor_by_name, source, "source")
         raise StateDictError(f"convert_state_dict() of {type(module).__name__}: {_list_faults(faults)}{hint}")
     by_cell = {cell: tensors[name] for name, cell in places_by_name.items() if name in tensors}
     tensors_by_name = {name: by_cell[cell] for name, cell in places_by_name.items()}
@@ -200,12 +200,12 @@ def _hint_to_load_rest(faults: Sequence[str], given_tensors: Values) -> str:
 
 def _shapes(module: walk.Holder, cells_by_name: Mapping[str, Cell]) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of parameters and buffers, which stay on their backend."""
-    shapes = {}
+    shape_by_name = {}
     for name, cell in cells_by_name.items():
         with _name_in_error(module, name):
             tensor, home = cell.tensor_and_home()
-        shapes[name] = tuple((tensor.bits if home is None else tensor).shape)
-    return shapes
+        shape_by_name[name] = tuple((tensor.bits if home is None else tensor).shape)
+    return shape_by_name
 
 
 def cast_steps(cells: Iterable[Cell], dtype: Any, device: Any) -> list[Step]:
@@ -251,14 +251,16 @@ def _rename_keys(values: Values, rename: Callable[[str], str] | None) -> dict[st
     if rename is None:
         return dict(values)
     by_new_name: dict[str, Any] = {}
-    origins: dict[str, str] = {}
+    old_name_by_name: dict[str, str] = {}
     for name, value in values.items():
         new_name = rename(name)
         if not isinstance(new_name, str):
             raise ArgumentTypeError(f"rename() must return the new name, got {brief(new_name)} for {name!r}")
         if new_name in by_new_name:
-            raise StateDictError(f"rename() gives {origins[new_name]!r} and {name!r} the same name {new_name!r}")
-        by_new_name[new_name], origins[new_name] = value, name
+            raise StateDictError(
+                f"rename() gives {old_name_by_name[new_name]!r} and {name!r} the same name {new_name!r}"
+            )
+        by_new_name[new_name], old_name_by_name[new_name] = value, name
     return by_new_name
 
 

@@ -106,13 +106,13 @@ def _output_shapes(module: walk.Holder, specs: tuple[Any, ...]) -> dict[str, str
                 f"summary() takes what the module is called with, not a shape: ops.zeros({tuple(spec)}), or "
                 f"emberharmony.TensorSpec({tuple(spec)}, 'float32')"
             )
-    shapes: dict[str, str] = {}
+    shape_by_path: dict[str, str] = {}
     leaves, treedef = tree_flatten(module)
     observed = tree_unflatten(treedef, leaves)  # modules of its own, with the same parameters
     for name, submodule in list(walk.named_modules(observed)):
-        submodule.__class__ = _class_noting_shapes(submodule.__class__, name, shapes)
+        submodule.__class__ = _class_noting_shapes(submodule.__class__, name, shape_by_path)
     ops.eval_shape(lambda *inputs: observed(*inputs), *specs)
-    return shapes
+    return shape_by_path
 
 
 def _class_noting_shapes(kind: type[Any], name: str, shapes: dict[str, str]) -> type[Any]:

@@ -133,23 +133,23 @@ def _modules_with_places(root: Holder) -> Iterator[_Met]:
     Raises:
         ArgumentError: if a module holds itself, directly or through its parts.
     """
-    outer_names: dict[int, str] = {}
+    name_by_id: dict[int, str] = {}
 
     def walk_module(name: str, place: Place) -> Iterator[_Met]:
         module = place.module
-        if id(module) in outer_names:
-            outer_name = outer_names[id(module)] or type(root).__name__
+        if id(module) in name_by_id:
+            outer_name = name_by_id[id(module)] or type(root).__name__
             raise ArgumentError(
                 f"{type(root).__name__} contains itself: {name} is {outer_name} again; keep references to outer "
                 "modules out "
                 f"of the attributes"
             )
-        outer_names[id(module)] = name
+        name_by_id[id(module)] = name
         contents = _Contents(module)
         yield _Met(name, place, contents)
         for child_name, inner_place in contents.places:
             yield from walk_module(f"{name}.{child_name}" if name else child_name, inner_place)
-        del outer_names[id(module)]
+        del name_by_id[id(module)]
 
     return walk_module("", Place(None, None, root))
 

@@ -39,7 +39,7 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
     cells, held_states, is_joinable = step.cells, step.held, is_elementwise(step.optimizer.rule)
     values = values_of(cells)
     shapes = [tuple(value.shape) for value in values]
-    groups: dict[Any, list[int]] = {}
+    group_by_key: dict[Any, list[int]] = {}
     states: list[State | None] = []
     for index, (cell, value, gradient) in enumerate(zip(cells, values, step.gradients, strict=True)):
         require_gradient(step.optimizer._head, gradient, value, cell)
@@ -56,8 +56,8 @@ def new_layout(step: GroupStep) -> tuple[Layout, list[Work]]:
         )
         looks = [(name, x if numbers.is_python(x) else x.dtype) for name, x in entries]
         key = (is_fitting, value.dtype, getattr(value, "device", None), entry is None, *looks)
-        groups.setdefault(key, []).append(index)
-    layout_parts = _parts_of_groups(step, groups, values, shapes)
+        group_by_key.setdefault(key, []).append(index)
+    layout_parts = _parts_of_groups(step, group_by_key, values, shapes)
     first_works = [
         layout_part.first_work(step, [states[i] for i in layout_part.places]) for layout_part in layout_parts
     ]
@@ -71,10 +71,10 @@ def _parts_of_groups(
     cells = step.cells
     layout_parts: list[SeparatePart | JoinedPart] = []
     for (is_fitting, *_), similar_places in groups.items():
-        sizes = {i: math.prod(shapes[i]) for i in similar_places}
+        size_by_place = {i: math.prod(shapes[i]) for i in similar_places}
         most_elements, fewest_tensors = _join_limits(step, values[similar_places[0]]) if is_fitting else (-1, 0)
-        large_places = [i for i in similar_places if sizes[i] > most_elements]
-        for part_places in _in_chunks([i for i in similar_places if sizes[i] <= most_elements], sizes):
+        large_places = [i for i in similar_places if size_by_place[i] > most_elements]
+        for part_places in _in_chunks([i for i in similar_places if size_by_place[i] <= most_elements], size_by_place):
             if len(part_places) < fewest_tensors:
                 large_places += part_places
             else:

@@ -134,13 +134,13 @@ class Optimizer(ParameterGroups):
                 f"{self._head}grads is {brief(grads)} of type {type(grads).__name__}, expected a mapping from "
                 f"parameters or their names to gradients, such as dict(zip(params, grads)){_way_to_gradients(grads)}"
             )
-        parameters = {cell: cell for cell in self.parameters()}
-        parameters_by_name: dict[Any, Parameter] = {cell.name: cell for cell in parameters if cell.name}
+        distinct_parameters = {cell: cell for cell in self.parameters()}
+        parameters_by_name: dict[Any, Parameter] = {cell.name: cell for cell in distinct_parameters if cell.name}
         for group in self._param_groups:
             parameters_by_name.update(zip(group.get("param_names", ()), group["params"], strict=False))
         by_parameter = {}
         for key, gradient in grads.items():
-            parameter = parameters.get(key, parameters_by_name.get(key))
+            parameter = distinct_parameters.get(key, parameters_by_name.get(key))
             if parameter is None:
                 raise ArgumentError(f"{self._head}grads has {brief(key)}, which is no parameter of the optimizer")
             by_parameter[parameter] = _tensor_of_leaf(gradient)

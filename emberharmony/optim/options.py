@@ -42,11 +42,13 @@ def with_options(kind: Kind) -> Kind:
     option_fields = {
         name: field for name, field in fields.items() if not (isinstance(field, InitVar) or field is KW_ONLY)
     }
-    types = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
-    kind.limits = {name: _limit_of_annotation(annotation) for name, annotation in types.items() if name != "params"}  # type: ignore[attr-defined]
+    type_by_name = {name: field.type for name, field in fields.items() if isinstance(field, InitVar)}
+    kind.limits = {  # type: ignore[attr-defined]
+        name: _limit_of_annotation(annotation) for name, annotation in type_by_name.items() if name != "params"
+    }
     names = [name for name in fields if name not in option_fields]
-    kind.__init__ = _Constructor(kind, names, types, dict(vars(kind)))  # type: ignore[misc]
-    for name in types.keys() & vars(kind).keys():
+    kind.__init__ = _Constructor(kind, names, type_by_name, dict(vars(kind)))  # type: ignore[misc]
+    for name in type_by_name.keys() & vars(kind).keys():
         delattr(kind, name)
     kind.__annotations__ = option_fields
     return kind
@@ -83,8 +85,10 @@ class _Constructor:
         scope: dict[str, Any] = {"kind": self._kind, "__name__": self._kind.__module__, **self._defaults}
         exec(f"def __init__(self, {', '.join(parameters)}):\n    super(kind, self).__init__({handed})\n", scope)
         construct = scope["__init__"]
-        plain_types = {name: getattr(annotation, "__origin__", annotation) for name, annotation in self._types.items()}
-        construct.__annotations__ = {**plain_types, "return": None}
+        class_by_name = {
+            name: getattr(annotation, "__origin__", annotation) for name, annotation in self._types.items()
+        }
+        construct.__annotations__ = {**class_by_name, "return": None}
         construct.__qualname__ = f"{self._kind.__qualname__}.__init__"
         return construct
 

@@ -194,10 +194,10 @@ class SeparatePart(GroupPart):
 
     def _beginning(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
         """Returns the steps that give parameters their first states."""
-        columns = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
-        entries = _states_by_parameter(columns, len(self.cells))
+        column_by_name = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
+        entries = _states_by_parameter(column_by_name, len(self.cells))
         steps: list[Step] = list(zip(repeat(operator.setitem), repeat(held_states), self.cells, entries))
-        return [*steps, assignment(self, "entries", entries), assignment(self, "state", columns)]
+        return [*steps, assignment(self, "entries", entries), assignment(self, "state", column_by_name)]
 
     def _add_overwriting(self, step: GroupStep, update: Update) -> None:
         """Adds what writes over the tensors of the parameters, and of their states."""
@@ -296,12 +296,12 @@ class JoinedPart(GroupPart):
     def _exchanging(self, state: State, home: Any) -> Iterable[Step]:
         """Returns the steps that make `state` the state of the vector, in place of the one that `work` has read."""
         steps: list[Step] = []
-        tensors = dict(state)
+        tensor_by_name = dict(state)
         for name in state:
             if name not in self.vectors.tensors:
-                steps += self.noting(name, tensors.pop(name))
+                steps += self.noting(name, tensor_by_name.pop(name))
         if self._shares:
-            vectors = Vectors(tensors=tensors, shapes=self.shapes, home=home)
+            vectors = Vectors(tensors=tensor_by_name, shapes=self.shapes, home=home)
             place_vectors = list(zip(self._places, repeat(vectors)))
             steps += zip(repeat(setattr), self._shares, repeat("_held"), place_vectors)
             steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", place_vectors)]
@@ -318,10 +318,10 @@ class JoinedPart(GroupPart):
             home: the ops of the backend.
             is_same_step: whether it has the names of the state before; the next step has a new layout if not.
         """
-        tensors = {name: x for name, x in state.items() if not numbers.is_python(x)}
-        vectors = Vectors(tensors=tensors, shapes=self.shapes, home=home)
+        tensor_by_name = {name: x for name, x in state.items() if not numbers.is_python(x)}
+        vectors = Vectors(tensors=tensor_by_name, shapes=self.shapes, home=home)
         entries: list[State] = []
-        columns: dict[str, list[SharedBuffer]] = {name: [] for name in tensors}
+        column_by_name: dict[str, list[SharedBuffer]] = {name: [] for name in tensor_by_name}
         steps: list[Step] = []
         for cell in self.cells:
             entry = held_states.get(cell)
@@ -329,19 +329,23 @@ class JoinedPart(GroupPart):
                 entry = {}
                 steps.append((operator.setitem, held_states, cell, entry))
             for name, x in state.items():
-                if name in columns:
+                if name in column_by_name:
                     shared_cell = entry.get(name)
                     x = shared_cell if shared_cell.__class__ is SharedBuffer else SharedBuffer()
-                    columns[name].append(x)
+                    column_by_name[name].append(x)
                 steps.append((operator.setitem, entry, name, x))
             entries.append(entry)
-        names_and_indices = [(name, cell_index) for name in columns for cell_index in range(len(self.cells))]
+        names_and_indices = [(name, cell_index) for name in column_by_name for cell_index in range(len(self.cells))]
         shares, locations = (
-            [*chain.from_iterable(columns.values())],
+            [*chain.from_iterable(column_by_name.values())],
             [(name_and_index, vectors) for name_and_index in names_and_indices],
         )
         steps += zip(repeat(setattr), shares, repeat("_held"), locations)
-        attributes = {"entries": entries if is_same_step else None, "state": {**state, **columns}, "vectors": vectors}
+        attributes = {
+            "entries": entries if is_same_step else None,
+            "state": {**state, **column_by_name},
+            "vectors": vectors,
+        }
         layout_attributes = {"_places": names_and_indices, "_shares": shares, "_held": locations}
         return [*steps, *(assignment(self, name, x) for name, x in {**attributes, **layout_attributes}.items())]
 
@@ -391,16 +395,16 @@ def columns_of(states: Sequence[State | None]) -> State | None:
     first = states[0]
     if first is None or any(state is None or state.keys() != first.keys() for state in states):
         return None
-    columns: State = {}
+    column_by_name: State = {}
     for name, x in first.items():
         column = [state[name] for state in states if state is not None]
         if all(map(numbers.is_python, column)) and column.count(x) == len(column):
-            columns[name] = x
+            column_by_name[name] = x
         elif any(map(numbers.is_python, column)):
             return None
         else:
-            columns[name] = column
-    return columns
+            column_by_name[name] = column
+    return column_by_name
 
 
 def _states_by_parameter(columns: State, count: int) -> list[State]:

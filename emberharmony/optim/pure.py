@@ -30,14 +30,14 @@ def first_state(values: list[Any], states: list[State]) -> State:
         states: the state of each.
     """
     wide_dtype = _state_dtype(values)
-    shared_numbers = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
+    number_by_name = {name: x for state in states for name, x in state.items() if numbers.is_python(x)}
     return {
         "count": ops.convert_to_tensor(0, "int32"),
         "numbers": {
             name: ops.convert_to_tensor(x, "int32" if isinstance(x, int) else wide_dtype)
-            for name, x in shared_numbers.items()
+            for name, x in number_by_name.items()
         },
-        "parameters": [{name: x for name, x in state.items() if name not in shared_numbers} for state in states],
+        "parameters": [{name: x for name, x in state.items() if name not in number_by_name} for state in states],
     }
 
 

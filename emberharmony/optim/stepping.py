@@ -116,7 +116,7 @@ def exchanging(cells: Sequence[Parameter], held_states: dict[Parameter, State], 
         states: the new state of each.
     """
     steps: list[Step] = []
-    columns: dict[str, list[tuple[Any, Any]]] = {}
+    pairs_by_name: dict[str, list[tuple[Any, Any]]] = {}
     for cell, state in zip(cells, states, strict=True):
         entry = held_states.get(cell)
         if entry is None or entry.keys() != state.keys():
@@ -125,10 +125,10 @@ def exchanging(cells: Sequence[Parameter], held_states: dict[Parameter, State], 
             continue
         for name, x in state.items():
             if isinstance(entry[name], Buffer):
-                columns.setdefault(name, []).append((entry[name], x))
+                pairs_by_name.setdefault(name, []).append((entry[name], x))
             else:
                 steps.append((operator.setitem, entry, name, x))
-    for pairs in columns.values():
+    for pairs in pairs_by_name.values():
         steps += replacing(*zip(*pairs, strict=True))
     return steps
 
@@ -246,16 +246,16 @@ class Updates:
             hyper_numbers = recording.numbers(input_numbers)
         except (ArithmeticError, ValueError):
             return None  # the rule raises the same
-        new_registers = dict(recording.made)
+        value_by_register = dict(recording.made)
         for name, x in recording.made.items():
             if x.__class__ is Number:
-                new_registers[name] = hyper_numbers[x]
+                value_by_register[name] = hyper_numbers[x]
         return Update(
             program=recording.program,
             numbers=hyper_numbers,
             kernel=self._kernel,
             options=hyper,
             state=state,
-            after=new_registers,
+            after=value_by_register,
             tensors=program.tensors,
         )

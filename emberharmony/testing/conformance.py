@@ -51,11 +51,11 @@ def run_sample(sample: Sample, backend: str, quick: bool = True, most: int | Non
     """
     if ops.get_backend() != backend:
         ops.set_backend(BackendName(backend))
-    counts: Counter[tuple[str, str]] = Counter()
+    count_by_check_and_dtype: Counter[tuple[str, str]] = Counter()
     for check in CHECKS if quick else [*CHECKS, generate_calls]:
         for call in check(sample):
-            counts[call.check, call.dtype] += 1
-            if most is None or counts[call.check, call.dtype] <= most:
+            count_by_check_and_dtype[call.check, call.dtype] += 1
+            if most is None or count_by_check_and_dtype[call.check, call.dtype] <= most:
                 yield outcome(sample, backend, with_device_tolerance(sample, call))
 
 

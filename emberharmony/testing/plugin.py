@@ -80,11 +80,11 @@ def _backends_of_option(option_text: str | None) -> list[str]:
 
 
 def _reasons_by_backend(item: pytest.Item | pytest.Function, marker_name: str) -> dict[str, list[str]]:
-    reasons: dict[str, list[str]] = {}
+    reasons_by_backend: dict[str, list[str]] = {}
     for marker in item.iter_markers(marker_name):
         backend, reason = _marker_arguments(marker_name, *marker.args, **marker.kwargs)
-        reasons.setdefault(backend, []).append(reason)
-    return reasons
+        reasons_by_backend.setdefault(backend, []).append(reason)
+    return reasons_by_backend
 
 
 def _marker_arguments(marker: str, backend: str = "", reason: str = "") -> tuple[str, str]:

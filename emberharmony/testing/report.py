@@ -36,7 +36,7 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
     by_op_and_backend: dict[tuple[str, str], list[Outcome]] = {(row.op, name): [] for row in rows for name in backends}
     for outcome in outcomes:
         by_op_and_backend[outcome.op, outcome.backend].append(outcome)
-    samples = {row.op: row for row in rows}
+    row_by_op = {row.op: row for row in rows}
     return {
         "format": FORMAT,
         "emberharmony": __version__,
@@ -44,7 +44,7 @@ def summarize(rows: Sequence[Sample], backends: Sequence[str], outcomes: Iterabl
         "backends": {name: load(name).version for name in backends},
         "precision": {name: load(name).product_precision() for name in backends},
         "ops": [
-            _report_entry(samples[op], load(name), own_outcomes)
+            _report_entry(row_by_op[op], load(name), own_outcomes)
             for (op, name), own_outcomes in by_op_and_backend.items()
         ],
     }
@@ -55,9 +55,9 @@ def _report_entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) ->
     reasons = sorted({outcome.unsupported for outcome in outcomes if outcome.unsupported})
     if outcomes and reasons and all(outcome.unsupported or outcome.check == "error" for outcome in outcomes):
         status_name, reason = "unsupported", reason or reasons[0]
-    checks: dict[str, dict[str, int]] = {}
+    counts_by_check: dict[str, dict[str, int]] = {}
     for outcome in outcomes:
-        entry = checks.setdefault(outcome.check, {"calls": 0, "failures": 0, "unsupported": 0})
+        entry = counts_by_check.setdefault(outcome.check, {"calls": 0, "failures": 0, "unsupported": 0})
         entry["calls"] += 1
         entry["failures"] += bool(outcome.failure)
         entry["unsupported"] += bool(outcome.unsupported)
@@ -72,7 +72,7 @@ def _report_entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) ->
         "dtypes": list(dict.fromkeys(o.dtype for o in outcomes if not o.unsupported and o.check != "error")),
         "tolerance": row.tolerance,
         "worst": float(f"{largest_error:.3g}") if math.isfinite(largest_error) else None,
-        "checks": checks,
+        "checks": counts_by_check,
         "refused": [] if status_name == "unsupported" else reasons,
         "failures": [
             {"check": o.check, "dtype": o.dtype, "label": o.label, "failure": o.failure, "snippet": o.snippet}
@@ -85,16 +85,16 @@ def _report_entry(row: Sample, backend: Backend, outcomes: Sequence[Outcome]) ->
 def totals(report: Report, backend: str) -> dict[str, int]:
     """Returns a backend's number of ops by status, of all ops, of calls and of failures."""
     backend_entries = [entry for entry in report["ops"] if entry["backend"] == backend]
-    counts = {kind: sum(entry["status"] == kind for entry in backend_entries) for kind in KINDS}
-    counts["ops"] = len(backend_entries)
-    counts["calls"] = sum(check["calls"] for entry in backend_entries for check in entry["checks"].values())
-    counts["failures"] = sum(len(entry["failures"]) for entry in backend_entries)
-    return counts
+    count_by_status = {kind: sum(entry["status"] == kind for entry in backend_entries) for kind in KINDS}
+    count_by_status["ops"] = len(backend_entries)
+    count_by_status["calls"] = sum(check["calls"] for entry in backend_entries for check in entry["checks"].values())
+    count_by_status["failures"] = sum(len(entry["failures"]) for entry in backend_entries)
+    return count_by_status
 
 
 def condense(report: Report) -> dict[str, Any]:
     """Returns the totals of each backend, its unsupported ops and its failures, without programs that show them."""
-    summaries = {}
+    summary_by_op = {}
     for name in report["backends"]:
         backend_entries = [entry for entry in report["ops"] if entry["backend"] == name]
         failures = [
@@ -103,8 +103,8 @@ def condense(report: Report) -> dict[str, Any]:
             for failure in entry["failures"]
         ]
         unsupported_ops = [entry["op"] for entry in backend_entries if entry["status"] == "unsupported"]
-        summaries[name] = {**totals(report, name), "lacking": unsupported_ops, "failing": failures}
-    return {"quick": report["quick"], "precision": report["precision"], "backends": summaries}
+        summary_by_op[name] = {**totals(report, name), "lacking": unsupported_ops, "failing": failures}
+    return {"quick": report["quick"], "precision": report["precision"], "backends": summary_by_op}
 
 
 def verdict(entry: dict[str, Any]) -> str:

@@ -22,10 +22,10 @@ def spell_op(op: str) -> str:
     """Returns how a user writes an op: `ops.sin`, `ops.linalg.diagonal`."""
     function = OPS[op].function
     namespaces = {f"ops.{name}": getattr(ops, name) for name in dir(ops)}
-    spaces = {"ops": ops} | {
+    namespace_by_name = {"ops": ops} | {
         name: namespace for name, namespace in namespaces.items() if isinstance(namespace, ModuleType)
     }
-    for namespace_name, module in spaces.items():
+    for namespace_name, module in namespace_by_name.items():
         for name in (op, op.partition("_")[2]):
             if getattr(module, name, None) is function:
                 return f"{namespace_name}.{name}"

@@ -63,8 +63,10 @@ def error_of_missing_dtype(result: str | tuple[str, ...]) -> type[EmberError] | 
 
 def tensor_roles(sample: Sample) -> dict[int, str]:
     """Returns the role ("TensorLike", "Operand" or "Tensors") by position of the arguments that are tensors."""
-    roles: dict[int, str] = {}
+    role_by_position: dict[int, str] = {}
     for position, parameter in enumerate(OPS[sample.op].parameters):
         if parameter.role in ("TensorLike", "Operand", "Tensors"):
-            roles |= dict.fromkeys(range(position, 99) if parameter.variadic else (position,), parameter.role)
-    return roles
+            role_by_position |= dict.fromkeys(
+                range(position, 99) if parameter.variadic else (position,), parameter.role
+            )
+    return role_by_position

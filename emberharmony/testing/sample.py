@@ -165,13 +165,13 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
     if not sample.elementwise:
         return
     first = sample.cases[0]
-    forms: dict[str, Callable[[Array], Array]] = {
+    form_by_label: dict[str, Callable[[Array], Array]] = {
         "0-d": lambda a: np.asarray(a.reshape(-1)[1]),
         "empty": lambda a: a.reshape(-1)[:0].reshape(0, 3),
         "strided": lambda a: a.reshape(-1)[: a.size // 4 * 4].reshape(4, -1).T[::2],
         "reversed": lambda a: a.reshape(-1)[::-1],
     }
-    for label, form in forms.items():
+    for label, form in form_by_label.items():
         args = tuple(form(a) if isinstance(a, np.ndarray) else a for a in first.args)
         yield label, Case(args, first.kwargs)
 

@@ -103,8 +103,8 @@ The values are such that casting the tensor before the computation and casting t
 
 def read_as(sample: Sample) -> Iterator[Call]:
     """Yields calls with the option `dtype`: the op must cast the tensor to it before the computation, not after it."""
-    parameters = {p.name: p for p in OPS[sample.op].parameters}
-    option = parameters.get("dtype")
+    parameter_by_name = {p.name: p for p in OPS[sample.op].parameters}
+    option = parameter_by_name.get("dtype")
     arrays = [value for item in sample.cases for value in item.args[:1] if _is_floating(value)]
     if option is None or not option.optional or sample.named or sample.reference or not arrays:
         return
@@ -118,7 +118,7 @@ def read_as(sample: Sample) -> Iterator[Call]:
                 first = np.resize(np.array(numbers), item.args[0].shape)
                 varied_case = Case((first, *item.args[1:]), item.kwargs)
                 call = call_of(sample, "dtype", source_dtype, f"case {index} as {read_dtype}", varied_case, index)
-                if len(item.args) <= list(parameters).index("dtype"):
+                if len(item.args) <= list(parameter_by_name).index("dtype"):
                     yield dataclasses.replace(
                         call,
                         result=read_dtype,

@@ -174,8 +174,10 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
             raise ArgumentError(
                 f"{result_tree.head}the signature names {len(core)} arguments, {len(tensors)} were given"
             )
-        lengths: dict[str, int] = {}
-        leading = [_leading_lengths(result_tree, x, names, lengths) for x, names in zip(tensors, core, strict=True)]
+        length_by_letter: dict[str, int] = {}
+        leading = [
+            _leading_lengths(result_tree, x, names, length_by_letter) for x, names in zip(tensors, core, strict=True)
+        ]
         try:
             shape = broadcast(leading)
         except ShapeError as error:
@@ -189,7 +191,7 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
 
         results = _map_leading_axes(result_tree, call_on_slices, tensors, leading, shape)
         if output_dimensions is not None:
-            _check_results(result_tree, results, output_dimensions, lengths, len(shape))
+            _check_results(result_tree, results, output_dimensions, length_by_letter, len(shape))
         return result_tree.result(results)
 
     return broadcasting

@@ -91,9 +91,9 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     if active() is not tape.backend.bound:
         with Override(tape.backend):
             return _gradients(tape, roots, primals)
-    gradients: dict[Any, Any] = {}
+    gradient_by_key: dict[Any, Any] = {}
     pulled: Any = _pull_node if tape.numbers.__class__ is itertools.count else tape.numbers.passing(_pull_node)
-    nodes: dict[int, Node] = {}
+    node_by_number: dict[int, Node] = {}
     numbers: list[int] = []
     reached_nodes: list[tuple[Any, Any, Any]] = []
     while roots:
@@ -103,19 +103,19 @@ def _gradients(tape: Tape, roots: list[tuple[Any, Any]], primals: Sequence[Any])
     output = cotangent = None
     while True:
         for node, key, gradient in reached_nodes:
-            earlier_gradient = gradients.get(key)
+            earlier_gradient = gradient_by_key.get(key)
             if earlier_gradient is not None:
-                gradients[key] = active().add(earlier_gradient, gradient)
+                gradient_by_key[key] = active().add(earlier_gradient, gradient)
                 continue
-            gradients[key] = gradient
-            if node is not None and node[0] not in nodes:
-                nodes[node[0]] = node
+            gradient_by_key[key] = gradient
+            if node is not None and node[0] not in node_by_number:
+                node_by_number[node[0]] = node
                 heappush(numbers, -node[0])
         if not numbers:
             break
         reached_nodes = node = key = gradient = earlier_gradient = None  # type: ignore[assignment]  # so that their memory is freed
-        reached_nodes = pulled(gradients, nodes.pop(-heappop(numbers)))
-    cotangents = list(map(gradients.get, range(-1, -1 - len(primals), -1)))
+        reached_nodes = pulled(gradient_by_key, node_by_number.pop(-heappop(numbers)))
+    cotangents = list(map(gradient_by_key.get, range(-1, -1 - len(primals), -1)))
     for argument_index, gradient in enumerate(cotangents):
         if gradient is None:
             cotangents[argument_index] = active().zeros_like(primals[argument_index])

@@ -285,12 +285,12 @@ def checkpoint(op: str, fn: Function) -> Function:
         # `fn` may read parameters of `ops.backward` that are not among its arguments. Only a run tells which.
         bound, own_cells = call.backend.bound, cells
         with draws.first_run(), ReadCells() as read_cells:
-            constants = {cell: bound.stop_gradient(cell.on(bound)) for cell in own_cells}
+            constant_by_cell = {cell: bound.stop_gradient(cell.on(bound)) for cell in own_cells}
             read_cells.clear()
-            with Assignments(constants) as assigned:
-                cells_before = dict(assigned)
+            with Assignments(constant_by_cell) as assigned:
+                value_by_cell_before = dict(assigned)
                 outputs = run(*map(bound.stop_gradient, call.primals))
-                changed = newly_held(assigned, cells_before)
+                changed = newly_held(assigned, value_by_cell_before)
         for cell, tensor in changed.items():
             cell.value = tensor
         cells = [cell for cell in own_cells if cell in read_cells]
@@ -435,12 +435,12 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
 
     def loss(*tensors: Any) -> list[Any]:
         with Assignments(dict(zip(trained, tensors, strict=True))) as assigned:
-            cells_before = dict(assigned)
+            value_by_cell_before = dict(assigned)
             outputs = result_tree.tensors(loss_fn())
             result_tree.require_scalar(outputs)
             # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
             # an output is a plain tensor after the transform.
-            new_values = newly_held(assigned, cells_before, trained)
+            new_values = newly_held(assigned, value_by_cell_before, trained)
             changed[:] = new_values
             if new_values:
                 outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_values.values()]

@@ -25,8 +25,8 @@ def join_runs(
     call_kinds = list(map(kind, program.calls))
     if call_kinds.count(None) > len(call_kinds) - 2:  # as for all small arrays
         return program
-    uses = Counter(x for call in program.calls for x in call.operands)
-    uses.update(x for x in program.outputs if x.__class__ is Register)
+    use_count_by_operand = Counter(x for call in program.calls for x in call.operands)
+    use_count_by_operand.update(x for x in program.outputs if x.__class__ is Register)
     calls: list[ProgramCall] = []
     run: list[ProgramCall] = []
     run_results: set[Register] = set()
@@ -36,14 +36,14 @@ def join_runs(
             calls.append(call)
             continue
         if call_kind is None or call_kind != common_shape:
-            calls += _join_calls(run, uses, is_scalar, runner)
+            calls += _join_calls(run, use_count_by_operand, is_scalar, runner)
             run, run_results, common_shape = [], set(), call_kind
         if call_kind is None:
             calls.append(call)
         else:
             run.append(call)
             run_results.update(call.results)
-    return replace(program, calls=(*calls, *_join_calls(run, uses, is_scalar, runner)))
+    return replace(program, calls=(*calls, *_join_calls(run, use_count_by_operand, is_scalar, runner)))
 
 
 def _join_calls(
@@ -53,21 +53,21 @@ def _join_calls(
     if len(run) < 2:
         return run
     results = [call.results[0] for call in run]
-    use_counts = Counter(x for call in run for x in call.operands)
-    inputs = [x for x in use_counts if x not in results and not is_scalar(x)]
-    register_of = {x: Register(i) for i, x in enumerate([*inputs, *results])}
+    use_count_by_operand = Counter(x for call in run for x in call.operands)
+    inputs = [x for x in use_count_by_operand if x not in results and not is_scalar(x)]
+    register_by_operand = {x: Register(i) for i, x in enumerate([*inputs, *results])}
     numbers: list[Any] = []
     calls = []
     for call in run:
         args: list[Any] = []
         for x in call.args:
-            if x.__class__ is Register and x in register_of:
-                args.append(register_of[x])
+            if x.__class__ is Register and x in register_by_operand:
+                args.append(register_by_operand[x])
             else:
                 args.append(Number(len(numbers)))
                 numbers.append(x)
-        calls.append(ProgramCall(call.function, tuple(args), (register_of[call.results[0]],)))
-    outputs = [x for x in results if uses[x] > use_counts[x]]
-    program = Program(len(inputs), tuple(calls), tuple(register_of[x] for x in outputs), len(numbers))
+        calls.append(ProgramCall(call.function, tuple(args), (register_by_operand[call.results[0]],)))
+    outputs = [x for x in results if uses[x] > use_count_by_operand[x]]
+    program = Program(len(inputs), tuple(calls), tuple(register_by_operand[x] for x in outputs), len(numbers))
     scalars = [x for x in numbers if x.__class__ is Register]
     return [ProgramCall(runner(program, numbers), (*inputs, *scalars), tuple(outputs), several=True)]

@@ -86,11 +86,11 @@ class Profile(Log):
             raise ArgumentError(f"rows() groups by {', '.join(map(repr, GROUPS))}, not {by!r}")
         own_seconds, costs = self.own_seconds(), self.costs()
         peak_rates = self.rates
-        groups: dict[str, list[Event]] = {}
+        events_by_key: dict[str, list[Event]] = {}
         for event in self:
-            groups.setdefault(key(event), []).append(event)
+            events_by_key.setdefault(key(event), []).append(event)
         rows = []
-        for name, events in groups.items():
+        for name, events in events_by_key.items():
             operations, moved_bytes = (sum(costs[event][i] for event in events) for i in (0, 1))
             seconds = sum(event.seconds for event in events if not _is_inside(event, key))
             group_seconds = sum(own_seconds[event] for event in events)

@@ -172,11 +172,11 @@ def distinct_calls(calls: Sequence[ProgramCall], count: int) -> tuple[list[Progr
         count: the number of registers.
     """
     register_map = [Register(i) for i in range(count)]
-    seen_calls: dict[Any, ProgramCall] = {}
+    call_by_key: dict[Any, ProgramCall] = {}
     kept_calls: list[ProgramCall] = []
     for i, earlier_call in enumerate(calls):
         call = earlier_call if len(kept_calls) == i else earlier_call.with_registers(register_map)
-        first_call = seen_calls.setdefault(call.key, call)
+        first_call = call_by_key.setdefault(call.key, call)
         if first_call is call:
             kept_calls.append(call)
         for result, first_result in zip(call.results, first_call.results, strict=True):
@@ -233,15 +233,15 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
     """
     calls, inputs = program.calls, program.inputs
     output_roots = {root for x in program.outputs if x.__class__ is Register for root in memory.roots(x)}
-    ends: dict[int, int] = {}
+    end_by_register: dict[int, int] = {}
     for i, call in enumerate(calls):
         for register in (*call.operands, *call.results):
-            ends.update(dict.fromkeys(memory.roots(register), i))
-    targets: dict[int, int] = {}
-    free_registers: dict[Any, list[int]] = {}
+            end_by_register.update(dict.fromkeys(memory.roots(register), i))
+    target_by_register: dict[int, int] = {}
+    free_by_layout: dict[Any, list[int]] = {}
     for i, call in enumerate(calls):
         operands = call.operands
-        ending = {root for x in (*operands, *call.results) for root in memory.roots(x) if ends[root] == i}
+        ending = {root for x in (*operands, *call.results) for root in memory.roots(x) if end_by_register[root] == i}
         dying = [x for x in sorted(ending) if x >= inputs and x not in output_roots]
         if memory.takes(call):
             layout = memory.layout(call.results[0])
@@ -253,13 +253,13 @@ def memory_targets(program: "Program", memory: ProgramMemory) -> dict[int, int]:
                 x for x in fitting_registers if all(y == x or x not in memory.roots(y) for y in operands)
             ]
             if fitting_registers:
-                targets[i] = fitting_registers[0]
-            elif free_registers.get(layout):
-                targets[i] = free_registers[layout].pop()
+                target_by_register[i] = fitting_registers[0]
+            elif free_by_layout.get(layout):
+                target_by_register[i] = free_by_layout[layout].pop()
         for root in dying:
-            if root != targets.get(i):
-                free_registers.setdefault(memory.layout(root), []).append(root)
-    return targets
+            if root != target_by_register.get(i):
+                free_by_layout.setdefault(memory.layout(root), []).append(root)
+    return target_by_register
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,19 +306,19 @@ class Program:
         `add_multiple` is `x + c * y`, `lerp` is `x + c * (y - x)`, `addcmul` is `x + c * y * z`, and `addcdiv` is
         `x + c * y / z`. Behind the numbers come their negatives.
         """
-        calls: dict[int, ProgramCall] = dict(enumerate(self.calls, self.inputs))
+        call_by_register: dict[int, ProgramCall] = dict(enumerate(self.calls, self.inputs))
         for call in self.calls:
             fusion = self._fusion_at(call)
             if fusion is not None:
-                calls[call.results[0]], dropped_registers = fusion
+                call_by_register[call.results[0]], dropped_registers = fusion
                 for register in dropped_registers:
-                    del calls[register]
-        register_map = {register: Register(i) for i, register in enumerate([*range(self.inputs), *calls])}
+                    del call_by_register[register]
+        register_map = {register: Register(i) for i, register in enumerate([*range(self.inputs), *call_by_register])}
         return Program(
             self.inputs,
             tuple(
                 call.with_registers(register_map)._replace(results=(register_map[call.results[0]],))
-                for call in calls.values()
+                for call in call_by_register.values()
             ),
             tuple(register_map[output] for output in self.outputs),
             2 * self.count,
@@ -362,13 +362,17 @@ class Program:
 
         The first output takes the second input, the next one the third, and so on.
         """
-        output_slots = {register: i for i, register in enumerate(self.outputs, 1)}
-        if len(output_slots) < len(self.outputs) or min(output_slots) < self.inputs or len(output_slots) >= self.inputs:
+        slot_by_register = {register: i for i, register in enumerate(self.outputs, 1)}
+        if (
+            len(slot_by_register) < len(self.outputs)
+            or min(slot_by_register) < self.inputs
+            or len(slot_by_register) >= self.inputs
+        ):
             return None
-        for register, slot in output_slots.items():
+        for register, slot in slot_by_register.items():
             if any(slot in call.operands for call in self.calls[register - self.inputs + 1 :]):
                 return None
-        return output_slots
+        return slot_by_register
 
     @cached_property
     def targets(self) -> dict[int, int]:
@@ -379,13 +383,13 @@ class Program:
     def scratch(self) -> dict[int, int]:
         """The place of the memory for each result that is no output, by register, with as little memory as possible."""
         targets = memory_targets(self, ProgramMemory(self.outputs))
-        scratch_slots: dict[int, int] = {}
+        slot_by_register: dict[int, int] = {}
         for i, call in enumerate(self.calls):
             if call.results[0] not in self.outputs:
-                scratch_slots[call.results[0]] = (
-                    scratch_slots[targets[i]] if i in targets else len({*scratch_slots.values()})
+                slot_by_register[call.results[0]] = (
+                    slot_by_register[targets[i]] if i in targets else len({*slot_by_register.values()})
                 )
-        return scratch_slots
+        return slot_by_register
 
     @cached_property
     def memory(self) -> list[list[int]]:

@@ -417,12 +417,12 @@ def _record_formula(
 ) -> RuleProgram | None:
     names = [name for name, x in state.items() if not isinstance(x, _PYTHON)]
     record = _RuleRecord(2 + len(names), len(hyperparameters))
-    substitutes = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
+    value_by_name = {**state, **{name: _Tensor(record, Register(2 + i)) for i, name in enumerate(names)}}
     for i, name in enumerate(hyperparameters[:-1]):
-        substitutes[name] = _Scalar(record, Number(i))
+        value_by_name[name] = _Scalar(record, Number(i))
     if hyperparameters:
         options = {**options, "lr": _Scalar(record, Number(len(hyperparameters) - 1))}
-    updated, new_values = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), substitutes, options)
+    updated, new_values = rule(_Tensor(record, Register(0)), _Tensor(record, Register(1)), value_by_name, options)
     fields: dict[str, Any] = {}
     outputs = [updated]
     for name, x in new_values.items():

@@ -383,8 +383,8 @@ def twin_of(backend: Any, mode: int = PLAIN) -> Any:
 
 
 def _taped_by(kind: type[Any]) -> dict[str, Any]:
-    methods: dict[str, Any] = kind.by_tape()
-    return methods
+    method_by_name: dict[str, Any] = kind.by_tape()
+    return method_by_name
 
 
 def _watched_gradients(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -322,15 +322,16 @@ class ArrayBase(SharedMethods, Standing):
         else:
             dlpack_options["stream"] = stream
             tensor = kit.ops.copy(tensor) if copy else self._shared_tensor()
-        given = {name: each for name, each in dlpack_options.items() if each is not None}
+        given_options = {name: each for name, each in dlpack_options.items() if each is not None}
         try:
-            return tensor.__dlpack__(**given)
+            return tensor.__dlpack__(**given_options)
         except TypeError:  # the library knows an older version of the protocol
             return tensor.__dlpack__()
         except BufferError:
-            if given.pop("max_version", None) is None:
+            if given_options.pop("max_version", None) is None:
                 raise
-            return tensor.__dlpack__(**given)  # another version than asked for is allowed, and JAX has no older one
+            # Another version than asked for is allowed, and JAX has no older one.
+            return tensor.__dlpack__(**given_options)
 
     def __copy__(self) -> Any:
         return self.copy()

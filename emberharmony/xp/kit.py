@@ -149,7 +149,7 @@ class Kit:
         """Publishes what the generated functions read, under names such as `numpy_xp_Array`."""
         exact = self.ops.zeros(1).__class__  # `native` may be an abstract class
         op_globals.publish_type(self.name_of("type"), exact, _UNOBSERVED)
-        values = {
+        value_by_name = {
             "Array": self.array,
             "Links": Links,
             "MAIN": threading.main_thread().ident,
@@ -183,7 +183,7 @@ class Kit:
             "write": ArrayBase.__setitem__,
             "write_into": self.backend.write_into,
         }
-        op_globals.publish(**{self.name_of(name): value for name, value in values.items()})
+        op_globals.publish(**{self.name_of(name): value for name, value in value_by_name.items()})
 
     def name_of(self, name: str) -> str:
         """Returns the global name of what the generated functions of this backend read."""

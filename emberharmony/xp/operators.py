@@ -187,22 +187,24 @@ _ELEMENT = "if c is int and (scalar)not v.ndim: r._v = (wrapped); r._links = Non
 
 def operators(kit: Any) -> dict[str, Callable[..., Any]]:
     """Returns the methods of the operators of the array class of a backend."""
-    methods: dict[str, Callable[..., Any]] = {}
+    method_by_name: dict[str, Callable[..., Any]] = {}
     for name, op in BINARY.items():
         for text in (_OPERATOR, _REFLECTED, _IN_PLACE):
-            methods |= _operator_methods(kit, text, name, op)
+            method_by_name |= _operator_methods(kit, text, name, op)
     for name, op in _COMPARISONS.items():
-        methods |= _operator_methods(kit, _OPERATOR, name, op)
+        method_by_name |= _operator_methods(kit, _OPERATOR, name, op)
     for name, op in _UNARY.items():
-        methods |= _operator_methods(kit, _ONE, name, op)
+        method_by_name |= _operator_methods(kit, _ONE, name, op)
     if kit.writes:
-        methods |= _operator_methods(kit, _SET if kit.backend.shares_memory else _SET_ANEW, "setitem", "set_item")
-    return methods | _operator_methods(kit, _GET, "getitem", "get_item")
+        method_by_name |= _operator_methods(
+            kit, _SET if kit.backend.shares_memory else _SET_ANEW, "setitem", "set_item"
+        )
+    return method_by_name | _operator_methods(kit, _GET, "getitem", "get_item")
 
 
 def _operator_methods(kit: Any, text: str, name: str, op: str) -> dict[str, Callable[..., Any]]:
     spec, index, wraps = kit.publish(op), kit.backend.native_index, kit.backend.wraps
-    forms = {
+    text_by_placeholder = {
         "guard": join_line(kit),
         "kept": "".join(keep_lines(kit, ["self"])),
         "name": name,
@@ -213,12 +215,12 @@ def _operator_methods(kit: Any, text: str, name: str, op: str) -> dict[str, Call
         "wrapped": "$wrap(v)" if wraps else "v",
     }
     if text not in (_GET, _SET, _SET_ANEW):
-        forms["one"] = native_call(kit, spec, ["a"])
+        text_by_placeholder["one"] = native_call(kit, spec, ["a"])
         for operand_kind, number in (("arrays", False), ("number", True)):
             first = _own_memory_lines(kit, spec, number) if text is _IN_PLACE else []
             store = _store_line(kit, spec, number) if text is _IN_PLACE else ""
-            forms[operand_kind] = native_call(kit, spec, ["a", "b"], number, first, store)
-    return define(kit, fill_text(text, forms))
+            text_by_placeholder[operand_kind] = native_call(kit, spec, ["a", "b"], number, first, store)
+    return define(kit, fill_text(text, text_by_placeholder))
 
 
 def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:

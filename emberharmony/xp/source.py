@@ -37,8 +37,10 @@ def function(kit: Any, spec: OpSpec, part: str = "", name: str = "", strict: boo
         _in_standard_order(spec, passed) if passed else [(p, p.name, _parameter_kind(p)) for p in spec.parameters]
     )
     kit.publish(spec.name)
-    defaults = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
-    defined: Callable[..., Any] = define(kit, _function_source(kit, spec, parameters, strict, name), **defaults)[name]
+    default_by_name = {f"_default_{p.name}": p.default for p in spec.parameters if p.default is not EMPTY}
+    defined: Callable[..., Any] = define(kit, _function_source(kit, spec, parameters, strict, name), **default_by_name)[
+        name
+    ]
     defined.__doc__, defined.__module__ = spec.function.__doc__, f"{kit.module}.{part}" if part else kit.module
     return defined
 
@@ -52,8 +54,10 @@ def _parameter_kind(parameter: OpParameter) -> int:
 
 def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[OpParameter, str, int]]:
     """Returns the parameters of an op in the order of the standard, with their names there and how they are passed."""
-    named = {p.name: p for p in spec.parameters}
-    ordered = [(named.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)]
+    parameter_by_name = {p.name: p for p in spec.parameters}
+    ordered = [
+        (parameter_by_name.get(each.name, spec.parameters[i]), each.name, each.kind) for i, each in enumerate(passed)
+    ]
     taken_names = {p.name for p, _, _ in ordered}
     rest = [p for p in spec.parameters if p.name not in taken_names]
     return ordered + [(p, p.name, inspect.Parameter.KEYWORD_ONLY) for p in rest]
@@ -81,11 +85,11 @@ def _function_source(
     kit: Any, spec: OpSpec, parameters: list[tuple[OpParameter, str, int]], strict: bool, name: str
 ) -> str:
     views = spec.facts.view
-    names = {p.name: name for p, name, _ in parameters}
+    name_by_parameter = {p.name: name for p, name, _ in parameters}
     first = next((p for p in spec.parameters if p.is_tensor), None)
-    lines, passed_arguments = _quick_lines(kit, spec, [names[p.name] for p in spec.parameters]), []
+    lines, passed_arguments = _quick_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
-        lowered = _argument_expression(p, names[p.name])
+        lowered = _argument_expression(p, name_by_parameter[p.name])
         if p is first or (views and not p.variadic):
             local = "_a" if p is first else f"_a_{p.name}"
             lines.append(f"{local} = {lowered}")
@@ -97,13 +101,15 @@ def _function_source(
     else:
         lines += [f"if @active($bound): v = {call}", "else:", f" with @Override($backend): v = {call}"]
     if spec.returns not in _PLAIN_RESULTS and "DType" not in spec.returns:
-        lines += keep_lines(kit, [f"*{names[p.name]}" if p.variadic else names[p.name] for p in spec.parameters])
+        lines += keep_lines(
+            kit, [f"*{name_by_parameter[p.name]}" if p.variadic else name_by_parameter[p.name] for p in spec.parameters]
+        )
     if not views:
         lines += _separation_lines(kit, spec, first is not None)
     if views and first is not None:
         rest = ", ".join(["_p", *passed_arguments[1:]])
-        lines.append(f"if {names[first.name]}.__class__ is @Array:")
-        lines.append(f" return @linked(v, {names[first.name]}, _a, lambda _p: @_{spec.name}({rest}))")
+        lines.append(f"if {name_by_parameter[first.name]}.__class__ is @Array:")
+        lines.append(f" return @linked(v, {name_by_parameter[first.name]}, _a, lambda _p: @_{spec.name}({rest}))")
     # An op that a program calls by itself may also import memory, as from_dlpack does.
     lines.append("return @lift_shared(v)" if views or not strict else _result_line(spec))
     body = "".join(f" {line}\n" for line in [join_line(kit), *lines])

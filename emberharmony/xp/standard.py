@@ -68,11 +68,11 @@ class Passed:
 
 @cache
 def _signature_table() -> dict[str, tuple[Passed, ...]]:
-    signatures: dict[str, tuple[Passed, ...]] = {}
+    signature_by_op: dict[str, tuple[Passed, ...]] = {}
     for line in _SIGNATURES.strip().splitlines():
         parameters, _, names = line.partition(": ")
-        signatures |= dict.fromkeys(names.split(), tuple(_read_parameters(parameters)))
-    return signatures
+        signature_by_op |= dict.fromkeys(names.split(), tuple(_read_parameters(parameters)))
+    return signature_by_op
 
 
 def _read_parameters(parameters: str) -> list[Passed]:

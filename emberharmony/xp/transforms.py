@@ -23,12 +23,12 @@ def on_trees(kit: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         kit.join()
         lowered_args = [_lower_argument(kit, x) for x in args]
-        named = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
+        value_by_name = {name: _lower_argument(kit, x) for name, x in kwargs.items()}
         if selection.is_active(kit.bound):
-            result = function(*lowered_args, **named)
+            result = function(*lowered_args, **value_by_name)
         else:
             with selection.Override(kit.backend):
-                result = function(*lowered_args, **named)
+                result = function(*lowered_args, **value_by_name)
         if any(map(_is_function, result if type(result) is tuple else (result,))):  # it may keep the arguments
             kit.memory.keep(*args, *kwargs.values())
         return _lift_result(kit, result)

@@ -134,7 +134,7 @@ class AbstractLinear:
 def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Returns the shape of the result of an einsum expression that was checked."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
-    lengths: dict[str, int] = {}
+    length_by_letter: dict[str, int] = {}
     batches = []
     for term, shape in zip(left.split(","), shapes, strict=True):
         head, dots, tail = term.partition("...")
@@ -142,10 +142,14 @@ def _einsum_shape(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
         if dots:
             batches.append(shape[len(head) : head_length])
         for letter, length in [*zip(head, shape, strict=False), *zip(tail, shape[head_length:], strict=True)]:
-            lengths[letter] = length if lengths.get(letter, 1) == 1 else lengths[letter]
+            length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
     batch = broadcast(batches)
     if not arrow:
-        single_letters = sorted(letter for letter in lengths if left.count(letter) == 1)
-        return (*batch, *(lengths[letter] for letter in single_letters))
+        single_letters = sorted(letter for letter in length_by_letter if left.count(letter) == 1)
+        return (*batch, *(length_by_letter[letter] for letter in single_letters))
     head, dots, tail = right.partition("...")
-    return (*(lengths[letter] for letter in head), *(batch if dots else ()), *(lengths[letter] for letter in tail))
+    return (
+        *(length_by_letter[letter] for letter in head),
+        *(batch if dots else ()),
+        *(length_by_letter[letter] for letter in tail),
+    )

@@ -89,12 +89,12 @@ def array_api_type(
         BackendProtocolError: if an extra has the name of no op and of no method of `Backend`.
     """
     complete()
-    native = (
+    native_by_dtype_name = (
         {dtype_name: getattr(xp, dtype_name) for dtype_name in ALL if hasattr(xp, dtype_name)}
         if dtypes is None
         else dict(dtypes)
     )
-    table = NativeDTypes(name, {as_dtype(dtype_name): dtype for dtype_name, dtype in native.items()})
+    table = NativeDTypes(name, {as_dtype(dtype_name): dtype for dtype_name, dtype in native_by_dtype_name.items()})
     library = Library(name, xp, table)
     attributes = standard_ops(library, tensor_type) | {
         "name": name,
@@ -110,12 +110,12 @@ def array_api_type(
     for extra, implementation in extras.items():
         attributes[extra] = _namespace_attribute(name, extra, implementation)
     backend_type: type[Backend] = type(f"{name.title()}Backend", (StandardBackend,), attributes)
-    reasons = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
+    reason_by_op = dict.fromkeys(backend_type.missing_ops(), f"the namespace {library.title} has no function for it")
     if lazy:
         reads = "its body reads tensors on the host, which would compute what the library computes later"
         undefined = {op for op in OPS if getattr(backend_type, op, None) is None}
-        reasons |= dict.fromkeys(undefined.intersection(reading()), reads)
-    for op, reason in reasons.items():
+        reason_by_op |= dict.fromkeys(undefined.intersection(reading()), reads)
+    for op, reason in reason_by_op.items():
         missing = unsupported(reason)
         missing.__set_name__(backend_type, op)
         setattr(backend_type, op, missing)
@@ -124,13 +124,13 @@ def array_api_type(
 
 def standard_ops(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that a namespace has functions for, as attributes of a class."""
-    definitions: dict[str, Any] = {}
+    definition_by_op: dict[str, Any] = {}
     for bind in (_bind_elementwise, _bind_reductions, _bind_extensions):
-        definitions |= {
+        definition_by_op |= {
             op: definition if isinstance(definition, Direct) else staticmethod(definition)
             for op, definition in bind(library).items()
         }
-    return definitions | _bind_tensors(library, tensor_type) | _bind_shapes(library)
+    return definition_by_op | _bind_tensors(library, tensor_type) | _bind_shapes(library)
 
 
 def reading() -> set[str]:

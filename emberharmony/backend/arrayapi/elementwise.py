@@ -72,12 +72,12 @@ def _for_orderable(library: Library, native: Function) -> Function:
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the namespace has functions for, as functions of tensors of one dtype."""
-    natives = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
-    definitions = {op: _for_all_dtypes(library, native, OPS[op]) for op, native in natives.items()}
+    native_by_op = {op: native for op in _PLAIN if (native := library.function(op)) is not None}
+    definition_by_op = {op: _for_all_dtypes(library, native, OPS[op]) for op, native in native_by_op.items()}
     wider = _Wider(library).bound()
     if library.takes_all:
         wider = {op: direct(library.function(op)) for op in wider}
-    return definitions | wider | _Elementwise(library).bound()
+    return definition_by_op | wider | _Elementwise(library).bound()
 
 
 class _Bound(Definitions):
@@ -87,10 +87,10 @@ class _Bound(Definitions):
         """Returns the definitions of the ops that the namespace has functions for."""
         definitions = super().bound()
         float_ops = [op for op, definition in definitions.items() if hasattr(definition, "for_floats")]
-        direct_ops = {
+        direct_by_op = {
             op: direct(self._library.function(op), definitions[op], when=self._library.floating) for op in float_ops
         }
-        return definitions | direct_ops
+        return definitions | direct_by_op
 
 
 class _Wider(_Bound):

@@ -19,8 +19,8 @@ _FFT = ("fft", "ifft", "rfft", "irfft")
 
 def bind(library: Library) -> dict[str, Function]:
     """Returns the ops that the extensions of the namespace have functions for."""
-    transforms = {name: _transform_op(library, name) for name in _FFT if hasattr(library.fft, name)}
-    return Factors(library).bound() | transforms
+    transform_by_op = {name: _transform_op(library, name) for name in _FFT if hasattr(library.fft, name)}
+    return Factors(library).bound() | transform_by_op
 
 
 def _transform_op(library: Library, name: str) -> Function:

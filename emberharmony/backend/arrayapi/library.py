@@ -185,8 +185,8 @@ class Definitions:
 
     def bound(self) -> dict[str, Callable[..., Any]]:
         """Returns the definitions of the ops that the namespace has functions for."""
-        methods = {op: method for op, method in vars(type(self)).items() if op in OPS}
-        return {op: getattr(self, op) for op, method in methods.items() if self.has(getattr(method, "needs", op))}
+        method_by_op = {op: method for op, method in vars(type(self)).items() if op in OPS}
+        return {op: getattr(self, op) for op, method in method_by_op.items() if self.has(getattr(method, "needs", op))}
 
     def has(self, op: str) -> bool:
         """Returns whether the namespace has the function of an op."""

@@ -13,10 +13,10 @@ from emberharmony.core.errors import ShapeError
 
 def bind(library: Library) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
-    definitions: dict[str, Any] = {
+    definition_by_op: dict[str, Any] = {
         name: staticmethod(definition) for name, definition in _Shapes(library).bound().items()
     }
-    return definitions | {
+    return definition_by_op | {
         name: _fill_op(library, name) for name in ("zeros", "ones") if library.function(name) is not None
     }
 

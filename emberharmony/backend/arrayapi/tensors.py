@@ -18,13 +18,13 @@ Function = Callable[..., Any]
 def bind(library: Library, tensor_type: type) -> dict[str, Any]:
     """Returns the ops that the namespace has functions for, as attributes of a class."""
     own_tensors = _Tensors(library, tensor_type)
-    definitions: dict[str, Any] = {op: staticmethod(definition) for op, definition in own_tensors.bound().items()}
+    definition_by_op: dict[str, Any] = {op: staticmethod(definition) for op, definition in own_tensors.bound().items()}
 
     def get_item(self: Any, x: Any, key: Any) -> Any:
         return own_tensors.slice_of(self, x, key)
 
-    bound_ops = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
-    return definitions | bound_ops
+    bound_by_op = {"cast": staticmethod(library.cast), "to_numpy": staticmethod(library.to_host), "get_item": get_item}
+    return definition_by_op | bound_by_op
 
 
 class _Tensors(Definitions):

@@ -202,12 +202,14 @@ def whole_axes(
     gathered_results = []
     for index, result in enumerate(results):
         result_symbols: list[int] = [next(symbols) if loop is None else loop for loop in axes(index, result.ndim)]
-        new_axes = {symbol: result.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000}
+        length_by_new_symbol = {
+            symbol: result.shape[axis] for axis, symbol in enumerate(result_symbols) if symbol >= 1000
+        }
         block_result = da.blockwise(
             block if is_single else Picked(index),
             tuple(result_symbols),
             *pairs,
-            new_axes=new_axes,
+            new_axes=length_by_new_symbol,
             dtype=result.dtype,
             meta=_empty_block(result.ndim, result.dtype),
             concatenate=True,

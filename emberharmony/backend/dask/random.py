@@ -48,8 +48,8 @@ def _draw_blocks(distribution: str, shape: Any, wanted: DType) -> da.Array:
     numbers = da.from_array(np.arange(math.prod(counts)).reshape(counts), chunks=1)
     block = Block(_random_block, (Slot(0), distribution, key, wanted.name, chunks), {}, dtype)
     meta = np.empty((0,) * len(axes), dtype)
-    sizes = dict(zip(axes, chunks, strict=True))
-    return da.blockwise(block, axes, numbers, axes, adjust_chunks=sizes, dtype=dtype, meta=meta)
+    chunks_by_axis = dict(zip(axes, chunks, strict=True))
+    return da.blockwise(block, axes, numbers, axes, adjust_chunks=chunks_by_axis, dtype=dtype, meta=meta)
 
 
 class DaskRandomOps:

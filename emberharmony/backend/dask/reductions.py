@@ -15,8 +15,10 @@ from emberharmony.core.options import without_axes
 
 def _without_empty(x: da.Array, axes: tuple[int, ...]) -> da.Array:
     """Returns a tensor without blocks of no elements along axes that have elements."""
-    kept_chunks = {a: tuple(n for n in x.chunks[a] if n) for a in axes if x.shape[a]}
-    return x.rechunk(kept_chunks) if any(kept_chunks[a] != x.chunks[a] for a in kept_chunks) else x
+    kept_chunks_by_axis = {a: tuple(n for n in x.chunks[a] if n) for a in axes if x.shape[a]}
+    return (
+        x.rechunk(kept_chunks_by_axis) if any(kept_chunks_by_axis[a] != x.chunks[a] for a in kept_chunks_by_axis) else x
+    )
 
 
 def fold_blocks(op: str, x: da.Array, axis: Any, keepdims: bool, dtype: Any = None) -> da.Array:

@@ -295,8 +295,8 @@ def _map_rules(function: Function, pull: ReverseRule, push_tangents: ForwardRule
         tangents_by_place = {i: tangent for i, tangent in enumerate(tangents) if tangent is not None}
 
         def push_row(*rows: mx.array) -> tuple[mx.array, ...]:
-            filled = dict(zip(tangents_by_place, rows[count:], strict=True))
-            return tuple(separate_arrays(push_tangents(rows[:count], [filled.get(i) for i in range(count)])))
+            tangent_by_place = dict(zip(tangents_by_place, rows[count:], strict=True))
+            return tuple(separate_arrays(push_tangents(rows[:count], [tangent_by_place.get(i) for i in range(count)])))
 
         return _as_sequence(mx.vmap(push_row)(*primals, *tangents_by_place.values()))
 

@@ -163,26 +163,26 @@ def is_traced(x: mx.array) -> bool:
 def _depends_on(x: mx.array, primals: Arrays) -> bool:
     """Returns whether `x` is one of `primals` or was computed from one, by MLX's graph in the DOT language."""
     text = io.StringIO()
-    names = {f"primal{i}": primal for i, primal in enumerate(primals)}
-    mx.export_to_dot(text, x, read=x, **names)
+    primal_by_name = {f"primal{i}": primal for i, primal in enumerate(primals)}
+    mx.export_to_dot(text, x, read=x, **primal_by_name)
     graph = text.getvalue()
-    labels = dict(re.findall(_PRIMITIVE, graph))
-    made_by = {array: primitive for primitive, array in re.findall(_OUTPUT, graph)}
-    inputs: dict[str, list[str]] = {}
+    label_by_primitive = dict(re.findall(_PRIMITIVE, graph))
+    primitive_by_array = {array: primitive for primitive, array in re.findall(_OUTPUT, graph)}
+    inputs_by_primitive: dict[str, list[str]] = {}
     for array, primitive in re.findall(_INPUT, graph):
-        inputs.setdefault(primitive, []).append(array)
+        inputs_by_primitive.setdefault(primitive, []).append(array)
     pending_nodes = ["read"] if '"read"' in graph else []
     if not pending_nodes:  # `x` is a primal, whose name replaced "read"
         return True
     seen_nodes = set(pending_nodes)
     while pending_nodes:
         array = pending_nodes.pop()
-        if array in names:
+        if array in primal_by_name:
             return True
-        primitive = made_by.get(array, "")
-        if labels.get(primitive, "").partition(" ")[0] in _STEPS:
+        primitive = primitive_by_array.get(array, "")
+        if label_by_primitive.get(primitive, "").partition(" ")[0] in _STEPS:
             continue
-        for previous_node in inputs.get(primitive, ()):
+        for previous_node in inputs_by_primitive.get(primitive, ()):
             if previous_node not in seen_nodes:
                 seen_nodes.add(previous_node)
                 pending_nodes.append(previous_node)

@@ -122,14 +122,18 @@ def generator_from(reader: StateReader, kind: str) -> np.random.Generator:
     """
     if reader.state.get("kind") != kind:
         raise reader.damage_error("kind", repr(kind))
-    words = {name: reader.words(name, count) for name, count in _WORDS[kind].items()}
+    words_by_name = {name: reader.words(name, count) for name, count in _WORDS[kind].items()}
     spare_word = reader.optional("spare", 2**32 - 1)
     native: State = {"bit_generator": kind, "has_uint32": int(spare_word is not None), "uinteger": spare_word or 0}
     if kind == "Philox":
-        arrays = {name: np.array(values, np.uint64) for name, values in words.items()}
-        native |= {"buffer": arrays.pop("buffer"), "buffer_pos": reader.integer("position", 0, 4), "state": arrays}
+        array_by_name = {name: np.array(values, np.uint64) for name, values in words_by_name.items()}
+        native |= {
+            "buffer": array_by_name.pop("buffer"),
+            "buffer_pos": reader.integer("position", 0, 4),
+            "state": array_by_name,
+        }
     else:
-        native["state"] = {name: high << 64 | low for name, (high, low) in words.items()}
+        native["state"] = {name: high << 64 | low for name, (high, low) in words_by_name.items()}
     bits = getattr(np.random, kind)(0)
     bits.state = native
     return np.random.Generator(bits)

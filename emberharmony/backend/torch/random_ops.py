@@ -44,9 +44,13 @@ def _draw_on_default_device(draw: Any, shape: Any, dtype: Any) -> torch.Tensor:
 def _saved_state() -> State:
     """Returns the seed of the generators, and the state of each device's, compressed, as text in base 64."""
     generators = STREAM.get()
-    states = {str(device): generator.get_state().numpy().tobytes() for device, generator in list(generators.items())}
-    devices = {name: b2a_base64(zlib.compress(state), newline=False).decode() for name, state in states.items()}
-    return {"seed": f"{generators.seed:x}", "devices": devices}
+    state_by_device = {
+        str(device): generator.get_state().numpy().tobytes() for device, generator in list(generators.items())
+    }
+    text_by_device = {
+        name: b2a_base64(zlib.compress(state), newline=False).decode() for name, state in state_by_device.items()
+    }
+    return {"seed": f"{generators.seed:x}", "devices": text_by_device}
 
 
 def _generators_from(reader: StateReader) -> _Generators:

@@ -131,11 +131,11 @@ class Assignments(Scope):
     def __enter__(self) -> "dict[Cell, Held]":
         home = selection.active().backend.home
         outer = THREAD.entry
-        values = {} if outer is None else dict(outer[0])
+        value_by_cell = {} if outer is None else dict(outer[0])
         for cell, tensor in self._tensors.items():
-            values[cell] = tensor, home
-        THREAD.set((values, outer, self, self._watch))
-        return values
+            value_by_cell[cell] = tensor, home
+        THREAD.set((value_by_cell, outer, self, self._watch))
+        return value_by_cell
 
 
 def newly_held(

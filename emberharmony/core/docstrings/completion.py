@@ -28,11 +28,13 @@ def complete_docstring(owner: Any) -> str:
     attributes = arguments(text, "Attributes").keys() - {
         name for text in _docstrings(owner) for name in arguments(text)
     }
-    described_names = {name: description for name, description in descriptions(owner).items() if name not in attributes}
-    if not described_names:
+    description_by_name = {
+        name: description for name, description in descriptions(owner).items() if name not in attributes
+    }
+    if not description_by_name:
         return text
     block = _BLOCKS["Args"].search(text)
-    lines = "".join(f"{line}\n" for entry in described_names.items() for line in _entry_lines(*entry))
+    lines = "".join(f"{line}\n" for entry in description_by_name.items() for line in _entry_lines(*entry))
     if block is not None:
         tail = "\n" if block[1].endswith("\n\n") else ""
         return f"{text[: block.start()]}Args:\n{lines}{tail}{text[block.end() :]}".rstrip()

@@ -164,15 +164,15 @@ def _one_line(units: int) -> bytes:
 def _with_declared_names(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
     """Returns the template with the names, file and line of the declaration."""
     declared = spec.declared.__code__
-    local = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
+    name_by_placeholder = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
     return template.replace(
         co_name=declared.co_name,
         co_qualname=declared.co_qualname,
         co_filename=declared.co_filename,
         co_firstlineno=declared.co_firstlineno,
         co_names=tuple(names.get(name, name) for name in template.co_names),
-        co_varnames=tuple(local.get(name, name) for name in template.co_varnames),
-        co_consts=tuple(_filled_constant(const, spec, local) for const in template.co_consts),
+        co_varnames=tuple(name_by_placeholder.get(name, name) for name in template.co_varnames),
+        co_consts=tuple(_filled_constant(const, spec, name_by_placeholder) for const in template.co_consts),
     )
 
 

@@ -176,10 +176,13 @@ def source_arguments(spec: OpSpec, backend: Any) -> Variant:
 
 def native_names(spec: OpSpec, backend: Any) -> dict[str, str]:
     """Returns the name that each placeholder of a compiled op stands for, such as `numpy_sin` for `native`."""
-    names = {f"native_{global_name}": f"{backend.prefix}_{global_name}" for global_name in GLOBALS}
-    names |= {"native": f"{backend.prefix}_{spec.name}", "native_again": f"{backend.prefix}__{spec.name}"}
-    names |= {"native_whole": f"{backend.prefix}_whole_{spec.name}"}
-    return names | {"native_op": spec.name}
+    global_by_native_name = {f"native_{global_name}": f"{backend.prefix}_{global_name}" for global_name in GLOBALS}
+    global_by_native_name |= {
+        "native": f"{backend.prefix}_{spec.name}",
+        "native_again": f"{backend.prefix}__{spec.name}",
+    }
+    global_by_native_name |= {"native_whole": f"{backend.prefix}_whole_{spec.name}"}
+    return global_by_native_name | {"native_op": spec.name}
 
 
 def signature(shape: Shape) -> str:
@@ -207,11 +210,17 @@ def _arguments_with_tensors(shape: Shape, tensors: Sequence[int]) -> str:
 
     Not `p0.value`, which follows the active backend: a namespace may run the op of another one.
     """
-    names = {f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensors}
+    expression_by_placeholder = {
+        f"p{i}": f"(p{i}.of(native_bound) if p{i}.__class__ is parameter else p{i})" for i in tensors
+    }
     expressions = []
     for argument_text in handed_on(shape).split(", "):
         keyword, _, name = argument_text.rpartition("=")
-        expressions.append(f"{keyword}={names.get(name, name)}" if keyword else names.get(name, name))
+        expressions.append(
+            f"{keyword}={expression_by_placeholder.get(name, name)}"
+            if keyword
+            else expression_by_placeholder.get(name, name)
+        )
     return ", ".join(expressions)
 
 

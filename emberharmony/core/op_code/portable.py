@@ -77,14 +77,14 @@ def _fill_placeholders(source: str, spec: OpSpec, names: Mapping[str, str]) -> a
 
 def _with_parameters(tree: ast.Module, spec: OpSpec, *, is_inner: bool = True, calls: bool = True) -> ast.Module:
     """Replaces the placeholders of the parameters: inside of the function, and as keywords of the calls it makes."""
-    names = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
+    name_by_placeholder = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and is_inner:
-            node.id = names.get(node.id, node.id)
+            node.id = name_by_placeholder.get(node.id, node.id)
         elif isinstance(node, ast.arg) and is_inner:
-            node.arg = names.get(node.arg, node.arg)
+            node.arg = name_by_placeholder.get(node.arg, node.arg)
         elif isinstance(node, ast.keyword) and calls:
-            node.arg = names.get(node.arg or "", node.arg)
+            node.arg = name_by_placeholder.get(node.arg or "", node.arg)
     return tree
 
 
@@ -120,6 +120,6 @@ def _execute_definition(tree: ast.Module, spec: OpSpec, name: str) -> FunctionTy
             target.end_lineno = decorator + 1
             # The columns are left out: those of the source are not those of the file.
             target.col_offset = target.end_col_offset = -1
-    definitions: dict[str, FunctionType] = {}
-    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, definitions)
-    return definitions[name]
+    definition_by_name: dict[str, FunctionType] = {}
+    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), op_globals.__dict__, definition_by_name)
+    return definition_by_name[name]

@@ -84,10 +84,10 @@ def _children(kind: str, tree: Any) -> tuple[Any, Sequence[Any]]:
 
 def _beside_items(tree: dict[Any, Any]) -> tuple[tuple[str, Any], ...]:
     """Returns the attributes of an object of a subclass of dict that are no items, and what makes missing items."""
-    extras = {name: value for name, value in getattr(tree, "__dict__", {}).items() if name not in tree}
+    extra_by_name = {name: value for name, value in getattr(tree, "__dict__", {}).items() if name not in tree}
     if isinstance(tree, defaultdict):
-        extras["default_factory"] = tree.default_factory
-    return tuple(extras.items())
+        extra_by_name["default_factory"] = tree.default_factory
+    return tuple(extra_by_name.items())
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeDef]:

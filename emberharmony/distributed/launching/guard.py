@@ -92,20 +92,22 @@ def _forward_output(process: int, parent: int, sources: dict[int, int], line_pre
     os.set_blocking(waker, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    rests = dict.fromkeys(sources, b"")
+    rest_by_descriptor = dict.fromkeys(sources, b"")
     status: int | None = None
     deadline, orphan_since = float("inf"), 0.0
     with selectors.DefaultSelector() as selector:
         for source in (*sources, waking):
             selector.register(source, selectors.EVENT_READ)
-        while status is None or (rests and time.monotonic() < deadline):
+        while status is None or (rest_by_descriptor and time.monotonic() < deadline):
             for key, _ in selector.select(0.25):
                 data = os.read(key.fd, 65536)
                 if key.fd != waking:
-                    rests[key.fd] = _write_lines(sources[key.fd], line_prefix, rests[key.fd] + data, is_end=not data)
+                    rest_by_descriptor[key.fd] = _write_lines(
+                        sources[key.fd], line_prefix, rest_by_descriptor[key.fd] + data, is_end=not data
+                    )
                     if not data:
                         selector.unregister(key.fd)
-                        del rests[key.fd]
+                        del rest_by_descriptor[key.fd]
             if status is None:
                 ended_process, value = os.waitpid(process, os.WNOHANG)
                 if ended_process:
@@ -116,7 +118,7 @@ def _forward_output(process: int, parent: int, sources: dict[int, int], line_pre
                     _signal_group(process, signal.SIGTERM)
                 elif orphan_since and time.monotonic() > orphan_since + _GRACE:
                     _signal_group(process, signal.SIGKILL)
-    for source, unfinished in rests.items():
+    for source, unfinished in rest_by_descriptor.items():
         _write_lines(sources[source], line_prefix, unfinished, is_end=True)
     return status
 

@@ -277,11 +277,11 @@ def _raising_signals() -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt(128 + number)
 
-    old_handlers: dict[int, Any] = {}
+    old_handler_by_signal: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        old_handlers = {number: signal.signal(number, stop) for number in _SIGNALS}
+        old_handler_by_signal = {number: signal.signal(number, stop) for number in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler in old_handlers.items():
+        for number, handler in old_handler_by_signal.items():
             signal.signal(number, handler)

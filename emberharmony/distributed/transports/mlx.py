@@ -134,12 +134,12 @@ def _addresses(place: Place) -> Iterator[None]:
     with tempfile.NamedTemporaryFile("w", prefix="emberharmony-ring-", suffix=".json") as file:
         json.dump([[f"127.0.0.1:{place.port + 1 + rank}"] for rank in range(place.size)], file)
         file.flush()
-        variables = {"MLX_HOSTFILE": file.name, "MLX_RANK": str(place.rank)}
-        os.environ.update(variables)
+        value_by_variable = {"MLX_HOSTFILE": file.name, "MLX_RANK": str(place.rank)}
+        os.environ.update(value_by_variable)
         try:
             yield
         finally:
-            for name in variables:
+            for name in value_by_variable:
                 del os.environ[name]
 
 

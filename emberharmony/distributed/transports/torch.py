@@ -150,7 +150,7 @@ def connect(place: Place, option: str, timeout: float) -> Transport:
     Raises:
         DistributedError: if this PyTorch lacks it.
     """
-    available_tests = {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}
-    if option not in available_tests or not available_tests[option]():
+    test_by_backend = {"gloo": dist.is_gloo_available, "nccl": dist.is_nccl_available}
+    if option not in test_by_backend or not test_by_backend[option]():
         raise DistributedError(f"the transport 'torch:{option}' is not available in PyTorch {torch.__version__}")
     return TorchTransport(place, option, timeout)

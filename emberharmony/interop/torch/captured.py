@@ -113,17 +113,17 @@ class Captured(nn.Module):
             ShapeError: if it has another shape.
         """
         graph, used = runner.graph, runner.used
-        tensors = {
+        tensor_and_path_by_position = {
             position: (ops.convert_to_tensor(x), path) for position, x, path in graph.signature.tensors(args, kwargs)
         }
         dtype = None if graph.reference is None else self._floating_dtype(graph.reference)
         values: list[Any] = []
-        lengths: dict[str, int] = {}
+        length_by_symbol: dict[str, int] = {}
         for index, slot in enumerate(graph.slots):
             if index not in used:
                 values.append(None)
             elif slot.kind == "input":
-                values.append(_checked_argument(*tensors[index], slot, dtype, lengths))
+                values.append(_checked_argument(*tensor_and_path_by_position[index], slot, dtype, length_by_symbol))
             else:
                 values.append(self._value_of(slot, dtype))
         return values
@@ -209,17 +209,19 @@ class Captured(nn.Module):
             StateDictError: if it has other names.
         """
         with use_backend("torch"):
-            members = {name: plain(each) if isinstance(each, nn.Module) else each for name, each in self.members()}
-            whole = Captured(self.name, members, self._constants, self._modes, self.training)
-            values = {name: ops.copy(cell.value) for name, cell in saved_places(whole, True).items()}
-            for path, each in members.items():
+            member_by_name = {
+                name: plain(each) if isinstance(each, nn.Module) else each for name, each in self.members()
+            }
+            whole = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
+            value_by_name = {name: ops.copy(cell.value) for name, cell in saved_places(whole, True).items()}
+            for path, each in member_by_name.items():
                 if isinstance(each, nn.Linear) and type(module.get_submodule(path)).__name__ == Conv1D.__name__:
-                    values[f"{path}.weight"] = ops.matrix_transpose(values[f"{path}.weight"])
+                    value_by_name[f"{path}.weight"] = ops.matrix_transpose(value_by_name[f"{path}.weight"])
         module_state = module.state_dict()
-        if set(module_state) - set(values):
-            missing = sorted(set(module_state) - set(values))
+        if set(module_state) - set(value_by_name):
+            missing = sorted(set(module_state) - set(value_by_name))
             raise StateDictError(f"to_torch(): {type(module).__name__} has {brief(missing)}, and the program has not")
-        module.load_state_dict({name: values[name] for name in module_state})
+        module.load_state_dict({name: value_by_name[name] for name in module_state})
         return module
 
     def __repr__(self) -> str:

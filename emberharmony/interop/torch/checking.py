@@ -107,15 +107,15 @@ def _errors_on_backend(net: "Captured", backend: str, wanted: Any) -> Row:
 
     try:
         if net.parameters(trainable=True):
-            (_, outputs), gradients = nn.value_and_grad(net, loss, has_aux=True)()
+            (_, outputs), gradient_by_name = nn.value_and_grad(net, loss, has_aux=True)()
         else:
-            outputs, gradients = loss()[1], {}
+            outputs, gradient_by_name = loss()[1], {}
     finally:
         for cell, value in values_before:
             cell.value = value
     errors = [
         _largest_relative_error(g, wanted.gradients[name], wanted.largest_gradient / 100)
-        for name, g in gradients.items()
+        for name, g in gradient_by_name.items()
         if name in wanted.gradients
     ]
     if len(outputs) != len(wanted.outputs):

@@ -55,6 +55,6 @@ def from_torch(
     source = Source(module, args, kwargs, dynamic)
     training = source.module.training if train is None else train
     graph, constants = source.capture(training)
-    cells = {name: Buffer(value, persistent=False) for name, value in constants.items()}
+    cell_by_name = {name: Buffer(value, persistent=False) for name, value in constants.items()}
     modes = Modes({"train" if training else "eval": graph}, source)
-    return Captured(type(module).__name__, source.members(graph), cells, modes, training)
+    return Captured(type(module).__name__, source.members(graph), cell_by_name, modes, training)

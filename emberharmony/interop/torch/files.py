@@ -61,8 +61,8 @@ def _restored_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captu
         raise CaptureError(f"the program is damaged: modes has {brief(modes)}")
     if not isinstance(cells, dict) or not isinstance(layers, dict):
         raise CaptureError("the program is damaged: it has no cells or layers")
-    graphs = {mode: graph_of_data(graph) for mode, graph in modes.items()}
-    constants = {
+    graph_by_mode = {mode: graph_of_data(graph) for mode, graph in modes.items()}
+    constant_by_name = {
         name.removeprefix(CONSTANT): Buffer(tensors.pop(name), persistent=False)
         for name in list(tensors)
         if name.startswith(CONSTANT)
@@ -71,18 +71,22 @@ def _restored_program(data: Mapping[str, Any], tensors: dict[str, Any]) -> Captu
         raise CaptureError(
             f"{WEIGHTS} does not belong to {PROGRAM}: {brief(sorted(set(tensors) ^ set(cells)))} is in one of them only"
         )
-    new_cells: dict[int, Cell] = {}
-    members: dict[str, Any] = {}
+    cell_by_id: dict[int, Cell] = {}
+    member_by_name: dict[str, Any] = {}
     for name, entry in cells.items():
         tensor = tensors[name]
-        if id(tensor) not in new_cells:
-            new_cells[id(tensor)] = _cell_of(name, entry, tensor)
-        members[name] = new_cells[id(tensor)]
+        if id(tensor) not in cell_by_id:
+            cell_by_id[id(tensor)] = _cell_of(name, entry, tensor)
+        member_by_name[name] = cell_by_id[id(tensor)]
     for path, entry in layers.items():
-        own_names = [name for name in members if name.startswith(f"{path}.")]
-        members[path] = layer_of(path, entry, {name.removeprefix(f"{path}."): members.pop(name) for name in own_names})
-    _require_targets(graphs, members, constants)
-    return Captured(str(data.get("name")), members, constants, Modes(graphs), bool(data.get("training")))
+        own_names = [name for name in member_by_name if name.startswith(f"{path}.")]
+        member_by_name[path] = layer_of(
+            path, entry, {name.removeprefix(f"{path}."): member_by_name.pop(name) for name in own_names}
+        )
+    _require_targets(graph_by_mode, member_by_name, constant_by_name)
+    return Captured(
+        str(data.get("name")), member_by_name, constant_by_name, Modes(graph_by_mode), bool(data.get("training"))
+    )
 
 
 def _cell_of(name: str, entry: Any, tensor: Any) -> Cell:

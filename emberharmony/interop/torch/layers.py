@@ -53,23 +53,23 @@ def layer_of(path: str, options: Any, cells: Mapping[str, Any]) -> nn.Module:
     Raises:
         CaptureError: if there is no such layer, or its parameters have other names or shapes.
     """
-    arguments = dict(options) if isinstance(options, dict) else {}
-    layer_class = KINDS.get(str(arguments.pop("class", "")))
+    argument_by_name = dict(options) if isinstance(options, dict) else {}
+    layer_class = KINDS.get(str(argument_by_name.pop("class", "")))
     if layer_class is None:
         raise CaptureError(f"the program is damaged: layer {path} has {brief(options)}")
-    layer = _without_values(path, layer_class, arguments)
+    layer = _without_values(path, layer_class, argument_by_name)
     cells_by_name = cells_of(layer)
-    shapes = {name: (type(cell), tuple(cell.shape)) for name, cell in cells_by_name.items()}
+    class_and_shape_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells_by_name.items()}
     shapes_by_name = {name: (type(cell), tuple(cell.shape)) for name, cell in cells.items()}
-    if shapes != shapes_by_name:
+    if class_and_shape_by_name != shapes_by_name:
         raise CaptureError(
             f"the program is damaged: {path}, a {layer_class.__name__}, has {brief(shapes_by_name)}, "
-            f"not {brief(shapes)}"
+            f"not {brief(class_and_shape_by_name)}"
         )
-    modules = dict(layer.named_modules())
+    module_by_path = dict(layer.named_modules())
     for name, cell in cells.items():
         owner, _, last = name.rpartition(".")
-        setattr(modules[owner], last, cell)
+        setattr(module_by_path[owner], last, cell)
     return layer
 
 
@@ -80,9 +80,9 @@ def _without_values(path: str, kind: type[nn.Module], arguments: Mapping[str, An
         CaptureError: if the constructor refuses the arguments.
     """
     layers: list[Any] = []
-    rng = {"rng": ops.random.Generator(0)} if "rng" in inspect.signature(kind).parameters else {}
+    rng_option = {"rng": ops.random.Generator(0)} if "rng" in inspect.signature(kind).parameters else {}
     try:
-        ops.eval_shape(lambda: layers.append(kind(**arguments, **rng)))
+        ops.eval_shape(lambda: layers.append(kind(**arguments, **rng_option)))
     except (EmberError, TypeError) as error:
         raise CaptureError(f"the program is damaged: layer {path}, a {kind.__name__}: {error}") from error
     layer: nn.Module = layers[0]

@@ -75,23 +75,25 @@ class Runner:
             casts: gets the registers whose tensors had to be cast.
             watch: gets each call with its results.
         """
-        values = dict(enumerate(inputs))
+        value_by_register = dict(enumerate(inputs))
         program = self.graph.program
         for number, call in enumerate(program.calls):
             try:
-                args = _fill_registers(call.args, values)
-                value = self.functions[number](*args, **{k: _fill_registers(v, values) for k, v in call.keywords})
+                args = _fill_registers(call.args, value_by_register)
+                value = self.functions[number](
+                    *args, **{k: _fill_registers(v, value_by_register) for k, v in call.keywords}
+                )
                 results = list(value)[: len(call.results)] if call.several else [value]
                 results = [self._cast(r, x, inputs[0], casts) for r, x in zip(call.results, results, strict=True)]
             except Exception as error:
                 error.add_note(f"in {self.graph.describe(number)}")
                 raise
-            values.update(zip(call.results, results, strict=True))
+            value_by_register.update(zip(call.results, results, strict=True))
             if watch is not None:
                 watch(number, call, results)
             for register in self._ends[number]:
-                values.pop(register, None)
-        return [_fill_registers(output, values) for output in program.outputs]
+                value_by_register.pop(register, None)
+        return [_fill_registers(output, value_by_register) for output in program.outputs]
 
     def _cast(self, register: int, value: Any, floating: Any, casts: set[int] | None) -> Any:
         """Returns a result in its dtype."""
@@ -108,9 +110,13 @@ class Runner:
     def _compile_program(self, casts: Collection[int]) -> tuple[Callable[..., list[Any]], list[int]]:
         """Returns the function of the program, and the place of the call for each of its lines."""
         calls = [call._replace(function=f) for call, f in zip(self.graph.program.calls, self.functions, strict=True)]
-        cast_targets = {r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts}
+        cast_target_by_register = {
+            r: Register(0) if self.graph.dtypes[r] == FLOAT else self.graph.dtypes[r] for r in casts
+        }
         program = self.graph.program
-        source = _Lines(program.__class__(program.inputs, tuple(calls), program.outputs), cast_targets, self._ends)
+        source = _Lines(
+            program.__class__(program.inputs, tuple(calls), program.outputs), cast_target_by_register, self._ends
+        )
         return source.function(map(source.text, program.outputs)), source.places
 
     def _annotate_error(self, error: Exception, function: Callable[..., Any], places: list[int]) -> None:
@@ -190,12 +196,12 @@ def _call_layer(layer: Any, x: Any) -> Any:
 def _last_uses(graph: Graph) -> list[list[int]]:
     """Returns the registers that are no longer needed after each call; inputs stay."""
     program = graph.program
-    last: dict[int, int] = {}
+    last_call_by_register: dict[int, int] = {}
     for number, call in enumerate(program.calls):
-        last.update(dict.fromkeys([*call.results, *call.operands], number))
+        last_call_by_register.update(dict.fromkeys([*call.results, *call.operands], number))
     output_registers = {x for x in program.outputs if x.__class__ is Register}
     ends: list[list[int]] = [[] for _ in program.calls]
-    for register, number in last.items():
+    for register, number in last_call_by_register.items():
         if register >= program.inputs and register not in output_registers:
             ends[number].append(register)
     return ends

@@ -25,27 +25,27 @@ def save_program(net: "Captured", folder: str | os.PathLike[str]) -> None:
     """Writes a captured module to a folder; see `Captured.save`."""
     if net.source is not None:
         net.runner()  # captures the mode in which the module is
-    layers: dict[str, Any] = {}
-    cells: dict[str, Cell] = {}
+    layer_by_name: dict[str, Any] = {}
+    cell_by_name: dict[str, Cell] = {}
     for name, member in net.members():
         if not isinstance(member, nn.Module):
-            cells[name] = member
+            cell_by_name[name] = member
         else:
-            layers[name] = describe(name, member)
-            cells |= {f"{name}.{own}": cell for own, cell in cells_of(member).items()}
+            layer_by_name[name] = describe(name, member)
+            cell_by_name |= {f"{name}.{own}": cell for own, cell in cells_of(member).items()}
     data = {
         "format": FORMAT,
         "version": VERSION,
         "name": net.name,
         "training": net.training,
         "modes": {mode: graph_to_data(graph) for mode, graph in net.graphs.items()},
-        "layers": layers,
-        "cells": {name: _cell_entry(cell) for name, cell in cells.items()},
+        "layers": layer_by_name,
+        "cells": {name: _cell_entry(cell) for name, cell in cell_by_name.items()},
     }
-    tensors = {**cells, **{f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}}
+    tensor_by_name = {**cell_by_name, **{f"{CONSTANT}{name}": cell for name, cell in net.constants.items()}}
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    io.save(tensors, target / WEIGHTS)
+    io.save(tensor_by_name, target / WEIGHTS)
     with replace_bytes(str(target / PROGRAM)) as stream:
         stream.write(json.dumps(data, allow_nan=False).encode())
 

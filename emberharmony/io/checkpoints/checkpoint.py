@@ -236,14 +236,16 @@ class Checkpoint:
             raise ArgumentError(
                 f"save(): extra lacks {self.keep_best!r}, the number for keep_best{hint}; give None where there is none"
             )
-        tensors: dict[str, Any] = {}
-        packed = {name: pack_state(_as_number(value), f"extra[{name!r}]", tensors) for name, value in extra.items()}
-        if tensors:
+        tensor_by_name: dict[str, Any] = {}
+        packed_by_name = {
+            name: pack_state(_as_number(value), f"extra[{name!r}]", tensor_by_name) for name, value in extra.items()
+        }
+        if tensor_by_name:
             raise ArgumentTypeError(
-                f"save(): {next(iter(tensors))} is a tensor of several elements; keep it in a Buffer of the model, or "
-                f"write it with io.save"
+                f"save(): {next(iter(tensor_by_name))} is a tensor of several elements; keep it in a Buffer of the "
+                f"model, or write it with io.save"
             )
-        return packed
+        return packed_by_name
 
     def _records(self) -> list[Record]:
         """Returns the whole checkpoints; of several of one step the one that was saved last."""
@@ -300,8 +302,8 @@ class Checkpoint:
     def _remove_old(self, records: list[Record]) -> None:
         """Removes the checkpoints that are not to be kept, and those that were replaced."""
         order = sorted(records, key=_serial_number, reverse=True)
-        newest = {record.step: record for record in reversed(order)}
-        kept_records = [record for record in order if newest[record.step] is record]
+        newest_by_step = {record.step: record for record in reversed(order)}
+        kept_records = [record for record in order if newest_by_step[record.step] is record]
         staying_paths = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
         if self.keep_best is not None and (best_record := self._best_record(kept_records)) is not None:
             staying_paths.add(best_record.path)

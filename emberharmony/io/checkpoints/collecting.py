@@ -145,27 +145,27 @@ def ties_of(state: Mapping[str, Any]) -> list[list[str]]:
 
 def generators_of(part: Any) -> list[tuple[list[str], Any]]:
     """Returns the random generators in a model, each with its places; named streams (`nn.Rngs`) count as one."""
-    generators: dict[int, tuple[list[str], Any]] = {}
+    places_and_source_by_id: dict[int, tuple[list[str], Any]] = {}
     for path, source in _generators_in(part):
-        generators.setdefault(id(source), ([], source))[0].append(path)
-    return list(generators.values())
+        places_and_source_by_id.setdefault(id(source), ([], source))[0].append(path)
+    return list(places_and_source_by_id.values())
 
 
 def _generators_in(part: Any) -> Iterator[tuple[str, Any]]:
     """Yields the place and the object of each generator, and of named streams in the place of theirs."""
-    modules = {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
-    owners: dict[tuple[Any, ...], Any] = {}
+    name_by_id = {id(module): name for name, module in part.named_modules()} if hasattr(part, "named_modules") else {}
+    owner_by_path: dict[tuple[Any, ...], Any] = {}
     for source in held_in(part):
         if isinstance(source.value, ops.random.Generator):
-            owner_path = next((path for path in owners if source.path[: len(path)] == path), None)
+            owner_path = next((path for path in owner_by_path if source.path[: len(path)] == path), None)
             if owner_path is not None:
                 continue
             # Streams are made when they are first asked for, so only their owner knows all of them.
             if source.holder is not part and hasattr(source.holder, "loading") and source.path[-1] == "_default":
-                owners[tuple(source.path[:-1])] = source.holder
+                owner_by_path[tuple(source.path[:-1])] = source.holder
                 yield ".".join(map(str, source.path[:-1])), source.holder
             else:
-                module = modules.get(id(source.holder))
+                module = name_by_id.get(id(source.holder))
                 yield (f"{module}.{source.path[-1]}" if module else str(source.path)), source.value
 
 

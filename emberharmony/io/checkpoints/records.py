@@ -44,12 +44,12 @@ def write_record(folder: str, content: dict[str, Any]) -> None:
     Raises:
         OSError: if it cannot be written.
     """
-    files = {}
+    entry_by_file = {}
     for name in FILES:
         path = os.path.join(folder, name)
         if os.path.exists(path):
-            files[name] = {"sha256": digest(path), "bytes": os.path.getsize(path)}
-    record = {**content, "files": files}
+            entry_by_file[name] = {"sha256": digest(path), "bytes": os.path.getsize(path)}
+    record = {**content, "files": entry_by_file}
     replace_text(os.path.join(folder, NAME), json.dumps({"sha256": _digest_of(record), **record}, indent=1))
 
 
@@ -110,5 +110,5 @@ def digest(path: str) -> str:
 
 
 def _digest_of(content: dict[str, Any]) -> str:
-    digested = {name: value for name, value in content.items() if name != "sha256"}
-    return hashlib.sha256(json.dumps(digested, sort_keys=True).encode()).hexdigest()
+    digested_fields = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(digested_fields, sort_keys=True).encode()).hexdigest()

@@ -172,13 +172,14 @@ class Restoring:
                 for x in ties_on_one_side
                 if x not in ties_on_other_side
             ]
-        cast_names: dict[str, list[str]] = {}
+        names_by_cast: dict[str, list[str]] = {}
         for name in own_state.keys() & state.keys():
             saved_dtype, own_dtype = ops.dtype(state[name]).name, ops.dtype(own_state[name]).name
             if saved_dtype != own_dtype:
-                cast_names.setdefault(f"{saved_dtype} in the checkpoint and {own_dtype} here", []).append(name)
+                names_by_cast.setdefault(f"{saved_dtype} in the checkpoint and {own_dtype} here", []).append(name)
         self.notes += [
-            f"{label}: {_first_names(sorted(names))} are {text}, so they are cast" for text, names in cast_names.items()
+            f"{label}: {_first_names(sorted(names))} are {text}, so they are cast"
+            for text, names in names_by_cast.items()
         ]
         self._match_generators(label, part, saved_state["generators"])
 
@@ -186,11 +187,11 @@ class Restoring:
         """Adds the states of the random generators in a model."""
         generator_by_place = {name: source for names, source in generators_of(part) for name in names}
         messages = self.faults if self.resumes else self.notes
-        unmatched_generators = dict(generator_by_place)
+        unmatched_by_place = dict(generator_by_place)
         for generator in saved_generators:
             names_of_generator = generator["places"]
             for place in names_of_generator:
-                unmatched_generators.pop(place, None)
+                unmatched_by_place.pop(place, None)
             missing_names = [place for place in names_of_generator if place not in generator_by_place]
             messages += [
                 f"{label}: missing random generator {place}, which the checkpoint has" for place in missing_names
@@ -202,7 +203,7 @@ class Restoring:
                 )
             elif not missing_names:
                 self._steps += generator_by_place[names_of_generator[0]].loading(generator["state"])
-        messages += [f"{label}: the checkpoint lacks the random generator {place}" for place in unmatched_generators]
+        messages += [f"{label}: the checkpoint lacks the random generator {place}" for place in unmatched_by_place]
         shared_places = [places for places, _ in generators_of(part) if len(places) > 1]
         for names_here in shared_places:
             overlapping = [generator for generator in saved_generators if set(generator["places"]) & set(names_here)]

@@ -149,14 +149,16 @@ def add_lora(
         ['0.lora_a.weight', '0.lora_b.weight']
     """
     named_linears = ((name, linear_of(layer)) for name, layer in module.named_modules() if name)
-    linears = {name: linear for name, linear in named_linears if linear is not None}
-    chosen_names = [name for name in linears if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
+    linear_by_name = {name: linear for name, linear in named_linears if linear is not None}
+    chosen_names = [
+        name for name in linear_by_name if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
     if not chosen_names:
         raise ArgumentError(
             f"add_lora(): {type(module).__name__} has no linear layer {' or '.join(map(repr, patterns)) or 'at all'}; "
-            f"it has {', '.join(linears) or 'none'}"
+            f"it has {', '.join(linear_by_name) or 'none'}"
         )
     module.freeze()
     for name in chosen_names:
-        module.replace(name, LoRALinear.from_linear(linears[name], rank, alpha, dropout, rng=rng))
+        module.replace(name, LoRALinear.from_linear(linear_by_name[name], rank, alpha, dropout, rng=rng))
     return module

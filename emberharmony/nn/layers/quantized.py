@@ -272,10 +272,10 @@ def quantize(model: Module, *, bits: int = 4, group_size: int = 64, where: Where
         >>> type(net[0]).__name__, type(net[2]).__name__
         ('QuantizedLinear', 'Linear')
     """
-    quantized_layers: dict[int, Module] = {}
+    layer_by_id: dict[int, Module] = {}
     for name, layer in _layers_to_quantize(model, where):
-        quantized_layers[id(layer)] = _quantize_layer(name, layer, group_size, bits)
-    return _replace_layers(model, quantized_layers, "quantize")
+        layer_by_id[id(layer)] = _quantize_layer(name, layer, group_size, bits)
+    return _replace_layers(model, layer_by_id, "quantize")
 
 
 def dequantize(model: Module) -> dict[str, Module]:
@@ -320,7 +320,7 @@ def quantization_error(
         >>> list(errors), max(error.relative for error in errors.values()) < 0.01
         (['0', '2'], True)
     """
-    errors = {}
+    error_by_name = {}
     for name, layer in _layers_to_quantize(model, where):
         matrix = (linear_of(layer) or layer).weight
         values = _quantize_layer(name, layer, group_size, bits)._values()
@@ -330,8 +330,8 @@ def quantization_error(
         squares = [ops.mean(ops.square(ops.divide(values, top))) for values in (difference, wide_matrix)]
         numbers = ops.stack([ops.max(ops.abs(difference)), *squares])
         largest, wrong_value, is_whole = ops.to_numpy(numbers).tolist()
-        errors[name] = QuantizationError(largest, math.sqrt(wrong_value / is_whole) if largest else 0.0)
-    return errors
+        error_by_name[name] = QuantizationError(largest, math.sqrt(wrong_value / is_whole) if largest else 0.0)
+    return error_by_name
 
 
 def _quantize_layer(name: str, layer: Any, group_size: int, bits: int) -> QuantizedLinear | QuantizedEmbedding:

@@ -47,14 +47,14 @@ class _Recurrent(Module):
         for layer in range(self.num_layers):
             width = out * (1 + self.bidirectional) if layer else self.input_size
             for suffix in ("", "_reverse")[: 1 + self.bidirectional]:
-                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
+                shape_by_kind: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
                 if bias:
-                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                    shape_by_kind |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 if proj_size:
-                    shapes["weight_hr"] = (proj_size, self.hidden_size)
-                names = {f"{name}_l{layer}{suffix}": shape for name, shape in shapes.items()}
-                self._names.append(list(names))
-                for name, shape in names.items():
+                    shape_by_kind["weight_hr"] = (proj_size, self.hidden_size)
+                shape_by_name = {f"{name}_l{layer}{suffix}": shape for name, shape in shape_by_kind.items()}
+                self._names.append(list(shape_by_name))
+                for name, shape in shape_by_name.items():
                     setattr(self, name, Parameter(rngs.uniform(source, shape, bound, dtype)))
 
     def _direction(self, x: Tensor, states: States, names: list[str], time_major: bool, reverse: bool) -> States:

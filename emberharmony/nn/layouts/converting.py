@@ -32,18 +32,18 @@ def to_layout(plan: Plan, values: Mapping[str, Any]) -> dict[str, Any]:
         plan: the tensors in the layout.
         values: those of the model by name; a tensor that is made of one that is not given is left out.
     """
-    converted_tensors: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
-    tensors = {}
+    converted_by_key: dict[Any, Any] = {}  # so that two names of one tensor give one tensor
+    tensor_by_name = {}
     for name, placed_weight in plan.placed.items():
         sources, steps = placed_weight.weight.parts, placed_weight.steps()
         if all(source in values for source in placed_weight.weight.sources()):
             key = (steps, *[(id(values[p.source]), p.start, p.stop, p.plus and id(values[p.plus])) for p in sources])
-            if key not in converted_tensors:
-                converted_tensors[key] = _rearrange(
+            if key not in converted_by_key:
+                converted_by_key[key] = _rearrange(
                     _join_parts([_rows_of_part(values, source) for source in sources]), steps
                 )
-            tensors[name] = converted_tensors[key]
-    return tensors
+            tensor_by_name[name] = converted_by_key[key]
+    return tensor_by_name
 
 
 def read(plan: Plan, values: Mapping[str, Any]) -> Read:
@@ -53,38 +53,38 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
         plan: the tensors in the layout.
         values: those that are given, by name.
     """
-    blocks: dict[str, dict[int, Any]] = {}
+    blocks_by_source: dict[str, dict[int, Any]] = {}
     rows_by_source: dict[str, set[int]] = {}
-    faults: dict[str, Any] = {}
-    converted_tensors: dict[Any, Any] = {}
+    misfit_by_name: dict[str, Any] = {}
+    converted_by_key: dict[Any, Any] = {}
     for name, placed_weight in plan.placed.items():
         _note_blocks(rows_by_source, placed_weight.weight.parts)
         if name not in values:
             continue
         tensor = values[name]
         if tuple(tensor.shape) != placed_weight.shape:
-            faults[name] = tensor
+            misfit_by_name[name] = tensor
             continue
         steps = placed_weight.steps(backward=True)
         key = id(tensor), steps
-        if key not in converted_tensors:
-            converted_tensors[key] = _rearrange(tensor, steps)
+        if key not in converted_by_key:
+            converted_by_key[key] = _rearrange(tensor, steps)
         start = 0
         for part, rows in zip(placed_weight.weight.parts, placed_weight.rows, strict=True):
             is_single_part = len(placed_weight.weight.parts) == 1
-            block = converted_tensors[key] if is_single_part else converted_tensors[key][start : start + rows]
-            blocks.setdefault(part.source, {})[part.start or 0] = block
+            block = converted_by_key[key] if is_single_part else converted_by_key[key][start : start + rows]
+            blocks_by_source.setdefault(part.source, {})[part.start or 0] = block
             if part.plus:
-                blocks.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)
+                blocks_by_source.setdefault(part.plus, {})[part.start or 0] = ops.zeros_like(block)
             start += rows
     by_source = {
         source: _join_parts([parts[start] for start in sorted(parts)])
-        for source, parts in blocks.items()
+        for source, parts in blocks_by_source.items()
         if parts.keys() == rows_by_source[source]
     }
     by_source.update({name: ops.zeros((), "int64") for name in plan.left_out})
     missing = [name for name in plan.placed if name not in values]
-    return Read(by_source, missing, [name for name in values if name not in plan.placed], faults)
+    return Read(by_source, missing, [name for name in values if name not in plan.placed], misfit_by_name)
 
 
 def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:

@@ -65,20 +65,20 @@ def hint(module: Holder, shapes: Shapes, values: Mapping[str, Any], layout: str,
         layout: the layout in which they were expected.
         argument: that which says so.
     """
-    value_shapes = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
+    shape_by_name = {name: tuple(getattr(value, "shape", ())) for name, value in values.items()}
     shapes_by_layout = other_shapes(module, shapes, layout)
     for other_layout, shapes_of_other in shapes_by_layout.items():
-        if shapes_of_other == value_shapes:
+        if shapes_of_other == shape_by_name:
             return f"\nall names and shapes are those of the layout {other_layout!r}: pass {argument}={other_layout!r}"
     if layout != "torch":
         return ""  # the faults have it
-    misfits = {
+    hint_by_misfit = {
         name: layout_hint
         for name in shapes
-        if value_shapes.get(name, shapes[name]) != shapes[name]
-        if (layout_hint := _layout_hint(shapes_by_layout, name, value_shapes[name]))
+        if shape_by_name.get(name, shapes[name]) != shapes[name]
+        if (layout_hint := _layout_hint(shapes_by_layout, name, shape_by_name[name]))
     }
-    return "".join(f"\n  {name}{layout_hint}" for name, layout_hint in misfits.items())
+    return "".join(f"\n  {name}{layout_hint}" for name, layout_hint in hint_by_misfit.items())
 
 
 def _layout_hint(others: Mapping[str, Shapes], name: str, shape: Shape) -> str:

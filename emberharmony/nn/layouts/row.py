@@ -45,9 +45,9 @@ class Weight(NamedTuple):
             layer: the layer.
         """
         names = re.findall(r"\w{2,}", self.pattern)
-        lengths = {name: int(getattr(layer, name)) for name in names if name not in self.lengths}
+        length_by_name = {name: int(getattr(layer, name)) for name in names if name not in self.lengths}
         parts = [p._replace(source=ours + p.source, plus=p.plus and ours + p.plus) for p in self.parts]
-        return Weight(theirs + self.name, tuple(parts), self.pattern, {**self.lengths, **lengths})
+        return Weight(theirs + self.name, tuple(parts), self.pattern, {**self.lengths, **length_by_name})
 
     def sources(self) -> list[str]:
         """Returns the names of the parameters that it is made of, each once."""

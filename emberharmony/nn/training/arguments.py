@@ -149,9 +149,9 @@ def warn_of_missing_parameters(module: Module, optimizer: Any) -> None:
     """Warns of parameters of a model that an optimizer lacks, if it has some that the model lost."""
     if not hasattr(optimizer, "parameters"):
         return
-    own, trained = set(optimizer.parameters()), dict(module.named_parameters(True))
-    strangers = [name for name, cell in trained.items() if cell not in own]
-    if strangers and len(strangers) < len(trained) and not own <= set(trained.values()):
+    own, trained_by_name = set(optimizer.parameters()), dict(module.named_parameters(True))
+    strangers = [name for name, cell in trained_by_name.items() if cell not in own]
+    if strangers and len(strangers) < len(trained_by_name) and not own <= set(trained_by_name.values()):
         warn_of_new_parameters(optimizer, "fit()", strangers, 3)
 
 

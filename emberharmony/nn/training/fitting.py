@@ -104,8 +104,8 @@ def fit(
         (100, True)
     """
     arguments.require_parts(module, loss_fn, optimizer, batches, validation)
-    numbers = {"steps": steps, "epochs": epochs, "validate_every": validate_every, "clip": clip}
-    arguments.require_numbers(numbers, callbacks)
+    number_by_option = {"steps": steps, "epochs": epochs, "validate_every": validate_every, "clip": clip}
+    arguments.require_numbers(number_by_option, callbacks)
     arguments.warn_of_missing_parameters(module, optimizer)
     position = Position(batches)
     saves = None

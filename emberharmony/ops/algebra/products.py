@@ -258,17 +258,22 @@ def multi_dot(arrays: Tensors) -> Tensor:
     if any(len(shape) != 2 for shape in shapes[1:-1]) or not {len(shapes[0]), len(shapes[-1])} <= {1, 2}:
         raise ShapeError(f"expected matrices, with vectors only first and last, got shapes {shapes}")
     lengths = [shapes[0][0] if len(shapes[0]) == 2 else 1, *(shape[0] for shape in shapes[1:]), (*shapes[-1], 1)[1]]
-    cost: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(arrays))}
+    cost_and_split_by_span: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(arrays))}
     for width in range(1, len(arrays)):
         for i in range(len(arrays) - width):
             j = i + width
-            cost[i, j] = min(
-                (cost[i, k][0] + cost[k + 1, j][0] + lengths[i] * lengths[k + 1] * lengths[j + 1], k)
+            cost_and_split_by_span[i, j] = min(
+                (
+                    cost_and_split_by_span[i, k][0]
+                    + cost_and_split_by_span[k + 1, j][0]
+                    + lengths[i] * lengths[k + 1] * lengths[j + 1],
+                    k,
+                )
                 for k in range(i, j)
             )
 
     def product(i: int, j: int) -> Tensor:
-        k = cost[i, j][1]
+        k = cost_and_split_by_span[i, j][1]
         return arrays[i] if i == j else matmul(product(i, k), product(k + 1, j))
 
     return product(0, len(arrays) - 1)

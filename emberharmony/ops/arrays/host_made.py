@@ -77,8 +77,8 @@ def _filling_tensor(value: Any, dtype: Any) -> Tensor:
         raise DTypeError(f"the complex number {value} does not fit {neutral_dtype.name}")
     if type(value) is int:
         check_fits(value, neutral_dtype)
-    number_classes: dict[str, Any] = {"bool": bool, "float": float, "complex": complex}
-    return convert_to_tensor(number_classes.get(neutral_dtype.kind, int)(value), dtype)
+    class_by_kind: dict[str, Any] = {"bool": bool, "float": float, "complex": complex}
+    return convert_to_tensor(class_by_kind.get(neutral_dtype.kind, int)(value), dtype)
 
 
 def triangle(x: Tensor, k: int, lower: bool) -> Tensor:

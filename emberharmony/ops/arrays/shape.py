@@ -312,9 +312,9 @@ def stack(x: Tensors, axis: int = 0) -> Tensor:
         >>> ops.stack([[1, 2], [3, 4]]).tolist()
         [[1, 2], [3, 4]]
     """
-    shapes = {tuple(tensor.shape): None for tensor in x}
-    if len(shapes) > 1:
-        raise ShapeError(f"tensors of shapes {', '.join(map(str, shapes))} do not stack")
+    distinct_shapes = {tuple(tensor.shape): None for tensor in x}
+    if len(distinct_shapes) > 1:
+        raise ShapeError(f"tensors of shapes {', '.join(map(str, distinct_shapes))} do not stack")
     axis = single(axis, len(x[0].shape) + 1) if x else axis  # concatenate says that there are no tensors
     return concatenate([expand_dims(tensor, axis) for tensor in x], axis)
 

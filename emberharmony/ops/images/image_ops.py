@@ -172,8 +172,8 @@ def pad_images(
     columns = shared_image.margins(
         left_padding, right_padding, target_width, width, 1, "left_padding, right_padding, target_width"
     )
-    paddings = {height_axis: rows, width_axis: columns}
-    return pad(images, [paddings.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
+    padding_by_axis = {height_axis: rows, width_axis: columns}
+    return pad(images, [padding_by_axis.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
 
 
 @op

@@ -37,15 +37,15 @@ class SavedHistory(SavedState):
             return {}
         cells = self.optimizer.param_groups[0]["params"]
         length = sum(int(ops.size(cell)) for cell in cells)
-        history: State = {}
+        tensors_by_name: State = {}
         for name, x in fields.items():
             if name in _NUMBERS:
-                history[name] = _NUMBERS[name](x)
+                tensors_by_name[name] = _NUMBERS[name](x)
                 continue
             shape = () if name in ("ro", "H_diag") else (length,)
             tensors = [self._tensor(f"{name!r} of {what}", item, shape, cells[0]) for item in _as_list(x)]
-            history[name] = tensors if name in _LISTS else tensors[0]
-        return history
+            tensors_by_name[name] = tensors if name in _LISTS else tensors[0]
+        return tensors_by_name
 
     def _tensor(self, what: str, x: Any, shape: tuple[int, ...], parameter: Parameter) -> Buffer:
         tensor = on_active_backend(x) if hasattr(x, "shape") else ops.convert_to_tensor(x, ops.dtype(parameter))

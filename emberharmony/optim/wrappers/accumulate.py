@@ -55,23 +55,27 @@ class Accumulate(Wrapper):
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
         self.check(gradients)
-        sums = {cell: buffer.value for cell, buffer in self.sums.items()}
+        sum_by_cell = {cell: buffer.value for cell, buffer in self.sums.items()}
         for cell, gradient in gradients.items():
-            sums[cell] = ops.add(sums[cell], at_least_float32(gradient)) if cell in sums else at_least_float32(gradient)
+            sum_by_cell[cell] = (
+                ops.add(sum_by_cell[cell], at_least_float32(gradient))
+                if cell in sum_by_cell
+                else at_least_float32(gradient)
+            )
         if self.passes + 1 == self.n:
-            means = {cell: _mean(x, self.n, cell.value) for cell, x in sums.items()}
-            plan = self.optimizer.plan(means, clear=clear)
+            mean_by_cell = {cell: _mean(x, self.n, cell.value) for cell, x in sum_by_cell.items()}
+            plan = self.optimizer.plan(mean_by_cell, clear=clear)
             plan.steps += [(self.sums.clear,), assignment(self, "passes", 0)]
             return plan
         steps: list[Step] = [assignment(self, "passes", self.passes + 1)]
-        for cell, x in sums.items():
+        for cell, x in sum_by_cell.items():
             if cell in self.sums:
                 steps.append(self.sums[cell].replacing(x))
             else:
                 steps.append((self.sums.__setitem__, cell, Buffer(x)))
         if clear:
             steps += [cell.without_grad() for cell in self.parameters()]
-        return StepPlan(values={}, tensors=list(sums.values()), steps=steps)
+        return StepPlan(values={}, tensors=list(sum_by_cell.values()), steps=steps)
 
     def first_entries(self, leaves: list[Tensor]) -> State:
         """Returns the entries of the wrapper in the state of the pure form for these parameters."""
@@ -105,9 +109,9 @@ class Accumulate(Wrapper):
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the sums by the index of the parameter, and the number of passes in them."""
-        index_of = {cell: i for i, cell in enumerate(self.parameters())}
-        values = {index_of[cell]: buffer.value for cell, buffer in self.sums.items()}
-        return {"sums": {i: ops.to_numpy(x) if host else x for i, x in values.items()}, "passes": self.passes}
+        index_by_cell = {cell: i for i, cell in enumerate(self.parameters())}
+        sum_by_index = {index_by_cell[cell]: buffer.value for cell, buffer in self.sums.items()}
+        return {"sums": {i: ops.to_numpy(x) if host else x for i, x in sum_by_index.items()}, "passes": self.passes}
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps that replace the sums.

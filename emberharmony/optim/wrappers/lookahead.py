@@ -56,10 +56,10 @@ class Lookahead(Wrapper):
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`."""
         plan = self.optimizer.plan(gradients, clear=clear)
-        new_slow_weights = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}
-        plan.steps.append((self.slow.update, new_slow_weights))
+        new_slow_by_cell = {cell: Buffer(cell.value) for cell in plan.values if cell not in self.slow}
+        plan.steps.append((self.slow.update, new_slow_by_cell))
         if plan.counted and (self.count + 1) % self.k == 0:
-            for cell, buffer in {**self.slow, **new_slow_weights}.items():
+            for cell, buffer in {**self.slow, **new_slow_by_cell}.items():
                 slow = buffer.value
                 plan.values[cell] = slow_value = self._moved_slow_weights(slow, plan.values.get(cell, cell.value))
                 plan.tensors.append(slow_value)
@@ -82,9 +82,9 @@ class Lookahead(Wrapper):
 
     def own_state(self, host: bool) -> dict[str, Any]:
         """Returns the slow weights by the index of the parameter."""
-        index_of = {cell: i for i, cell in enumerate(self.parameters())}
-        values = {index_of[cell]: buffer.value for cell, buffer in self.slow.items()}
-        return {"slow": {i: ops.to_numpy(x) if host else x for i, x in values.items()}}
+        index_by_cell = {cell: i for i, cell in enumerate(self.parameters())}
+        slow_by_index = {index_by_cell[cell]: buffer.value for cell, buffer in self.slow.items()}
+        return {"slow": {i: ops.to_numpy(x) if host else x for i, x in slow_by_index.items()}}
 
     def loading_own(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps that replace the slow weights.

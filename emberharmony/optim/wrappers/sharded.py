@@ -53,12 +53,12 @@ class Sharded(Wrapper):
         """Returns the rank of each parameter: the one with the fewest elements so far, the largest first."""
         cells = self.parameters()
         lengths = [ops.size(cell.value) for cell in cells]
-        loads, owner_of = [0] * size(), {}
+        loads, owner_by_cell = [0] * size(), {}
         for i in sorted(range(len(cells)), key=lambda i: (-lengths[i], i)):
             owner = min(range(len(loads)), key=lambda each: (loads[each], each))
             loads[owner] += lengths[i]
-            owner_of[cells[i]] = owner
-        return {cell: owner_of[cell] for cell in cells}
+            owner_by_cell[cells[i]] = owner
+        return {cell: owner_by_cell[cell] for cell in cells}
 
     def plan(self, gradients: Mapping[Parameter, Any], *, clear: bool = True) -> StepPlan:
         """Returns the step with these gradients, computed but not yet made; see `Optimizer.step`.
@@ -67,8 +67,8 @@ class Sharded(Wrapper):
             DistributedError: if a rank is missing.
         """
         owners, own_rank = self.owners(), rank()
-        own_gradients = {cell: x for cell, x in gradients.items() if owners[cell] == own_rank}
-        plan = self.optimizer.plan(own_gradients, clear=clear)
+        own_gradient_by_cell = {cell: x for cell, x in gradients.items() if owners[cell] == own_rank}
+        plan = self.optimizer.plan(own_gradient_by_cell, clear=clear)
         for owner in range(size()):
             cells = [cell for cell in gradients if owners[cell] == owner]
             if not cells:
@@ -128,8 +128,10 @@ def _entries_of_rank(owner: int, entries: dict[int, dict[str, Any]]) -> dict[int
     sent_tensors = [
         entries[i][name] if is_owner else ops.empty(shape, dtype) for i, name, shape, dtype in rows if shape is not None
     ]
-    values = dict(zip(indices_and_names, broadcast(sent_tensors, owner), strict=True)) if sent_tensors else {}
+    tensor_by_index_and_name = (
+        dict(zip(indices_and_names, broadcast(sent_tensors, owner), strict=True)) if sent_tensors else {}
+    )
     by_index: dict[int, dict[str, Any]] = {}
     for i, name, shape, value in rows:
-        by_index.setdefault(i, {})[name] = value if shape is None else values[i, name]
+        by_index.setdefault(i, {})[name] = value if shape is None else tensor_by_index_and_name[i, name]
     return by_index

@@ -75,19 +75,19 @@ def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:
     for i, (term, x) in enumerate(zip(terms, operands, strict=True)):
         other_operands = [(t, o) for j, (t, o) in enumerate(zip(terms, operands, strict=True)) if j != i]
         needed_letters = set(result).union(*(t for t, _ in other_operands))
-        lengths = dict(zip(term, x.shape, strict=True))
+        length_by_letter = dict(zip(term, x.shape, strict=True))
         # A label that only this operand has was summed away: the gradient is constant along it, so multiply by ones.
-        summed_letters = "".join(c for c in lengths if c not in needed_letters)
+        summed_letters = "".join(c for c in length_by_letter if c not in needed_letters)
         if summed_letters:
             other_operands = [
                 *other_operands,
-                (summed_letters, ones([lengths[c] for c in summed_letters], dtype=dtype_of(g))),
+                (summed_letters, ones([length_by_letter[c] for c in summed_letters], dtype=dtype_of(g))),
             ]
-        letters = "".join(lengths)
+        letters = "".join(length_by_letter)
         gradient = einsum(
             ",".join([result, *(t for t, _ in other_operands)]) + "->" + letters, g, *(o for _, o in other_operands)
         )
-        gradients.append(gradient if letters == term else _on_diagonals(gradient, letters, term, lengths))
+        gradients.append(gradient if letters == term else _on_diagonals(gradient, letters, term, length_by_letter))
     return gradients
 
 

@@ -187,11 +187,11 @@ def inputs_of(path: str, fn: Callable[..., Any]) -> list[Any]:
     """
     try:
         with np.load(path) as archive:
-            arrays = dict(archive.items())
+            array_by_name = dict(archive.items())
     except (ValueError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise ArgumentError(f"{path} is no npz file of arrays, as numpy.savez writes: {error}") from error
     with contextlib.suppress(TypeError, ValueError):
-        names = [name for name in inspect.signature(fn).parameters if name in arrays]
-        if len(names) == len(arrays):
-            return [arrays[name] for name in names]
-    return list(arrays.values())
+        names = [name for name in inspect.signature(fn).parameters if name in array_by_name]
+        if len(names) == len(array_by_name):
+            return [array_by_name[name] for name in names]
+    return list(array_by_name.values())

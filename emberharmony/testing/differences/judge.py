@@ -379,7 +379,7 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
     """Returns arguments without those that have their default, because oracles take few options."""
     if any(p.variadic for p in spec.parameters):
         return list(args), kwargs
-    keyword_args: dict[str, Any] = {}
+    value_by_name: dict[str, Any] = {}
     positional_args: list[Any] = []
     by_name = {p.name: p for p in spec.parameters}
     has_skipped = False
@@ -387,11 +387,11 @@ def _without_defaults(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any])
         if parameter.default is not EMPTY and _is_default(value, parameter.default):
             has_skipped = True
         elif has_skipped:
-            keyword_args[parameter.name] = value
+            value_by_name[parameter.name] = value
         else:
             positional_args.append(value)
-    keyword_args |= {n: v for n, v in kwargs.items() if n not in by_name or not _is_default(v, by_name[n].default)}
-    return positional_args, keyword_args
+    value_by_name |= {n: v for n, v in kwargs.items() if n not in by_name or not _is_default(v, by_name[n].default)}
+    return positional_args, value_by_name
 
 
 def _is_default(value: Any, default: Any) -> bool:

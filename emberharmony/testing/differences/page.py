@@ -79,13 +79,13 @@ for (let at = 0; at < rows.length; at += size) {{
 
 def page(report: "Report") -> str:
     """Returns the page."""
-    numbers: dict[str, int] = {}
+    number_by_word: dict[str, int] = {}
     rows = []
     for row in report.rows:
-        words = [numbers.setdefault(word, len(numbers)) for word in (row.op, row.path, row.line)]
+        words = [number_by_word.setdefault(word, len(number_by_word)) for word in (row.op, row.path, row.line)]
         shapes = " ".join(map(str, row.shapes[:4])) + (" ..." if len(row.shapes) > 4 else "")
         errors = [_number_text(error) for error in row.errors]
-        gradient_number = numbers.setdefault(row.gradient_of, len(numbers)) if row.gradient_of else -1
+        gradient_number = number_by_word.setdefault(row.gradient_of, len(number_by_word)) if row.gradient_of else -1
         rows.append([row.call, *words, shapes, _number_text(row.carried), errors, row.verdict, gradient_number])
     heads = [
         "call",
@@ -110,7 +110,7 @@ def page(report: "Report") -> str:
         count=len(report.rows),
         environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in fact),
         heads=_json_for_script(heads),
-        names=_json_for_script(list(numbers)),
+        names=_json_for_script(list(number_by_word)),
         rows=_json_for_script(rows),
     )
 

@@ -224,9 +224,9 @@ def _json_value(value: Any) -> Any:
 
 def environment(backends: Sequence[Any]) -> dict[str, str]:
     """Returns the versions of the libraries, the machine, and how exactly each backend multiplies float32."""
-    versions = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
-    versions |= {backend.name: str(backend.version) for backend in backends}
-    return versions | {f"precision of {backend.name}": precision_text(backend) for backend in backends}
+    version_by_name = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
+    version_by_name |= {backend.name: str(backend.version) for backend in backends}
+    return version_by_name | {f"precision of {backend.name}": precision_text(backend) for backend in backends}
 
 
 def precision_text(backend: Any) -> str:

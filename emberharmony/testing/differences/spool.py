@@ -257,9 +257,9 @@ class Writer:
 
     def add(self, record: Record) -> None:
         """Adds a call."""
-        head: dict[str, Any] = {name: getattr(record, name) for name in _FIELDS}
-        head["tensors"] = [self._tensor_row(host) for host in record.tensors]
-        text = json.dumps(head).encode()
+        head_fields: dict[str, Any] = {name: getattr(record, name) for name in _FIELDS}
+        head_fields["tensors"] = [self._tensor_row(host) for host in record.tensors]
+        text = json.dumps(head_fields).encode()
         self._heads += (self._file.append(text), len(text))
 
     def _tensor_row(self, host: Host) -> Any:

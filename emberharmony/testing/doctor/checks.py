@@ -334,11 +334,11 @@ def speed(backend: Any) -> Result:
     detail = f"{product:.3g} GFLOP/s in a product of 512 x 512, {copy:.3g} GB/s in a copy of 32 MiB"
     host_speed = 2 * 512**3 / _host_product() / 1e9
     is_slow = product < host_speed / 10
-    figures = {"product GFLOP/s": product, "copy GB/s": copy}
+    figure_by_name = {"product GFLOP/s": product, "copy GB/s": copy}
     return Result(
         f"{detail}; NumPy multiplies at {host_speed:.3g}" if is_slow else detail,
         ROWS["speed"] if is_slow else "",
-        figures,
+        figure_by_name,
     )
 
 

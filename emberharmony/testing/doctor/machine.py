@@ -112,8 +112,8 @@ def settings_in_use(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns what tells the libraries how to compute: environment variables, and the settings file if there is one."""
     names = [name for name in (*_OWN, *_OTHERS) if name in environ]
     own_names = [name for name in environ if name.startswith("EMBERHARMONY_") and name not in names]
-    in_use = {name: without_home(environ[name]) for name in (*names, *own_names)}
-    return in_use | ({"settings file": without_home(settings.path())} if settings.exists() else {})
+    value_by_name = {name: without_home(environ[name]) for name in (*names, *own_names)}
+    return value_by_name | ({"settings file": without_home(settings.path())} if settings.exists() else {})
 
 
 def chosen_backend(environ: Mapping[str, str]) -> str:

@@ -111,25 +111,27 @@ def _is_short(value: Any) -> bool:
 
 def _bind_arguments(spec: OpSpec, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, list[Any]]:
     """Returns the arguments by the name of the parameter that takes them."""
-    bound: dict[str, list[Any]] = {}
+    arguments_by_name: dict[str, list[Any]] = {}
     remaining_args = list(args)
     for parameter in spec.parameters:
         if parameter.keyword_only:
             continue
         count = len(remaining_args) if parameter.variadic else 1
         if remaining_args:
-            bound[parameter.name], remaining_args = remaining_args[:count], remaining_args[count:]
-    return bound | {name: [value] for name, value in kwargs.items()}
+            arguments_by_name[parameter.name], remaining_args = remaining_args[:count], remaining_args[count:]
+    return arguments_by_name | {name: [value] for name, value in kwargs.items()}
 
 
 def _of_row(values: Values, item: Case, spec: OpSpec) -> Bound:
     """Returns the sources of the arguments of a row's case, with all floating arrays cast to one random dtype."""
     row = all_samples()[spec.name]
     dtype = values.rng.choice((*row.dtypes, *row.integers, *odd.DTYPES)) if row.dtypes or row.integers else values.dtype
-    bound: Bound = {}
+    arguments_by_name: Bound = {}
     for name, argument in _bind_arguments(spec, item.args, item.kwargs).items():
-        bound[name] = [_argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in argument]
-    return bound
+        arguments_by_name[name] = [
+            _argument_source(values, value, dtype, name in _INDICES and values.hosted) for value in argument
+        ]
+    return arguments_by_name
 
 
 def _argument_source(values: Values, value: Any, dtype: str, hosted: bool = False) -> str:
@@ -169,14 +171,14 @@ def _vary_arguments(values: Values, spec: OpSpec, bound: Bound) -> None:
 
 def _draw_arguments(values: Values, spec: OpSpec) -> Bound:
     """Returns new arguments for every parameter without a default, and for some of the others."""
-    bound: Bound = {}
+    arguments_by_name: Bound = {}
     for parameter in spec.parameters:
         if parameter.variadic:
             count = values.rng.choice((0, 1, 2, 2, 3))
-            bound[parameter.name] = [values.argument(spec.name, parameter) for _ in range(count)]
+            arguments_by_name[parameter.name] = [values.argument(spec.name, parameter) for _ in range(count)]
         elif parameter.default is EMPTY or values.rng.random() < 0.35:
-            bound[parameter.name] = [values.argument(spec.name, parameter)]
-    return bound
+            arguments_by_name[parameter.name] = [values.argument(spec.name, parameter)]
+    return arguments_by_name
 
 
 def _positional_and_keyword(rng: Random, spec: OpSpec, bound: Bound) -> tuple[tuple[str, ...], dict[str, str]]:

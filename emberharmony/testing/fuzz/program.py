@@ -23,9 +23,9 @@ ops.set_backend({backend!r})
 
 def namespace() -> dict[str, Any]:
     """Returns the global names in which the source of arguments is evaluated."""
-    names: dict[str, Any] = {}
-    exec("\n".join((ALWAYS, *_IMPORTS.values())), names)
-    return names
+    value_by_name: dict[str, Any] = {}
+    exec("\n".join((ALWAYS, *_IMPORTS.values())), value_by_name)
+    return value_by_name
 
 
 def arguments(case: FuzzCase) -> str:

@@ -137,39 +137,39 @@ def align(first: Side, second: Side, match: Mapping[str, str]) -> Alignment:
                 raise ArgumentError(
                     f"match: the model of {side.adapter.name} has no module {name!r}{suggest(name, list(side.modules))}"
                 )
-    names: dict[str, str] = {"": ""} | dict(match)
+    name_by_first_name: dict[str, str] = {"": ""} | dict(match)
     pending_pairs = [("", ""), *match.items()]
     while pending_pairs:
         first_path, second_path = pending_pairs.pop(0)
-        taken_names = set(names), set(names.values())
+        taken_names = set(name_by_first_name), set(name_by_first_name.values())
         pairs = _pair_children(
             first,
             second,
             [n for n in first.children(first_path) if n not in taken_names[0]],
             [n for n in second.children(second_path) if n not in taken_names[1]],
         )
-        names |= pairs
+        name_by_first_name |= pairs
         pending_pairs += pairs.items()
     unpaired = tuple(
         [path for path in side.modules if path not in known_paths and not side.holds(path)]
-        for side, known_paths in ((first, set(names)), (second, set(names.values())))
+        for side, known_paths in ((first, set(name_by_first_name)), (second, set(name_by_first_name.values())))
     )
-    return Alignment(names, unpaired)  # type: ignore[arg-type]
+    return Alignment(name_by_first_name, unpaired)  # type: ignore[arg-type]
 
 
 def _pair_children(first: Side, second: Side, ones: list[str], others: list[str]) -> dict[str, str]:
     """Returns which of some modules correspond; modules that only one model has are opened."""
-    names: dict[str, str] = {}
+    name_by_first_name: dict[str, str] = {}
     while True:
         for pair in (_pair_by_name, _pair_uncalled, _pair_in_order, _pair_by_values):
             pairs = pair(first, second, ones, others)
             ones, others = _names_without(ones, pairs), _names_without(others, pairs.values())
-            names |= pairs
+            name_by_first_name |= pairs
         if not ones or not others:
-            return names
+            return name_by_first_name
         widest = _largest_container(first, ones), _largest_container(second, others)
         if widest == (None, None):
-            return names
+            return name_by_first_name
         if _element_count(first, widest[0]) >= _element_count(second, widest[1]):
             ones = _open_module(first, ones, widest[0])
         else:
@@ -246,16 +246,17 @@ def _pair_uncalled(first: Side, second: Side, ones: Sequence[str], others: Seque
 
 def _pair_by_values(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:
     """Returns the modules that have tensors of equal values, whatever their names and places are."""
-    pairs: dict[str, str] = {}
+    name_by_first_name: dict[str, str] = {}
     for first_path in ones:
         equal = [
             name
             for name in others
-            if name not in pairs.values() and _share_of_equal_values(first, second, first_path, name) == 1.0
+            if name not in name_by_first_name.values()
+            and _share_of_equal_values(first, second, first_path, name) == 1.0
         ]
         if len(equal) == 1 and not _wraps(first, second, first_path, equal[0]):
-            pairs[first_path] = equal[0]
-    return pairs
+            name_by_first_name[first_path] = equal[0]
+    return name_by_first_name
 
 
 def _share_of_equal_values(first: Side, second: Side, one: str, other: str) -> float:
@@ -315,15 +316,15 @@ def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Seque
             best_scores[i][j] = max(
                 best_scores[i - 1][j], best_scores[i][j - 1], best_scores[i - 1][j - 1] + score if score else 0.0
             )
-    pairs: dict[str, str] = {}
+    name_by_first_name: dict[str, str] = {}
     i, j = len(ones), len(others)
     while i and j:
         score = scores[i - 1][j - 1]
         if score and best_scores[i][j] == best_scores[i - 1][j - 1] + score:
-            pairs[ones[i - 1]] = others[j - 1]
+            name_by_first_name[ones[i - 1]] = others[j - 1]
             i, j = i - 1, j - 1
         elif best_scores[i][j] == best_scores[i - 1][j]:
             i -= 1
         else:
             j -= 1
-    return pairs
+    return name_by_first_name

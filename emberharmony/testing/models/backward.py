@@ -71,7 +71,7 @@ class _Probing(Watching):
         name = self._names.get(event.path)
         if name is None:
             return {}
-        event_there, new_tensors = event._replace(path=name), {}
+        event_there, new_tensor_by_number = event._replace(path=name), {}
         for pair in self._pairs.get(event_there, ()):
             number = pair.second if self._second else pair.first
             if number >= len(arrays) or pair.fit.mask or not self._adapter.is_floating(arrays[number]):
@@ -81,10 +81,10 @@ class _Probing(Watching):
                 self.zeros[gradient_place] = self._adapter.native(np.zeros(self._adapter.host(array).shape))
             elif gradient_place in self.given:
                 probe = self.given[gradient_place]
-                new_tensors[number] = self._adapter.add(
+                new_tensor_by_number[number] = self._adapter.add(
                     self._noisy(array, tuple(probe.shape)), self._adapter.traced_as(array, probe)
                 )
-        return new_tensors
+        return new_tensor_by_number
 
     def _noisy(self, array: Any, shape: tuple[int, ...]) -> Any:
         if not self._noise:

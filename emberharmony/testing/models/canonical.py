@@ -58,8 +58,8 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
     row, layer = _layout_row(adapter, module, own_tensors)
     if row is None:
         return Tensors({name: adapter.host(array) for name, array in own_tensors.items()}), set()
-    hosts: dict[str, Host] = {}
-    pieces: dict[str, list[tuple[int, Host]]] = {}
+    host_by_name: dict[str, Host] = {}
+    pieces_by_name: dict[str, list[tuple[int, Host]]] = {}
     sums: list[Part] = []
     used_names: set[str] = set()
     for weight in row.weights:
@@ -74,22 +74,22 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         start = 0
         for source_part in weight.parts:
             rows = len(torch_array) if source_part.stop is None else source_part.stop - (source_part.start or 0)
-            pieces.setdefault(source_part.source, []).append(
+            pieces_by_name.setdefault(source_part.source, []).append(
                 (source_part.start or 0, Host(torch_array[start : start + rows], host.dtype))
             )
             start += rows
             if source_part.plus:
                 sums.append(source_part)
-    for source, pieces_of_source in pieces.items():
+    for source, pieces_of_source in pieces_by_name.items():
         pieces_of_source.sort(key=lambda pair: pair[0])
         joined_bits = (
             pieces_of_source[0][1].bits
             if len(pieces_of_source) == 1
             else np.concatenate([host.bits for _, host in pieces_of_source])
         )
-        hosts[source] = Host(joined_bits, pieces_of_source[0][1].dtype)
-    hosts |= {name: adapter.host(array) for name, array in own_tensors.items()}
-    return Tensors(hosts, tuple(sums)), used_names - {""}
+        host_by_name[source] = Host(joined_bits, pieces_of_source[0][1].dtype)
+    host_by_name |= {name: adapter.host(array) for name, array in own_tensors.items()}
+    return Tensors(host_by_name, tuple(sums)), used_names - {""}
 
 
 def _layout_row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tuple[Row | None, SimpleNamespace]:
@@ -109,14 +109,14 @@ def _layout_row(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> tu
 def _stand_in(adapter: Adapter, module: Any, tensors: Mapping[str, Any]) -> SimpleNamespace:
     """Returns what a row asks a layer of ours for, as far as the layer of another library says it."""
     options = adapter.options(module)
-    attributes: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
+    value_by_attribute: dict[str, Any] = {"num_layers": 1, "bidirectional": False}
     hidden = next((tuple(tensors[name].shape)[-1] for name in ("Wh", "Whh") if name in tensors), None)
     if hidden is not None:  # the recurrent matrix takes the hidden state
-        attributes["hidden_size"] = hidden
-    attributes |= {f"{role}_proj_weight": None for role in "qkv"}
-    attributes |= adapter.attention(module)
-    attributes |= {name: options[name] for name in ("groups", "hidden_size", "in_channels") if name in options}
-    return SimpleNamespace(**attributes)
+        value_by_attribute["hidden_size"] = hidden
+    value_by_attribute |= {f"{role}_proj_weight": None for role in "qkv"}
+    value_by_attribute |= adapter.attention(module)
+    value_by_attribute |= {name: options[name] for name in ("groups", "hidden_size", "in_channels") if name in options}
+    return SimpleNamespace(**value_by_attribute)
 
 
 def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer: Any) -> Array:
@@ -137,15 +137,15 @@ def _to_torch_axes(array: Array, pattern: str, lengths: Mapping[str, int], layer
 
 def add_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
     """Returns tensors in which parts are added to others, as another library has them."""
-    hosts = dict(tensors.hosts)
+    host_by_name = dict(tensors.hosts)
     for sum_part in sums:
-        if sum_part.source in hosts and sum_part.plus in hosts:
-            first, second = hosts[sum_part.source].values().copy(), hosts[sum_part.plus].values().copy()
+        if sum_part.source in host_by_name and sum_part.plus in host_by_name:
+            first, second = host_by_name[sum_part.source].values().copy(), host_by_name[sum_part.plus].values().copy()
             rows = slice(sum_part.start, sum_part.stop)
             first[rows] += second[rows]
             second[rows] = 0
-            hosts[sum_part.source] = Host(first, hosts[sum_part.source].dtype)
-            hosts[sum_part.plus] = Host(second, hosts[sum_part.plus].dtype)
+            host_by_name[sum_part.source] = Host(first, host_by_name[sum_part.source].dtype)
+            host_by_name[sum_part.plus] = Host(second, host_by_name[sum_part.plus].dtype)
             if not second.any():
-                del hosts[sum_part.plus]
-    return hosts
+                del host_by_name[sum_part.plus]
+    return host_by_name

@@ -80,18 +80,18 @@ def evidence(
         calls: the calls in the first model that may be wrong, the likeliest first.
         calls_between: of each model, the modules without a counterpart that may be wrong too.
     """
-    differing_facts = {call: _differing_options(pair, (call.path, names[call.path])) for call in calls}
+    facts_by_call = {call: _differing_options(pair, (call.path, names[call.path])) for call in calls}
     for call in calls:
         odd_paths = [
-            _odd_option(side, path, differing_facts[call])
+            _odd_option(side, path, facts_by_call[call])
             for side, path in zip(pair, (call.path, names[call.path]), strict=True)
         ]
         for side in (0, 1):
             name = odd_paths[side]
             if name is not None and odd_paths[1 - side] is None:
-                only = {name: differing_facts[call][name]} if name in differing_facts[call] else {}
+                fact_by_name = {name: facts_by_call[call][name]} if name in facts_by_call[call] else {}
                 reason = f"the other modules of its class, whose {name} is another"
-                return Evidence(call, side, reason, only or differing_facts[call])
+                return Evidence(call, side, reason, fact_by_name or facts_by_call[call])
     for side in (0, 1):
         for path in calls_between[side]:
             name = _odd_option(pair[side], path, {})
@@ -105,8 +105,8 @@ def evidence(
         for side in (0, 1):
             if (unlike[side], unlike[1 - side]) in _TELLING:
                 reason = "the other modules of its class, which compute another formula"
-                return Evidence(call, side, reason, differing_facts[call])
-    return Evidence(calls[0], None, "", differing_facts[calls[0]])
+                return Evidence(call, side, reason, facts_by_call[call])
+    return Evidence(calls[0], None, "", facts_by_call[calls[0]])
 
 
 def _differing_options(pair: tuple[Side, Side], paths: Sequence[str]) -> dict[str, tuple[Any, Any]]:
@@ -175,8 +175,10 @@ def _is_default(module: Any, name: str, value: Any) -> bool:
         parameters = inspect.signature(type(module).__init__).parameters
     except (TypeError, ValueError):
         return False
-    defaults = {_plain_name(parameter_name): parameter.default for parameter_name, parameter in parameters.items()}
-    return name in defaults and _are_options_equal(defaults[name], value)
+    default_by_name = {
+        _plain_name(parameter_name): parameter.default for parameter_name, parameter in parameters.items()
+    }
+    return name in default_by_name and _are_options_equal(default_by_name[name], value)
 
 
 def _unlike_others(side: Side, model: Model, event: Event) -> str:
@@ -250,14 +252,14 @@ def _map_tensors(tensors: Mapping[str, Mapping[str, Any]], form: Callable[[Any],
 
 def _plain_options(side: Side, path: str) -> dict[str, dict[str, Any]]:
     """Returns the options of a module and of those in it that are no sizes."""
-    submodules = {"": side.modules[path], **side.below(path)}
+    submodule_by_path = {"": side.modules[path], **side.below(path)}
     return {
         name: {
             key: value
             for key, value in side.adapter.options(submodule).items()
             if isinstance(value, (bool, float, str))
         }
-        for name, submodule in submodules.items()
+        for name, submodule in submodule_by_path.items()
     }
 
 
@@ -267,7 +269,7 @@ def _results_of_both(
     """Returns the results of a module, and of another one with the tensors of the first."""
     adapter = model.adapter
     args, kwargs = arguments
-    tensors_before = {name: adapter.own(submodule) for name, submodule in parts.items()}
+    tensors_by_name_before = {name: adapter.own(submodule) for name, submodule in parts.items()}
     wide_context = adapter.wide(model.model) if model.wide else contextlib.nullcontext()
     with adapter.keep_state(model.model), wide_context:
         call_result = adapter.call(module, args, kwargs)
@@ -279,5 +281,5 @@ def _results_of_both(
             hosts.append(adapter.host(next(arrays_in(other_result, adapter.is_array))))
         finally:
             for name, part in parts.items():
-                adapter.put(part, tensors_before[name])
+                adapter.put(part, tensors_by_name_before[name])
     return hosts

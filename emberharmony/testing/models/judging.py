@@ -90,15 +90,15 @@ class Judge:
     def calls(self, runs: Runs, stop: str) -> None:
         """Judges the calls in the order of the first model, and adds a row for each."""
         spans = Spans()
-        shapes: dict[tuple[str, int], Any] = {}
+        shapes_by_event: dict[tuple[str, int], Any] = {}
         for event, stored_hosts in runs.events.items():
             if event.place == ENTER:
-                shapes[event.path, event.call] = tuple(host.shape for host in stored_hosts)
+                shapes_by_event[event.path, event.call] = tuple(host.shape for host in stored_hosts)
             spans.step(event)
             is_end = stop == "first" and bool(self._wrong)
             verdict = self._judge(event, spans, runs, is_end)
             if event.place == EXIT and not is_end:
-                self._add_row(event, shapes.get((event.path, event.call), ()), runs, verdict)
+                self._add_row(event, shapes_by_event.get((event.path, event.call), ()), runs, verdict)
         calls, events = spans.rest(False)
         if calls and not self._report.divergences and Event("", 0, EXIT) in runs.apart.alone:
             self._formula_divergence(events, calls, runs, math.inf, (0.0, 0.0))
@@ -211,11 +211,13 @@ class Judge:
         """Judges the gradients of the models, against the order of the calls, up to the first that is wrong."""
         apart = runs.apart
         # A value that is given once for two arguments has the sum of their gradients, so it cannot be compared.
-        pairs = {event: pair for event, pair in apart.pairs.items() if event.place == EXIT or apart.whole[event]}
-        first_paths = {second_path: path for path, second_path in self._names.items()}
-        names = {path: path for path in self._names}, first_paths
+        pair_by_event = {
+            event: pair for event, pair in apart.pairs.items() if event.place == EXIT or apart.whole[event]
+        }
+        first_path_by_path = {second_path: path for path, second_path in self._names.items()}
+        names = {path: path for path in self._names}, first_path_by_path
         paths_and_noise = [
-            Backward(model, side, pairs, mapped_names, second)
+            Backward(model, side, pair_by_event, mapped_names, second)
             for model, side, mapped_names, second in zip(self._models, self._pair, names, (False, True), strict=True)
         ]
         gradients = paths_and_noise[0].gradients(), paths_and_noise[1].gradients()
@@ -255,11 +257,11 @@ class Judge:
             text = f"{type(model.error).__name__}: {model.error}"
             self._report.notes.append(f"the model of {name} raises an error: {text}")
             if not self._report.divergences:
-                first_paths = {second_path: path for path, second_path in self._names.items()}
+                first_path_by_path = {second_path: path for path, second_path in self._names.items()}
                 path = model.failed
-                while path and side and path not in first_paths:
+                while path and side and path not in first_path_by_path:
                     path = path.rpartition(".")[0]
-                blamed_path = calls[0].path if calls else first_paths.get(path, "") if side else path
+                blamed_path = calls[0].path if calls else first_path_by_path.get(path, "") if side else path
                 divergence = self._divergence(blamed_path, 0, "error", side, "the error")
                 error_text = "gives values of another form, so that the model of" if calls else "raises an error on"
                 divergence.message = f"{divergence.op} in {divergence.path} {error_text} {name} " + (

@@ -17,13 +17,13 @@ def hook_classes(modules: Mapping[str, Any], hook: Hook, method: str = "__call__
         hook: the hook.
         method: the method that makes a call.
     """
-    paths = {id(module): path for path, module in reversed(list(modules.items()))}
+    path_by_id = {id(module): path for path, module in reversed(list(modules.items()))}
     running_calls: list[int] = []  # a method that calls the same method of its base class counts as one call
     with contextlib.ExitStack() as stack:
         for owner_class in {
             owner for module in modules.values() if (owner := _class_that_defines(type(module), method))
         }:
-            stack.enter_context(_wrap_method(owner_class, method, paths, running_calls, hook))
+            stack.enter_context(_wrap_method(owner_class, method, path_by_id, running_calls, hook))
         yield
 
 
@@ -63,11 +63,11 @@ def _wrap_method(
 @contextlib.contextmanager
 def attributes(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
     """Gives an object other attributes in the block."""
-    old_attributes = {name: getattr(owner, name) for name in values}
+    old_value_by_name = {name: getattr(owner, name) for name in values}
     try:
         for name, value in values.items():
             setattr(owner, name, value)
         yield
     finally:
-        for name, value in old_attributes.items():
+        for name, value in old_value_by_name.items():
             setattr(owner, name, value)

@@ -110,11 +110,11 @@ class Seen:
 
     def see(self, event: Event, stored_tensors: list[Stored], hosts: list[Host], pairs: list[Pair]) -> None:
         """Takes an event of the run."""
-        shares = {pair.first: pair.share for pair in pairs}
+        share_by_event = {pair.first: pair.share for pair in pairs}
         numbers = [i for i, host in enumerate(stored_tensors) if host.dtype.startswith(("float", "bfloat"))]
-        if numbers and hosts and (numbers[0] not in shares if event.place == EXIT else not pairs):
+        if numbers and hosts and (numbers[0] not in share_by_event if event.place == EXIT else not pairs):
             self.alone.add(event)
-        self.shares[event] = shares
+        self.shares[event] = share_by_event
         self.dtypes[event] = [host.dtype for host in hosts]
         float_count = sum(host.dtype.startswith(("float", "bfloat")) for host in hosts)
         self.pairs[event] = pairs
@@ -137,20 +137,23 @@ class Runs:
     """
 
     def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
-        same_names = {path: path for path in names}
-        first_names = {second_path: path for path, second_path in names.items()}
-        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, same_names, writer))
+        same_path_by_path = {path: path for path in names}
+        first_path_by_path = {second_path: path for path, second_path in names.items()}
+        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, same_path_by_path, writer))
         self.events: dict[Event, list[Stored]] = spooling.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
         following_run = second.attempt(
-            lambda wide: Following(second.adapter, wide, self.events, first_names, self.apart.see)
+            lambda wide: Following(second.adapter, wide, self.events, first_path_by_path, self.apart.see)
         )
         self.between = spooling.between, following_run.between
         self.inside = spooling.inside, following_run.inside
         if first.error is None:
-            noisy = Following(first.adapter, first.wide, self.events, same_names, self.noise.see, HALF)
+            noisy = Following(first.adapter, first.wide, self.events, same_path_by_path, self.noise.see, HALF)
             first.run(noisy, first.wide)
-        for model, mapped_names, own_run in ((first, same_names, self.own[0]), (second, first_names, self.own[1])):
+        for model, mapped_names, own_run in (
+            (first, same_path_by_path, self.own[0]),
+            (second, first_path_by_path, self.own[1]),
+        ):
             if model.error is None:
                 model.run(Following(model.adapter, False, self.events, mapped_names, own_run.see))
 

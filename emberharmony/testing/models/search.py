@@ -93,8 +93,8 @@ def _distinct_names(adapters: Sequence[Adapter]) -> list[str]:
 
 
 def _environment(adapters: Sequence[Adapter]) -> dict[str, str]:
-    versions = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
-    return versions | {adapter.name: adapter.version() for adapter in adapters}
+    version_by_name = {"emberharmony": __version__, "python": platform.python_version(), "machine": platform.platform()}
+    return version_by_name | {adapter.name: adapter.version() for adapter in adapters}
 
 
 def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:

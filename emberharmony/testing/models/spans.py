@@ -58,8 +58,8 @@ class Spans:
         inner_spans = [span for span in self._alone if span.within.path == self._blamed.path]
         results = [span.culprit for span in inner_spans if span.event.place == EXIT]
         entry_culprits = [span.culprit for span in inner_spans if span.event.place == ENTER]
-        calls = dict.fromkeys([*results, self._blamed, *entry_culprits])
-        return list(calls), [*(span.event for span in inner_spans), event]
+        distinct_calls = dict.fromkeys([*results, self._blamed, *entry_culprits])
+        return list(distinct_calls), [*(span.event for span in inner_spans), event]
 
     def rest(self, is_entry: bool) -> tuple[list[Event], list[Event]]:
         """Returns modules and events that could not be compared by the end: results, or arguments if `is_entry`."""

@@ -210,7 +210,7 @@ class Following(Comparing):
         hosts = [self._adapter.host(array) for array in arrays]
         pairs = pairs_of(stored_hosts, hosts)
         self._see(event, stored_hosts, hosts, pairs)
-        new_tensors: dict[int, Any] = {}
+        new_tensor_by_number: dict[int, Any] = {}
         for pair in pairs:
             host = stored_hosts[pair.first]
             if pair.fit.mask or hosts[pair.second].dtype == "bool" or host.values().dtype.kind != "f":
@@ -221,8 +221,8 @@ class Following(Comparing):
                 values = values * (1.0 + self._noise * (2.0 * signs - 1.0))
             elif pair.share == 0.0:
                 continue
-            new_tensors[pair.second] = self._adapter.native(values, arrays[pair.second])
-        return new_tensors
+            new_tensor_by_number[pair.second] = self._adapter.native(values, arrays[pair.second])
+        return new_tensor_by_number
 
 
 class Captured(Watching):

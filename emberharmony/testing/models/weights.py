@@ -166,13 +166,13 @@ def _of_joined(
         sides = first, second
         (joined_path,), part_paths = inner_names[joined_side], inner_names[1 - joined_side]
         hosts = sides[joined_side].tensors(joined_path)[0].hosts
-        pieces = {part_path: sides[1 - joined_side].tensors(part_path)[0].hosts for part_path in part_paths}
-        if any(piece.keys() != hosts.keys() for piece in pieces.values()):
+        tensors_by_path = {part_path: sides[1 - joined_side].tensors(part_path)[0].hosts for part_path in part_paths}
+        if any(piece.keys() != hosts.keys() for piece in tensors_by_path.values()):
             continue
         claimed[joined_side].add(joined_path)
         claimed[1 - joined_side].update(part_paths)
         for name, host in hosts.items():
-            for part, x, y in _rows_of_joined(name, host, pieces):
+            for part, x, y in _rows_of_joined(name, host, tensors_by_path):
                 pair = ((x, y), (joined_path, part)) if joined_side == 0 else ((y, x), (part, joined_path))
                 difference_kind, wrong_side, share = _describe_difference(*pair[0])
                 if difference_kind:
@@ -239,7 +239,7 @@ def _describe_idle_tensor(
 def _by_other_names(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> dict[str, Host]:
     """Returns tensors by the names that the other model has for tensors of their shape, where the choice is unique."""
     free_names = [name for name in one if name not in second_hosts]
-    names: dict[str, str] = {}
+    name_by_other_name: dict[str, str] = {}
     for name, host in second_hosts.items():
         fitting = [name for name in free_names if sorted(one[name].shape) == sorted(host.shape)]
         rivals = [
@@ -247,8 +247,8 @@ def _by_other_names(one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -
             for second_name in second_hosts
             if second_name not in one and sorted(second_hosts[second_name].shape) == sorted(host.shape)
         ]
-        names[name] = fitting[0] if name not in one and len(fitting) == len(rivals) == 1 else name
-    return {names[name]: host for name, host in second_hosts.items()}
+        name_by_other_name[name] = fitting[0] if name not in one and len(fitting) == len(rivals) == 1 else name
+    return {name_by_other_name[name]: host for name, host in second_hosts.items()}
 
 
 def _is_neutral(name: str, host: Host) -> bool:
@@ -336,15 +336,18 @@ def _describe_reordering(a: Array, b: Array) -> str:
 
 def _name_swaps(first: Side, second: Side, unequal: list[Unequal]) -> list[Unequal]:
     """Returns the differences; two tensors that were exchanged with each other are described so."""
-    values: dict[tuple[str, str], tuple[Any, Any]] = {}
+    values_by_path_and_name: dict[tuple[str, str], tuple[Any, Any]] = {}
     for row in unequal:
         if row.what == "other values":
             first_hosts, other_hosts = first.tensors(row.path)[0].hosts, second.tensors(row.other)[0].hosts
             if row.name in first_hosts and row.name in other_hosts:
-                values[row.path, row.name] = first_hosts[row.name].values(), other_hosts[row.name].values()
-    names: dict[tuple[str, str], str] = {}
-    for key, (_, y) in values.items():
-        for other_name, (x, _) in values.items():
+                values_by_path_and_name[row.path, row.name] = (
+                    first_hosts[row.name].values(),
+                    other_hosts[row.name].values(),
+                )
+    text_by_path_and_name: dict[tuple[str, str], str] = {}
+    for key, (_, y) in values_by_path_and_name.items():
+        for other_name, (x, _) in values_by_path_and_name.items():
             if other_name != key and x.shape == y.shape and np.array_equal(x, y):
-                names[key] = f"that of {'.'.join(filter(None, other_name))}"
-    return [row._replace(what=names.get((row.path, row.name), row.what)) for row in unequal]
+                text_by_path_and_name[key] = f"that of {'.'.join(filter(None, other_name))}"
+    return [row._replace(what=text_by_path_and_name.get((row.path, row.name), row.what)) for row in unequal]

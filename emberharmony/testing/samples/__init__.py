@@ -13,14 +13,14 @@ def all_samples() -> dict[str, Sample]:
     Raises:
         ValueError: if an op has two rows.
     """
-    samples: dict[str, Sample] = {}
+    sample_by_op: dict[str, Sample] = {}
     modules = (info.name for info in pkgutil.walk_packages(__path__, f"{__name__}.") if not info.ispkg)
     for module in sorted(modules, key=lambda name: name.rpartition(".")[2]):
         for sample in importlib.import_module(module).SAMPLES:
-            if sample.op in samples:
+            if sample.op in sample_by_op:
                 raise ValueError(f"op {sample.op!r} has two sample rows")
-            samples[sample.op] = sample
-    return samples
+            sample_by_op[sample.op] = sample
+    return sample_by_op
 
 
 def without_row() -> dict[str, str]:

@@ -39,13 +39,13 @@ class Checker(Watcher):
         self.graphs = self.backward and not judges_used and options.every != "step"
         self._nonfinite = NonFinite(findings, options.every, judges_used, options.infinities) if self.backward else None
         self._infinities, self._unseen = self.backward and options.infinities, ""
-        drifts: dict[str, Callable[[], Drift]] = {
+        factory_by_drift: dict[str, Callable[[], Drift]] = {
             "dtype": lambda: DTypes(findings),
             "device": lambda: DeviceMixes(findings),
             "lazy": lambda: Graphs(findings, options.lazy),
             "gradients": lambda: Gradients(findings),
         }
-        self._drifts = [drift_class() for word, drift_class in drifts.items() if word in words]
+        self._drifts = [drift_class() for word, drift_class in factory_by_drift.items() if word in words]
         self._since = innermost()
         self._wanted: dict[str, bool] = {}
 

@@ -83,30 +83,32 @@ def _drift_text(result_dtype: Any, argument_dtypes: dict[str, Any], at_positions
         argument_dtypes: the dtypes of the arguments that are promoted, by name.
         at_positions: whether integers are positions, of which the op makes the ones of a one-hot tensor.
     """
-    inexact = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in INEXACT}
+    inexact_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in INEXACT}
     if result_dtype.kind in _INTEGERS:
-        integers = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
-        names = [name for name, dtype in integers.items() if dtype.itemsize < result_dtype.itemsize]
+        integer_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
+        names = [name for name, dtype in integer_by_name.items() if dtype.itemsize < result_dtype.itemsize]
         # A result that is wider than all arguments is that of a sum, or holds positions.
-        if names and promote(*integers.values()) is result_dtype:
-            return (
-                f"promoted {names[0]} of {integers[names[0]].name} to {result_dtype.name}; cast one argument (ops.cast)"
-            )
+        if names and promote(*integer_by_name.values()) is result_dtype:
+            narrow_dtype = integer_by_name[names[0]]
+            return f"promoted {names[0]} of {narrow_dtype.name} to {result_dtype.name}; cast one argument (ops.cast)"
         return ""
-    if not inexact:
-        integers = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
-        if integers and not at_positions:
-            name, dtype = next(iter(integers.items()))
+    if not inexact_by_name:
+        integer_by_name = {name: dtype for name, dtype in argument_dtypes.items() if dtype.kind in _INTEGERS}
+        if integer_by_name and not at_positions:
+            name, dtype = next(iter(integer_by_name.items()))
             return f"made {result_dtype.name} of integers ({name} is {dtype.name}); cast it before (ops.cast)"
         if _float_bits(result_dtype) == 64 and default_float().name != "float64":
             return f"made a tensor of {result_dtype.name}, while the default is {default_float().name}; name the dtype"
         return ""
-    names = [name for name, dtype in inexact.items() if _float_bits(dtype) < _float_bits(result_dtype)]
+    names = [name for name, dtype in inexact_by_name.items() if _float_bits(dtype) < _float_bits(result_dtype)]
     if not names:
         return ""
-    wide_name = next((name for name, dtype in inexact.items() if _float_bits(dtype) == _float_bits(result_dtype)), "")
-    cause = f", because {wide_name} is {inexact[wide_name].name}" if wide_name else ""
-    return f"promoted {names[0]} of {inexact[names[0]].name} to {result_dtype.name}{cause}; cast one of them (ops.cast)"
+    wide_name = next(
+        (name for name, dtype in inexact_by_name.items() if _float_bits(dtype) == _float_bits(result_dtype)), ""
+    )
+    cause = f", because {wide_name} is {inexact_by_name[wide_name].name}" if wide_name else ""
+    narrow_dtype = inexact_by_name[names[0]]
+    return f"promoted {names[0]} of {narrow_dtype.name} to {result_dtype.name}{cause}; cast one of them (ops.cast)"
 
 
 def _float_bits(dtype: Any) -> int:
@@ -132,11 +134,11 @@ def _tensors_by_name(call: WatchedCall, roles: Collection[str] = ()) -> list[tup
         roles: the roles of the parameters that count; all if there are none.
     """
     tensor_type, tensors = call.backend.tensor_type, []
-    role_of = {parameter.name: parameter.role for parameter in call.spec.parameters}
-    names = list(role_of)
+    role_by_name = {parameter.name: parameter.role for parameter in call.spec.parameters}
+    names = list(role_by_name)
     arguments = [(names[min(i, len(names) - 1)], x) for i, x in enumerate(call.args)] + list(call.kwargs.items())
     for name, value in arguments:
-        if roles and role_of.get(name) not in roles:
+        if roles and role_by_name.get(name) not in roles:
             continue
         if isinstance(value, tensor_type):
             tensors.append((name, value))
@@ -155,12 +157,12 @@ class DeviceMixes(Drift):
         backend = call.backend
         if call.op in _MOVING or call.spec.category == "device":
             return
-        devices = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
-        if len(set(devices.values())) > 1:
-            devices_text = ", ".join(f"{name} is on {device}" for name, device in devices.items())
+        device_by_name = {name: backend.bound.get_device(x) for name, x in _tensors_by_name(call)}
+        if len(set(device_by_name.values())) > 1:
+            devices_text = ", ".join(f"{name} is on {device}" for name, device in device_by_name.items())
             self._report(call, line, f"has arguments on several devices: {devices_text}; move them (ops.to_device)")
-        elif devices and isinstance(result, backend.tensor_type):
-            device = next(iter(devices.values()))
+        elif device_by_name and isinstance(result, backend.tensor_type):
+            device = next(iter(device_by_name.values()))
             result_device = backend.bound.get_device(result)
             if result_device != device:
                 self._report(call, line, f"has arguments on {device}, and its result is on {result_device}")

@@ -383,18 +383,20 @@ def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
 def _operand_contents(case: _Case) -> dict[str, Any]:
     """Returns what is in the arguments of an op, by name."""
     arguments: Any = case.arguments
-    contents: dict[str, Any] = {}
+    content_by_name: dict[str, Any] = {}
     names = _parameter_names(case.op)
     if case.backward:
         arguments, result, cotangents = case.arguments
-        _add_contents(contents, "the result", result, case.backend)
+        _add_contents(content_by_name, "the result", result, case.backend)
     for i, argument in enumerate(arguments):
-        _add_contents(contents, names[min(i, len(names) - 1)] if names else f"argument {i}", argument, case.backend)
+        _add_contents(
+            content_by_name, names[min(i, len(names) - 1)] if names else f"argument {i}", argument, case.backend
+        )
     for name, argument in case.keywords.items():
-        _add_contents(contents, name, argument, case.backend)
+        _add_contents(content_by_name, name, argument, case.backend)
     if case.backward:
-        _add_contents(contents, "the incoming gradient", list(cotangents), case.backend)
-    return contents
+        _add_contents(content_by_name, "the incoming gradient", list(cotangents), case.backend)
+    return content_by_name
 
 
 def _parameter_names(op: str) -> list[str]:

@@ -160,11 +160,11 @@ class Log(Sequence[Event]):
 
     def to_json(self) -> str:
         """Returns the events as JSON, which `Log.from_json` reads. What modules returned is left out."""
-        index_of = {event: i for i, event in enumerate(self._events)}
+        index_by_event = {event: i for i, event in enumerate(self._events)}
         rows = []
         for event in self._events:
             row = {name: getattr(event, name) for name in FIELDS}
-            rows.append(row | {"outer": None if event.outer is None else index_of[event.outer]})
+            rows.append(row | {"outer": None if event.outer is None else index_by_event[event.outer]})
         return json.dumps({"format": FORMAT, "notes": self.notes, "events": rows}, indent=1)
 
     @classmethod

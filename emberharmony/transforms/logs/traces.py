@@ -57,7 +57,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
         events: the calls, in the order in which they begin.
         name: the name of the profile.
     """
-    frames: dict[tuple[str, str, int], int] = {}
+    index_by_frame: dict[tuple[str, str, int], int] = {}
     rows: list[dict[str, Any]] = []
     open_entries: list[_Entry] = []
     current_time = 0.0
@@ -73,7 +73,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
             rows.append({"type": "C", "frame": frame, "at": current_time})
 
     for event in events:
-        entries = _running_entries(event, frames)
+        entries = _running_entries(event, index_by_frame)
         depth = 0
         while depth < min(len(open_entries), len(entries)) and open_entries[depth] == entries[depth]:
             depth += 1
@@ -83,7 +83,7 @@ def speedscope(events: Sequence[Event], name: str) -> dict[str, Any]:
             rows.append({"type": "O", "frame": entry[0], "at": current_time})
             open_entries.append(entry)
     end(0, math.inf)
-    titles = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in frames]
+    titles = [{"name": title} | ({"file": file, "line": line} if file else {}) for title, file, line in index_by_frame]
     return _speedscope_file(name, titles, rows, current_time)
 
 

@@ -53,12 +53,14 @@ def pages() -> dict[str, str]:
     """Returns the text of each page by the name of its file: the guide, the settings with their tables, the rules."""
     text = files("emberlint").joinpath("guide.md").read_text(encoding="utf-8")
     guide, heading, settings = text.partition(SETTINGS)
-    page_lines = {
+    lines_by_page = {
         "emberlint.md": [guide],
         "emberlint_settings.md": ["# Settings of emberlint\n", heading + settings, *_keys_lines(), *_options_lines()],
         "emberlint_rules.md": ["# Rules of emberlint\n", *_rules_lines()],
     }
-    return {name: "\n".join([HEADER, *lines_of_page]).rstrip("\n") + "\n" for name, lines_of_page in page_lines.items()}
+    return {
+        name: "\n".join([HEADER, *lines_of_page]).rstrip("\n") + "\n" for name, lines_of_page in lines_by_page.items()
+    }
 
 
 def _keys_lines() -> Iterator[str]:
@@ -75,9 +77,9 @@ def _default_text(value: object) -> str:
         return "–"
     if isinstance(value[0], str):
         return ", ".join(f"`{item}`" for item in value)
-    roles = {role: [pattern for pattern, pattern_role in value if pattern_role == role] for _, role in value}
+    patterns_by_role = {role: [pattern for pattern, pattern_role in value if pattern_role == role] for _, role in value}
     return "; ".join(
-        f"{role}: " + ", ".join(f"`{pattern}`" for pattern in patterns) for role, patterns in roles.items()
+        f"{role}: " + ", ".join(f"`{pattern}`" for pattern in patterns) for role, patterns in patterns_by_role.items()
     )
 
 

@@ -165,7 +165,8 @@ MUTANTS = [
         name="dask-empty-blocks",
         module="emberharmony/backend/dask/reductions.py",
         function="_without_empty",
-        original="x.rechunk(kept_chunks) if any(kept_chunks[a] != x.chunks[a] for a in kept_chunks) else x",
+        original="x.rechunk(kept_chunks_by_axis) if any(kept_chunks_by_axis[a] != x.chunks[a] "
+        "for a in kept_chunks_by_axis) else x",
         replacement="x",
         tests=(f"{DASK} -k empty_blocks",),
         why="a reduction over empty blocks fails",

@@ -60,8 +60,8 @@ class MLXTransformsOps:
 
     @classmethod
     def by_tape(cls) -> dict[str, Any]:
-        methods: dict[str, Any] = super().by_tape()  # type: ignore[misc]
-        return methods | {
+        method_by_name: dict[str, Any] = super().by_tape()  # type: ignore[misc]
+        return method_by_name | {
             "pullback": lambda self, fn, primals: cls.pullback(self, fn, primals, True),
             "gradients": lambda self, fn, primals, constant: cls.gradients(self, fn, primals, constant, True),
         }

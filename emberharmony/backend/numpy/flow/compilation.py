@@ -158,15 +158,15 @@ class NumpyFunction:
         filled = list(leaves)
         for register, leaf_index in enumerate(array_leaves):
             filled[leaf_index] = recorder.tensor(register)
-        traced = {cell: recorder.tensor(len(array_leaves) + i) for i, cell in enumerate(cells)}
+        tensor_by_cell = {cell: recorder.tensor(len(array_leaves) + i) for i, cell in enumerate(cells)}
         effects = Effects()
         draws = Recording(recorder.draw, effects)
         args_traced, kwargs_traced = tree_unflatten(structure, filled)
         try:
-            with draws, Assignments(traced) as assigned, ReadFromOutside() as read:
-                cells_before = dict(assigned)
+            with draws, Assignments(tensor_by_cell) as assigned, ReadFromOutside() as read:
+                value_by_cell_before = dict(assigned)
                 fn_result = self._fn(*args_traced, **kwargs_traced)
-                changed = newly_held(assigned, cells_before)
+                changed = newly_held(assigned, value_by_cell_before)
             effects.close()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
@@ -182,7 +182,11 @@ class NumpyFunction:
             return self._fn(*args, **kwargs)
         finally:
             recorder.closed = True
-        fresh = [cell for cell in read if cell not in traced and not isinstance(cell.tensor_and_home()[0], TensorProxy)]
+        fresh = [
+            cell
+            for cell in read
+            if cell not in tensor_by_cell and not isinstance(cell.tensor_and_home()[0], TensorProxy)
+        ]
         if recorder.obstacle or (fresh and self._tries.get(key, 0) == _TRIES):
             self._made[inner] = None
         elif fresh:  # their values were constants; the next call has them as inputs

@@ -173,18 +173,18 @@ class EngineTrial:
     def _choose_engine(self, inputs: Sequence[Any]) -> None:
         expected = outputs_of(self._plain, inputs)
         seconds = min(_mean_seconds(self._plain, inputs, 1) for _ in range(2))
-        runners: dict[str, Runner] = {"": self._plain}
+        runner_by_engine: dict[str, Runner] = {"": self._plain}
         for name in self._engines.candidates(seconds, self._kind):
             try:
-                runners[name] = checked_runner(self._runner(name), inputs, expected)
+                runner_by_engine[name] = checked_runner(self._runner(name), inputs, expected)
             except Exception as error:  # noqa: BLE001  (whatever a library raises, NumPy computes)
                 self._engines.warn(name, error)
         if self._engines.name == AUTO:
-            name = fastest(runners, inputs, seconds)
+            name = fastest(runner_by_engine, inputs, seconds)
             self._engines.note(self._kind, name)
         else:
-            name = [*runners][-1]
-        self._adopt(runners[name])
+            name = [*runner_by_engine][-1]
+        self._adopt(runner_by_engine[name])
         self._engines.tell(name or None)
 
     def _runner(self, name: str) -> Runner:
@@ -233,14 +233,14 @@ def fastest(runners: dict[str, Runner], inputs: Sequence[Any], seconds: float) -
     if len(runners) == 1:
         return ""
     count, end = max(1, int(_TURN / seconds)), time.perf_counter() + _MOST
-    least_seconds = dict.fromkeys(runners, float("inf"))
+    least_seconds_by_engine = dict.fromkeys(runners, float("inf"))
     for _ in range(_TURNS):
         for name, runner in runners.items():
-            least_seconds[name] = min(least_seconds[name], _mean_seconds(runner, inputs, count))
+            least_seconds_by_engine[name] = min(least_seconds_by_engine[name], _mean_seconds(runner, inputs, count))
         if time.perf_counter() > end:
             break
-    name = min(least_seconds, key=least_seconds.__getitem__)
-    return name if least_seconds[name] < _GAIN * least_seconds[""] else ""
+    name = min(least_seconds_by_engine, key=least_seconds_by_engine.__getitem__)
+    return name if least_seconds_by_engine[name] < _GAIN * least_seconds_by_engine[""] else ""
 
 
 def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.ndarray]) -> Runner:

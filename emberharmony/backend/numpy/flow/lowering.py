@@ -331,10 +331,10 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
     Raises:
         EmberError: if an argument cannot be converted.
     """
-    probes: dict[str, Callable[..., Any]] = backend.__dict__.setdefault("_probes", {})
-    probe = probes.get(spec.name)
+    probe_by_op: dict[str, Callable[..., Any]] = backend.__dict__.setdefault("_probes", {})
+    probe = probe_by_op.get(spec.name)
     if probe is None:
-        probe = probes[spec.name] = _call_probe(backend, spec)
+        probe = probe_by_op[spec.name] = _call_probe(backend, spec)
     names = parameter_names(spec)
     count = sum(parameter.keyword_only for parameter in spec.parameters)
     positional_count = len(values) - count
@@ -344,8 +344,10 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
     )
     if direct is not None:
         native, args, keywords = direct
-        named_values = {names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()}
-        return native, args, named_values
+        value_by_name = {
+            names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()
+        }
+        return native, args, value_by_name
     positional, keywords = convert_arguments(backend, spec.parameters, tuple(values))
     return backend.implementation(spec), positional, keywords
 

@@ -65,30 +65,30 @@ def _of_arrays(
 ) -> tuple[Program, list[np.ndarray]]:
     """Returns a program with draws and constants in the place of further inputs, and the constants."""
     calls = [call._replace(**_plain_arguments(recorder, call)) for call in program.calls if not call.draws]
-    constants = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
+    constant_by_id = {id(x): x for call in calls for x in _arrays_in((call.args, call.keywords))}
     registers = [x for call in calls for x in call.results]
-    register_of: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
+    register_by_index: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
     for x in [*(call.results[0] for call in drawing_calls)]:
-        register_of[x] = Register(len(register_of))
-    first = len(register_of)
-    constant_registers = {key: Register(first + i) for i, key in enumerate(constants)}
-    register_of.update({x: Register(first + len(constant_registers) + i) for i, x in enumerate(registers)})
+        register_by_index[x] = Register(len(register_by_index))
+    first = len(register_by_index)
+    register_by_id = {key: Register(first + i) for i, key in enumerate(constant_by_id)}
+    register_by_index.update({x: Register(first + len(register_by_id) + i) for i, x in enumerate(registers)})
     results = [
         call._replace(
-            args=_with_registers(call.args, register_of, constant_registers),
-            keywords=_with_registers(call.keywords, register_of, constant_registers),
-            results=tuple(register_of[x] for x in call.results),
+            args=_with_registers(call.args, register_by_index, register_by_id),
+            keywords=_with_registers(call.keywords, register_by_index, register_by_id),
+            results=tuple(register_by_index[x] for x in call.results),
         )
         for call in calls
     ]
-    outputs = tuple(register_of[x] for x in program.outputs)
-    return Program(first + len(constant_registers), tuple(results), outputs), [*constants.values()]
+    outputs = tuple(register_by_index[x] for x in program.outputs)
+    return Program(first + len(register_by_id), tuple(results), outputs), [*constant_by_id.values()]
 
 
 def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:
     """Returns the arguments of the call of an op without objects of NumPy but arrays."""
-    parameters = {parameter.name: parameter for parameter in OPS[call.function].parameters}
-    by_place = [parameter for parameter in parameters.values() if not parameter.keyword_only]
+    parameter_by_name = {parameter.name: parameter for parameter in OPS[call.function].parameters}
+    by_place = [parameter for parameter in parameter_by_name.values() if not parameter.keyword_only]
 
     def plain_value(value: Any, is_tensor: bool) -> Any:
         if isinstance(value, np.generic):
@@ -100,7 +100,7 @@ def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, An
         return value
 
     args = tuple([plain_value(x, by_place[min(i, len(by_place) - 1)].role != "Value") for i, x in enumerate(call.args)])
-    options = tuple([(name, plain_value(x, parameters[name].role != "Value")) for name, x in call.keywords])
+    options = tuple([(name, plain_value(x, parameter_by_name[name].role != "Value")) for name, x in call.keywords])
     return {"args": args, "keywords": options}
 
 

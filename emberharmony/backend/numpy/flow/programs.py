@@ -48,11 +48,11 @@ def run_update(update: Update, columns: Sequence[Sequence[np.ndarray]]) -> list[
         numbers = list(map(np.asarray, map(update.numbers.__getitem__, program.numbers), repeat(dtype)))
         rows = map(_function_of(program), zip(*columns, strict=True), repeat(numbers))
         return list(zip(*rows, strict=True))
-    new_arrays = {
+    new_arrays_by_register = {
         x: [np.empty(like.shape, dtype) for like in columns[0]] for x in program.outputs if x >= program.inputs
     }
-    deque(_blockwise_runs(update, columns, new_arrays, _scratch_memory(program, columns[0])), 0)
-    return [columns[x] if x < program.inputs else new_arrays[x] for x in program.outputs]
+    deque(_blockwise_runs(update, columns, new_arrays_by_register, _scratch_memory(program, columns[0])), 0)
+    return [columns[x] if x < program.inputs else new_arrays_by_register[x] for x in program.outputs]
 
 
 class NumpySource(FunctionSource):
@@ -82,8 +82,8 @@ def overwriting(
     program = update.program
     # Another thread that makes a step of the same optimizer finds none and makes its own.
     scratch = kept.pop(program, None) or _scratch_memory(program, columns[0])
-    outputs = {x: columns[column] for x, column in (program.places or {}).items()}
-    rows = _blockwise_runs(update, columns, outputs, scratch)
+    column_by_register = {x: columns[column] for x, column in (program.places or {}).items()}
+    rows = _blockwise_runs(update, columns, column_by_register, scratch)
     return [[(deque, rows, 0), (kept.clear,), (kept.__setitem__, program, scratch)]]
 
 
@@ -109,8 +109,8 @@ def _scratch_memory(program: Program, arrays: Sequence[np.ndarray]) -> _Scratch:
     longest = max(map(math.prod, shapes_and_dtypes))
     for registers in program.memory:
         memory = np.empty(longest, arrays[0].dtype)
-        shaped = {shape: memory[: math.prod(shape)].reshape(shape) for shape in shapes_and_dtypes}
-        column = list(map(shaped.__getitem__, shapes))
+        array_by_shape = {shape: memory[: math.prod(shape)].reshape(shape) for shape in shapes_and_dtypes}
+        column = list(map(array_by_shape.__getitem__, shapes))
         columns.update(zip(registers, repeat(column)))
     return _Scratch(len(shapes) > len(arrays), columns)
 
@@ -182,7 +182,7 @@ class Blocks:
         numbers = [next(scalars) if x.__class__ is Register else x for x in self._numbers]
         update = Update(program=program, numbers=numbers)
         results = [np.empty(arrays[0].shape, arrays[0].dtype) for _ in program.outputs]
-        outputs = {register: [array] for register, array in zip(program.outputs, results, strict=True)}
+        results_by_register = {register: [array] for register, array in zip(program.outputs, results, strict=True)}
         columns = [[array] for array in arrays[: program.inputs]]
-        deque(_blockwise_runs(update, columns, outputs, _scratch_memory(program, arrays[:1])), 0)
+        deque(_blockwise_runs(update, columns, results_by_register, _scratch_memory(program, arrays[:1])), 0)
         return results

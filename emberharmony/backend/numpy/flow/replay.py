@@ -142,15 +142,15 @@ class _ArrayMemory(ProgramMemory):
         self, calls: Sequence[ProgramCall], memory_sources: dict[Register, list[Register]], places: Sequence[Register]
     ) -> dict[int, frozenset[int]]:
         """Returns for each register those that own the memory of its value; `_FOREIGN` if anything else may own it."""
-        roots = {i: frozenset((i,)) for i in range(self._inputs)}
+        roots_by_register = {i: frozenset((i,)) for i in range(self._inputs)}
         for call in calls:
             for result in call.results:
                 is_own = is_known(call) and call.function not in METHODS and self.values[result].base is None
-                owners = [roots[places[x]] for x in memory_sources[result]]
+                owners = [roots_by_register[places[x]] for x in memory_sources[result]]
                 if not owners or not is_known(call):
                     owners.append(frozenset((int(result) if is_own else _FOREIGN,)))
-                roots[result] = frozenset().union(*owners)
-        return roots
+                roots_by_register[result] = frozenset().union(*owners)
+        return roots_by_register
 
     def roots(self, register: int) -> frozenset[int]:
         """Returns the registers that own the memory of a value."""

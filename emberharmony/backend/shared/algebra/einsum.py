@@ -105,15 +105,15 @@ def einsum(subscripts: str, *operands: Any) -> Any:
         tensors = [ops.cast(x, "int32" if is_boolean else "float32") for x in tensors]
     terms, output = _index_letters(subscripts, [len(x.shape) for x in tensors])
     factors = [_diagonals(ops, _Factor(x, term)) for x, term in zip(tensors, terms, strict=True)]
-    lengths: dict[str, int] = {}
+    length_by_letter: dict[str, int] = {}
     for factor in factors:
         for letter, length in zip(factor.letters, factor.tensor.shape, strict=True):
-            lengths[letter] = length if lengths.get(letter, 1) == 1 else lengths[letter]
-    factors = [_without_ones(ops, factor, lengths) for factor in factors]
+            length_by_letter[letter] = length if length_by_letter.get(letter, 1) == 1 else length_by_letter[letter]
+    factors = [_without_ones(ops, factor, length_by_letter) for factor in factors]
     product = factors[0]
     for i, factor in enumerate(factors[1:], 2):
         needed_letters = set(output).union(*(later_factor.letters for later_factor in factors[i:]))
-        product = _product_of_factors(ops, product, factor, needed_letters, lengths)
+        product = _product_of_factors(ops, product, factor, needed_letters, length_by_letter)
     product = _sum_unneeded(ops, product, set(output))
     result = ops.transpose(product.tensor, tuple(product.letters.index(letter) for letter in output))
     return ops.not_equal(result, 0) if is_boolean else ops.cast(result, dtype)

@@ -53,7 +53,7 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
     output = result_subscripts.replace("...", "")
     if arrow and (len(set(output)) != len(output) or not set(output) <= set(letters)):
         raise ArgumentError(f"the output of {subscripts!r} has an index that repeats or that no operand has")
-    lengths: dict[str, int] = {}
+    length_by_letter: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
         term_letters = term.replace("...", "")
         if len(term_letters) > len(shape) or (len(term_letters) < len(shape) and "..." not in term):
@@ -68,16 +68,16 @@ def check_subscripts(subscripts: str, *shapes: Sequence[int]) -> int:
             pairs += zip(term_letters[head:], shape[len(shape) - tail_length :], strict=True)
         else:
             pairs = [*zip(term_letters, shape, strict=True)]
-        operand_lengths = dict(pairs)
+        own_length_by_letter = dict(pairs)
         for letter, length in pairs:
-            if operand_lengths[letter] != length:
+            if own_length_by_letter[letter] != length:
                 # Axes of length 1 broadcast between operands, but not within one.
                 raise ShapeError(
-                    f"index {letter!r} of {subscripts!r} has lengths {length} and {operand_lengths[letter]}"
+                    f"index {letter!r} of {subscripts!r} has lengths {length} and {own_length_by_letter[letter]}"
                 )
-            first_length = lengths.setdefault(letter, length)
+            first_length = length_by_letter.setdefault(letter, length)
             if first_length != length and 1 not in (first_length, length):
                 raise ShapeError(f"index {letter!r} of {subscripts!r} has lengths {first_length} and {length}")
-            lengths[letter] = max(first_length, length)
-    kept_letters = output if arrow else [letter for letter in lengths if letters.count(letter) == 1]
-    return prod([length for letter, length in lengths.items() if letter not in kept_letters])
+            length_by_letter[letter] = max(first_length, length)
+    kept_letters = output if arrow else [letter for letter in length_by_letter if letters.count(letter) == 1]
+    return prod([length for letter, length in length_by_letter.items() if letter not in kept_letters])

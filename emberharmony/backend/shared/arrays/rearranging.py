@@ -112,7 +112,7 @@ def _axis_sizes(
         ArgumentError: if a length cannot be inferred.
         ShapeError: if the lengths do not fit the shape.
     """
-    sizes: dict[str, int] = dict(lengths)
+    size_by_name: dict[str, int] = dict(lengths)
     for group, length in zip(groups, shape, strict=True):
         unknown = [name for name in group if name not in lengths]
         known_size = math.prod([lengths[name] for name in group if name in lengths])
@@ -121,10 +121,10 @@ def _axis_sizes(
                 f"pattern {pattern!r} leaves the lengths of {', '.join(unknown)} open: give all but one"
             )
         if unknown and length % known_size == 0:
-            sizes[unknown[0]] = length // known_size
+            size_by_name[unknown[0]] = length // known_size
         elif unknown or known_size != length:
             raise ShapeError(f"an axis of length {length} does not split into ({' '.join(group)}) with {dict(lengths)}")
-    return sizes
+    return size_by_name
 
 
 def is_last(data_format: str) -> bool:

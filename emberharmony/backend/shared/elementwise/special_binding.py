@@ -47,15 +47,15 @@ def namespace(
         digits: how many digits the integrals have.
         others: attributes that replace those of the library, or these.
     """
-    functions = {
+    function_by_name = {
         "column": column,
         "digits": digits,
         "entries": entries,
         "pick": compute_everywhere,
         "picks": False,
     } | others
-    power = {} if "power" in functions else {"power": library.power}
-    return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **functions)
+    power = {} if "power" in function_by_name else {"power": library.power}
+    return types.SimpleNamespace(**{name: getattr(library, name) for name in _FUNCTIONS}, **power, **function_by_name)
 
 
 def definitions(op: Callable[[str], Callable[..., Any]]) -> Any:
@@ -78,9 +78,9 @@ def smooth_namespace(
         inner: returns a function of `INNER` by its name.
         others: functions that replace those of the library, and `i0`.
     """
-    functions = {name: getattr(library, name) for name in _SMOOTH if name not in others}
+    function_by_name = {name: getattr(library, name) for name in _SMOOTH if name not in others}
     by_name = {name: inner(name) if name in INNER else getattr(ops, name) for name in DERIVATIVES}
-    return types.SimpleNamespace(**by_name, **functions, **others)
+    return types.SimpleNamespace(**by_name, **function_by_name, **others)
 
 
 def function(name: str) -> Callable[..., Any]:

@@ -67,9 +67,9 @@ def _next_beam(beam: _Beam, row: Array, width: int, blank: int) -> _Beam:
     longer[np.arange(count), last] = beam.closed + row[last]
     longer[:, blank] = -np.inf
     closed_scores, open_scores = total + row[blank], np.where(last == blank, -np.inf, beam.open + row[last])
-    index_of = {labels: index for index, labels in enumerate(beam.labels)}
+    index_by_labels = {labels: index for index, labels in enumerate(beam.labels)}
     for place, labels in enumerate(beam.labels):
-        shorter = index_of.get(labels[:-1]) if labels else None
+        shorter = index_by_labels.get(labels[:-1]) if labels else None
         if shorter is not None:
             open_scores[place] = np.logaddexp(open_scores[place], longer[shorter, labels[-1]])
             longer[shorter, labels[-1]] = -np.inf

@@ -120,8 +120,8 @@ def _quick_attention(
         raise NotImplementedError
     if k != value.shape or len(k) != 4 or 0 in q or 0 in k or forward_ad._current_level >= 0:
         raise NotImplementedError
-    kernel = {"is_causal": is_causal, "scale": scale}
-    return _attend((query, key, value), kernel, (bias, mask, scale, is_causal))
+    kernel_options = {"is_causal": is_causal, "scale": scale}
+    return _attend((query, key, value), kernel_options, (bias, mask, scale, is_causal))
 
 
 _PLAIN = (
@@ -208,13 +208,13 @@ class TorchAttentionOps:
         additive_mask = _mask(bias, mask, is_causal and not (bias is None and mask is None), query, key.shape[1])
         if mask is not None and additive_mask is not None and _needs_gradient(query, key, value):
             query, additive_mask = _without_empty_rows(query, additive_mask)
-        kernel = {
+        kernel_options = {
             "attn_mask": additive_mask,
             "is_causal": is_causal and additive_mask is None,
             "scale": scale,
             "enable_gqa": query.shape[2] != key.shape[2],
         }
-        return _attend((query, key, value), kernel, options)
+        return _attend((query, key, value), kernel_options, options)
 
     def rope(
         self,

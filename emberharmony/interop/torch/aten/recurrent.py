@@ -33,7 +33,7 @@ def _run_layers(
         for direction in range(directions):
             weight_index = layer * directions + direction
             weights = list(params[weight_index * count : (weight_index + 1) * count])
-            named = {"weight_hr": weights.pop()} if projected else {}
+            weight_options = {"weight_hr": weights.pop()} if projected else {}
             biases = weights[2:] if has_biases else [None, None]
             output, *last_states = cell(
                 x,
@@ -42,7 +42,7 @@ def _run_layers(
                 *[ops.get_item(state, weight_index) for state in states],
                 time_major=not batch_first,
                 reverse=bool(direction),
-                **named,
+                **weight_options,
             )
             outputs.append(output)
             last.append(last_states)

@@ -84,12 +84,12 @@ class _Encoding:
             )
         outputs, written, result = self._output_registers()
         kept = live_calls(self.calls, outputs)
-        lines = dict(zip(map(id, self.calls), self.lines, strict=True))
+        line_by_id = dict(zip(map(id, self.calls), self.lines, strict=True))
         return Graph(
             Program(len(self.slots), tuple(kept), tuple(outputs)),
             self.slots,
             self.dtypes,
-            [lines[id(call)] for call in kept],
+            [line_by_id[id(call)] for call in kept],
             written,
             self._graph_signature(leaf_names),
             result,
@@ -109,12 +109,12 @@ class _Encoding:
 
     def _place_inputs(self) -> dict[str, int]:
         """Makes registers for the inputs; returns the places of the arguments that are tensors, by node name."""
-        specs = {spec.arg.name: spec for spec in self.exported.graph_signature.input_specs}
+        spec_by_name = {spec.arg.name: spec for spec in self.exported.graph_signature.input_specs}
         slot_of_name: dict[str, int] = {}
         for node in self.nodes:
             if node.op != "placeholder":
                 continue
-            spec = specs[node.name]
+            spec = spec_by_name[node.name]
             if isinstance(spec.arg, ConstantArgument):
                 self.places[node] = spec.arg.value
                 continue
@@ -139,21 +139,21 @@ class _Encoding:
     def _place_layers(self) -> None:
         """Makes registers for layers whose operators can be called as layers of this library."""
         self.layers: dict[torch.fx.Node, tuple[Register, Any]] = {}  # with the input
-        registers: dict[str, Register] = {}
+        register_by_path: dict[str, Register] = {}
         for node in self.nodes:
             target = str(node.target)
-            arguments = _arguments_by_name(node) if target in _LAYERS or target == _CONV1D else {}
+            argument_by_name = _arguments_by_name(node) if target in _LAYERS or target == _CONV1D else {}
             if target == _CONV1D:
-                class_name, arguments = _conv1d_and_arguments(arguments)
+                class_name, argument_by_name = _conv1d_and_arguments(argument_by_name)
             else:
                 class_name = _LAYERS.get(target)
-            path = self._layer(class_name, arguments) if class_name is not None else None
+            path = self._layer(class_name, argument_by_name) if class_name is not None else None
             if path is None or (self.allowed is not None and path not in self.allowed):
                 continue
-            if path not in registers:
-                registers[path] = self._next_register(None)
+            if path not in register_by_path:
+                register_by_path[path] = self._next_register(None)
                 self.slots.append(Slot("layer", path))
-            self.layers[node] = registers[path], arguments.get("input", arguments.get("indices"))
+            self.layers[node] = register_by_path[path], argument_by_name.get("input", argument_by_name.get("indices"))
 
     def _layer(self, kind: type[torch.nn.Module], arguments: dict[str, Any]) -> str | None:
         """Returns the path of the layer that a call with arguments is; None if it is none."""
@@ -278,16 +278,20 @@ class _Encoding:
 def _arguments_by_name(node: torch.fx.Node) -> dict[str, Any]:
     """Returns the arguments of an operator by name, with the defaults of those that are not given."""
     declared = node.target._schema.arguments  # type: ignore[union-attr]
-    defaults = {each.name: each.default_value for each in declared if each.has_default_value()}
-    return {**defaults, **{each.name: value for each, value in zip(declared, node.args, strict=False)}, **node.kwargs}
+    default_by_name = {each.name: each.default_value for each in declared if each.has_default_value()}
+    return {
+        **default_by_name,
+        **{each.name: value for each, value in zip(declared, node.args, strict=False)},
+        **node.kwargs,
+    }
 
 
 def _conv1d_and_arguments(arguments: dict[str, Any]) -> tuple[type[torch.nn.Module] | None, dict[str, Any]]:
     """Returns transformers' `Conv1D` and its arguments, given those of `addmm`; None if the call is no `Conv1D`."""
     conv1d_class = getattr(sys.modules.get("transformers.pytorch_utils"), "Conv1D", None)
     is_plain = arguments["alpha"] == arguments["beta"] == 1
-    names = {"input": "mat1", "weight": "mat2", "bias": "self"}
-    return conv1d_class if is_plain else None, {name: arguments[given] for name, given in names.items()}
+    name_by_argument = {"input": "mat1", "weight": "mat2", "bias": "self"}
+    return conv1d_class if is_plain else None, {name: arguments[given] for name, given in name_by_argument.items()}
 
 
 def _register_numbers() -> Any:

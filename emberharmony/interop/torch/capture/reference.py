@@ -90,12 +90,12 @@ def _compute_reference(module: torch.nn.Module, source: Source, dtype: torch.dty
             loss.backward()  # type: ignore[no-untyped-call]
     finally:
         torch.set_default_dtype(old_dtype)
-    gradients = {
+    gradient_by_name = {
         name: np.zeros(tuple(p.shape)) if p.grad is None else p.grad.double().numpy()
         for name, p in module.named_parameters()
     }
     values = [x.detach().double().numpy() for x in outputs]
-    return Expected(values, gradients, str(dtype or "float32").removeprefix("torch."))
+    return Expected(values, gradient_by_name, str(dtype or "float32").removeprefix("torch."))
 
 
 class Step(NamedTuple):
@@ -124,22 +124,24 @@ def steps(source: Source, graph: Graph, inputs: Sequence[Any]) -> Iterator[Step]
         graph: its graph.
         inputs: the inputs of the program on the host: arrays of NumPy, and for layers their paths.
     """
-    values: dict[int, Any] = {}
+    value_by_position: dict[int, Any] = {}
     for position, value in enumerate(inputs):
         tensor = torch.tensor(value) if isinstance(value, np.ndarray) else value
         is_floating = graph.dtypes[position] == FLOAT and tensor is not None
-        values[position] = tensor.double() if is_floating else tensor
-    values[0] = torch.float64
+        value_by_position[position] = tensor.double() if is_floating else tensor
+    value_by_position[0] = torch.float64
     for position, call in enumerate(graph.program.calls):
         function = (
-            _double_layer(source.module, values[call.args[0]]) if call.function == LAYER else _function_of_call(call)
+            _double_layer(source.module, value_by_position[call.args[0]])
+            if call.function == LAYER
+            else _function_of_call(call)
         )
-        args = _fill_registers(call.args[1:] if call.function == LAYER else call.args, values)
-        keywords = {key: _fill_registers(value, values) for key, value in call.keywords}
+        args = _fill_registers(call.args[1:] if call.function == LAYER else call.args, value_by_position)
+        keywords = {key: _fill_registers(value, value_by_position) for key, value in call.keywords}
         results, gradients = _with_gradients(function, args, keywords)
         yield Step(position, _arrays_of_tree(args), _arrays_of_tree(keywords), _arrays_of_tree(results), gradients)
         step_results = results if call.several else results[:1]
-        values.update(zip(call.results, step_results, strict=False))
+        value_by_position.update(zip(call.results, step_results, strict=False))
 
 
 def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> tuple[list[Any], Arrays]:
@@ -165,8 +167,8 @@ def _with_gradients(function: Callable[..., Any], args: Any, keywords: Any) -> t
 def _function_of_call(call: ProgramCall) -> Callable[..., Any]:
     """Returns the function of PyTorch or Python with the name that a call has."""
     root, *path = call.function.split(".")
-    homes: dict[str, Any] = {"operator": operator, "math": math, "torch": torch}
-    target: Any = homes[root] if root in homes else getattr(torch.ops, root)
+    module_by_name: dict[str, Any] = {"operator": operator, "math": math, "torch": torch}
+    target: Any = module_by_name[root] if root in module_by_name else getattr(torch.ops, root)
     for name in path:
         target = getattr(target, name, None)
     if not callable(target):

@@ -58,19 +58,19 @@ class Source(Sealed):
 
     def members(self, graph: Graph) -> dict[str, Cell | nn.Module]:
         """Returns the parameters, buffers and layers of the module by name; a tensor with two names is one cell."""
-        members: dict[str, Cell | nn.Module] = {}
+        member_by_path: dict[str, Cell | nn.Module] = {}
         cell_by_id: dict[int, Cell] = {}
         saved = set(self.module.state_dict(keep_vars=True))
         for name, parameter in self.module.named_parameters(remove_duplicate=False):
             if id(parameter) not in cell_by_id:
                 cell_by_id[id(parameter)] = Parameter(host_copy(parameter), trainable=parameter.requires_grad)
-            members[name] = cell_by_id[id(parameter)]
+            member_by_path[name] = cell_by_id[id(parameter)]
         for name, buffer in self.module.named_buffers(remove_duplicate=False):
             if id(buffer) not in cell_by_id:
                 cell_by_id[id(buffer)] = Buffer(host_copy(buffer), persistent=name in saved)
-            members[name] = cell_by_id[id(buffer)]
+            member_by_path[name] = cell_by_id[id(buffer)]
         for path in [slot.target for slot in graph.slots if slot.kind == "layer"]:
             layer = self.module.get_submodule(path)
-            parameters = {name: members.pop(f"{path}.{name}") for name, _ in layer.named_parameters()}
-            members[path] = layer_of(path, options_of(layer, KINDS[type(layer).__name__]), parameters)
-        return members
+            parameter_by_name = {name: member_by_path.pop(f"{path}.{name}") for name, _ in layer.named_parameters()}
+            member_by_path[path] = layer_of(path, options_of(layer, KINDS[type(layer).__name__]), parameter_by_name)
+        return member_by_path

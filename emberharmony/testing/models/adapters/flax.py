@@ -44,8 +44,8 @@ class FlaxModels(JaxArrays):
 
     def is_trained(self, module: Any, name: str) -> bool:
         renamed = self._names(module)
-        variable_classes = {renamed.get(name, name): type(variable).__name__ for name, variable in _variables(module)}
-        return variable_classes[name] == "Param"
+        class_by_name = {renamed.get(name, name): type(variable).__name__ for name, variable in _variables(module)}
+        return class_by_name[name] == "Param"
 
     def title(self, module: Any) -> str:
         title = type(module).__name__
@@ -63,8 +63,8 @@ class FlaxModels(JaxArrays):
         if type(module).__name__ != "MultiHeadAttention":
             return {}
         width = module.qkv_features // module.num_heads
-        head_counts = {"num_heads": module.num_heads, "num_kv_heads": module.num_heads}
-        return {"embed_dim": module.qkv_features, "head_dim": width, **head_counts}
+        head_count_by_name = {"num_heads": module.num_heads, "num_kv_heads": module.num_heads}
+        return {"embed_dim": module.qkv_features, "head_dim": width, **head_count_by_name}
 
     def attach(self, model: Any, hook: Hook) -> AbstractContextManager[None]:
         return hook_classes(self.modules(model), hook)

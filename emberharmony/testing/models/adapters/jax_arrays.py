@@ -60,8 +60,8 @@ class JaxArrays(Adapter):
 
     @contextlib.contextmanager
     def wide(self, model: Any) -> Iterator[None]:
-        wide_functions = {name: _promoting(getattr(jax.lax, name), self.to_float64) for name in _STRICT}
-        with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, wide_functions):
+        function_by_name = {name: _promoting(getattr(jax.lax, name), self.to_float64) for name in _STRICT}
+        with jax.enable_x64(True), jax.disable_jit(self._compiles), attributes(jax.lax, function_by_name):
             yield
 
     keep_state = Adapter.keep_tensors

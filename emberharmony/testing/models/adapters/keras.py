@@ -42,15 +42,15 @@ class KerasModels(Adapter):
     def _modules_in(self, layer: Any, path: str) -> Iterator[tuple[str, Any]]:
         layer_class = self._keras.layers.Layer
         seen_items: list[Any] = []
-        members = {**getattr(layer, "_modules", {}), **vars(layer)}
-        for name, value in members.items():
+        member_by_name = {**getattr(layer, "_modules", {}), **vars(layer)}
+        for name, value in member_by_name.items():
             if name in ("_modules", "_layers", "_functional", "_metrics", "_loss_tracker"):
                 continue
             items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-            named_layers = (
+            layer_by_name = (
                 {name.strip("_"): value} if isinstance(value, layer_class) else {f"{name}.{key}": x for key, x in items}
             )
-            for own_name, item in named_layers.items():
+            for own_name, item in layer_by_name.items():
                 if isinstance(item, layer_class) and not any(item is seen_item for seen_item in seen_items):
                     seen_items.append(item)
                     yield f"{path}.{own_name}".removeprefix("."), item

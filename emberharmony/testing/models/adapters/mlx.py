@@ -108,9 +108,9 @@ class MlxModels(Adapter):
         }
 
     def options(self, module: Any) -> dict[str, Any]:
-        values = {name: value for name, value in {**vars(module), **module}.items() if not name.startswith("__")}
-        values = {name.removeprefix("_"): value for name, value in values.items() if name != "_no_grad"}
-        return plain_options(values)
+        value_by_name = {name: value for name, value in {**vars(module), **module}.items() if not name.startswith("__")}
+        value_by_name = {name.removeprefix("_"): value for name, value in value_by_name.items() if name != "_no_grad"}
+        return plain_options(value_by_name)
 
 
 def _own_arrays(module: Any) -> Iterator[tuple[str, Any]]:

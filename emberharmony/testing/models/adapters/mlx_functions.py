@@ -28,16 +28,23 @@ def exact() -> Iterator[None]:
         narrows = dtype in NARROW and mx.issubdtype(x.dtype, mx.floating)
         return _cast(x, mx.float64 if narrows else dtype, *args, **kwargs)
 
-    functions: dict[str, Any] = {"erf": _erf, "sin": _sin, "cos": _cos}
-    functions |= {"exp": _exp, "sigmoid": _sigmoid, "softmax": _softmax, "logsumexp": _logsumexp}
-    functions |= {"logaddexp": _logaddexp}
-    functions |= {f"conv{n}d": _conv for n in (1, 2, 3)} | {f"conv_transpose{n}d": _conv_transpose for n in (1, 2, 3)}
-    fast = {"rms_norm": _rms_norm, "layer_norm": _layer_norm, "rope": _rope, "scaled_dot_product_attention": _attention}
-    methods = {"astype": astype, "exp": _exp, "sin": _sin, "cos": _cos}
+    function_by_name: dict[str, Any] = {"erf": _erf, "sin": _sin, "cos": _cos}
+    function_by_name |= {"exp": _exp, "sigmoid": _sigmoid, "softmax": _softmax, "logsumexp": _logsumexp}
+    function_by_name |= {"logaddexp": _logaddexp}
+    function_by_name |= {f"conv{n}d": _conv for n in (1, 2, 3)} | {
+        f"conv_transpose{n}d": _conv_transpose for n in (1, 2, 3)
+    }
+    fast_by_name = {
+        "rms_norm": _rms_norm,
+        "layer_norm": _layer_norm,
+        "rope": _rope,
+        "scaled_dot_product_attention": _attention,
+    }
+    method_by_name = {"astype": astype, "exp": _exp, "sin": _sin, "cos": _cos}
     with (
-        attributes(mx, functions),
-        attributes(mx.fast, fast),
-        attributes(mx.array, {**methods, "logsumexp": _logsumexp}),
+        attributes(mx, function_by_name),
+        attributes(mx.fast, fast_by_name),
+        attributes(mx.array, {**method_by_name, "logsumexp": _logsumexp}),
     ):
         yield
 

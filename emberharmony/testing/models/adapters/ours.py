@@ -35,9 +35,9 @@ class OurModels(Adapter):
         return {name: cell.value for name, cell in walk.own_cells(module)}
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
-        cells = dict(walk.own_cells(module))
+        cell_by_name = dict(walk.own_cells(module))
         for name, tensor in tensors.items():
-            cells[name].value = tensor
+            cell_by_name[name].value = tensor
 
     def is_array(self, value: Any) -> bool:
         return ops.is_tensor(value) or isinstance(value, np.ndarray)
@@ -84,7 +84,7 @@ class OurModels(Adapter):
     def differentiate(
         self, model: Any, loss: Callable[[Sequence[Any]], Any], arrays: Sequence[Any]
     ) -> tuple[list[Any], dict[tuple[str, str], Any]]:
-        cells = {
+        cell_by_path_and_name = {
             (path, name): cell
             for path, module in self.modules(model).items()
             if isinstance(module, walk.Holder)
@@ -93,18 +93,19 @@ class OurModels(Adapter):
         }
 
         probes = [Parameter(array) for array in arrays]
-        kept_gradients = [cell.grad for cell in cells.values()]
+        kept_gradients = [cell.grad for cell in cell_by_path_and_name.values()]
         try:
-            for cell in cells.values():
+            for cell in cell_by_path_and_name.values():
                 cell.grad = None
-            ops.backward(lambda: loss([probe.value for probe in probes]), [*probes, *cells.values()])
-            tensors = {
-                name: ops.zeros_like(cell.value) if cell.grad is None else cell.grad for name, cell in cells.items()
+            ops.backward(lambda: loss([probe.value for probe in probes]), [*probes, *cell_by_path_and_name.values()])
+            gradient_by_path_and_name = {
+                name: ops.zeros_like(cell.value) if cell.grad is None else cell.grad
+                for name, cell in cell_by_path_and_name.items()
             }
         finally:
-            for cell, grad in zip(cells.values(), kept_gradients, strict=True):
+            for cell, grad in zip(cell_by_path_and_name.values(), kept_gradients, strict=True):
                 cell.grad = grad
-        return [probe.grad for probe in probes], tensors
+        return [probe.grad for probe in probes], gradient_by_path_and_name
 
     def options(self, module: Any) -> dict[str, Any]:
         return plain_options({name: value for name, value in vars(module).items() if not name.startswith("_")})

@@ -214,8 +214,8 @@ class TorchModels(Adapter):
         }
 
     def options(self, module: Any) -> dict[str, Any]:
-        values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-        return plain_options(values)
+        value_by_name = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        return plain_options(value_by_name)
 
     def is_container(self, module: Any) -> bool:
         return isinstance(module, (*_CONTAINERS, torch.nn.Sequential))

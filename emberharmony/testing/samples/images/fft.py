@@ -52,9 +52,9 @@ _SEVERAL = (case(_X), case(_X, (2, 6), (0, 1)), case(_Y, None, (1,)), case(_Y, (
 
 
 def _periodic(window: Any, n: int) -> Any:
-    means = {"hann": 0.5, "hamming": 0.54}
+    mean_by_window = {"hann": 0.5, "hamming": 0.54}
     if isinstance(window, str):
-        return means[window] - (1 - means[window]) * np.cos(2 * np.pi * np.arange(n) / n)
+        return mean_by_window[window] - (1 - mean_by_window[window]) * np.cos(2 * np.pi * np.arange(n) / n)
     return np.ones(n) if window is None else np.asarray(window)
 
 

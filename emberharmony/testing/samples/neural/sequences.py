@@ -31,11 +31,11 @@ def _decode_greedily(logits: Any, merge: bool, blank: int) -> Any:
 
 def _decode_exhaustively(logits: Any, blank: int) -> Any:
     log = special.log_softmax(logits, -1)
-    total: dict[tuple[int, ...], float] = collections.defaultdict(float)
+    total_by_labels: dict[tuple[int, ...], float] = collections.defaultdict(float)
     for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
         merged = tuple(label for label, _ in itertools.groupby(path) if label != blank)
-        total[merged] += np.exp(sum(log[t, label] for t, label in enumerate(path)))
-    return [(labels, np.log(p)) for labels, p in sorted(total.items(), key=lambda entry: -entry[1])]
+        total_by_labels[merged] += np.exp(sum(log[t, label] for t, label in enumerate(path)))
+    return [(labels, np.log(p)) for labels, p in sorted(total_by_labels.items(), key=lambda entry: -entry[1])]
 
 
 def _decode(

@@ -142,16 +142,16 @@ def _project_parts(cli_options: Options, places: Sequence[Path]) -> list[Part]:
     files = options.files_for(places, settings, cli_options.force_exclude)
     nested_projects = options.nested_projects(files, settings)
     nested_paths = {file for nested_files in nested_projects.values() for file in nested_files.values()}
-    own_files = {path: file for path, file in files.items() if file not in nested_paths}
-    project_parts = [Part(settings, _rule_choice(cli_options, settings), own_files)]
+    own_file_by_path = {path: file for path, file in files.items() if file not in nested_paths}
+    project_parts = [Part(settings, _rule_choice(cli_options, settings), own_file_by_path)]
     named_paths = {path.absolute() for path in places if path.is_file() and not cli_options.force_exclude}
     for root, nested_files in nested_projects.items():
         local_settings = options.settings_at(root, *cli_settings)
         is_excluded = one_of(local_settings.exclude)
-        kept = {
+        kept_file_by_path = {
             path: file for path, file in nested_files.items() if file.absolute() in named_paths or not is_excluded(path)
         }
-        project_parts.append(Part(local_settings, _rule_choice(cli_options, local_settings), kept))
+        project_parts.append(Part(local_settings, _rule_choice(cli_options, local_settings), kept_file_by_path))
     return project_parts
 
 
@@ -256,30 +256,30 @@ def _repair_part(cli_options: Options, part: Part) -> bool:
     """Repairs the files, or shows the repairs with --diff; returns whether anything changes."""
     from emberlint.run.repair import RepairSession, repair_content, repair_file
 
-    settings, choice, files, accepted_findings = part
-    if accepted_findings:
-        results = {
-            accepted_findings: repair_content(
-                accepted_findings, options.read_stdin(), settings, choice.codes, cli_options.unsafe_fixes
+    settings, choice, files, stdin_path = part
+    if stdin_path:
+        result_by_path = {
+            stdin_path: repair_content(
+                stdin_path, options.read_stdin(), settings, choice.codes, cli_options.unsafe_fixes
             )
         }
         if not cli_options.diff:
-            click.echo(results[accepted_findings].after, nl=False)
+            click.echo(result_by_path[stdin_path].after, nl=False)
     else:
         session = RepairSession(settings, choice.codes, not cli_options.no_cache)
-        results = {
+        result_by_path = {
             path: repair_file(
                 path, file, settings, choice.codes, cli_options.unsafe_fixes, not cli_options.diff, session
             )
             for path, file in files.items()
         }
         session.cache.save()
-    for path, result in results.items():
+    for path, result in result_by_path.items():
         if cli_options.diff:
             click.echo("".join(result.diff(options.display_path(path, settings))), nl=False)
         for finding, reason in result.refused if cli_options.verbose else ():
             click.echo(f"{line(*options.at_hand([finding], settings))}: not repaired: {reason}", err=True)
-    return any(result.after != result.before for result in results.values())
+    return any(result.after != result.before for result in result_by_path.values())
 
 
 def _baseline_file(cli_options: Options, settings: Settings) -> Path | None:
@@ -298,9 +298,9 @@ def _accept_known(report: Report, settings: Settings, choice: RuleChoice, cli_op
     if cli_options.baseline_update:
         accepted.shrink(file, report.findings, checked_paths)
     findings, remaining_entries = accepted.apply(report.findings, accepted.read(file))
-    judged = Counter({entry: count for entry, count in remaining_entries.items() if entry.code in choice.codes})
+    count_by_entry = Counter({entry: count for entry, count in remaining_entries.items() if entry.code in choice.codes})
     if "EMB905" in choice.codes:
-        findings += accepted.stale(file, relative(file, settings.root), judged, checked_paths)
+        findings += accepted.stale(file, relative(file, settings.root), count_by_entry, checked_paths)
     return findings
 
 

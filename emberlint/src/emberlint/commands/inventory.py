@@ -24,12 +24,12 @@ def inventory(paths: tuple[Path, ...], form: str, everything: bool) -> None:
     settings = options.settings_for(paths)
     if everything:
         settings = settings.with_(roles=(("**", "frontend"),))
-    notebooks: dict[str, Notebook] = {}
-    result = take(_frontend_files(paths, settings, notebooks))
+    notebook_by_path: dict[str, Notebook] = {}
+    result = take(_frontend_files(paths, settings, notebook_by_path))
     for native, location in result.first.items():
         path, _, line = location.rpartition(":")
-        if path in notebooks:
-            cell_place = notebooks[path].place(int(line))
+        if path in notebook_by_path:
+            cell_place = notebook_by_path[path].place(int(line))
             result.first[native] = f"{path}:cell {cell_place.cell}:{cell_place.line}"
     click.echo(_inventory_json(result) if form == "json" else "\n".join(_inventory_text(result)))
 

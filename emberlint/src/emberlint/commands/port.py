@@ -83,8 +83,8 @@ def port(
     files = options.files_for(paths, settings)
     own_names = own_methods(files.values(), libraries_with().keys())
     library = Library(Modules(settings))
-    results: dict[str, Any] = {}
-    changed: dict[str, tuple[str, Path, Repaired]] = {}
+    result_by_path: dict[str, Any] = {}
+    changed_by_path: dict[str, tuple[str, Path, Repaired]] = {}
 
     def rewrite(path: str, file: Path, modules: str = "", is_left: bool = False) -> None:
         shown_path = options.display_path(path, settings)
@@ -102,37 +102,42 @@ def port(
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             click.echo(f"{shown_path}: skipped: {error}", err=True)
             return
-        results[shown_path] = result
-        changed.pop(path, None)
+        result_by_path[shown_path] = result
+        changed_by_path.pop(path, None)
         if result_texts.before != result_texts.after:
-            changed[path] = (shown_path, file, result_texts)
+            changed_by_path[path] = (shown_path, file, result_texts)
 
     for path, file in files.items():
         rewrite(path, file)
 
     def files_with(fact: str) -> list[str]:
-        return [path for path in files if getattr(results.get(options.display_path(path, settings)), fact, False)]
+        return [
+            path for path in files if getattr(result_by_path.get(options.display_path(path, settings)), fact, False)
+        ]
 
     # a model of one file is trained in another, and modules of two libraries do not mix
     keeping = files_with("keeps_modules")
     reason = f"modules stay native in {keeping[0]}, and modules of two libraries do not mix" if keeping else ""
-    reasons = dict.fromkeys(files_with("has_modules"), reason) if keeping else {}
-    for path, reason_text in reasons.items():
+    reason_by_path = dict.fromkeys(files_with("has_modules"), reason) if keeping else {}
+    for path, reason_text in reason_by_path.items():
         rewrite(path, files[path], reason_text)
     # a dtype that one file keeps, as an attribute or a default, comes to the native calls of another
     keeps_calls = {*files_with("keeps_calls")}
     for path in files_with("has_dtypes"):
         if keeps_calls - {path}:
-            rewrite(path, files[path], reasons.get(path, ""), is_left=True)
+            rewrite(path, files[path], reason_by_path.get(path, ""), is_left=True)
     # The tests run before anything is written, so that an interruption leaves the project as it is.
-    texts = {path: result_texts.after for path, (_, _, result_texts) in changed.items()}
-    tried = trial(check_run, settings.root, settings.src, texts, backends or ("numpy",)) if check_run else None
-    for shown_path, file, result_texts in changed.values():
+    text_by_path = {path: result_texts.after for path, (_, _, result_texts) in changed_by_path.items()}
+    tried = trial(check_run, settings.root, settings.src, text_by_path, backends or ("numpy",)) if check_run else None
+    for shown_path, file, result_texts in changed_by_path.values():
         if diff:
             click.echo("".join(result_texts.diff(shown_path)), nl=False)
         elif not check:
             replace_text(file, result_texts.after)
     report_text = {"json": report.as_json, "html": report.as_html}.get(form)
-    click.echo("\n".join(report.text(results, tried)) if report_text is None else report_text(results, tried), err=diff)
-    if (check and changed) or (tried is not None and tried.changed_outcomes):
+    click.echo(
+        "\n".join(report.text(result_by_path, tried)) if report_text is None else report_text(result_by_path, tried),
+        err=diff,
+    )
+    if (check and changed_by_path) or (tried is not None and tried.changed_outcomes):
         ctx.exit(1)

@@ -103,13 +103,14 @@ def nested_projects(files: Mapping[str, Path], settings: Settings) -> dict[Path,
 
     A folder below the root is such a project if its pyproject.toml has a table `[tool.emberlint]`.
     """
-    roots: dict[str, str] = {"": "", ".": ""}  # the nearest root of each folder, relative to the root of the settings
-    projects: dict[Path, dict[str, Path]] = {}
+    # The nearest root of each folder, relative to the root of the settings.
+    root_by_folder: dict[str, str] = {"": "", ".": ""}
+    paths_by_root: dict[Path, dict[str, Path]] = {}
     for path, file in files.items():
-        root = _nearest_root(path.rpartition("/")[0], settings.root, roots)
+        root = _nearest_root(path.rpartition("/")[0], settings.root, root_by_folder)
         if root:
-            projects.setdefault(settings.root / root, {})[path.removeprefix(f"{root}/")] = file
-    return projects
+            paths_by_root.setdefault(settings.root / root, {})[path.removeprefix(f"{root}/")] = file
+    return paths_by_root
 
 
 def _nearest_root(folder: str, top: Path, roots: dict[str, str]) -> str:

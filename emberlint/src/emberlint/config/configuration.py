@@ -84,14 +84,14 @@ def _tuple_of_changes(changes: Mapping[str, object], key: str) -> tuple[object, 
 
 
 def _settings_changes(table: Mapping[str, object]) -> dict[str, object]:
-    changes: dict[str, object] = {}
+    value_by_name: dict[str, object] = {}
     for key, value in table.items():
         reader = READERS.get(key)
         if reader is None:
             hint = f"; {REPLACED[key]}" if key in REPLACED else suggestion(key, READERS)
             raise UsageError(f"[tool.emberlint] has no key {key!r}{hint}")
-        changes[key.replace("-", "_")] = reader(f"[tool.emberlint] {key}", value)
-    return changes
+        value_by_name[key.replace("-", "_")] = reader(f"[tool.emberlint] {key}", value)
+    return value_by_name
 
 
 def _require_text(where: str, value: object) -> str:
@@ -204,10 +204,12 @@ def _read_contract(where: str, value: object) -> Contract:
     required_keys = CONTRACT_KEYS[contract_type]
     if required_keys not in table:
         raise UsageError(f"{where}: a contract of type {contract_type!r} needs the key {required_keys!r}")
-    lists = {
+    texts_by_key = {
         key: _require_texts(f"{where}.{key}", table[key]) for key in ("layers", "modules", "allowed") if key in table
     }
-    return Contract(name=_require_text(f"{where}.name", table.get("name", contract_type)), type=contract_type, **lists)
+    return Contract(
+        name=_require_text(f"{where}.name", table.get("name", contract_type)), type=contract_type, **texts_by_key
+    )
 
 
 READERS: Mapping[str, Callable[[str, object], object]] = {

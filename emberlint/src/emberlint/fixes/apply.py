@@ -141,13 +141,13 @@ class _FileRepair:
             for parent in self.file.index.parents
             if isinstance(parent, ast.expr | ast.stmt) and parent.lineno in lines
         )
-        nodes_at: dict[Place, ast.expr | ast.stmt] = {}
+        node_by_place: dict[Place, ast.expr | ast.stmt] = {}
         for node in nodes:
             end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
             place = (node.lineno, column(node.lineno, node.col_offset) - 1, end_line, column(end_line, end) - 1)
             if place in self.wanted:
-                nodes_at[place] = node
-        return nodes_at
+                node_by_place[place] = node
+        return node_by_place
 
     def _statement(self, place: Place, node: ast.AST | None) -> tuple[int, int]:
         """Returns the lines of the statement around a finding, or of the top-level one if the former has a block."""
@@ -181,8 +181,8 @@ class _FileRepair:
     def _edit_lines(self, first: int, last: int) -> str:
         """Returns lines whose findings LibCST has repaired."""
         head, text = self._indentable_lines(first, last)
-        edits_inside = {span: finding for span, finding in self.wanted.items() if first <= span[0] <= last}
-        editor = _Editor(self.file, edits_inside, self._nodes, first - 1 - head.count("\n"))
+        finding_by_span = {span: finding for span, finding in self.wanted.items() if first <= span[0] <= last}
+        editor = _Editor(self.file, finding_by_span, self._nodes, first - 1 - head.count("\n"))
         module = cst.parse_module(head + text)
         edited_code = MetadataWrapper(module, unsafe_skip_copy=True).visit(editor).code.removeprefix(head)
         self.fixed += editor.fixed

@@ -211,7 +211,7 @@ class Annotations:
 
 def keyed(unit: v.ClassUnit) -> v.Mapping:
     """Returns the value of a TypedDict."""
-    declared: dict[object, v.Value] = {}
+    value_by_key: dict[object, v.Value] = {}
     for class_unit in reversed(unit.lineage()):
-        declared.update(class_unit.declared)
-    return v.Mapping(declared)
+        value_by_key.update(class_unit.declared)
+    return v.Mapping(value_by_key)

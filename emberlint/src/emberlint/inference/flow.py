@@ -267,17 +267,17 @@ class Flow(Narrowing):
         return False
 
     def _Try(self, node: ast.Try | ast.TryStar, env: v.Env) -> bool:
-        names_before = dict(env.vars)
+        value_by_name_before = dict(env.vars)
         is_ended = self.block(node.body, env)
-        middle = merge_states([names_before, env.vars])
+        middle = merge_states([value_by_name_before, env.vars])
         if not is_ended:
             is_ended = self.block(node.orelse, env)
         ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
         for handler in node.handlers:
-            names = dict(middle)
+            value_by_name = dict(middle)
             if handler.name:
-                names[handler.name] = None
-            ends.append(self._branch(handler.body, names, env, {}))
+                value_by_name[handler.name] = None
+            ends.append(self._branch(handler.body, value_by_name, env, {}))
         is_ended = self._meet(ends, middle, env)
         return self.block(node.finalbody, env) or is_ended
 
@@ -311,12 +311,12 @@ class Flow(Narrowing):
         return self._meet(ends, start, env)
 
     def _pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
-        updates: Updates = {}
+        value_by_name: Updates = {}
         value = subject
         if isinstance(pattern, ast.MatchClass):
             value = self.annotations.resolve(pattern.cls, env)
             if isinstance(node, ast.Name):
-                updates[node.id] = value
+                value_by_name[node.id] = value
                 env.vars[node.id] = value
         for subpattern in ast.walk(pattern):
             name = getattr(subpattern, "name", None) or getattr(subpattern, "rest", None)
@@ -324,7 +324,7 @@ class Flow(Narrowing):
                 env.vars[name] = value if subpattern is pattern else None
         if isinstance(pattern, ast.MatchAs) and isinstance(pattern.pattern, ast.MatchClass) and pattern.name:
             env.vars[pattern.name] = self.annotations.resolve(pattern.pattern.cls, env)
-        return updates
+        return value_by_name
 
     # Loops
 
@@ -354,12 +354,14 @@ class Flow(Narrowing):
 
     def _loop(self, run_body: Callable[[], None], env: v.Env) -> None:
         """Executes a loop body, and a second time if the body changed the values it started from."""
-        names_before = dict(env.vars)
+        value_by_name_before = dict(env.vars)
         self.loops.append([])
         run_body()
-        names_after = merge_states([names_before, env.vars, *self.loops[-1]])
-        changed = (name for name, value in names_before.items() if value is not names_after[name])
-        if len(self.loops) <= _LOOPS and any(not v.same(names_before[name], names_after[name]) for name in changed):
+        names_after = merge_states([value_by_name_before, env.vars, *self.loops[-1]])
+        changed = (name for name, value in value_by_name_before.items() if value is not names_after[name])
+        if len(self.loops) <= _LOOPS and any(
+            not v.same(value_by_name_before[name], names_after[name]) for name in changed
+        ):
             env.vars = dict(names_after)
             run_body()
             names_after = merge_states([names_after, env.vars, *self.loops[-1]])

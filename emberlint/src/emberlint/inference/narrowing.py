@@ -27,11 +27,11 @@ class Narrowing(LibraryCalls):
         return _NOTHING
 
     def _narrow_all(self, test: ast.BoolOp, env: v.Env) -> tuple[Updates, Updates]:
-        updates: Updates = {}
+        value_by_name: Updates = {}
         side = 0 if isinstance(test.op, ast.And) else 1
         for value in test.values:
-            updates.update(self.narrow(value, env)[side])
-        return (updates, {}) if side == 0 else ({}, updates)
+            value_by_name.update(self.narrow(value, env)[side])
+        return (value_by_name, {}) if side == 0 else ({}, value_by_name)
 
     def _narrow_compare(self, test: ast.Compare, env: v.Env) -> tuple[Updates, Updates]:
         name, op, right = _subject_name(test.left), test.ops[0], test.comparators[0]
@@ -74,7 +74,7 @@ class Narrowing(LibraryCalls):
         members = _members_of_type(kind)
         type_values = [self.annotations.resolve(member, env) for member in members]
         tensors = [value for value in type_values if isinstance(value, v.Tensor)]
-        when_false: Updates = {}
+        value_by_name_if_false: Updates = {}
         known_value = self.values.get(subject)
         if tensors:
             # If the test allows several types, the rest remains unknown; if it allows only tensors, the rest is not a
@@ -84,10 +84,10 @@ class Narrowing(LibraryCalls):
         if isinstance(known_value, (v.Sequence, v.Mapping)) and any(
             isinstance(value, type(known_value)) for value in type_values
         ):
-            when_false = {} if known_value.rest is None else {name: known_value.rest}
+            value_by_name_if_false = {} if known_value.rest is None else {name: known_value.rest}
         if type_values and all(v.is_number(value) or value is v.STRING for value in type_values):
             self.contradict(name)
-        return {name: _instance_value(type_values, known_value)}, when_false
+        return {name: _instance_value(type_values, known_value)}, value_by_name_if_false
 
 
 def _instance_value(type_values: list[v.Value], before: v.Value) -> v.Value:

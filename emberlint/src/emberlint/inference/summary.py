@@ -47,8 +47,10 @@ class Analysed(Protocol):
 def summarise(analysis: Analysed, module: str) -> Encoded | None:
     """Returns the summary of an analysed file, or None if it says nothing about tensors."""
     writer = _Writer(analysis, module)
-    names = {name: encoded for name, value in analysis.module.vars.items() if (encoded := writer.name(name, value))}
-    return {"names": names, "classes": writer.classes} if writer.is_informative else None
+    encoded_by_name = {
+        name: encoded for name, value in analysis.module.vars.items() if (encoded := writer.name(name, value))
+    }
+    return {"names": encoded_by_name, "classes": writer.classes} if writer.is_informative else None
 
 
 class _Writer:
@@ -90,8 +92,10 @@ class _Writer:
             items = None if value.items is None else [self.value(item, depth + 1) for item in value.items]
             return ["q", self.value(value.element, depth + 1), items]
         if isinstance(value, v.Mapping):
-            keys = {key: self.value(item, depth + 1) for key, item in value.by_key.items() if isinstance(key, str)}
-            return ["m", self.value(value.element, depth + 1), keys if len(keys) <= _KEYS else {}]
+            value_by_key = {
+                key: self.value(item, depth + 1) for key, item in value.by_key.items() if isinstance(key, str)
+            }
+            return ["m", self.value(value.element, depth + 1), value_by_key if len(value_by_key) <= _KEYS else {}]
         if isinstance(value, v.PassedArgument):
             self.is_informative = True
             return ["p", value.at, value.name]
@@ -139,10 +143,10 @@ class _Writer:
 
     def _body(self, unit: v.ClassUnit) -> Encoded:
         self.is_informative |= unit.is_module or unit.is_tensor
-        methods = {}
+        method_by_name = {}
         for name, method in unit.methods.items():
             result = self.analysis.result_of(method)
-            methods[name] = [method.kind, self.value(result, 1), bool(method.returns or method.yields)]
+            method_by_name[name] = [method.kind, self.value(result, 1), bool(method.returns or method.yields)]
         return {
             "bases": [origin for base in unit.bases if (origin := self._class(base)) is not None],
             "foreign": unit.foreign,
@@ -150,7 +154,7 @@ class _Writer:
             "fields": unit.fields,
             "declared": {name: self.value(item, 1) for name, item in unit.declared.items()},
             "attributes": {name: self.value(attribute, 1) for name, attribute in unit.attributes.items()},
-            "methods": methods,
+            "methods": method_by_name,
         }
 
 

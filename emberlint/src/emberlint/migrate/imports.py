@@ -124,14 +124,14 @@ class _Rewriter(cst.CSTTransformer):
             aliases_by_module.setdefault(self._place(base, alias.evaluated_name), []).append(alias)
         if set(aliases_by_module) == {base} and not (self.absolute and node.relative):
             return [node]
-        kept_aliases = {
+        aliases_by_kept_module = {
             module: aliases
             for module, aliases in aliases_by_module.items()
             if module != self.module or base == self.module
         }
         return [
             self._import_from(node, module, aliases, split=len(aliases_by_module) > 1)
-            for module, aliases in kept_aliases.items()
+            for module, aliases in aliases_by_kept_module.items()
         ]
 
     def _place(self, base: str, name: str) -> str:

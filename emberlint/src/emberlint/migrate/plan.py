@@ -56,9 +56,9 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     """
     result = Plan(project.settings.root)
     sources = _misplaced_sources(project, layout, backend)
-    modules = {source.module: source for source in sources}
+    source_by_module = {source.module: source for source in sources}
     movable_units, backend_definitions = (
-        movable(modules),
+        movable(source_by_module),
         definitions(project, layout, layout.backend_files(project, backend)),
     )
     for name in operations:
@@ -67,21 +67,21 @@ def plan(project: Project, layout: Layout, backend: str, operations: Sequence[st
     wanted_names = [name for name in operations if name in movable_units]
     if not sources or (operations and not wanted_names):
         return result
-    select(modules, wanted_names)
+    select(source_by_module, wanted_names)
     moving = [source for source in sources if _has_moves(source, bool(operations))]
     for each_source in sources:
         result.before[each_source.path] = project.text(each_source.path)
     _check_elsewhere(project, layout, backend, moving)
-    texts: dict[str, str | None] = {}
+    text_by_path: dict[str, str | None] = {}
     for each_source in moving:
-        texts[each_source.target_path] = _receiving_text(project, each_source, result)
+        text_by_path[each_source.target_path] = _receiving_text(project, each_source, result)
     moves = _moves_of(project, layout, backend, sources, bool(operations))
     references = _computed_imports_of_frontend(project, layout) if any(source.is_emptied for source in sources) else []
     private_names = _private_attributes(project, sources)
     for each_source in moving:
-        texts[each_source.path] = _remaining_text(each_source, sources, references, private_names, result)
-    _make_packages(project, layout, backend, texts, result)
-    _rewrite_imports(project, texts, moves, result)
+        text_by_path[each_source.path] = _remaining_text(each_source, sources, references, private_names, result)
+    _make_packages(project, layout, backend, text_by_path, result)
+    _rewrite_imports(project, text_by_path, moves, result)
     for each_source in moving:
         if {each_source.path, each_source.target_path} & set(result.changes):
             result.moved.append(
@@ -195,24 +195,26 @@ def _text_or_none(project: Project, path: str) -> str | None:
 
 
 def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[SourceModule], partial: bool) -> Moves:
-    modules = {source.module: source.target for source in sources if source.is_emptied and _has_moves(source, partial)}
+    target_by_module = {
+        source.module: source.target for source in sources if source.is_emptied and _has_moves(source, partial)
+    }
     if not partial:
         names = [module_name(project, f"{folder}/{backend}/x.py") for folder in (layout.frontend, layout.backend)]
         old, new = (name.rpartition(".")[0] for name in names)
-        modules[old] = new
+        target_by_module[old] = new
     unemptied = [source for source in sources if source.names and not source.is_emptied]
-    names_moved = {source.module: dict.fromkeys(source.names, source.target) for source in unemptied}
+    target_by_name_by_module = {source.module: dict.fromkeys(source.names, source.target) for source in unemptied}
     for each_source in sources:
         for owner in each_source.parts:
             for name in owner.binds:
                 # the rest of the class inherits everything from the moved part
-                names_moved.get(each_source.module, {}).pop(name, None)
-    exports = {
+                target_by_name_by_module.get(each_source.module, {}).pop(name, None)
+    names_by_module = {
         source.module: tuple(all_names(source.units) or _public_names(source))
         for source in sources
-        if source.module in modules and _text_or_none(project, source.target_path) is not None
+        if source.module in target_by_module and _text_or_none(project, source.target_path) is not None
     }
-    return Moves(modules, names_moved, exports)
+    return Moves(target_by_module, target_by_name_by_module, names_by_module)
 
 
 def _public_names(one: SourceModule) -> list[str]:

@@ -103,16 +103,16 @@ def select(modules: Mapping[str, SourceModule], operations: Sequence[str]) -> No
 
 def movable(modules: Mapping[str, SourceModule]) -> list[str]:
     """Returns the public names that the modules and their classes define."""
-    names: dict[str, None] = {}
+    distinct_names: dict[str, None] = {}
     for module in modules.values():
         for unit in module.units:
             if isinstance(unit.node, cst.ClassDef):
-                names.update(
+                distinct_names.update(
                     dict.fromkeys(name for member_unit in members(unit.node) for name in sorted(member_unit.binds))
                 )
             elif unit.kind == "definition":
-                names.update(dict.fromkeys(sorted(unit.binds)))
-    return [name for name in names if not name.startswith("_")]
+                distinct_names.update(dict.fromkeys(sorted(unit.binds)))
+    return [name for name in distinct_names if not name.startswith("_")]
 
 
 class _Closure:

@@ -46,15 +46,15 @@ def write(root: Path, after: Mapping[str, str | None], windows: Collection[str] 
     for path, text in after.items():
         if text is not None:
             ast.parse(text, path)
-    old_contents = {path: (root / path).read_bytes() if (root / path).exists() else None for path in after}
+    old_content_by_path = {path: (root / path).read_bytes() if (root / path).exists() else None for path in after}
     written_paths: list[str] = []
     try:
         for path, text in sorted(after.items(), key=lambda item: (item[1] is None, item[0])):
             written_paths.append(path)
-            _put(root / path, None if text is None else _encode_text(text, old_contents[path], path in windows))
+            _put(root / path, None if text is None else _encode_text(text, old_content_by_path[path], path in windows))
     except BaseException:
         for path in reversed(written_paths):
-            _put(root / path, old_contents[path])
+            _put(root / path, old_content_by_path[path])
         raise
     for path, text in after.items():
         if text is None:

@@ -39,18 +39,21 @@ def declarations(project: Project, layout: Layout) -> dict[str, Declaration]:
     If any function is under `@op`, only such functions are declarations. Otherwise an op is every abstract method, and
     every function that passes its work to something of its own name (`return backend().sin(x)`) or has no body.
     """
-    trees = {path: tree_of(project, path) for path in layout.frontend_files(project)}
-    candidates = list(_under_op(trees)) or [*_delegating_functions(trees), *_abstract_methods(trees)]
-    declared: dict[str, Declaration] = {}
+    tree_by_path = {path: tree_of(project, path) for path in layout.frontend_files(project)}
+    candidates = list(_under_op(tree_by_path)) or [
+        *_delegating_functions(tree_by_path),
+        *_abstract_methods(tree_by_path),
+    ]
+    declaration_by_name: dict[str, Declaration] = {}
     for candidate in candidates:
-        earlier = declared.get(candidate.name)
+        earlier = declaration_by_name.get(candidate.name)
         if earlier is None or (earlier.signature is None and candidate.signature is not None):
-            declared[candidate.name] = candidate
-    for name, target in _aliases_of_ops(trees, declared):
-        earlier = declared[target]
+            declaration_by_name[candidate.name] = candidate
+    for name, target in _aliases_of_ops(tree_by_path, declaration_by_name):
+        earlier = declaration_by_name[target]
         if name not in (*earlier.aliases, target):
-            declared[target] = replace(earlier, aliases=(*earlier.aliases, name))
-    return declared
+            declaration_by_name[target] = replace(earlier, aliases=(*earlier.aliases, name))
+    return declaration_by_name
 
 
 def _under_op(trees: dict[str, ast.Module]) -> Iterator[Declaration]:

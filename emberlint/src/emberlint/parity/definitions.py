@@ -29,19 +29,19 @@ class Definition:
 
 def definitions(project: Project, layout: Layout, paths: list[str]) -> dict[str, Definition]:
     """Returns the definitions in a backend's files, by name, including inherited ones."""
-    classes: dict[str, tuple[str, ast.ClassDef]] = {}
+    class_by_name: dict[str, tuple[str, ast.ClassDef]] = {}
     shared_files = project.files(layout.backend) if layout.backend else ()
     for path in (*shared_files, *paths):
         for node in flat(tree_of(project, path).body):
             if isinstance(node, ast.ClassDef):
-                classes[node.name] = path, node
+                class_by_name[node.name] = path, node
     by_name: dict[str, Definition] = {}
     backend_modules = {f"{layout.backend}/{name}.py" for name in layout.names}  # backends that consist of one file
     modules = [path for path in paths if path.endswith(MODULES) or path in backend_modules or _is_in_ops(path)] or paths
     for path in paths:
         holders = [node for node in flat(tree_of(project, path).body) if isinstance(node, ast.ClassDef)]
         holders = [node for node in holders if _holds_ops(node)]
-        for definition in _of_classes(project, path, holders, classes):
+        for definition in _of_classes(project, path, holders, class_by_name):
             by_name.setdefault(definition.name, definition)
         if path in modules or path.endswith("__init__.py"):
             # A module may hold functions beside a class of ops, as during a migration from one form to the other; a
@@ -76,17 +76,17 @@ def _of_classes(
 ) -> Iterator[Definition]:
     for holder in holders:
         for class_path, node in _with_bases(path, holder, classes, set()):
-            functions = _functions_by_name(tree_of(project, class_path))
+            function_by_name = _functions_by_name(tree_of(project, class_path))
             for statement in flat(node.body):
-                definition = _definition_of_node(class_path, statement, functions, in_class=True)
+                definition = _definition_of_node(class_path, statement, function_by_name, in_class=True)
                 if definition is not None:
                     yield definition
 
 
 def _of_module(path: str, tree: ast.Module) -> Iterator[Definition]:
-    functions = _functions_by_name(tree)
+    function_by_name = _functions_by_name(tree)
     for statement in flat(tree.body):
-        definition = _definition_of_node(path, statement, functions, in_class=False)
+        definition = _definition_of_node(path, statement, function_by_name, in_class=False)
         if definition is not None:
             yield definition
 
@@ -147,10 +147,10 @@ def _signature_of_value(value: ast.expr, functions: Mapping[str, FunctionNode], 
 
 def _returned_arguments(factory: FunctionNode) -> ast.arguments | None:
     """Returns the arguments of the single function that a factory defines and returns."""
-    inner_functions = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
+    arguments_by_function = {node.name: node.args for node in flat(factory.body) if isinstance(node, FunctionNode)}
     returned_values = [node.value for node in flat(factory.body) if isinstance(node, ast.Return)]
     if len(returned_values) != 1:
         return None
     if isinstance(returned_values[0], ast.Lambda):
         return returned_values[0].args
-    return inner_functions.get(returned_values[0].id) if isinstance(returned_values[0], ast.Name) else None
+    return arguments_by_function.get(returned_values[0].id) if isinstance(returned_values[0], ast.Name) else None

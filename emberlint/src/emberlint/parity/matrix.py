@@ -95,12 +95,18 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
     """Returns the matrix of a project, for the requested backends or for all."""
     names = relevant(layout.names, backends)
     declared = declarations(project, layout)
-    defined = {name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names}
-    misplaced = {
+    definitions_by_backend = {
+        name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names
+    }
+    misplaced_by_backend = {
         name: definitions(project, layout, layout.files_inside_frontend(project, name)) for name in layout.names
     }
     generated_backends = {name for name in layout.names if has_made_class(project, layout.backend_files(project, name))}
-    known_names = {name for backend_ops in (*defined.values(), *misplaced.values()) for name in backend_ops}
+    known_names = {
+        name
+        for backend_ops in (*definitions_by_backend.values(), *misplaced_by_backend.values())
+        for name in backend_ops
+    }
     # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.
     declared = {
         name: declaration
@@ -108,15 +114,22 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
         if declaration.signature is not None or name in known_names
     }
     if not declared:
-        return Matrix(layout, names, tuple(_rows_without_declarations(names, defined, misplaced)))
+        return Matrix(
+            layout, names, tuple(_rows_without_declarations(names, definitions_by_backend, misplaced_by_backend))
+        )
     offered = exported_names(project, layout)
     rows = []
     for op in sorted(declared.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
-        cells = {
-            name: _cell_of_op(op, defined[name].get(op.name), misplaced[name].get(op.name), name in generated_backends)
+        cell_by_backend = {
+            name: _cell_of_op(
+                op,
+                definitions_by_backend[name].get(op.name),
+                misplaced_by_backend[name].get(op.name),
+                name in generated_backends,
+            )
             for name in names
         }
-        rows.append(OpRow(op.name, op.category, op.composite, cells, op, _is_exported(op, offered)))
+        rows.append(OpRow(op.name, op.category, op.composite, cell_by_backend, op, _is_exported(op, offered)))
     return Matrix(layout, names, tuple(rows))
 
 
@@ -156,13 +169,13 @@ def _rows_without_declarations(
 
     Every op that any backend defines is expected of all, with the signature of the first definition.
     """
-    undeclared: dict[str, Definition] = {}
+    undeclared_by_name: dict[str, Definition] = {}
     for backend_ops in (*defined.values(), *misplaced.values()):
         for name, definition in backend_ops.items():
-            wanted_row = undeclared.get(name)
+            wanted_row = undeclared_by_name.get(name)
             if wanted_row is None or wanted_row.unsupported is not None or wanted_row.signature is None:
-                undeclared[name] = definition
-    for name, definition in sorted(undeclared.items(), key=lambda item: (item[1].category, item[0])):
+                undeclared_by_name[name] = definition
+    for name, definition in sorted(undeclared_by_name.items(), key=lambda item: (item[1].category, item[0])):
         op = Declaration(name, definition.category, False, definition.signature, definition.place)
-        cells = {key: _cell_of_op(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
-        yield OpRow(name, definition.category, False, cells)
+        cell_by_backend = {key: _cell_of_op(op, defined[key].get(name), misplaced[key].get(name)) for key in names}
+        yield OpRow(name, definition.category, False, cell_by_backend)

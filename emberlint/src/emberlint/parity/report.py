@@ -41,8 +41,8 @@ def text(matrix: Matrix, verbose: bool = False) -> str:
 
 
 def _backend_summary(matrix: Matrix, backend: str) -> str:
-    status_counts = Counter(row.cells[backend].status for row in matrix.rows)
-    counts_text = ", ".join(f"{status_counts[status]} {status}" for status in Status if status_counts[status])
+    count_by_status = Counter(row.cells[backend].status for row in matrix.rows)
+    counts_text = ", ".join(f"{count_by_status[status]} {status}" for status in Status if count_by_status[status])
     return f"{_percent(matrix.coverage(backend))} of {len(matrix.rows)} ops ({counts_text or 'none'})"
 
 
@@ -108,10 +108,10 @@ def as_json(matrix: Matrix) -> str:
         }
         for row in matrix.rows
     ]
-    coverage = {
+    coverage_by_backend = {
         name: {"coverage": round(matrix.coverage(name), 4), "missing": matrix.missing(name)} for name in matrix.backends
     }
-    return json.dumps({"version": 1, "backends": coverage, "ops": ops}, indent=2) + "\n"
+    return json.dumps({"version": 1, "backends": coverage_by_backend, "ops": ops}, indent=2) + "\n"
 
 
 def _cell_as_json(cell: BackendCell) -> dict[str, object]:

@@ -129,18 +129,18 @@ def _is_given_to_loader(file: SourceFile, node: ast.expr) -> bool:
 
 def additions(when: str, call: ast.Call) -> Iterator[tuple[ast.expr, str, str]]:
     """Yields the arguments that need texts before and after them: `*` before the tensors of a loader."""
-    keys = {keyword.arg: keyword.value for keyword in call.keywords}
+    value_by_keyword = {keyword.arg: keyword.value for keyword in call.keywords}
     if when == "dataset":
         yield call.args[0], "*", ""
     elif when == "pair":
-        size = keys.get("kernel_size") or call.args[1]
+        size = value_by_keyword.get("kernel_size") or call.args[1]
         if isinstance(size, ast.Constant):
             yield size, "(", f", {size.value!r})"
     elif when == "flat":
-        is_method = isinstance(call.func, ast.Attribute) and len(call.args) < 2 and "input" not in keys
+        is_method = isinstance(call.func, ast.Attribute) and len(call.args) < 2 and "input" not in value_by_keyword
         argument_nodes = (
             [call.func.value, *call.args] if isinstance(call.func, ast.Attribute) and is_method else call.args
         )
-        start = keys.get("start_dim") or argument_nodes[1]
-        tensor = keys.get("input") or argument_nodes[0]
+        start = value_by_keyword.get("start_dim") or argument_nodes[1]
+        tensor = value_by_keyword.get("input") or argument_nodes[0]
         yield start, f"(*{getattr(tensor, 'id', '')}.shape[:", "], -1)"

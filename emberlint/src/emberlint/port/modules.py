@@ -86,13 +86,13 @@ def _forward_changes(file: SourceFile, first: ast.ClassDef) -> Iterator[Change]:
     for class_ in classes:  # which grows meanwhile
         classes += [subclass for subclass in subclasses(file, class_) if subclass not in classes]
     for class_node in classes:
-        methods = {
+        method_by_name = {
             statement.name: statement
             for statement in class_node.body
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef)
         }
-        forward = methods.get("forward")
-        if forward is not None and "__call__" in methods:
+        forward = method_by_name.get("forward")
+        if forward is not None and "__call__" in method_by_name:
             raise UntranslatableError(f"`{class_node.name}` has forward and __call__")
         if forward is not None:
             line = file.lines[forward.lineno - 1]
@@ -216,12 +216,12 @@ def frees(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> boo
 
 def _import_changes(file: SourceFile, freed: frozenset[str]) -> Iterator[Change]:
     """Yields the changes of the imports that bind the names of packages."""
-    statements: dict[ast.stmt, list[str]] = {}
+    names_by_statement: dict[ast.stmt, list[str]] = {}
     for name in sorted(freed):
         statement = file.parent(file.names.root.bindings[name][0].node)
         assert isinstance(statement, ast.stmt)
-        statements.setdefault(statement, []).append(name)
-    for statement, unused_names in statements.items():
+        names_by_statement.setdefault(statement, []).append(name)
+    for statement, unused_names in names_by_statement.items():
         assert isinstance(statement, ast.Import | ast.ImportFrom)
         kept_aliases = [name for name in statement.names if (name.asname or name.name) not in unused_names]
         alias_texts = [

@@ -19,7 +19,7 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
     A file that cannot be read or parsed counts for nothing.
     """
     mentioned = re.compile(rf"^[ \t]+def[ \t]+(?:{'|'.join(sorted(names))})\b", re.MULTILINE)
-    methods: dict[str, tuple[ast.FunctionDef, ...]] = {}
+    methods_by_name: dict[str, tuple[ast.FunctionDef, ...]] = {}
     for path in _with_packages(files):
         try:
             text = read_text(path.read_bytes())
@@ -29,17 +29,17 @@ def own_methods(files: Iterable[Path], names: Collection[str]) -> Methods:
         for class_node in ast.walk(tree) if tree is not None else ():
             for statement in class_node.body if isinstance(class_node, ast.ClassDef) else ():
                 if isinstance(statement, ast.FunctionDef) and statement.name in names:
-                    methods[statement.name] = (*methods.get(statement.name, ()), statement)
-    return methods
+                    methods_by_name[statement.name] = (*methods_by_name.get(statement.name, ()), statement)
+    return methods_by_name
 
 
 def _with_packages(files: Iterable[Path]) -> list[Path]:
     """Returns the files, and all others of their packages."""
-    paths = {path.resolve(): None for path in files if path.suffix == ".py"}
-    top_folders = {_top_package_folder(path): None for path in paths}
-    for top in top_folders:
-        paths.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
-    return [*paths]
+    distinct_paths = {path.resolve(): None for path in files if path.suffix == ".py"}
+    distinct_folders = {_top_package_folder(path): None for path in distinct_paths}
+    for top in distinct_folders:
+        distinct_paths.update(dict.fromkeys(sorted(top.rglob("*.py")) if top is not None else ()))
+    return [*distinct_paths]
 
 
 def _top_package_folder(path: Path) -> Path | None:

@@ -102,11 +102,15 @@ def _regions_compiled_by(file: SourceFile, node: ast.expr, definitions: list[Def
 
 def _gradient_rules(file: SourceFile, native_regions: list[Region]) -> Iterator[Region]:
     """Yields the functions that are rules of functions with gradients of their own: `f.defvjp(forward, backward)`."""
-    custom = {region.node: region for region in native_regions if region.native.rpartition(".")[2].startswith("custom")}
-    if not custom:
+    region_by_node = {
+        region.node: region for region in native_regions if region.native.rpartition(".")[2].startswith("custom")
+    }
+    if not region_by_node:
         return
     for method in file.index.nodes(ast.Attribute):
-        owner = next((custom[owner] for owner in _functions_of_name(file, method.value) if owner in custom), None)
+        owner = next(
+            (region_by_node[owner] for owner in _functions_of_name(file, method.value) if owner in region_by_node), None
+        )
         if method.attr not in RULES or owner is None:
             continue
         parent = file.parent(method)

@@ -106,11 +106,11 @@ def _html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _remaining_places(uses: Iterable[UseReport]) -> Iterator[tuple[str, str, str]]:
     """Yields the place, the name and the reason of each use that remains, of annotations with one type only once."""
-    groups: dict[tuple[object, ...], list[UseReport]] = {}
+    uses_by_key: dict[tuple[object, ...], list[UseReport]] = {}
     for index, use in enumerate(uses):
         group_key = use.native, use.reason, use.cell
-        groups.setdefault(group_key if use.kind == ANNOTATION else (*group_key, index), []).append(use)
-    for similar_uses in groups.values():
+        uses_by_key.setdefault(group_key if use.kind == ANNOTATION else (*group_key, index), []).append(use)
+    for similar_uses in uses_by_key.values():
         use, count = similar_uses[0], len(similar_uses)
         lines = sorted({use.line for use in similar_uses})
         lines_text = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
@@ -124,8 +124,8 @@ def _reason_text(reason: str, advice: str) -> str:
 
 def _counts_text(run: Run) -> str:
     """Returns how many tests ended how, or how the command ended if it told no tests."""
-    counts = Counter(run.outcomes.values())
-    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or f"exit status {run.status}"
+    count_by_outcome = Counter(run.outcomes.values())
+    return ", ".join(f"{count} {kind}" for kind, count in count_by_outcome.most_common()) or f"exit status {run.status}"
 
 
 def _cell_text(use: UseReport) -> str:
@@ -144,8 +144,8 @@ def _count_uses(files: Mapping[str, Ported], key: Callable[[UseReport], Key]) ->
         for list_index, similar_uses in enumerate((file.ported, file.remaining))
         for use in similar_uses
     ]
-    counts = Counter(uses)
-    return [(key, counts[key, 0], counts[key, 1]) for key in sorted({one for one, _ in uses})]
+    count_by_use = Counter(uses)
+    return [(key, count_by_use[key, 0], count_by_use[key, 1]) for key in sorted({one for one, _ in uses})]
 
 
 def _summary_text(files: Mapping[str, Ported]) -> str:

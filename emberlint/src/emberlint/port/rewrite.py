@@ -195,7 +195,7 @@ def _without_marks(text: str) -> str:
 
 def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int], int]]:
     """Returns the text with a mark above each statement that keeps a native use, and where a line is then."""
-    marks: dict[int, list[str]] = {}
+    texts_by_line: dict[int, list[str]] = {}
     annotated: set[tuple[str, str]] = set()
     for step in left:
         if step.kind == ANNOTATION and (step.native, step.reason) in annotated:
@@ -207,12 +207,12 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
         first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
         out = f" ({step.advice})" if step.advice else ""
         mark = f"{MARK} {step.native}: {step.reason}{out}"
-        if mark not in marks.setdefault(first, []):
-            marks[first].append(" ".join(mark.split()))
+        if mark not in texts_by_line.setdefault(first, []):
+            texts_by_line[first].append(" ".join(mark.split()))
     pieces = LINE_END.split(file.text)
     text_parts: list[str] = []
     for number, (line, end) in enumerate(zip(pieces[::2], [*pieces[1::2], ""], strict=True), 1):
         indent = line[: len(line) - len(line.lstrip())]
-        text_parts += [f"{indent}{mark}{end or chr(10)}" for mark in marks.get(number, ())]
+        text_parts += [f"{indent}{mark}{end or chr(10)}" for mark in texts_by_line.get(number, ())]
         text_parts.append(line + end)
-    return "".join(text_parts), lambda line: line + sum(len(mark) for at, mark in marks.items() if at <= line)
+    return "".join(text_parts), lambda line: line + sum(len(mark) for at, mark in texts_by_line.items() if at <= line)

@@ -76,10 +76,10 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
     steps_by_region = {
         region.node: [step for step in steps if is_inside(file, step.node, region.node)] for region in native
     }
-    marked = {region.mark: region for region in native}
+    region_by_mark = {region.mark: region for region in native}
     dropped = {id(step) for inner_steps in steps_by_region.values() for step in inner_steps}
     for step in steps:
-        region = marked.pop(step.node, None)
+        region = region_by_mark.pop(step.node, None)
         if id(step) in dropped:
             continue
         if region is None:
@@ -90,7 +90,7 @@ def _steps_outside(file: SourceFile, steps: Sequence[Step], native: Sequence[Reg
         else:
             yield Step(step.node, region.native, "compiled", reason=region.reason, advice=region.advice)
     for region in native:
-        first = region.mark if region.mark in marked else None
+        first = region.mark if region.mark in region_by_mark else None
         if region.mark is None and steps_by_region[region.node]:
             first = steps_by_region[region.node][0].node
         if first is not None:

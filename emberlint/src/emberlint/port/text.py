@@ -85,8 +85,8 @@ class NodeEditor:
             elif key != keyword.arg:
                 line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
                 yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
-        names = by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
-        dtype = names.get("dtype")
+        value_by_parameter = by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
+        dtype = value_by_parameter.get("dtype")
         if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
             yield self.replace_node(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
         if plan.fills:

@@ -77,9 +77,9 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
         native_outcomes = _run_tests(command, copy, sources, None)
         for path, text in texts.items():
             (copy / path).write_bytes(text.encode())
-        ported_outcomes = {present_path: _run_tests(command, copy, sources, present_path) for present_path in present}
+        run_by_path = {present_path: _run_tests(command, copy, sources, present_path) for present_path in present}
     return Trial(
-        command, native_outcomes, ported_outcomes, tuple(backend for backend in backends if backend not in present)
+        command, native_outcomes, run_by_path, tuple(backend for backend in backends if backend not in present)
     )
 
 
@@ -133,12 +133,12 @@ def _test_outcomes(results: Path) -> dict[str, str]:
     """Returns the outcome of each test in a file of pytest; none if pytest did not run to its end."""
     if not results.exists():
         return {}
-    outcomes = {}
+    outcome_by_test = {}
     for case in ElementTree.parse(results).iter("testcase"):
         name = "::".join(name_part for name_part in (case.get("classname", ""), case.get("name", "")) if name_part)
         case_tags = {element.tag for element in case}
-        outcomes[name] = next((tag for tag in ("error", "failure", "skipped") if tag in case_tags), "passed")
-    return outcomes
+        outcome_by_test[name] = next((tag for tag in ("error", "failure", "skipped") if tag in case_tags), "passed")
+    return outcome_by_test
 
 
 def _compare_outcomes(backend: str, before: Run, after: Run) -> Iterator[Parted]:

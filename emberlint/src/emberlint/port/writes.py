@@ -42,15 +42,15 @@ def writes(file: SourceFile) -> Iterator[Write]:
     """Yields the in-place writes of a file that the libraries show in different ways."""
     stores = [(node, _name_key(file, _root_of_subscripts(node))) for node in _write_targets(file)]
     keys = {key for _, key in stores} - {None}
-    reads: dict[Key | None, list[ast.Subscript]] = {}
+    reads_by_name: dict[Key | None, list[ast.Subscript]] = {}
     for read in file.index.nodes(ast.Subscript):
         if isinstance(read.ctx, ast.Load) and _is_view(file, read) and not isinstance(file.parent(read), ast.Subscript):
             key = _name_key(file, _root_of_subscripts(read))
             if key in keys:
-                reads.setdefault(key, []).append(read)
+                reads_by_name.setdefault(key, []).append(read)
     for node, key in stores:
         whole_tensor = _written_tensor(file, node)
-        shown_read = next((read for read in reads.get(key, ()) if _is_shown(file, read, read, node)), None)
+        shown_read = next((read for read in reads_by_name.get(key, ()) if _is_shown(file, read, read, node)), None)
         if whole_tensor is not None:
             reason = f"it writes to a part of `{file.segment(whole_tensor)}`, {_VIEW}"
             yield Write(node, reason, "write to the tensor itself, or take the part with ops.copy")

@@ -13,12 +13,12 @@ SEVERITIES = {Tier.A: "major", Tier.B: "minor", Tier.C: "info"}  # by the streng
 
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields the document."""
-    occurrences: Counter[str] = Counter()
+    count_by_fingerprint: Counter[str] = Counter()
     issues = []
     for finding in findings:
         fingerprint_text = "\0".join((finding.path, finding.code, finding.fingerprint or finding.message))
-        occurrences[fingerprint_text] += 1
-        text = f"{fingerprint_text}\0{occurrences[fingerprint_text]}".encode(errors="surrogateescape")
+        count_by_fingerprint[fingerprint_text] += 1
+        text = f"{fingerprint_text}\0{count_by_fingerprint[fingerprint_text]}".encode(errors="surrogateescape")
         lines = finding.file_lines
         issues.append(
             {

@@ -26,11 +26,11 @@ def report(findings: Sequence[Finding]) -> Iterator[str]:
         "informationUri": PAGE,
         "rules": [_rule_object(rule) for rule in rules.values()],
     }
-    order = {code: index for index, code in enumerate(rules)}
+    index_by_code = {code: index for index, code in enumerate(rules)}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": []}
     end = "]}]}"
     yield json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}).removesuffix(end)
-    yield ",\n".join(json.dumps(_result_object(finding, order[finding.code])) for finding in findings)
+    yield ",\n".join(json.dumps(_result_object(finding, index_by_code[finding.code])) for finding in findings)
     yield end
 
 

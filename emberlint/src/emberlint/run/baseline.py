@@ -65,15 +65,15 @@ def entry_of(finding: Finding) -> Entry:
 
 def apply(findings: Sequence[Finding], accepted: Counter[Entry]) -> tuple[list[Finding], Counter[Entry]]:
     """Returns the findings that are not accepted, and the entries that no longer accept anything."""
-    remaining_counts = Counter(accepted)
+    remaining_by_entry = Counter(accepted)
     new_findings: list[Finding] = []
     for finding in findings:
         entry = entry_of(finding)
-        if finding.fingerprint and remaining_counts[entry] > 0:
-            remaining_counts[entry] -= 1
+        if finding.fingerprint and remaining_by_entry[entry] > 0:
+            remaining_by_entry[entry] -= 1
         else:
             new_findings.append(finding)
-    return new_findings, +remaining_counts
+    return new_findings, +remaining_by_entry
 
 
 def stale(file: Path, shown_path: str, entries: Counter[Entry], checked_paths: frozenset[str]) -> list[Finding]:
@@ -99,8 +99,8 @@ def shrink(file: Path, findings: Sequence[Finding], checked_paths: frozenset[str
     current_entries = count_entries(findings)
     if file.exists():
         old_entries = read(file)
-        kept_entries = Counter(
+        count_by_kept_entry = Counter(
             {entry: count for entry, count in old_entries.items() if entry.path not in checked_paths}
         )
-        current_entries = (old_entries & current_entries) + kept_entries
+        current_entries = (old_entries & current_entries) + count_by_kept_entry
     write(file, current_entries)

@@ -21,7 +21,7 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
         raise UsageError(f"--diff-base: {ref!r} is not a commit")
     verify = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     _run_git(root, *verify, what=f"{ref!r} is not a commit")
-    ranges: dict[str, list[range]] = {}
+    ranges_by_path: dict[str, list[range]] = {}
     path = ""
     options = ("--unified=0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative", "--no-renames")
     for line in _run_git(root, "-c", "core.quotepath=off", "diff", *options, ref, "--").splitlines():
@@ -30,11 +30,11 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
         elif match := _HUNK.match(line):
             first, count = int(match[1]), int(match[2] or 1)
             # A hunk that only removes lines has an empty range.
-            ranges.setdefault(path, []).append(range(first, first + count))
+            ranges_by_path.setdefault(path, []).append(range(first, first + count))
     for path in _run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if path:
-            ranges[path] = [EVERY_LINE]
-    return ranges
+            ranges_by_path[path] = [EVERY_LINE]
+    return ranges_by_path
 
 
 def is_changed(finding: Finding, changed: dict[str, list[range]]) -> bool:

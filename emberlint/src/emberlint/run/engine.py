@@ -51,12 +51,12 @@ def check(
     library = Library(Modules(settings))
     run = Files(contents.sources, settings, codes, cache, library)
     file_results = run.check(jobs)
-    results = {path: contents.broken.get(path) or file_results[path] for path in files}
-    project_findings = check_project(_project_of_results(settings, results), codes, cache)
+    result_by_path = {path: contents.broken.get(path) or file_results[path] for path in files}
+    project_findings = check_project(_project_of_results(settings, result_by_path), codes, cache)
     cache.save()
     reported_findings = (
         with_cell_place(finding, contents.notebooks.get(finding.path))
-        for finding in _merge_findings(results, project_findings, settings, codes)
+        for finding in _merge_findings(result_by_path, project_findings, settings, codes)
     )
     return Report([*reported_findings], tuple(files), run.beyond, run.absent)
 

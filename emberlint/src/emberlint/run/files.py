@@ -72,13 +72,13 @@ class Files:
     @property
     def absent(self) -> tuple[str, ...]:
         """The places without a file where a new file would change a result."""
-        checked_paths = {**self.entries, **self.results}
+        entry_by_path = {**self.entries, **self.results}
         return tuple(
             sorted(
                 {
                     missing_file
-                    for path in checked_paths
-                    for missing_file in missing(checked_paths[path].used, path, self.library.modules)
+                    for path in entry_by_path
+                    for missing_file in missing(entry_by_path[path].used, path, self.library.modules)
                 }
             )
         )

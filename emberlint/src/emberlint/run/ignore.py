@@ -43,18 +43,18 @@ def silence(findings: Iterable[Finding], settings: Settings, write: bool) -> dic
     for finding in findings:
         if is_silenceable(finding):
             by_path.setdefault(finding.path, []).append(finding)
-    silenced_files = {}
+    silenced_by_file = {}
     for path, file_findings in by_path.items():
         absolute_path = settings.root / path
         change = _silence_file(path, absolute_path, file_findings)
         if change.before != change.after:
             old_lines, new_lines = change.before.splitlines(), change.after.splitlines()
-            silenced_files[path] = Silenced(
+            silenced_by_file[path] = Silenced(
                 change, sum(old != new for old, new in zip(old_lines, new_lines, strict=False))
             )
             if write:
                 replace_text(absolute_path, change.after)
-    return silenced_files
+    return silenced_by_file
 
 
 def _silence_file(path: str, file: Path, findings: Sequence[Finding]) -> Repaired:
@@ -119,17 +119,17 @@ def with_comments(text: str, codes: Mapping[int, Iterable[str]]) -> str:
 
 def _comment_columns(text: str) -> tuple[dict[int, int], set[int]]:
     """Returns the column of the comment of each line that has one, and the lines that end inside a string."""
-    comments: dict[int, int] = {}
+    column_by_line: dict[int, int] = {}
     lines_within_strings: set[int] = set()
     open_lines: list[int] = []
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
         if token.type == tokenize.COMMENT:
-            comments[token.start[0]] = token.start[1]
+            column_by_line[token.start[0]] = token.start[1]
         if token.type in _STARTS:
             open_lines.append(token.start[0])
         if token.type in _ENDS:
             lines_within_strings.update(range(open_lines.pop(), token.end[0]))
-    return comments, lines_within_strings
+    return column_by_line, lines_within_strings
 
 
 def _add_comment(line: str, start: int | None, codes: Sequence[str]) -> str:

@@ -150,9 +150,9 @@ class Shelf:
 
     def has_informative(self) -> bool:
         """Returns whether a file that this one imports has a summary."""
-        digests = {f"={near_file}": self._digest(near_file) for near_file in self.near}
-        self.used.update(digests)
-        return not {*digests.values()} <= {NO_SUMMARY, UNSEEN}
+        digest_by_file = {f"={near_file}": self._digest(near_file) for near_file in self.near}
+        self.used.update(digest_by_file)
+        return not {*digest_by_file.values()} <= {NO_SUMMARY, UNSEEN}
 
     def exists(self, path: str) -> bool:
         """Returns whether the project has a file at a path relative to its root."""

@@ -46,34 +46,34 @@ def _circles(paths: Iterable[str], imported: Edges) -> list[list[str]]:
 
     The time is linear in the number of imports (Tarjan's algorithm, with a stack of its own instead of recursion).
     """
-    numbers: dict[str, int] = {}
-    lowest: dict[str, int] = {}
+    number_by_path: dict[str, int] = {}
+    lowest_by_path: dict[str, int] = {}
     open_paths: list[str] = []
     is_open: set[str] = set()
     groups: list[list[str]] = []
     for start in paths:
-        if start in numbers:
+        if start in number_by_path:
             continue
         work = [(start, iter(imported(start)))]
-        numbers[start] = lowest[start] = len(numbers)
+        number_by_path[start] = lowest_by_path[start] = len(number_by_path)
         open_paths.append(start)
         is_open.add(start)
         while work:
             path, unvisited = work[-1]
             for unvisited_path in unvisited:
-                if unvisited_path not in numbers:
-                    numbers[unvisited_path] = lowest[unvisited_path] = len(numbers)
+                if unvisited_path not in number_by_path:
+                    number_by_path[unvisited_path] = lowest_by_path[unvisited_path] = len(number_by_path)
                     open_paths.append(unvisited_path)
                     is_open.add(unvisited_path)
                     work.append((unvisited_path, iter(imported(unvisited_path))))
                     break
                 if unvisited_path in is_open:
-                    lowest[path] = min(lowest[path], numbers[unvisited_path])
+                    lowest_by_path[path] = min(lowest_by_path[path], number_by_path[unvisited_path])
             else:
                 work.pop()
                 if work:
-                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[path])
-                if lowest[path] == numbers[path]:
+                    lowest_by_path[work[-1][0]] = min(lowest_by_path[work[-1][0]], lowest_by_path[path])
+                if lowest_by_path[path] == number_by_path[path]:
                     index = len(open_paths) - 1
                     while open_paths[index] != path:
                         index -= 1

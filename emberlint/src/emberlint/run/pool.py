@@ -106,16 +106,16 @@ def _in_processes(work: Work, settings: Settings, jobs: int, folder: str) -> Non
     schedule = _Schedule(work)
     with ProcessPoolExecutor(jobs) as pool:
         try:
-            running_groups: dict[Future[Done], list[int]] = {}
+            group_by_future: dict[Future[Done], list[int]] = {}
             with _interrupts_held():
-                _submit_groups(pool, schedule, running_groups, settings, folder, jobs)
-            while running_groups:
-                finished_groups, _ = wait(running_groups, return_when=FIRST_COMPLETED)
+                _submit_groups(pool, schedule, group_by_future, settings, folder, jobs)
+            while group_by_future:
+                finished_groups, _ = wait(group_by_future, return_when=FIRST_COMPLETED)
                 for group in finished_groups:
                     for path, result in group.result():
                         work.finish(path, decode(result))
-                    schedule.finish(running_groups.pop(group))
-                _submit_groups(pool, schedule, running_groups, settings, folder, jobs)
+                    schedule.finish(group_by_future.pop(group))
+                _submit_groups(pool, schedule, group_by_future, settings, folder, jobs)
         except BaseException:
             # Without this, an interrupt would wait until the workers finish their batches.
             for worker in active_children():
@@ -145,12 +145,15 @@ class _Schedule:
     def __init__(self, work: Work) -> None:
         self.work = work
         self.ready: list[int] = []
-        owner = {path: number for number, group in enumerate(work.groups) for path in group}
+        owner_by_path = {path: number for number, group in enumerate(work.groups) for path in group}
         self.readers: list[list[int]] = [[] for _ in work.groups]
         self.waiting: list[int] = []
         for number, group in enumerate(work.groups):
             needed_groups = {
-                owner[near_path] for path in group for near_path in work.near.get(path, ()) if near_path in owner
+                owner_by_path[near_path]
+                for path in group
+                for near_path in work.near.get(path, ())
+                if near_path in owner_by_path
             } - {number}
             self.waiting.append(len(needed_groups))
             for other in needed_groups:

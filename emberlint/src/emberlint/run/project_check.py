@@ -22,20 +22,20 @@ def check_project(project: Project, codes: frozenset[str], cache: FileCache) -> 
     if not project.settings.project_folders or not rules:
         return []
     paths = {path for folder in project.settings.project_folders for path in project.files(folder)}
-    digests = {path: _digest_of(project, path) for path in sorted(paths)}
-    key = digest("\n".join(f"{path} {digest}" for path, digest in digests.items()))
+    digest_by_path = {path: _digest_of(project, path) for path in sorted(paths)}
+    key = digest("\n".join(f"{path} {digest}" for path, digest in digest_by_path.items()))
     entry = cache.get(KEY, key)
     if entry is not None:
         return [decode_finding(encoded_finding) for encoded_finding in entry]
-    known_findings = {
+    imports_by_path = {
         path: file_imports
-        for path, digest in digests.items()
+        for path, digest in digest_by_path.items()
         if (file_imports := _imports_of_file(path, digest, cache)) is not None
     }
-    project = replace(project, known={**known_findings, **project.known})
+    project = replace(project, known={**imports_by_path, **project.known})
     findings = [*_project_findings(rules, project)]
     for path, file_imports in project.parsed.items():
-        cache.put(IMPORTS + path, digests[path], [*file_imports])
+        cache.put(IMPORTS + path, digest_by_path[path], [*file_imports])
     cache.put(KEY, key, [encode_finding(finding) for finding in findings])
     return findings
 

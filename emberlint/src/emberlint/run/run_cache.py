@@ -28,12 +28,12 @@ class RunCache:
         now = time.time_ns()
         self._root = settings.root
         try:
-            stats = {path: times(file.stat()) for path, file in _all_files(settings, files).items()}
+            times_by_path = {path: times(file.stat()) for path, file in _all_files(settings, files).items()}
         except OSError:  # a file is gone or unreadable; the check of that file reports it
-            stats, self._is_settled = {}, False
+            times_by_path, self._is_settled = {}, False
         else:
-            self._is_settled = all(is_settled(stat, now) for stat in stats.values())
-        signature = digest("\n".join([*files, *_stats_signature(stats)]))
+            self._is_settled = all(is_settled(stat, now) for stat in times_by_path.values())
+        signature = digest("\n".join([*files, *_stats_signature(times_by_path)]))
         self._file = settings.root / FOLDER / f"{circumstances(settings, [*words, signature])}.run"
 
     def recall(self) -> list[Finding] | None:
@@ -54,8 +54,8 @@ class RunCache:
 
     def _is_same(self, times_beyond: Mapping[str, Times], absent_paths: Mapping[str, list[str]]) -> bool:
         try:
-            current_times = {path: times((self._root / path).stat()) for path in times_beyond}
-            return current_times == times_beyond and all(
+            times_by_path = {path: times((self._root / path).stat()) for path in times_beyond}
+            return times_by_path == times_beyond and all(
                 set(os.listdir(self._root / folder)).isdisjoint(names) for folder, names in absent_paths.items()
             )
         except OSError:
@@ -67,11 +67,11 @@ class RunCache:
             return
         now = time.time_ns()
         try:
-            times_beyond = {path: times((self._root / path).stat()) for path in report.beyond}
+            times_by_path = {path: times((self._root / path).stat()) for path in report.beyond}
         except OSError:
             return
-        if all(is_settled(file_times, now) for file_times in times_beyond.values()):
-            run_facts = {"beyond": times_beyond, "absent": self._lacking(report.absent)}
+        if all(is_settled(file_times, now) for file_times in times_by_path.values()):
+            run_facts = {"beyond": times_by_path, "absent": self._lacking(report.absent)}
             findings = [encode_finding(finding) for finding in report.findings]
             write_json(self._file, run_facts, _entries_by_path(report.findings), findings)
 

@@ -88,14 +88,14 @@ def _parse_directive(verb: str, codes_text: str, place: tuple[int, int, int]) ->
 def _statement_lines(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
     """Returns the first and last line of the statements on each line; a compound one ends with its header."""
     text_lines = text.split("\n")
-    statement_lines: dict[int, tuple[int, int]] = {}
+    range_by_line: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
             first, last = _line_span(node, text_lines)
             for line in range(first, last + 1):
-                known_range = statement_lines.get(line, (first, last))
-                statement_lines[line] = min(known_range[0], first), max(known_range[1], last)
-    return statement_lines
+                known_range = range_by_line.get(line, (first, last))
+                range_by_line[line] = min(known_range[0], first), max(known_range[1], last)
+    return range_by_line
 
 
 def _line_span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
@@ -145,17 +145,17 @@ def apply(
 ) -> Iterator[Finding]:
     """Yields the findings that no comment silences, and the findings about the comments themselves."""
     used_directives: set[tuple[int, str]] = set()
-    line_directives: dict[int, list[int]] = {}  # `ignore` comments by the lines they cover, for fast look-up
+    directives_by_line: dict[int, list[int]] = {}  # `ignore` comments by the lines they cover, for fast look-up
     block_directives: list[int] = []
     for index, directive in enumerate(directives_found):
         for line in range(directive.first, directive.last + 1) if directive.verb == "ignore" else ():
-            line_directives.setdefault(line, []).append(index)
+            directives_by_line.setdefault(line, []).append(index)
         if directive.verb != "ignore":
             block_directives.append(index)
     for finding in findings:
         covering = [
             index
-            for index in (*line_directives.get(finding.line, ()), *block_directives)
+            for index in (*directives_by_line.get(finding.line, ()), *block_directives)
             if directives_found[index].covers(finding)
         ]
         used_directives.update((index, finding.code) for index in covering)
@@ -176,25 +176,25 @@ def is_silenceable(finding: Finding) -> bool:
 def _unused_directives(
     path: str, directives_found: Sequence[Directive], used_directives: set[tuple[int, str]], selected: frozenset[str]
 ) -> Iterator[Finding]:
-    rules = {code: rule for code, rule in all_rules().items() if code in selected}
+    rule_by_code = {code: rule for code, rule in all_rules().items() if code in selected}
     for index, directive in enumerate(directives_found):
         is_known_verb = directive.verb in VERBS
-        if "EMB901" in rules and is_known_verb and directive.verb != "on":
+        if "EMB901" in rule_by_code and is_known_verb and directive.verb != "on":
             for code in directive.codes:
                 if (index, code) not in used_directives and code in selected and not code.startswith("EMB9"):
-                    yield rules["EMB901"].at(path, directive.place, what=all_rules()[code].name)
-        if "EMB902" in rules:
+                    yield rule_by_code["EMB901"].at(path, directive.place, what=all_rules()[code].name)
+        if "EMB902" in rule_by_code:
             if not is_known_verb:
-                yield rules["EMB902"].at(
+                yield rule_by_code["EMB902"].at(
                     path, directive.place, what=repr(directive.verb), hint=suggestion(directive.verb, VERBS)
                 )
             for word in directive.unknown:
                 hint = suggestion(word, codes_by_word())
-                yield rules["EMB902"].at(path, directive.place, what=repr(word), hint=hint)
-        if "EMB903" in rules and is_known_verb and not directive.codes and not directive.unknown:
-            yield rules["EMB903"].at(path, directive.place, what=directive.verb)
-        if "EMB904" in rules and _is_unmatched(directive, directives_found):
-            yield rules["EMB904"].at(
+                yield rule_by_code["EMB902"].at(path, directive.place, what=repr(word), hint=hint)
+        if "EMB903" in rule_by_code and is_known_verb and not directive.codes and not directive.unknown:
+            yield rule_by_code["EMB903"].at(path, directive.place, what=directive.verb)
+        if "EMB904" in rule_by_code and _is_unmatched(directive, directives_found):
+            yield rule_by_code["EMB904"].at(
                 path, directive.place, what=directive.verb, other="on" if directive.verb == "off" else "off"
             )
 

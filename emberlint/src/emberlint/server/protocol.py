@@ -117,10 +117,10 @@ class Server(LanguageServer):
         document = self.document(data["uri"])
         last_check = self._checked.get(document.uri)
         if last_check is not None and last_check[0] == data["version"] == document.version:
-            changes = {
+            edits_by_uri = {
                 uri: [*map(_lsp_edit, edits)] for uri, edits in self._edits(document, last_check[1], data) if edits
             }
-            action.edit = lsp.WorkspaceEdit(changes=changes) if changes else None
+            action.edit = lsp.WorkspaceEdit(changes=edits_by_uri) if edits_by_uri else None
         return action
 
     def _edits(self, document: Document, checked_document: Checked, data: Any) -> Iterator[tuple[str, list[Edit]]]:

@@ -43,12 +43,12 @@ class Surroundings:
             self._run.follow(before._run)
         self.shelf = self._run.shelf(path)
         own_path = settings.root / path  # may change at any time, because the document stands for it
-        summaries = (
+        summary_by_file = (
             {} if before is None else {file: summary for file, summary in before._known.items() if file != own_path}
         )
         read_paths = (settings.root / path for path in (*self._run.beyond, *self._modules.folders))
-        file_times = _all_times(path for path in read_paths if path not in summaries)
-        self._known: dict[Path, Times] = {**summaries, **(file_times or {})}
+        file_times = _all_times(path for path in read_paths if path not in summary_by_file)
+        self._known: dict[Path, Times] = {**summary_by_file, **(file_times or {})}
         self._is_settled = file_times is not None and all(is_settled(time, start) for time in file_times.values())
 
     def hold(self, text: str) -> bool:

@@ -117,12 +117,12 @@ class BackendNames:
 
     @cached_property
     def _stores(self) -> dict[str, list[ast.expr]]:
-        stores: dict[str, list[ast.expr]] = {}
+        values_by_name: dict[str, list[ast.expr]] = {}
         for assignment in self.file.index.nodes(ast.Assign):
             for target in assignment.targets:
                 if isinstance(target, ast.Attribute):
-                    stores.setdefault(ast.unparse(target), []).append(assignment.value)
-        return stores
+                    values_by_name.setdefault(ast.unparse(target), []).append(assignment.value)
+        return values_by_name
 
 
 def _methods_named(owner: ast.ClassDef, name: str) -> list[ast.FunctionDef]:

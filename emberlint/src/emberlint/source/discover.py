@@ -17,15 +17,15 @@ def discover(paths: Iterable[Path], settings: Settings) -> dict[str, Path]:
     Raises:
         UsageError: if a path does not exist or a folder cannot be read.
     """
-    files: dict[str, Path] = {}
+    file_by_path: dict[str, Path] = {}
     for path in paths:
         if path.is_dir():
-            files.update(_files_below(path, settings))
+            file_by_path.update(_files_below(path, settings))
         elif path.exists():
-            files[relative(path, settings.root)] = path
+            file_by_path[relative(path, settings.root)] = path
         else:
             raise UsageError(f"no such file or folder: {path}")
-    return dict(sorted(files.items()))
+    return dict(sorted(file_by_path.items()))
 
 
 def relative(path: Path, root: Path) -> str:

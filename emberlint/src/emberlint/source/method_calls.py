@@ -34,11 +34,11 @@ def method_calls(file: SourceFile, methods: frozenset[str]) -> Iterator[tuple[Me
 
 def _by_name(file: SourceFile) -> dict[str, list[MethodCall]]:
     """Returns the calls of methods by the name of the method."""
-    calls: dict[str, list[MethodCall]] = {}
+    calls_by_name: dict[str, list[MethodCall]] = {}
     for call in file.index.nodes(ast.Call):
         if type(call.func) is ast.Attribute:
-            calls.setdefault(call.func.attr, []).append(call)  # type: ignore[arg-type]
-    return calls
+            calls_by_name.setdefault(call.func.attr, []).append(call)  # type: ignore[arg-type]
+    return calls_by_name
 
 
 def _may_be_tensor(file: SourceFile, function: ast.Attribute) -> bool:

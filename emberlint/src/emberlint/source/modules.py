@@ -91,18 +91,18 @@ class Modules:
         The text is read by lines, because there is no syntax tree yet. The package does not count
         in `from package import module`: nothing is taken from its file, which may import everything.
         """
-        files: dict[str | None, None] = {}
+        distinct_files: dict[str | None, None] = {}
         for base, names in _mentioned_modules(text, self._package(path), at_once):
             module_file = self.find(base, path)
             if module_file is not None and not module_file.endswith("/__init__.py"):
-                files[module_file] = None  # a module, whose names are no modules
+                distinct_files[module_file] = None  # a module, whose names are no modules
                 continue
             modules = [self.find(f"{base}.{name}" if base else name, path) for name in names]
             if not modules or None in modules:
-                files[module_file] = None
-            files.update(dict.fromkeys(modules))
-        files.pop(path, None)
-        return [file for file in files if file is not None]
+                distinct_files[module_file] = None
+            distinct_files.update(dict.fromkeys(modules))
+        distinct_files.pop(path, None)
+        return [file for file in distinct_files if file is not None]
 
     def _package(self, path: str) -> str:
         module = self.settings.module(path)

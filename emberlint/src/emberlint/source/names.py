@@ -415,7 +415,7 @@ class Names:
 
     def _all_attributes(self) -> dict[tuple[ast.AST, str], list[ast.expr]]:
         if self._attributes is None:
-            attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+            values_by_attribute: dict[tuple[ast.AST, str], list[ast.expr]] = {}
             for assignment in self.tree.nodes(ast.Assign, ast.AnnAssign):
                 targets = assignment.targets if isinstance(assignment, ast.Assign) else [assignment.target]
                 for target in targets:
@@ -431,8 +431,8 @@ class Names:
                         None,
                     )
                     if owner is not None:
-                        attributes.setdefault((owner, name), []).append(assignment.value)
-            self._attributes = attributes
+                        values_by_attribute.setdefault((owner, name), []).append(assignment.value)
+            self._attributes = values_by_attribute
         return self._attributes
 
     # Constants and context

@@ -46,12 +46,12 @@ OPERATORS: dict[type[ast.AST], Operator] = {
 
 
 def _ops_by_name(comparing: bool) -> dict[str, str]:
-    methods = {
+    op_by_method = {
         operator.method.strip("_"): operator.op
         for node, operator in OPERATORS.items()
         if issubclass(node, ast.cmpop) is comparing
     }
-    return {f"{name}_" if keyword.iskeyword(name) else name: op for name, op in methods.items()}
+    return {f"{name}_" if keyword.iskeyword(name) else name: op for name, op in op_by_method.items()}
 
 
 COMPARISONS = _ops_by_name(comparing=True)

@@ -79,9 +79,9 @@ class Notebook(Joined):
         ascii_only = self.content.isascii()
         if self.content[cell.start] == '"':
             return json.dumps(source, ensure_ascii=ascii_only)
-        encoded_pieces = {piece.text: self.content[piece.start : piece.end] for piece in cell.pieces}
+        encoded_by_text = {piece.text: self.content[piece.start : piece.end] for piece in cell.pieces}
         lines = [
-            encoded_pieces.get(line) or json.dumps(line, ensure_ascii=ascii_only)
+            encoded_by_text.get(line) or json.dumps(line, ensure_ascii=ascii_only)
             for line in source.splitlines(keepends=True)
         ]
         if not lines or not cell.pieces:
