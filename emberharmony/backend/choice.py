@@ -91,10 +91,10 @@ def choose() -> tuple[Backend, str]:
         return _load_for(backend_name, f"the environment variable {ENVIRONMENT}"), f"{ENVIRONMENT}"
     persisted = settings.read("backend")
     if persisted is not None:
-        asker = (
+        asker_text = (
             f"the settings file {settings.path()}; `emberharmony backend set` and `emberharmony backend unset` edit it"
         )
-        return _load_for(persisted, asker), str(settings.path())
+        return _load_for(persisted, asker_text), str(settings.path())
     return load(automatic()), "automatic"
 
 

@@ -124,8 +124,8 @@ def _misplaced_argument(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) 
         is_tensor = hasattr(value, "dtype") and _has_axes(value)
         is_option, is_of_tensor = parameter.annotation.startswith(_OPTIONS), parameter.role in ("Operand", "TensorLike")
         if (is_tensor and is_option) or (isinstance(value, str) and is_of_tensor):
-            order = ", ".join(parameter.name for parameter in spec.parameters)
-            return f"; {parameter.name} is {_brief_value(backend, value)}, but the order is {spec.name}({order})"
+            names_text = ", ".join(parameter.name for parameter in spec.parameters)
+            return f"; {parameter.name} is {_brief_value(backend, value)}, but the order is {spec.name}({names_text})"
         elements = value if isinstance(value, (tuple, list)) else (value,)
         if parameter.annotation.startswith(_WHOLE) and any(isinstance(element, (float, str)) for element in elements):
             return f"; {parameter.name} is made of integers: int(n) makes one, and n // 2 divides to one"
@@ -225,7 +225,7 @@ def _hint_for_size(backend: Any, spec: OpSpec, arguments: tuple[Any, ...]) -> st
     ):
         return ""
     size, known_size = math.prod(old_shape), math.prod(n for n in shape if n != -1)
-    rows = f"({old_shape[0]}, -1) keeps the {old_shape[0]} rows, with {size // old_shape[0]} elements each"
+    rows_text = f"({old_shape[0]}, -1) keeps the {old_shape[0]} rows, with {size // old_shape[0]} elements each"
     if -1 in shape and known_size:
-        return f"; the {size} elements are no multiple of the {known_size} of the other axes; {rows}"
-    return f"; the new shape has {known_size} elements, the tensor {size}; {rows}"
+        return f"; the {size} elements are no multiple of the {known_size} of the other axes; {rows_text}"
+    return f"; the new shape has {known_size} elements, the tensor {size}; {rows_text}"

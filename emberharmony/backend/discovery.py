@@ -177,10 +177,10 @@ def check(backend: Backend) -> None:
             f"{'it' if len(overwritten) == 1 else 'each'} from Backend: leave out the declaration; "
             f"{type(backend).__name__}.missing_ops() lists the ops to define or to declare"
         )
-    missing = backend.missing_ops()
-    if missing:
+    missing_ops = backend.missing_ops()
+    if missing_ops:
         raise BackendProtocolError(
-            f"backend {backend.name!r} lacks {len(missing)} primitive ops: {', '.join(missing)}; "
+            f"backend {backend.name!r} lacks {len(missing_ops)} primitive ops: {', '.join(missing_ops)}; "
             f'define them, or declare each with unsupported("reason"); an op of your own may have a body instead'
         )
 

@@ -77,12 +77,12 @@ class PrecisionBlock(Scope, contextlib.ContextDecorator):
         backend: Any = selection.current()
         # A library without a setting computes as it always does, so the block needs no lock against others.
         setting, wanted = backend.precision_setting(self._state) or (Setting(lambda: None, lambda _: ()), None)
-        below = self._stack.get()
-        self._stack.set((Request(self._state, setting, wanted), below, self, self._watch))
+        outer_entry = self._stack.get()
+        self._stack.set((Request(self._state, setting, wanted), outer_entry, self, self._watch))
         current_precision = backend.product_precision()
         rank = STATES.index
         if current_precision["products"] != self._state or rank(current_precision["convolutions"]) > rank(self._state):
-            self._stack.set(below)
+            self._stack.set(outer_entry)
             raise UnsupportedOpError(
                 f"precision({self._state!r}) on backend {backend.name!r}, device {backend.get_default_device()!r}: "
                 f"products of float32 are computed in {current_precision['products']} and convolutions in "

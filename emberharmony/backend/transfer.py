@@ -142,14 +142,14 @@ class _Move:
         ]
         parameters = getattr(value, "__dataclass_params__", None)
         if parameters is not None and parameters.frozen:
-            changed = [
+            moved_attributes = [
                 (name, item, self.value(item, attribute_place))
                 for name, item, attribute_place in (*placed_attributes, *slots)
             ]
-            if all(new_item is item for _, item, new_item in changed):
+            if all(new_item is item for _, item, new_item in moved_attributes):
                 return value
             value = copy.copy(value)
-            for name, _, new_item in changed:
+            for name, _, new_item in moved_attributes:
                 object.__setattr__(value, name, new_item)
             return value
         # Not by `setattr`: a `__setattr__` of the class could run Python code between two steps.

@@ -82,7 +82,7 @@ def list_(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     for row in rows:
-        state = (
+        state_text = (
             row["version"] or "installed" if row["installed"] else f"not installed: {install_line(str(row['name']))}"
         )
-        click.echo(f"{row['name']:8} {state}")
+        click.echo(f"{row['name']:8} {state_text}")

@@ -34,9 +34,9 @@ def matching(pattern: str) -> list[Sample]:
         click.ClickException: if an op that matches has no row.
     """
     samples = all_samples()
-    missing = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
-    if missing:
-        raise click.ClickException("\n".join(missing))
+    missing_rows = [words for op, words in without_row().items() if fnmatch.fnmatchcase(op, pattern)]
+    if missing_rows:
+        raise click.ClickException("\n".join(missing_rows))
     rows = [samples[op] for op in sorted(samples) if fnmatch.fnmatchcase(op, pattern)]
     if not rows:
         raise click.UsageError(f"no op matches {pattern!r}{suggest(pattern.strip('*?'), samples)}")
@@ -103,8 +103,9 @@ def show(report: Report) -> None:
             click.echo(line)
     for name, version in report["backends"].items():
         count = totals(report, name)
-        kinds = ", ".join(f"{count[kind]} {kind}" for kind in KINDS)
-        line = f"{name} {version}: {count['ops']} ops ({kinds}), {count['calls']} calls, {count['failures']} failures"
+        counts_text = ", ".join(f"{count[kind]} {kind}" for kind in KINDS)
+        line = f"{name} {version}: {count['ops']} ops ({counts_text}), "
+        line += f"{count['calls']} calls, {count['failures']} failures"
         line += "".join(
             f", {kind} in {state}" for kind, state in report["precision"][name].items() if state != STATES[0]
         )

@@ -109,8 +109,10 @@ def _verdict(agrees: bool) -> str:
 def _show_digits(result: digits.Result, chosen_names: list[str], steps: int) -> bool:
     click.echo(f"softmax regression on {result.images} images, {steps} steps on each of: {' -> '.join(chosen_names)}")
     legs = [*((leg.backend, leg) for leg in result.legs), ("numpy alone", result.reference)]
-    rows = [(name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}") for name, leg in legs]
-    click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), rows))
+    table_rows = [
+        (name, leg.steps, f"{leg.loss:.6f}", f"{leg.accuracy:.4f}", f"{leg.seconds:.3f}") for name, leg in legs
+    ]
+    click.echo(table(("backend", "steps", "loss", "accuracy on held-out images", "seconds"), table_rows))
     click.echo(
         f"{_verdict(result.agrees)}: the weights differ by at most {result.difference:.2e}, tolerance "
         f"{digits.TOLERANCE:.0e}"

@@ -11,8 +11,8 @@ def need(command: str, extra: str, *packages: str) -> None:
     Raises:
         click.ClickException: if one is missing; the message has the extra that installs it.
     """
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    if missing:
+    missing_packages = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing_packages:
         raise click.ClickException(
-            f'emberharmony {command} needs {" and ".join(missing)}: pip install "emberharmony[{extra}]"'
+            f'emberharmony {command} needs {" and ".join(missing_packages)}: pip install "emberharmony[{extra}]"'
         )

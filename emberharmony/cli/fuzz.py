@@ -97,6 +97,6 @@ def _print_tallies(tallies: Sequence[Any]) -> None:
         for op in tally.skipped:
             click.echo(f"{tally.backend} {op} was left out after several crashes or hangs")
     for tally in tallies:
-        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items()))
-        line = f"{tally.backend} {load(tally.backend).version}: {len(tally.findings)} findings ({counts})"
+        counts_text = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.counts.items()))
+        line = f"{tally.backend} {load(tally.backend).version}: {len(tally.findings)} findings ({counts_text})"
         click.echo(line)

@@ -32,8 +32,8 @@ def info(as_json: bool) -> None:
         click.echo(f"active: {active['backend']} (from {active['source']}), on {active['device']}")
     click.echo(f"dispatch: {facts['dispatch']['kind']} ({facts['dispatch']['reason']})")
     for name, entry in facts["backends"].items():
-        devices = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
-        click.echo(f"  {name} {entry['version']}{devices}")
+        devices_text = f", devices {', '.join(entry['devices'])}" if entry["devices"] else ""
+        click.echo(f"  {name} {entry['version']}{devices_text}")
         for device, precision in entry.get("precision", {}).items():
             precision_text = ", ".join(f"{product_name} in {state}" for product_name, state in precision.items())
             click.echo(f"    float32 on {device}: {precision_text}")

@@ -44,8 +44,8 @@ def find(name: str) -> OpSpec:
 
 def sections(spec: OpSpec, backend: Any) -> Iterator[str]:
     """Yields the description of an op, part by part."""
-    aliases = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
-    yield f"ops.{spec.name}{aliases}: {_kind_text(spec, backend)}"
+    aliases_text = f", also {', '.join(spec.aliases)}" if spec.aliases else ""
+    yield f"ops.{spec.name}{aliases_text}: {_kind_text(spec, backend)}"
     yield _titled_text(f"declaration, {_source_place(spec.declared)}", inspect.getsource(spec.declared))
     if parameter_texts := descriptions(spec):
         yield _titled_text("parameters", "\n".join(f"{name}: {text}" for name, text in parameter_texts.items()))
@@ -80,8 +80,8 @@ def _implementation_text(spec: OpSpec, backend: Any) -> str:
         notes.append(f"{_qualified_name(fast_form.native)} is called directly if {condition}")
     complete_op, implementation = implementation, getattr(implementation, "__promoted__", implementation)
     if implementation is not complete_op:
-        refused_kinds = " or ".join(spec.facts.refuses)
-        refusal_text = f" that is not {refused_kinds}" if refused_kinds else ""
+        kinds_text = " or ".join(spec.facts.refuses)
+        refusal_text = f" that is not {kinds_text}" if kinds_text else ""
         notes.append(
             f"operands become tensors of one dtype{refusal_text}, and then {_qualified_name(implementation)} is called"
         )
@@ -137,10 +137,11 @@ def _sample_row_text(spec: OpSpec) -> str:
         return _titled_text("sample row", f"cannot be read: {error}; pip install 'emberharmony[conformance]'")
     if row is None:
         return _titled_text("sample row", f"missing: add one to testing/samples/{spec.place}.py")
-    exact = "exact" if not row.tolerance else f"within {row.tolerance} eps"
+    tolerance_text = "exact" if not row.tolerance else f"within {row.tolerance} eps"
     gradient = "with gradient" if row.differentiable else "without gradient"
-    dtypes = ", ".join([*row.dtypes, *row.integers])
-    text = f"{len(row.cases)} cases in {dtypes}; {exact}; {gradient}\nemberharmony conformance --op {spec.name}"
+    dtypes_text = ", ".join([*row.dtypes, *row.integers])
+    text = f"{len(row.cases)} cases in {dtypes_text}; {tolerance_text}; {gradient}"
+    text += f"\nemberharmony conformance --op {spec.name}"
     return _titled_text(f"sample row, testing/samples/{spec.place}.py", text)
 
 

@@ -129,8 +129,8 @@ def diff(first: str, second: str, everything: bool, pattern: str, as_json: bool)
         if shown_rows:
             header = ("name", "", "elements that differ", "largest difference", "relative")
             click.echo(columns(header, [_comparison_row(row) for row in shown_rows]))
-        count = f"{len(compared):,} tensors"
-        click.echo(f"{len(differ):,} of {count} differ" if differ else f"{count} are equal to the bit")
+        count_text = f"{len(compared):,} tensors"
+        click.echo(f"{len(differ):,} of {count_text} differ" if differ else f"{count_text} are equal to the bit")
     if differ:
         sys.exit(1)
 
@@ -358,11 +358,11 @@ def _comparison_row(tensor_difference: Difference) -> tuple[str, ...]:
     elif tensor_difference.kind == "values":
         difference = "values"
     nan_text = f", {tensor_difference.nans:,} NaN in one only" if tensor_difference.nans else ""
-    count = "" if tensor_difference.elements is None else f"{tensor_difference.elements:,}{nan_text}"
+    count_text = "" if tensor_difference.elements is None else f"{tensor_difference.elements:,}{nan_text}"
     return (
         _printable(tensor_difference.name),
         difference,
-        count,
+        count_text,
         _number_text(tensor_difference.absolute),
         _number_text(tensor_difference.relative),
     )

@@ -133,12 +133,12 @@ def _first_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         ArgumentTypeError: if a keyword is unknown; the message names the parameter that it probably means.
     """
     if kwargs:
-        unknown = kwargs.keys() - parameter_names(OPS[name])
-        if unknown:
+        unknown_names = kwargs.keys() - parameter_names(OPS[name])
+        if unknown_names:
             # Imported here, because only unknown names need it.
             from emberharmony.core.names.spellings import unknown_keyword
 
-            raise unknown_keyword(name, next(keyword for keyword in kwargs if keyword in unknown))
+            raise unknown_keyword(name, next(keyword for keyword in kwargs if keyword in unknown_names))
     return getattr(op_globals.active(), name)(*args, **kwargs)
 
 
@@ -241,11 +241,11 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
             return traced.run(backend, name, arguments)
         if spec.takes_callable:
             judge(backend, name, arguments)
-        through = passing(error)
-        if through is error:
+        passed_error = passing(error)
+        if passed_error is error:
             raise
-        if through is not None:
-            raise through from through.__cause__
+        if passed_error is not None:
+            raise passed_error from passed_error.__cause__
         typed_error = backend.translate(name, error, arguments)
         if typed_error is error:
             raise
@@ -278,9 +278,9 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         EmberError: the typed error, if the call cannot run in another way.
     """
     error = _current_error()
-    through = passing(error)
-    if through is not None:
-        raise through
+    passed_error = passing(error)
+    if passed_error is not None:
+        raise passed_error
     met_values = (getattr(error, "traced", None), *arguments)
     substitute = next((x for x in met_values if isinstance(x, Substitute)), None)
     if substitute is not None:  # the fast path does not test every parameter, and does not look into lists

@@ -142,8 +142,8 @@ class WeightFileError(EmberError, ValueError):
         self.kind, self.path, self.reason, self.tensor, self.hint = kind, path, reason, tensor, hint
 
     def __str__(self) -> str:
-        tensor = "" if self.tensor is None else f", tensor {brief(self.tensor)}"
-        return f"{self.path}{tensor}: {self.reason}" + (f"; {self.hint}" if self.hint else "")
+        tensor_text = "" if self.tensor is None else f", tensor {brief(self.tensor)}"
+        return f"{self.path}{tensor_text}: {self.reason}" + (f"; {self.hint}" if self.hint else "")
 
 
 class MissingFileError(WeightFileError, FileNotFoundError):
@@ -165,8 +165,8 @@ class CheckpointError(EmberError, ValueError):
         self.kind, self.path, self.reason, self.faults = kind, path, reason, self.args[3]
 
     def __str__(self) -> str:
-        fault_lines = "".join(f"\n  {fault}" for fault in self.faults)
-        return f"{self.path}: {self.reason}{fault_lines}"
+        faults_text = "".join(f"\n  {fault}" for fault in self.faults)
+        return f"{self.path}: {self.reason}{faults_text}"
 
 
 class DistributedError(EmberError, RuntimeError):

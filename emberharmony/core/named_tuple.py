@@ -52,5 +52,5 @@ else:
             return tuple(self)
 
         def __repr__(self) -> str:
-            inner = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
-            return f"{type(self).__name__}({inner})"
+            fields_text = ", ".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+            return f"{type(self).__name__}({fields_text})"

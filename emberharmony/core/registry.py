@@ -111,8 +111,8 @@ def facts_of(name: str, declared_facts: dict[str, object]) -> Facts:
             if fact not in _WORDS:
                 raise ValueError(f"op {name!r} says the fact {fact!r}; the facts are {', '.join(_WORDS)}")
             if word not in _WORDS[fact]:
-                words = " or ".join(map(repr, _WORDS[fact]))
-                raise ValueError(f"op {name!r} says {fact}={word!r}; it is {words}, or left out")
+                words_text = " or ".join(map(repr, _WORDS[fact]))
+                raise ValueError(f"op {name!r} says {fact}={word!r}; it is {words_text}, or left out")
         if declared_facts.get("gives") == "bool" or declared_facts.get("takes", "") in (
             "integer",
             "integer or boolean",

@@ -152,8 +152,8 @@ def switching(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     bound = backend.bound
     state = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
-    direct = _direct_steps(backend)  # may compile all ops, so that they can become guarded
-    return chain(UNCALLED, state, _overridden_again(bound), direct)
+    direct_steps = _direct_steps(backend)  # may compile all ops, so that they can become guarded
+    return chain(UNCALLED, state, _overridden_again(bound), direct_steps)
 
 
 def _overridden_again(bound: Bound) -> Iterable[Step]:

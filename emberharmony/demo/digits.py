@@ -86,6 +86,6 @@ def _train(
         accuracy = program.accuracy(
             state, ops.convert_to_tensor(data.test_images), ops.convert_to_tensor(data.test_labels)
         )
-        span = f"{leg * steps + 1} to {(leg + 1) * steps}"
-        legs.append(Leg(name, span, losses[-1], float(accuracy), seconds, losses))
+        span_text = f"{leg * steps + 1} to {(leg + 1) * steps}"
+        legs.append(Leg(name, span_text, losses[-1], float(accuracy), seconds, losses))
     return legs, [np.array(ops.to_numpy(tensor)) for tensor in state]

@@ -133,14 +133,14 @@ class Board:
                 # A rank may be late because it waits for another one, so only the last of them are the cause. And one
                 # that has left the call is a cause only if there is no other.
                 progress_by_rank = {i: self.read(i).progress for i in (*text_by_late_rank, *reasons_by_rank)}
-                last = min((progress_by_rank[i] for i in text_by_late_rank), default=0.0)
+                last_progress = min((progress_by_rank[i] for i in text_by_late_rank), default=0.0)
                 reason_by_rank_inside = {
                     i: text for i, text in reasons_by_rank.items() if progress_by_rank[i] < number or peer is not None
                 }
                 return (
                     reason_by_rank_inside
                     or reasons_by_rank
-                    or {i: text for i, text in text_by_late_rank.items() if progress_by_rank[i] == last}
+                    or {i: text for i, text in text_by_late_rank.items() if progress_by_rank[i] == last_progress}
                 )
             time.sleep(0.02)
 
@@ -158,9 +158,9 @@ class Board:
         """Returns why a rank cannot go on; an empty text if it can."""
         if not entry.process or entry.state == FAILED:
             return ""
-        process_text, last = f"(process {entry.process})", _last_call_text(entry)
+        process_text, last_call = f"(process {entry.process})", _last_call_text(entry)
         if entry.state == ENDED:
-            return f"{process_text} has ended its program; {last}"
+            return f"{process_text} has ended its program; {last_call}"
         condition = _process_condition(entry.process)
         if condition == "gone":
             location = "in" if entry.state == INSIDE else "after"
@@ -169,9 +169,9 @@ class Board:
             )
             return f"{process_text} was killed or ended {call_text}"
         if condition == "stopped":
-            return f"{process_text} is stopped; {last}"
+            return f"{process_text} is stopped; {last_call}"
         if condition == "unknown" and time.monotonic() - entry.alive > _SILENT:
-            return f"{process_text} does not run, or is stopped; {last}"
+            return f"{process_text} does not run, or is stopped; {last_call}"
         return ""
 
     def _lateness(self, entry: Entry, number: int, call: str, is_peer: bool) -> str:
@@ -180,11 +180,11 @@ class Board:
             return "has not joined the run; no call of init() has come from it"
         if entry.state == FAILED:
             return ""
-        process_text, waited = f"(process {entry.process})", f"{time.monotonic() - entry.since:.1f} s"
+        process_text, time_text = f"(process {entry.process})", f"{time.monotonic() - entry.since:.1f} s"
         if entry.number < number or (is_peer and entry.call not in ("send", "recv")):
             if entry.state == INSIDE:
-                return f"{process_text} is still in {call_label(entry.call, entry.number)}, for {waited}"
-            return f"{process_text} has not come to this call; {_last_call_text(entry)}, {waited} ago"
+                return f"{process_text} is still in {call_label(entry.call, entry.number)}, for {time_text}"
+            return f"{process_text} has not come to this call; {_last_call_text(entry)}, {time_text} ago"
         if entry.number == number and entry.call != call and not is_peer and entry.state == INSIDE:
             return f"{process_text} has called {call_label(entry.call, entry.number)} instead"
         return ""

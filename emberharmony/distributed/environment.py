@@ -125,8 +125,8 @@ def _address(environ: Mapping[str, str], is_local: bool) -> str:
 
 def _port(environ: Mapping[str, str]) -> int:
     """Returns the port; without a variable for it, one that all processes of a job compute from its name."""
-    job = "/".join(environ[name] for name in _JOBS if name in environ)
-    return number(environ, "MASTER_PORT", 20000 + zlib.crc32(job.encode()) % 12000 if job else PORT)
+    job_text = "/".join(environ[name] for name in _JOBS if name in environ)
+    return number(environ, "MASTER_PORT", 20000 + zlib.crc32(job_text.encode()) % 12000 if job_text else PORT)
 
 
 def number(environ: Mapping[str, str], name: str, default: int) -> int:

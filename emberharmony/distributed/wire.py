@@ -113,15 +113,15 @@ def by_buckets(
     """
     if not arrays:
         return []
-    changed = [np.empty((*leading_shape, x.shape[-1]), x.dtype) for x in arrays]
+    results = [np.empty((*leading_shape, x.shape[-1]), x.dtype) for x in arrays]
     most_columns = max(1, bucket_bytes // (arrays[0].itemsize * math.prod(arrays[0].shape[:-1])))
     for bucket in pieces([x.shape[-1] for x in arrays], most_columns):
         result = change(np.concatenate([arrays[i][..., start:stop] for i, start, stop in bucket], axis=-1))
         offset = 0
         for i, start, stop in bucket:
-            changed[i][..., start:stop] = result[..., offset : offset + stop - start]
+            results[i][..., start:stop] = result[..., offset : offset + stop - start]
             offset += stop - start
-    return changed
+    return results
 
 
 def by_dtype(
@@ -175,5 +175,5 @@ def pairwise(terms: list[Any]) -> Any:
     """
     if len(terms) == 1:
         return terms[0]
-    half = 1 << (len(terms) - 1).bit_length() - 1
-    return pairwise(terms[:half]) + pairwise(terms[half:])
+    half_count = 1 << (len(terms) - 1).bit_length() - 1
+    return pairwise(terms[:half_count]) + pairwise(terms[half_count:])

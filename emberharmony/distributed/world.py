@@ -136,15 +136,17 @@ class World:
 
     def _lost_error(self, reason: str) -> DistributedError:
         """Returns the error of a call that cannot end, with the ranks that keep it from ending."""
-        missing = {} if self._board is None else self._board.missing(self._number, self._call, self._peer)
-        if missing:
-            explanation = "; ".join(f"rank {rank} {text}" for rank, text in missing.items())
+        reason_by_rank = {} if self._board is None else self._board.missing(self._number, self._call, self._peer)
+        if reason_by_rank:
+            reasons_text = "; ".join(f"rank {rank} {text}" for rank, text in reason_by_rank.items())
         elif self._board is None:
-            explanation = "it is unknown which rank is missing, because the ranks do not share a machine"
+            reasons_text = "it is unknown which rank is missing, because the ranks do not share a machine"
         else:
-            explanation = "no rank is known to be missing"
+            reasons_text = "no rank is known to be missing"
         return DistributedError(
-            f"{self.call} on rank {self.rank} of {self.size} cannot end: {explanation} ({reason})", self.call, missing
+            f"{self.call} on rank {self.rank} of {self.size} cannot end: {reasons_text} ({reason})",
+            self.call,
+            reason_by_rank,
         )
 
     def _watch(self) -> None:
@@ -261,14 +263,14 @@ def init(transport: str = "auto", timeout: float | None = None) -> World:
             raise LostError(f"not all ranks have come within {timeout:g} s")
         connected = transports.connect(name, rank_and_size, timeout)
     except LostError as error:
-        missing = {} if early_board is None else early_board.missing(0, "init", wait=0.2)
-        reasons = "".join(f"; rank {rank} {text}" for rank, text in missing.items())
+        reason_by_rank = {} if early_board is None else early_board.missing(0, "init", wait=0.2)
+        reasons_text = "".join(f"; rank {rank} {text}" for rank, text in reason_by_rank.items())
         if early_board is not None:
             early_board.write(board.FAILED)
         raise DistributedError(
-            f"init() on rank {rank_and_size.rank} of {rank_and_size.size} by {name!r}: {error}{reasons}",
+            f"init() on rank {rank_and_size.rank} of {rank_and_size.size} by {name!r}: {error}{reasons_text}",
             "init()",
-            missing,
+            reason_by_rank,
         ) from error
     world = World(rank_and_size, connected, timeout, early_board)
     if world.size > 1:

@@ -57,10 +57,10 @@ class Report:
 
     def __str__(self) -> str:
         if self.error is not None:
-            more_faults = f" (and {len(self.errors) - 1} more faults)" if len(self.errors) > 1 else ""
-            return f"damaged: {self.error}{more_faults}"
-        first = f"{self.path}: {len(self.tensors)} tensors, {self.nbytes:,} bytes, correct"
-        return "\n  ".join([first, *(f"warning: {warning}" for warning in self.warnings)])
+            more_text = f" (and {len(self.errors) - 1} more faults)" if len(self.errors) > 1 else ""
+            return f"damaged: {self.error}{more_text}"
+        first_line = f"{self.path}: {len(self.tensors)} tensors, {self.nbytes:,} bytes, correct"
+        return "\n  ".join([first_line, *(f"warning: {warning}" for warning in self.warnings)])
 
 
 def check(path: str | os.PathLike[str]) -> Report:

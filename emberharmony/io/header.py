@@ -187,7 +187,7 @@ def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) ->
     """
     metadata: dict[str, str] | None = None
     info_by_name: dict[str, TensorInfo] = {}
-    unknown: list[str] = []
+    unknown_keys: list[str] = []
     faults: list[WeightFileError] = []
     for pairs in pieces(raw, path):
         for name, entry in pairs:
@@ -198,13 +198,13 @@ def _check_header(raw: bytes, path: str, start: int, size: int, fault: Fault) ->
                     metadata = {}
                     metadata = strings(entry, path, "__metadata__") if entry is not None else {}
                 else:
-                    info_by_name[name] = _info_of_entry(name, entry, path, start, unknown)
+                    info_by_name[name] = _info_of_entry(name, entry, path, start, unknown_keys)
             except WeightFileError as error:
                 fault(error)
                 faults.append(error)
     if not faults:  # a tensor that is left out would leave a hole
         _require_cover(info_by_name, path, start, size, fault)
-    return Header(info_by_name, metadata or {}, unknown, size)
+    return Header(info_by_name, metadata or {}, unknown_keys, size)
 
 
 def _info_of_entry(name: str, entry: Any, path: str, start: int, unknown: list[str]) -> TensorInfo:

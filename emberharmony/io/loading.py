@@ -144,9 +144,9 @@ def in_folder(folder: str) -> str:
         if len(fitting) == 1:
             return os.path.join(folder, fitting[0])
         if fitting:
-            file_names = ", ".join(fitting[:5])
+            names_text = ", ".join(fitting[:5])
             raise WeightFileError(
-                "missing", folder, f"has {len(fitting)} files to choose from ({file_names}); name one"
+                "missing", folder, f"has {len(fitting)} files to choose from ({names_text}); name one"
             )
     hint = "pass the file itself, as io.load('model.safetensors'), which io.save(model, 'model.safetensors') writes"
     if any(file.startswith("step-") for file in files):

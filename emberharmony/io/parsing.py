@@ -64,8 +64,8 @@ def pieces(raw: bytes, path: str) -> Iterator[tuple[tuple[str, Any], ...]]:
             raise WeightFileError("header_json", path, f"its JSON has {_TOO_MANY} in the entry at byte {start}")
         longest = LARGEST_HEADER if window[:99].lstrip().startswith(b'"__metadata__"') else LARGEST_ENTRY
         if size >= longest:
-            too_long = f"its header has an entry of more than {longest:,} bytes at byte {start}, or is no JSON there"
-            raise WeightFileError("header_json", path, too_long)
+            reason = f"its header has an entry of more than {longest:,} bytes at byte {start}, or is no JSON there"
+            raise WeightFileError("header_json", path, reason)
         size = min(8 * size, longest)
     last = parse(b"{" + raw[start:], path)
     if not last and start > 1:
@@ -142,8 +142,8 @@ def _parsed_value(raw: bytes, path: str, kind: str, outline: _Outline) -> Any:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        fault = f"its header is no UTF-8: {error.reason} at {error.start}"
-        raise WeightFileError("header_utf8" if kind == "header_json" else kind, path, fault) from None
+        fault_text = f"its header is no UTF-8: {error.reason} at {error.start}"
+        raise WeightFileError("header_utf8" if kind == "header_json" else kind, path, fault_text) from None
     if outline.depth > DEEPEST:
         raise WeightFileError(kind, path, f"its JSON is nested more than {DEEPEST} deep, a header has 3 levels")
     if outline.many:

@@ -145,9 +145,9 @@ def _item_and_place(name: str, tensor: Any, backend: Backend) -> tuple[Item, Any
         raise error_class(f"save(): {name!r}: {error}") from error
     bits = packed.bits
     if packed.dtype not in TAGS:
-        dtype_names = ", ".join(name for name in map(str, ALL) if name in TAGS)
+        names_text = ", ".join(name for name in map(str, ALL) if name in TAGS)
         raise DTypeError(
-            f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {dtype_names}"
+            f"save(): {name!r} has dtype {packed.dtype}, which safetensors lacks; cast it to one of {names_text}"
         )
     item = Item(name, [], TAGS[packed.dtype], tuple(bits.shape), bits.nbytes, partial(_byte_parts, backend, tensor))
     # Two copies lie in different places, so what lies in one place is the memory of the tensor itself.

@@ -73,7 +73,7 @@ def layout_of(metadata: Mapping[str, str], path: str, layout: str | None) -> str
             raise WeightFileError("layout", path, reason, None, "convert it with io.convert, or load it as it is")
         return tag
     if layout is None and tag is not None:
-        layout_names = ", ".join(map(repr, LAYOUTS))
-        reason = f"has the tag of the layout {brief(tag)}, known are {layout_names}"
+        names_text = ", ".join(map(repr, LAYOUTS))
+        reason = f"has the tag of the layout {brief(tag)}, known are {names_text}"
         raise WeightFileError("layout", path, reason, None, "say which of these it is")
     return layout or _FORMATS.get(metadata.get("format", ""), "torch")

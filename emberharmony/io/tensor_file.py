@@ -51,9 +51,9 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
 def _hint_at_file(name: str, folder: str) -> str:
     """Returns a hint at a file that may be meant, or at the folder in which there is none."""
     files = os.listdir(folder)
-    whole = [file for file in files if os.path.splitext(file)[0] == name]
-    closest = f"; did you mean {whole[0]!r}?" if whole else suggest(name, files)
-    return closest or f"; the folder is {os.path.abspath(folder)}, and has {', '.join(sorted(files)[:5]) or 'no file'}"
+    files_of_stem = [file for file in files if os.path.splitext(file)[0] == name]
+    hint = f"; did you mean {files_of_stem[0]!r}?" if files_of_stem else suggest(name, files)
+    return hint or f"; the folder is {os.path.abspath(folder)}, and has {', '.join(sorted(files)[:5]) or 'no file'}"
 
 
 def header_of(path: str, fault: Fault = raise_fault) -> Header:

@@ -23,8 +23,8 @@ def tied_infos(header: Header, path: str) -> dict[str, TensorInfo]:
     names = strings(parse(text.encode(), path, "metadata", MOST_NAMES), path, f"{TIED} in __metadata__")
     for name, first in names.items():
         if name in header.tensors or first not in header.tensors:
-            fault = (
+            fault_text = (
                 f"{TIED} in __metadata__ ties {brief(name)} to {brief(first)}, which must be a second name and a first"
             )
-            raise WeightFileError("metadata", path, fault)
+            raise WeightFileError("metadata", path, fault_text)
     return {name: header.tensors[first] for name, first in names.items()}

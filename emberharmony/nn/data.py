@@ -100,9 +100,9 @@ class Batches:
             yield self._batch_rows(start, min(start + self.batch_size, self.rows))
 
     def __repr__(self) -> str:
-        arrays = ", ".join(f"{tuple(array.shape)} {ops.dtype(array.value).name}" for array in self._arrays)
-        order = "shuffled" if self.shuffle else "in order"
-        return f"Batches({self.rows} rows {order}, {len(self)} batches of {self.batch_size}; arrays {arrays})"
+        arrays_text = ", ".join(f"{tuple(array.shape)} {ops.dtype(array.value).name}" for array in self._arrays)
+        order_text = "shuffled" if self.shuffle else "in order"
+        return f"Batches({self.rows} rows {order_text}, {len(self)} batches of {self.batch_size}; arrays {arrays_text})"
 
     def _repr_html_(self) -> str:
         """Returns what notebooks show: shapes, dtypes and the first values of each array."""
@@ -189,22 +189,22 @@ class Batches:
             raise ArgumentError(f"load_state_dict(): wrong epoch {epoch!r} or position {position!r}")
         if (self._rng is None) is not (state.get("generator") is None):
             raise ArgumentError("load_state_dict(): one of the two sides has shuffle=True and the other has not")
-        order, steps = None, []
+        row_order, steps = None, []
         if self._rng is not None:
             if epoch:
                 generator = ops.random.Generator(0)
                 generator.load_state_dict(state.get("drawn_from", {}))
-                order = Buffer(ops.random.permutation(self.rows, generator=generator))
+                row_order = Buffer(ops.random.permutation(self.rows, generator=generator))
             # The generator stays the same object, because others may draw from it too.
             steps = self._rng.loading(state["generator"])
-        after = {
-            "_order": order,
+        attributes_after = {
+            "_order": row_order,
             "_drawn_from": state.get("drawn_from"),
             "epoch": epoch,
             "_position": position,
             "_continues": bool(epoch) and position < len(self),
         }
-        return [*steps, *(assignment(self, name, value) for name, value in after.items())]
+        return [*steps, *(assignment(self, name, value) for name, value in attributes_after.items())]
 
     def rewinding(self) -> list[Step]:
         """Returns the steps that set the iteration back to where it is now."""

@@ -131,8 +131,8 @@ def generate(
     if is_single:
         return tokens
     texts = [[row_tokens[row] for row_tokens in tokens] for row in range(len(prompts))]
-    last = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
-    return [text[: end + 1] for text, end in zip(texts, last, strict=True)]
+    end_positions = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
+    return [text[: end + 1] for text, end in zip(texts, end_positions, strict=True)]
 
 
 def _texts_of_prompt(prompt: Any) -> tuple[list[list[int]], bool]:

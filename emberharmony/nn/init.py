@@ -78,10 +78,10 @@ class Initializer:
             ShapeError: if the initializer does not fit the shape.
         """
         lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-        wanted = ops.default_float() if dtype is None else as_dtype(dtype)
-        if not wanted.is_floating:
-            raise DTypeError(f"{self!r} makes parameters, which are floating, not {wanted.name}")
-        return self._draw(lengths, rngs.generator(rng), wanted)
+        result_dtype = ops.default_float() if dtype is None else as_dtype(dtype)
+        if not result_dtype.is_floating:
+            raise DTypeError(f"{self!r} makes parameters, which are floating, not {result_dtype.name}")
+        return self._draw(lengths, rngs.generator(rng), result_dtype)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Initializer):

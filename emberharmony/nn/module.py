@@ -78,8 +78,8 @@ class Module(walk.Holder):
             NotImplementedError: if the subclass does not define it.
         """
         name = type(self).__name__
-        written = next((method for method in ("forward", "call") if hasattr(self, method)), "")
-        hint = f"rename {written}() to __call__()" if written else "define it, as def __call__(self, x):"
+        method_name = next((method for method in ("forward", "call") if hasattr(self, method)), "")
+        hint = f"rename {method_name}() to __call__()" if method_name else "define it, as def __call__(self, x):"
         if hasattr(self, "__len__"):
             hint = "it holds modules, and does not know how they follow each other: loop over it, or use nn.Sequential"
         raise NotImplementedError(f"{name} does not define __call__(): {hint}")
@@ -352,10 +352,10 @@ class Module(walk.Holder):
     @recursive_repr()
     def __repr__(self) -> str:
         inner = [f"({name}): {module!r}" for name, module in walk.inner(self)]
-        head, options = type(self).__name__, ", ".join(_constructor_options(self))
+        head, options_text = type(self).__name__, ", ".join(_constructor_options(self))
         if not inner:
-            return f"{head}({options})"
-        lines = [line for block in ([options] if options else []) + inner for line in block.splitlines()]
+            return f"{head}({options_text})"
+        lines = [line for block in ([options_text] if options_text else []) + inner for line in block.splitlines()]
         return "\n  ".join([f"{head}(", *lines]) + "\n)"
 
 

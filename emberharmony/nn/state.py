@@ -73,22 +73,24 @@ def loading(
         advice = "; io.load_model(model, path) reads a file" if isinstance(values, (str, os.PathLike)) else ""
         raise ArgumentTypeError(f"load_state_dict() takes a dict from names to tensors, not {brief(values)}{advice}")
     require_layout(layout)
-    renamed = _rename_keys(values, rename)
+    value_by_new_name = _rename_keys(values, rename)
     places_by_name = saved_places(module, persistent_only=True)
     foreign: list[str] = []
     faults: list[str] = []
     if layout != "torch":
-        tensor_by_name = {name: _active_tensor(name, value) for name, value in renamed.items()}
-        renamed, foreign, faults = _layout_module().read(
+        tensor_by_name = {name: _active_tensor(name, value) for name, value in value_by_new_name.items()}
+        value_by_new_name, foreign, faults = _layout_module().read(
             module, places_by_name, _shapes(module, places_by_name), tensor_by_name, layout, strict
         )
-    loaded_cells = {cell for name, cell in places_by_name.items() if name in renamed}
-    missing = [name for name, cell in places_by_name.items() if name not in renamed and cell not in loaded_cells]
-    unexpected = [name for name in renamed if name not in places_by_name]
+    loaded_cells = {cell for name, cell in places_by_name.items() if name in value_by_new_name}
+    missing_names = [
+        name for name, cell in places_by_name.items() if name not in value_by_new_name and cell not in loaded_cells
+    ]
+    unexpected = [name for name in value_by_new_name if name not in places_by_name]
     if strict and layout == "torch":
-        faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing]
+        faults += [f"missing: {name}{suggest(name, unexpected)}" for name in missing_names]
         faults += [f"unexpected: {name}{suggest(name, places_by_name)}" for name in unexpected]
-    new_tensors, cast_names, wrong = _new_tensors(module, places_by_name, renamed, keep_dtype)
+    new_tensors, cast_names, wrong = _new_tensors(module, places_by_name, value_by_new_name, keep_dtype)
     faults += wrong
     if faults:
         given_tensors = _rename_keys(values, rename)
@@ -99,7 +101,9 @@ def loading(
         raise StateDictError(
             f"load_state_dict() of {type(module).__name__} changed nothing: {_list_faults(faults)}{hint}"
         )
-    loaded = Loaded([name for name in places_by_name if name in renamed], missing, unexpected + foreign, cast_names)
+    loaded = Loaded(
+        [name for name in places_by_name if name in value_by_new_name], missing_names, unexpected + foreign, cast_names
+    )
     return [cell.replacing(tensor) for cell, tensor in new_tensors.items()], loaded
 
 

@@ -89,9 +89,9 @@ def _summary_rows(module: walk.Holder, specs: tuple[Any, ...], depth: int | None
 def _total_row(module: walk.Holder) -> str:
     parameters = [cell for cell in walk.cells(module) if isinstance(cell, Parameter)]
     trained = _element_count([cell for cell in parameters if cell.trainable])
-    total = f"{_element_count(parameters):,} parameters, {trained:,} of them trainable"
+    total_text = f"{_element_count(parameters):,} parameters, {trained:,} of them trainable"
     buffers = _element_count([cell for cell in walk.cells(module) if isinstance(cell, Buffer)])
-    return total + (f", and {buffers:,} element{'s' * (buffers > 1)} in buffers" if buffers else "")
+    return total_text + (f", and {buffers:,} element{'s' * (buffers > 1)} in buffers" if buffers else "")
 
 
 def _element_count(cells: Sequence[Cell]) -> int:

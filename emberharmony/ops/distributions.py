@@ -364,8 +364,8 @@ def random_categorical(
         [[0, 0], [1, 1]]
     """
     # The Gumbel-max trick. Noise is always float32, so that a generator gives the same classes on all backends.
-    rows, classes = tuple(logits.shape[:-1]), logits.shape[-1]
-    noise = random_gumbel((*rows, num_samples, classes), dtype=float32, seed=seed, generator=generator)
+    batch_shape, classes = tuple(logits.shape[:-1]), logits.shape[-1]
+    noise = random_gumbel((*batch_shape, num_samples, classes), dtype=float32, seed=seed, generator=generator)
     draws = argmax(add(expand_dims(logits, -2), to_device(noise, get_device(logits))), -1)
     return draws if dtype is None else cast(draws, dtype)
 

@@ -364,10 +364,10 @@ def dropout(
 
     See also: `nn.Dropout`, the layer; `random_bernoulli`, the mask alone.
     """
-    dropped = checks.number("rate", rate)
-    if dropped is not None and not 0.0 <= dropped <= 1.0:
+    rate_number = checks.number("rate", rate)
+    if rate_number is not None and not 0.0 <= rate_number <= 1.0:
         raise ArgumentError(f"expected rate from 0 to 1, got {rate}")
-    keep_rate = subtract(1.0, parameter("rate", rate, inputs.shape)) if dropped is None else 1.0 - dropped
+    keep_rate = subtract(1.0, parameter("rate", rate, inputs.shape)) if rate_number is None else 1.0 - rate_number
     shape: Any = inputs.shape if noise_shape is None else noise_shape
     if isinstance(shape, (list, tuple)) and None in shape and len(shape) == len(inputs.shape):
         shape = [
@@ -377,7 +377,13 @@ def dropout(
     if noise_shape is not None:
         checks.check_fits_shape("noise_shape", noise.shape, inputs.shape)
     # At rate 1 every element is dropped; dividing by 1 - rate would give a gradient of NaN.
-    divisor = cast(keep_rate, as_inexact(dtype_of(inputs))) if dropped is None else 1.0 if dropped == 1.0 else keep_rate
+    divisor = (
+        cast(keep_rate, as_inexact(dtype_of(inputs)))
+        if rate_number is None
+        else 1.0
+        if rate_number == 1.0
+        else keep_rate
+    )
     return where(less(to_device(noise, get_device(inputs)), keep_rate), divide(inputs, divisor), 0.0)
 
 

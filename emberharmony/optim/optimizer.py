@@ -224,8 +224,8 @@ class Optimizer(ParameterGroups):
         for gradient, value, leaf in zip(tensors, values, leaves, strict=True):
             require_gradient(self._head, gradient, value, leaf)
 
-        changed, new_state = pure.step(self._apply_at, values, tensors, state)
-        return ops.tree_unflatten(structure, changed), new_state
+        new_tensors, new_state = pure.step(self._apply_at, values, tensors, state)
+        return ops.tree_unflatten(structure, new_tensors), new_state
 
     def _hyper(self, group: Mapping[str, Any], count: numbers.Number) -> Hyper:
         rate = group["lr"]
@@ -276,9 +276,9 @@ class Optimizer(ParameterGroups):
         if model is None:
             return
         known = {*self.parameters()}
-        named = [name for name, cell in model.named_parameters(True) if cell not in known and cell.grad is not None]
-        if named:
-            warn_of_new_parameters(self, f"{type(self).__name__}.step()", named, 2)
+        new_names = [name for name, cell in model.named_parameters(True) if cell not in known and cell.grad is not None]
+        if new_names:
+            warn_of_new_parameters(self, f"{type(self).__name__}.step()", new_names, 2)
 
     def _apply(self, gradient: Any, value: Any, state: State, hyper: Hyper) -> tuple[Any, State]:
         """Returns what the rule returns, in the dtypes of its arguments."""

@@ -79,11 +79,11 @@ class _Constructor:
         parameters = []
         for name in self._names:
             default = f"default_{name}"
-            value = f"{name}={default}" if default in self._defaults else name
-            parameters.append(value if name in self._types else "*")
-        handed = ", ".join(f"{name}={name}" for name in self._types)
+            argument_text = f"{name}={default}" if default in self._defaults else name
+            parameters.append(argument_text if name in self._types else "*")
+        arguments_text = ", ".join(f"{name}={name}" for name in self._types)
         scope: dict[str, Any] = {"kind": self._kind, "__name__": self._kind.__module__, **self._defaults}
-        exec(f"def __init__(self, {', '.join(parameters)}):\n    super(kind, self).__init__({handed})\n", scope)
+        exec(f"def __init__(self, {', '.join(parameters)}):\n    super(kind, self).__init__({arguments_text})\n", scope)
         construct = scope["__init__"]
         class_by_name = {
             name: getattr(annotation, "__origin__", annotation) for name, annotation in self._types.items()

@@ -69,10 +69,10 @@ class SavedState:
         options = {name: value for name, value in saved_group.items() if name in limits}
         other_keys = {"params", "param_names", *limits}
         # Older versions of torch lack some flags.
-        missing = [name for name in limits if name not in saved_group and not isinstance(group[name], bool)]
-        self.wrong += [f"missing option {name!r} of group {position}" for name in missing]
-        extra = [name for name in saved_group if name not in other_keys and name not in FOREIGN]
-        self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra]
+        missing_names = [name for name in limits if name not in saved_group and not isinstance(group[name], bool)]
+        self.wrong += [f"missing option {name!r} of group {position}" for name in missing_names]
+        extra_names = [name for name in saved_group if name not in other_keys and name not in FOREIGN]
+        self.wrong += [f"unexpected option {name!r} of group {position}" for name in extra_names]
         if callable(group["lr"]):
             options["lr"] = group["lr"]
         checked_options: dict[str, Any] = self.optimizer.allowed_options(
@@ -93,9 +93,9 @@ class SavedState:
             return list(zip(group["params"], indices, strict=False))
         index_by_name = dict(zip(names, indices, strict=True))
         self.wrong += [f"missing parameter {name!r}" for name in group["param_names"] if name not in index_by_name]
-        extra = [name for name in names if name not in group["param_names"]]
-        self.wrong += [f"unexpected parameter {name!r}" for name in extra]
-        self.unread -= {index_by_name[name] for name in extra}
+        extra_names = [name for name in names if name not in group["param_names"]]
+        self.wrong += [f"unexpected parameter {name!r}" for name in extra_names]
+        self.unread -= {index_by_name[name] for name in extra_names}
         pairs = zip(group["param_names"], group["params"], strict=True)
         return [(parameter, index_by_name[name]) for name, parameter in pairs if name in index_by_name]
 
@@ -107,8 +107,8 @@ class SavedState:
         expected = self.optimizer.initial(value, hyper)
         fields = {**self.optimizer.unsaved, **{name: x for name, x in entry.items() if x is not None}}
         if not expected or fields.keys() <= self.optimizer.unsaved.keys():
-            extra = fields.keys() - self.optimizer.unsaved.keys()
-            self.wrong += [f"unexpected {name!r} of {what}" for name in sorted(extra)]
+            extra_names = fields.keys() - self.optimizer.unsaved.keys()
+            self.wrong += [f"unexpected {name!r} of {what}" for name in sorted(extra_names)]
             return {}
         self.wrong += [f"missing {name!r} of {what}" for name in expected if name not in fields]
         self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in expected]

@@ -119,7 +119,7 @@ class LossScaler:
 
     def loading(self, state_dict: Mapping[str, Any]) -> list[Step]:
         """Returns the steps of `load_state_dict`, for a caller that loads more at once; see there for its errors."""
-        missing = [name for name in _STATE if name not in state_dict]
-        if missing:
-            raise ArgumentError(f"LossScaler.load_state_dict(): the state lacks {', '.join(missing)}")
+        missing_names = [name for name in _STATE if name not in state_dict]
+        if missing_names:
+            raise ArgumentError(f"LossScaler.load_state_dict(): the state lacks {', '.join(missing_names)}")
         return [assignment(self, attribute, state_dict[name]) for name, attribute in _STATE.items()]

@@ -58,8 +58,8 @@ def register_op(function: F) -> F:
             f"register_op: the name {name!r} is reserved, because backends use it or because it begins with an "
             f"underscore; choose another name"
         )
-    declared = OPS.get(name)
-    if name in ALIASES or (declared is not None and declared.declared.__module__ != function.__module__):
+    earlier_spec = OPS.get(name)
+    if name in ALIASES or (earlier_spec is not None and earlier_spec.declared.__module__ != function.__module__):
         raise ArgumentError(f"register_op: an op is already named {name!r}; choose another name")
     registered = op(function)
     spec = OPS[name]

@@ -169,9 +169,9 @@ def _svd(g: T, y: T, x: T, full_matrices: bool = True, compute_uv: bool = True) 
         u, _, vh = svd(x, False)
         return matmul(multiply(u, expand_dims(g, -2)), vh)
     k = y[1].shape[-1]
-    columns, rows = (..., slice(None), slice(k)), (..., slice(k), slice(None))
-    u, s, vh = get_item(y[0], columns), y[1], get_item(y[2], rows)
-    gu, gs, gvh = get_item(g[0], columns), g[1], get_item(g[2], rows)
+    columns, row_key = (..., slice(None), slice(k)), (..., slice(k), slice(None))
+    u, s, vh = get_item(y[0], columns), y[1], get_item(y[2], row_key)
+    gu, gs, gvh = get_item(g[0], columns), g[1], get_item(g[2], row_key)
     v, gv = _adjoint(vh), _adjoint(gvh)
     if dtype_of(x).is_complex:
         gu = _with_phases(u, (gu, u), (gv, v))
@@ -237,13 +237,13 @@ def _lu_factor(g: list[T], y: T, x: T) -> T:
         return _adjoint(solve_triangular(_adjoint(upper), _adjoint(whole), False))
 
     right = solve_triangular(lower, get_item(g[0], right_block), False)
-    below = from_right(get_item(g[0], lower_block))
+    lower_gradient = from_right(get_item(g[0], lower_block))
     by_lower = subtract(tril(cotangent, -1), matmul(right, _adjoint(get_item(packed, right_block))))
-    by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, lower_block)), below))
+    by_upper = subtract(triu(cotangent), matmul(_adjoint(get_item(packed, lower_block)), lower_gradient))
     factor_gradient = add(tril(matmul(lower, by_lower), -1), triu(matmul(by_upper, upper)))
     first = from_right(solve_triangular(lower, factor_gradient, False))
     rows = (
-        concatenate([concatenate([first, right], -1), below], -2)
+        concatenate([concatenate([first, right], -1), lower_gradient], -2)
         if x.shape[-2] > k
         else concatenate([first, right], -1)
     )

@@ -47,8 +47,8 @@ class Check(NamedTuple):
         return 0.0 if deviation == 0 else deviation / self.scale if self.scale else float("inf")
 
     def __str__(self) -> str:
-        pair = f"derivatives give {self.derivative:.12g}, expected {self.expected:.12g}"
-        return f"{pair}, which is a relative error of {self.error:.2g}"
+        pair_text = f"derivatives give {self.derivative:.12g}, expected {self.expected:.12g}"
+        return f"{pair_text}, which is a relative error of {self.error:.2g}"
 
 
 def gradcheck(

@@ -46,10 +46,10 @@ class GradientCall(Call):
         try:
             return self._compare(gradient_function(sample))
         except UnsupportedOpError as error:
-            missing = without_rule(sample.op)
-            if not missing:
+            missing_reason = without_rule(sample.op)
+            if not missing_reason:
                 raise
-            raise DisagreementError(missing) from error
+            raise DisagreementError(missing_reason) from error
 
     def _compare(self, function: Callable[..., Any]) -> float:
         problem = Problem(lambda args, kwargs: function(*args, **kwargs), (self.args, self.kwargs), dtype=self.dtype)
@@ -90,7 +90,9 @@ def gradients(sample: Sample) -> Iterator[Call]:
     dtype = "float32" if current().name in row.single else "float64"
     for i, item in enumerate(row.cases or sample.cases):
         if i not in row.skipped:
-            order = 1 if i in row.once else 2
+            derivative_order = 1 if i in row.once else 2
             args = tuple(np.asarray(x).tolist() if position in row.host else x for position, x in enumerate(item.args))
             is_mixed = current().name not in row.unmixed
-            yield GradientCall("gradient", dtype, f"case {i}", args, item.kwargs, case=i, order=order, mixed=is_mixed)
+            yield GradientCall(
+                "gradient", dtype, f"case {i}", args, item.kwargs, case=i, order=derivative_order, mixed=is_mixed
+            )

@@ -157,7 +157,7 @@ def as_html(report: Report) -> str:
     for entry in report["ops"]:
         by_op.setdefault(entry["op"], {})[entry["backend"]] = entry
     totals_by_backend = {name: totals(report, name) for name in names}
-    failures = "".join(_failure_rows(entry) for entry in report["ops"] if entry["failures"])
+    failures_html = "".join(_failure_rows(entry) for entry in report["ops"] if entry["failures"])
     return _PAGE.format(
         backends=html.escape(", ".join(f"{name} {version}" for name, version in report["backends"].items())),
         version=report["emberharmony"],
@@ -165,7 +165,7 @@ def as_html(report: Report) -> str:
         totals="\n".join(
             f"<tr><td>{n}{''.join(f'<td>{c}' for c in totals_by_backend[n].values())}</tr>" for n in names
         ),
-        failures=failures or "<p>None.</p>",
+        failures=failures_html or "<p>None.</p>",
         heads="".join(f"<th>{name}<th>gradient" for name in names),
         rows="\n".join(
             f"<tr><td><code>{op}</code>{_table_cells(outcomes, names)}</tr>" for op, outcomes in by_op.items()

@@ -114,8 +114,10 @@ class Sample:
             object.__setattr__(self, "elementwise", has_calls and self.op in OPS and OPS[self.op].facts.elementwise)
         if not self.result:
             object.__setattr__(self, "result", (OPS[self.op].facts.gives if self.op in OPS else "") or "promoted")
-        if unknown := set(self.left_out) - set(LEFT_OUT):
-            raise ValueError(f"{self.op}: nothing is called {unknown.pop()!r}; a row leaves out {', '.join(LEFT_OUT)}")
+        if unknown_names := set(self.left_out) - set(LEFT_OUT):
+            raise ValueError(
+                f"{self.op}: nothing is called {unknown_names.pop()!r}; a row leaves out {', '.join(LEFT_OUT)}"
+            )
 
 
 def grid(low: float, high: float, n: int = 101) -> Array:

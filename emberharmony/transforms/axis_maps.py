@@ -24,11 +24,11 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
     # Nobody can change such axes, so those of the leaves depend on the structure of the arguments alone.
     has_one_axis = in_axes.__class__ is tuple and all(isinstance(x, _FIXED) for x in in_axes)
     is_fixed = has_one_axis or isinstance(in_axes, _FIXED)
-    last: tuple[Any, list[Any], list[int]] | None = None
+    last_function: tuple[Any, list[Any], list[int]] | None = None
 
     @functools.wraps(fn)
     def over_axes(*args: Any, **kwargs: Any) -> Any:
-        nonlocal last
+        nonlocal last_function
         result_tree = ResultTree(op)
         leaves: Sequence[Any]
         rebuilt: Callable[[list[Any]], Any]
@@ -40,11 +40,11 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         else:
             leaves, structure = flatten(args)
             rebuilt = functools.partial(tree_unflatten, structure)
-            remembered = last
+            remembered = last_function
             if remembered is None or remembered[0] != structure:
                 axes = spread(result_tree, "in_axes", in_axes, args)
                 remembered = structure, axes, [i for i, axis in enumerate(axes) if axis is not None]
-                last = remembered if is_fixed else None
+                last_function = remembered if is_fixed else None
             _, axes, mapped_positions = remembered
             tensors = [result_tree.tensor(leaves[i], "an argument to map over") for i in mapped_positions]
         result_axes = [
@@ -53,10 +53,10 @@ def map_over(op: str, fn: Function, in_axes: Any, out_axes: Any) -> Function:
         require_one_length(result_tree, tensors, result_axes)
 
         def call_on_slices(*slices: Any) -> list[Any]:
-            filled = list(leaves)
+            new_leaves = list(leaves)
             for i, value in zip(mapped_positions, slices, strict=True):
-                filled[i] = refill(filled[i], value)
-            return result_tree.tensors(fn(*rebuilt(filled), **kwargs))
+                new_leaves[i] = refill(new_leaves[i], value)
+            return result_tree.tensors(fn(*rebuilt(new_leaves), **kwargs))
 
         stacked = result_tree.backend.map_slices(call_on_slices, tensors, result_axes)
         if out_axes.__class__ is int and out_axes == 0:
@@ -184,10 +184,10 @@ def vectorize(op: str, fn: Function, excluded: Sequence[int], signature: str | N
             raise ShapeError(f"{result_tree.head}the leading axes {leading} do not broadcast") from error
 
         def call_on_slices(*slices: Any) -> list[Any]:
-            filled = list(args)
+            new_leaves = list(args)
             for i, value in zip(mapped_positions, slices, strict=True):
-                filled[i] = value
-            return result_tree.tensors(fn(*filled))
+                new_leaves[i] = value
+            return result_tree.tensors(fn(*new_leaves))
 
         results = _map_leading_axes(result_tree, call_on_slices, tensors, leading, shape)
         if output_dimensions is not None:

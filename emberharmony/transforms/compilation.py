@@ -40,19 +40,19 @@ def compile_where_called(op: str, fn: Function, engine: str | None = None) -> Co
     def tell(name: str | None) -> None:
         compiled.engine = name
 
-    last: tuple[Any, Any] = None, None
+    last_call: tuple[Any, Any] = None, None
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal last
-        last_backend, native = last
+        nonlocal last_call
+        last_backend, native = last_call
         bound = selection.active()
         if bound is not last_backend:
             variant = f"{bound.backend.prefix}{bound.variant}" if bound.variant else bound.backend.prefix
             native = compiled_by_backend.get(variant)
             if native is None:
                 native = compiled_by_backend[variant] = _compiled_function(op, bound.backend, fn, engine, tell)
-            last = bound, native
+            last_call = bound, native
         return native(*args, **kwargs)
 
     compiled = cast("CompiledFunction", call)

@@ -290,8 +290,8 @@ def checkpoint(op: str, fn: Function) -> Function:
             with Assignments(constant_by_cell) as assigned:
                 value_by_cell_before = dict(assigned)
                 outputs = run(*map(bound.stop_gradient, call.primals))
-                changed = newly_held(assigned, value_by_cell_before)
-        for cell, tensor in changed.items():
+                value_by_changed_cell = newly_held(assigned, value_by_cell_before)
+        for cell, tensor in value_by_changed_cell.items():
             cell.value = tensor
         cells = [cell for cell in own_cells if cell in read_cells]
         call.primals += [cell.on(bound) for cell in cells]
@@ -431,7 +431,7 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
     values = values_of(trained)
     if {*map(type, values)} != {result_tree.backend.tensor_type} or not result_tree.are_inexact(values):
         values = [_trained_value(result_tree, parameter) for parameter in trained]
-    changed: list[Cell] = []
+    changed_cells: list[Cell] = []
 
     def loss(*tensors: Any) -> list[Any]:
         with Assignments(dict(zip(trained, tensors, strict=True))) as assigned:
@@ -441,14 +441,14 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
             # The loss may also set other cells, such as running statistics. They are returned as outputs, because only
             # an output is a plain tensor after the transform.
             new_values = newly_held(assigned, value_by_cell_before, trained)
-            changed[:] = new_values
+            changed_cells[:] = new_values
             if new_values:
                 outputs += [result_tree.tensor(tensor, "a parameter's value") for tensor in new_values.values()]
             return outputs
 
     outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values, True)
     commit(accumulating(trained, gradients))
-    for cell, value in zip(changed, outputs[1:], strict=True):
+    for cell, value in zip(changed_cells, outputs[1:], strict=True):
         cell.value = value
     return outputs[0]
 
@@ -475,11 +475,11 @@ def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:
     tensor = parameter.value
     if tensor.__class__ is result_tree.backend.tensor_type and result_tree.is_inexact(tensor):
         return tensor
-    value = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
-    tensor = result_tree.tensor(tensor, value)
+    value_text = f"the value of parameter {parameter.name!r}" if parameter.name else "the value of a parameter"
+    tensor = result_tree.tensor(tensor, value_text)
     if not result_tree.is_inexact(tensor):
         raise DTypeError(
-            f"{result_tree.head}{value} has dtype {result_tree.backend.dtype_of(tensor).name}, which has no "
+            f"{result_tree.head}{value_text} has dtype {result_tree.backend.dtype_of(tensor).name}, which has no "
             "derivative; "
             f"cast it, or make the parameter trainable=False"
         )

@@ -51,8 +51,8 @@ def is_of_pytorch(value: Any) -> bool:
 def _way_out_of_object(given: Any, kind: str) -> str:
     tensors = [name for name, value in getattr(given, "__dict__", {}).items() if _is_tensor(value)]
     if len(tensors) > 1:
-        names = " and ".join(f"{kind}.{name}" for name in tensors[:4])
-        return f"; {names} are tensors: make each an nn.Parameter, as nn.Parameter({tensors[0]})"
+        names_text = " and ".join(f"{kind}.{name}" for name in tensors[:4])
+        return f"; {names_text} are tensors: make each an nn.Parameter, as nn.Parameter({tensors[0]})"
     if tensors:
         return f"; {kind}.{tensors[0]} is a tensor: make it nn.Parameter({tensors[0]})"
     shared = [name for name, value in vars(type(given)).items() if _has_parameters(value)]

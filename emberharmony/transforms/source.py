@@ -57,10 +57,10 @@ class FunctionSource:
     def lines(self, place: int, call: ProgramCall) -> list[str]:
         """Returns the statements of a call."""
         argument_texts = [*map(self.text, call.args), *(f"{name}={self.text(value)}" for name, value in call.keywords)]
-        result = ", ".join(map(self.text, call.results)) + ("," if call.several else "")
+        results_text = ", ".join(map(self.text, call.results)) + ("," if call.several else "")
         if call.results[0] not in self.targets:
-            return [f"{result} = {self.name_of(call.function)}({', '.join(argument_texts)})"]
-        argument_texts.append(f"out={result}" if call.function in self.by_name else result)
+            return [f"{results_text} = {self.name_of(call.function)}({', '.join(argument_texts)})"]
+        argument_texts.append(f"out={results_text}" if call.function in self.by_name else results_text)
         return [f"{self.name_of(call.function)}({', '.join(argument_texts)})"]
 
     def text(self, value: Any) -> str:

@@ -101,7 +101,7 @@ class Tape:
         plan = self.plans.get(key)
         if plan is None or plan[0] is not rule:
             plan = self.plans[key] = _argument_plan(rule, tensor_type, key[1:])
-        _, is_usual, traced, options, unread, has_slopes = plan
+        _, is_usual, traced, options, unread_indices, has_slopes = plan
         for argument_index in options:
             is_usual = is_usual and _is_option(op, argument_index, arguments[argument_index])
         values, parents = [*arguments], []
@@ -127,7 +127,7 @@ class Tape:
         if result is values[0] and rule[0] is same:
             return arguments[0]
         kept_result = result
-        for argument_index in unread:
+        for argument_index in unread_indices:
             if argument_index < 0:
                 if kept_result.__class__ is tensor_type:
                     kept_result = _Shape(shape=kept_result.shape, dtype=kept_result.dtype)
@@ -243,9 +243,11 @@ def _argument_plan(rule: Any, tensor_type: type, kinds: tuple[type, ...]) -> _Pl
     if rule.__class__ is not tuple or not accepted_types.issuperset(kinds) or max(traced, default=0) >= len(rule):
         return _Plan(rule, False)
     functions = [rule[i] for i in traced if rule[i] is not None]
-    unread = [i for i in range(-1, len(kinds)) if all(_is_unread_parameter(function, i + 2) for function in functions)]
+    unread_indices = [
+        i for i in range(-1, len(kinds)) if all(_is_unread_parameter(function, i + 2) for function in functions)
+    ]
     has_slopes = traced == [0] and rule[0] in SLOPES
-    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread), has_slopes)
+    return _Plan(rule, True, tuple(traced), tuple(options), tuple(unread_indices), has_slopes)
 
 
 BY_SLOPE = (lambda g, _y, slope: active().multiply(slope, g),)

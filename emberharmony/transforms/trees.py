@@ -341,8 +341,8 @@ class FlatFunction(ResultTree):
             tensors = self._with_constants(
                 leaves, [self.leaves[i].on(self.backend.bound) for i in sorted(self.constants)]
             )
-            filled = [refill(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
-            values = tree_unflatten(self.structure, filled)
+            new_leaves = [refill(leaf, tensor) for leaf, tensor in zip(self.leaves, tensors, strict=True)]
+            values = tree_unflatten(self.structure, new_leaves)
         for place, value in zip(self.positions, values, strict=True):
             args[place] = value
         return self.tensors(self.fn(*args, **self.kwargs))

@@ -101,11 +101,11 @@ def set_default_float(kit: Any) -> Function:
             DTypeError: if it is no real floating dtype, or if the backend lacks it.
         """
         if dtype is not None:
-            chosen = dtype_named(dtype).neutral
-            kit.backend.dtypes.native(chosen)
-            if not chosen.is_floating:
-                raise DTypeError(f"set_default_float: {chosen.name!r} is not a floating dtype")
-        kit.set_float(None if dtype is None else chosen)
+            default_dtype = dtype_named(dtype).neutral
+            kit.backend.dtypes.native(default_dtype)
+            if not default_dtype.is_floating:
+                raise DTypeError(f"set_default_float: {default_dtype.name!r} is not a floating dtype")
+        kit.set_float(None if dtype is None else default_dtype)
 
     return set_default_float
 
@@ -218,10 +218,10 @@ def lstsq(kit: Any) -> Function:
         """
         namespace, (rows, columns) = kit.namespace, a.shape
         x, values = solve(a, b, rcond), namespace.linalg.svdvals(a)
-        least = namespace.finfo(values.dtype).eps * max(rows, columns) if rcond is None else rcond
+        smallest_ratio = namespace.finfo(values.dtype).eps * max(rows, columns) if rcond is None else rcond
         squares = namespace.reshape(namespace.abs(b - a @ x) ** 2, (rows, -1))
         sums = namespace.sum(squares, axis=0) if rows > columns else namespace.zeros(0, dtype=squares.dtype)
-        return x, sums, namespace.count_nonzero(values > least * namespace.max(values)), values
+        return x, sums, namespace.count_nonzero(values > smallest_ratio * namespace.max(values)), values
 
     return lstsq
 

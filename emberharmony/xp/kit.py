@@ -147,8 +147,8 @@ class Kit:
 
     def _publish_names(self) -> None:
         """Publishes what the generated functions read, under names such as `numpy_xp_Array`."""
-        exact = self.ops.zeros(1).__class__  # `native` may be an abstract class
-        op_globals.publish_type(self.name_of("type"), exact, _UNOBSERVED)
+        array_class = self.ops.zeros(1).__class__  # `native` may be an abstract class
+        op_globals.publish_type(self.name_of("type"), array_class, _UNOBSERVED)
         value_by_name = {
             "Array": self.array,
             "Links": Links,
@@ -161,7 +161,7 @@ class Kit:
             "active": selection.is_active,
             "copy": self.ops.copy,
             "dtype": Dtype,
-            "exact": exact,
+            "exact": array_class,
             "forget": self.memory.forget,
             "is_plain": is_plain,
             "keep": self.memory.keep,

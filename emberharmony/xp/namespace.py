@@ -56,8 +56,8 @@ class Namespace(ModuleType):
             return self.__dict__.setdefault(name, _EXTENSIONS[name](self))
         value = vars(self._source).get(name)
         if isinstance(value, DType):
-            dtypes = ", ".join(dtype.name for dtype in self._kit.backend.dtypes.natives)
-            raise AttributeError(f"backend {self._kit.name!r} has no dtype {name!r}; it has {dtypes}", name=name)
+            names_text = ", ".join(dtype.name for dtype in self._kit.backend.dtypes.natives)
+            raise AttributeError(f"backend {self._kit.name!r} has no dtype {name!r}; it has {names_text}", name=name)
         is_unknown = name not in self._source.__all__ or name in _CHOOSERS
         if is_unknown:
             raise without(repr(self), "attribute", name, self._source.__name__.removeprefix("emberharmony."), "xp")

@@ -229,10 +229,10 @@ def _store_line(kit: Any, spec: OpSpec, number: bool) -> str:
     Args:
         number: whether the other operand is a number of Python.
     """
-    same = "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "=="
+    equality = "is" if kit.ops.zeros(1).dtype is kit.ops.zeros(1).dtype else "=="
     tests = ["self._links is None"]
     if number or spec.facts.gives or "dtype is {1}." not in fast_of(spec, kit.backend).when:
-        tests.append(f"v.dtype {same} a.dtype")
+        tests.append(f"v.dtype {equality} a.dtype")
     tests += [] if number else ["v.shape == a.shape"]
     return f"if {' and '.join(tests)}: self._v = v; return self"
 
@@ -273,13 +273,13 @@ def native_call(
         first: lines before the call of the native function.
         then: a line that follows it.
     """
-    otherwise = f"@_{spec.name}({', '.join(names)})"
+    fallback = f"@_{spec.name}({', '.join(names)})"
     test = fast_test(kit, spec, names, number)
     arrays = ["self", "other"][: len(names) - number]
-    slow = [f"v = {otherwise}", *keep_lines(kit, arrays)]
+    slow = [f"v = {fallback}", *keep_lines(kit, arrays)]
     if test is None:
         return "\n".join(slow)
-    quick = [*first, f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {otherwise}"]
+    quick = [*first, f"try: v = {fast_call(kit, spec, names)}", f"except Exception: v = {fallback}"]
     quick += [*wrap_lines(kit, spec), *native_keep_lines(kit, spec, arrays), then]
     return "\n".join([f"if {test}:", *(f"    {line}" for line in quick), "else:", *(f"    {line}" for line in slow)])
 
@@ -309,15 +309,15 @@ def fast_test(kit: Any, spec: OpSpec, names: list[str], number: bool = False) ->
     quick = fast_of(spec, kit.backend)
     if len(spec.parameters) != len(names) or (number and not quick.weak):
         return None
-    when = re.sub(r"\bnative_(\w+)", r"$\1", (quick.weak if number else quick.when).format(*names))
-    when = re.sub(r"\bfloat32_default\b", "(float32_default and @unset)", when)
+    condition = re.sub(r"\bnative_(\w+)", r"$\1", (quick.weak if number else quick.when).format(*names))
+    condition = re.sub(r"\bfloat32_default\b", "(float32_default and @unset)", condition)
     tests = [f"{name}.__class__ is {'@type' if name is names[0] else '@exact'}" for name in names]
     if number:
-        tests[-1] = f"({when})"
+        tests[-1] = f"({condition})"
     elif quick.plain:
         tests[-1] = f"{names[-1]}.__class__ is {kit.plain_type(quick.plain)}"
-    elif when:
-        tests.append(f"({when})")
+    elif condition:
+        tests.append(f"({condition})")
     return " and ".join(tests)
 
 

@@ -66,19 +66,19 @@ def _in_standard_order(spec: OpSpec, passed: tuple[Passed, ...]) -> list[tuple[O
 def _signature_source(parameters: list[tuple[OpParameter, str, int]]) -> str:
     parameter_kinds = inspect.Parameter
     declarations: list[str] = []
-    before: int | None = None
+    kind_before: int | None = None
     for parameter, name, parameter_kind in parameters:
-        if before == parameter_kinds.POSITIONAL_ONLY and parameter_kind != before:
+        if kind_before == parameter_kinds.POSITIONAL_ONLY and parameter_kind != kind_before:
             declarations.append("/")
-        if parameter_kind == parameter_kinds.KEYWORD_ONLY and before not in (
+        if parameter_kind == parameter_kinds.KEYWORD_ONLY and kind_before not in (
             parameter_kind,
             parameter_kinds.VAR_POSITIONAL,
         ):
             declarations.append("*")
-        default = "" if parameter.default is EMPTY else f"=_default_{parameter.name}"
-        declarations.append(f"*{name}" if parameter_kind == parameter_kinds.VAR_POSITIONAL else f"{name}{default}")
-        before = parameter_kind
-    return ", ".join([*declarations, "/"] if before == parameter_kinds.POSITIONAL_ONLY else declarations)
+        default_text = "" if parameter.default is EMPTY else f"=_default_{parameter.name}"
+        declarations.append(f"*{name}" if parameter_kind == parameter_kinds.VAR_POSITIONAL else f"{name}{default_text}")
+        kind_before = parameter_kind
+    return ", ".join([*declarations, "/"] if kind_before == parameter_kinds.POSITIONAL_ONLY else declarations)
 
 
 def _function_source(
@@ -91,9 +91,9 @@ def _function_source(
     for p in spec.parameters:
         lowered = _argument_expression(p, name_by_parameter[p.name])
         if p is first or (views and not p.variadic):
-            local = "_a" if p is first else f"_a_{p.name}"
-            lines.append(f"{local} = {lowered}")
-            lowered = local
+            local_name = "_a" if p is first else f"_a_{p.name}"
+            lines.append(f"{local_name} = {lowered}")
+            lowered = local_name
         passed_arguments.append(f"*{lowered}" if p.variadic else f"{p.name}={lowered}" if p.keyword_only else lowered)
     call = f"@_{spec.name}({', '.join(passed_arguments)})"
     if kit.backend.defines(spec) and not spec.takes_callable:
@@ -107,9 +107,11 @@ def _function_source(
     if not views:
         lines += _separation_lines(kit, spec, first is not None)
     if views and first is not None:
-        rest = ", ".join(["_p", *passed_arguments[1:]])
+        arguments_text = ", ".join(["_p", *passed_arguments[1:]])
         lines.append(f"if {name_by_parameter[first.name]}.__class__ is @Array:")
-        lines.append(f" return @linked(v, {name_by_parameter[first.name]}, _a, lambda _p: @_{spec.name}({rest}))")
+        lines.append(
+            f" return @linked(v, {name_by_parameter[first.name]}, _a, lambda _p: @_{spec.name}({arguments_text}))"
+        )
     # An op that a program calls by itself may also import memory, as from_dlpack does.
     lines.append("return @lift_shared(v)" if views or not strict else _result_line(spec))
     body = "".join(f" {line}\n" for line in [join_line(kit), *lines])
@@ -132,8 +134,8 @@ def _quick_lines(kit: Any, spec: OpSpec, names: list[str]) -> list[str]:
     result = [_RESULTS["Tensor"]]
     if not is_fresh:
         condition = " and ".join(f"v is not {value}" for value in values)
-        view = f" and not {kit.backend.view_test.format('v')}" if kit.backend.shares_memory else ""
-        result = [f"if {condition}{view}: {_RESULTS['Tensor']}"]
+        view_condition = f" and not {kit.backend.view_test.format('v')}" if kit.backend.shares_memory else ""
+        result = [f"if {condition}{view_condition}: {_RESULTS['Tensor']}"]
     lines = [
         f"if {' and '.join(f'{name}.__class__ is @Array' for name in names)}:",
         " " + "; ".join(f"{value} = {name}._v" for value, name in zip(values, names, strict=True)),

@@ -79,18 +79,18 @@ def _read_parameters(parameters: str) -> list[Passed]:
     """Returns the parameters of a line of the table."""
     parameter_kinds = inspect.Parameter
     declarations = parameters.replace("=", "").split(", ")
-    after: int = parameter_kinds.POSITIONAL_OR_KEYWORD
+    next_kind: int = parameter_kinds.POSITIONAL_OR_KEYWORD
     passed: list[Passed] = []
     for declaration in declarations:
         if declaration == "/":
             for each in passed:
                 each.kind = parameter_kinds.POSITIONAL_ONLY
         elif declaration.startswith("*"):
-            after = parameter_kinds.KEYWORD_ONLY
+            next_kind = parameter_kinds.KEYWORD_ONLY
             if declaration != "*":
                 passed.append(Passed(declaration[1:], parameter_kinds.VAR_POSITIONAL))
         else:
-            passed.append(Passed(declaration, after))
+            passed.append(Passed(declaration, next_kind))
     return passed
 
 

@@ -189,8 +189,8 @@ class Memory:
             self.backend.write_into(old, ..., self.ops.set_item(old, key, self._cast(new, old)))
             return True
         new = self._cast(new, old)
-        written = self._in_place(array, old, key, new)
-        self._update(array, self.ops.set_item(old, key, new) if written is None else written)
+        written_value = self._in_place(array, old, key, new)
+        self._update(array, self.ops.set_item(old, key, new) if written_value is None else written_value)
         return False
 
     def _in_place(self, array: Any, old: Any, key: Any, new: Any) -> Any:
@@ -265,20 +265,20 @@ class Memory:
 
     def _update(self, array: Any, new: Any) -> None:
         """Gives an array a new tensor, and all that it is a view of; the other views become outdated."""
-        fresh = list(family(array))
-        loan = loan_of(fresh[-1])
+        stale_arrays = list(family(array))
+        loan = loan_of(stale_arrays[-1])
         array._v = new
-        for view, parent in itertools.pairwise(fresh):
+        for view, parent in itertools.pairwise(stale_arrays):
             parent._v = self._write_back(value(parent), links_of(view).how, view._v)
-        root = fresh[-1]
+        root = stale_arrays[-1]
         if loan is not None and loan.is_open:
             np.copyto(loan.memory, self.ops.to_numpy(root._v))
             root._v = Stale(self, root, loan)
         if self.shares or root._v.__class__ is Stale:  # the views have to lie in the memory, which later writes go into
-            fresh = [root]
+            stale_arrays = [root]
         if root._links is not None:
             links_of(root).foreign = False
-            self._outdate_views(fresh)
+            self._outdate_views(stale_arrays)
 
     def _outdate_views(self, fresh: list[Any]) -> None:
         """Lets the views of an array be read again.
@@ -312,8 +312,8 @@ class Memory:
         flat = self.ops.reshape(view, (-1,))
         if len(flat_positions) == size:
             return self.ops.reshape(self.ops.take(flat, self.ops.asarray(np.argsort(flat_positions)), 0), shape)
-        whole = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(flat_positions), flat)
-        return self.ops.reshape(whole, shape)
+        new_parent = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(flat_positions), flat)
+        return self.ops.reshape(new_parent, shape)
 
     def _value_to_write(self, given: Any, old: Any) -> Any:
         """Returns a value to write as a number or a tensor.

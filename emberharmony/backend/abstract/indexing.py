@@ -75,7 +75,7 @@ class AbstractIndexing:
 
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         result_shape: list[int] = []
-        joint: list[tuple[int, ...]] = []
+        joint_lengths: list[tuple[int, ...]] = []
         first, has_followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
         parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
@@ -83,18 +83,20 @@ class AbstractIndexing:
         for (part, axis, mask), end in zip(parts, ends, strict=True):
             if isinstance(part, slice):
                 result_shape += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : end]]
-                has_followed = bool(joint)
+                has_followed = bool(joint_lengths)
             elif part is None or part is Ellipsis:
                 result_shape += [1] * (part is None) + [*x.shape[axis:end]]
-                has_followed = bool(joint)
+                has_followed = bool(joint_lengths)
             else:
-                first, is_split = (first, is_split or has_followed) if joint else (len(result_shape), False)
-                joint.append(self._index_shape(part, mask))
+                first, is_split = (first, is_split or has_followed) if joint_lengths else (len(result_shape), False)
+                joint_lengths.append(self._index_shape(part, mask))
                 width = part.ndim if mask else 0 if isinstance(part, bool) else 1
                 result_shape += x.shape[axis + width : end]
                 has_followed = has_followed or axis + width < end
         insert_axis = 0 if is_split else first
-        return self._with_shape(x, (*result_shape[:insert_axis], *broadcast(joint), *result_shape[insert_axis:]))
+        return self._with_shape(
+            x, (*result_shape[:insert_axis], *broadcast(joint_lengths), *result_shape[insert_axis:])
+        )
 
     def _mask_axes(self, part: Any) -> int | None:
         """Returns how many axes a part of a key masks: -1 for a tensor of integers, None for anything else."""
@@ -168,12 +170,15 @@ class AbstractIndexing:
         return self._with_shape(x, (*others, diagonal_length(x.shape[first], x.shape[second], far_offset)))
 
     def tril_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
-        rows, columns = as_shape((n, n if m is None else m))
-        return self._index_pair(_count_on_and_below(rows, columns, clip_offset(k, rows, columns)))
+        row_count, column_count = as_shape((n, n if m is None else m))
+        return self._index_pair(_count_on_and_below(row_count, column_count, clip_offset(k, row_count, column_count)))
 
     def triu_indices(self, n: int, k: int = 0, m: int | None = None) -> tuple[AbstractTensor, AbstractTensor]:
-        rows, columns = as_shape((n, n if m is None else m))
-        return self._index_pair(rows * columns - _count_on_and_below(rows, columns, clip_offset(k, rows, columns) - 1))
+        row_count, column_count = as_shape((n, n if m is None else m))
+        return self._index_pair(
+            row_count * column_count
+            - _count_on_and_below(row_count, column_count, clip_offset(k, row_count, column_count) - 1)
+        )
 
     def _index_pair(self, count: int) -> tuple[AbstractTensor, AbstractTensor]:
         index_tensor = self.tensor_of((count,), self.dtypes["int64"])

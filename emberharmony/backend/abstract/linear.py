@@ -101,21 +101,25 @@ class AbstractLinear:
     @Rule
     def qr(self: Any, name: str, x: AbstractTensor, mode: str = "reduced", positive: bool = True) -> Any:
         check_qr_mode(mode)
-        *batch, rows, columns = matrices(x).shape
-        inner = rows if mode == "complete" else min(rows, columns)
+        *batch, row_count, column_count = matrices(x).shape
+        inner = row_count if mode == "complete" else min(row_count, column_count)
         return _result_tensors(
-            self, [(*batch, rows, inner), (*batch, inner, columns)], one_element(self, name, x, mode, positive)
+            self,
+            [(*batch, row_count, inner), (*batch, inner, column_count)],
+            one_element(self, name, x, mode, positive),
         )
 
     @Rule
     def svd(self: Any, name: str, x: AbstractTensor, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-        *batch, rows, columns = matrices(x).shape
-        inner = min(rows, columns)
+        *batch, row_count, column_count = matrices(x).shape
+        inner = min(row_count, column_count)
         sample_result = one_element(self, name, x, full_matrices, compute_uv)
         if not compute_uv:
             return self.tensor_of((*batch, inner), sample_result.dtype)
-        left, right = (rows, columns) if full_matrices else (inner, inner)
-        return _result_tensors(self, [(*batch, rows, left), (*batch, inner), (*batch, right, columns)], sample_result)
+        left, right = (row_count, column_count) if full_matrices else (inner, inner)
+        return _result_tensors(
+            self, [(*batch, row_count, left), (*batch, inner), (*batch, right, column_count)], sample_result
+        )
 
     @Rule
     def matmul(self: Any, name: str, x1: AbstractTensor, x2: AbstractTensor) -> AbstractTensor:

@@ -164,9 +164,9 @@ class AbstractReaders:
 
     @Rule
     def lu(self: Any, name: str, x: AbstractTensor) -> Any:
-        *batch, rows, columns = matrices(x).shape
-        inner = min(rows, columns)
-        shapes = (*batch, rows, rows), (*batch, rows, inner), (*batch, inner, columns)
+        *batch, row_count, column_count = matrices(x).shape
+        inner = min(row_count, column_count)
+        shapes = (*batch, row_count, row_count), (*batch, row_count, inner), (*batch, inner, column_count)
         sample_result = _of_composite(self, name, x)
         return type(sample_result)(*(self.tensor_of(s, y.dtype) for s, y in zip(shapes, sample_result, strict=True)))
 

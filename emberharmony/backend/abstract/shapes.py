@@ -40,21 +40,21 @@ class AbstractShapes:
     def reshape(self, x: AbstractTensor, shape: Any, copy: bool | None = None) -> AbstractTensor:
         check_copy(copy)
         lengths = [as_length(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))]
-        unknown = [i for i, n in enumerate(lengths) if n == -1]
+        unknown_axes = [i for i, n in enumerate(lengths) if n == -1]
         known_size = math.prod(n for n in lengths if n != -1)
-        if any(n < -1 for n in lengths) or len(unknown) > 1:
+        if any(n < -1 for n in lengths) or len(unknown_axes) > 1:
             raise ShapeError(
-                f"shape {shape} has a negative length" if len(unknown) < 2 else f"shape {shape} has two -1"
+                f"shape {shape} has a negative length" if len(unknown_axes) < 2 else f"shape {shape} has two -1"
             )
-        if unknown and known_size and x.size % known_size == 0:
-            lengths[unknown[0]] = x.size // known_size
+        if unknown_axes and known_size and x.size % known_size == 0:
+            lengths[unknown_axes[0]] = x.size // known_size
         if -1 in lengths or math.prod(lengths) != x.size:
             raise ShapeError(f"a tensor of shape {x.shape} has {x.size} elements and cannot take shape {shape}")
         return self._with_shape(x, lengths)
 
     def transpose(self, x: AbstractTensor, axes: Any = None) -> AbstractTensor:
-        order = range(x.ndim)[::-1] if axes is None else axis_order(axes, x.ndim)
-        return self._with_shape(x, [x.shape[a] for a in order])
+        new_axes = range(x.ndim)[::-1] if axes is None else axis_order(axes, x.ndim)
+        return self._with_shape(x, [x.shape[a] for a in new_axes])
 
     def swapaxes(self, x: AbstractTensor, axis1: int, axis2: int) -> AbstractTensor:
         (first,), (second,) = nonnegative_axes(axis1, x.ndim), nonnegative_axes(axis2, x.ndim)

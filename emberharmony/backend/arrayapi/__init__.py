@@ -116,9 +116,9 @@ def array_api_type(
         undefined = {op for op in OPS if getattr(backend_type, op, None) is None}
         reason_by_op |= dict.fromkeys(undefined.intersection(reading()), reads)
     for op, reason in reason_by_op.items():
-        missing = unsupported(reason)
-        missing.__set_name__(backend_type, op)
-        setattr(backend_type, op, missing)
+        refusal = unsupported(reason)
+        refusal.__set_name__(backend_type, op)
+        setattr(backend_type, op, refusal)
     return backend_type
 
 

@@ -167,10 +167,10 @@ class Factors(Definitions):
 
     def _with_trailing_ones(self, factors: Any, length: int) -> Any:
         """Returns factors with ones behind, as many as are missing."""
-        missing = length - factors.shape[-1]
-        if not missing:
+        missing_count = length - factors.shape[-1]
+        if not missing_count:
             return factors
-        ones = self._xp.ones((*factors.shape[:-1], missing), dtype=factors.dtype)
+        ones = self._xp.ones((*factors.shape[:-1], missing_count), dtype=factors.dtype)
         return self._library.function("concatenate")([factors, ones], axis=-1)
 
     def svd(self, x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:

@@ -49,8 +49,8 @@ class _Tensors(Definitions):
 
     def transpose(self, x: Any, axes: Any = None) -> Any:
         ndim = len(x.shape)
-        order = tuple(range(ndim))[::-1] if axes is None else axis_order(axes, ndim)
-        return self._library.function("transpose")(x, order)
+        new_axes = tuple(range(ndim))[::-1] if axes is None else axis_order(axes, ndim)
+        return self._library.function("transpose")(x, new_axes)
 
     def broadcast_to(self, x: Any, shape: Any) -> Any:
         return self._xp.broadcast_to(x, as_shape(shape))

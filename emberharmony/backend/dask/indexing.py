@@ -78,7 +78,7 @@ def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: 
     if len(columns) == 1:
         return _take(y, columns[0][1], columns[0][0])
     axes = [axis for axis, _ in columns]
-    joint = broadcast([tuple(column.shape) for _, column in columns])
+    joint_shape = broadcast([tuple(column.shape) for _, column in columns])
     other_axes = [axis for axis in range(y.ndim) if axis not in axes]
     lengths = [y.shape[axis] for axis in axes]
     flat: Any = np.zeros((), np.int64)
@@ -89,9 +89,9 @@ def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: 
     )
     result = _take(rows, flat, 0)
     first = 0 if is_split else min(axes)
-    rank = len(joint)
-    order = [*range(rank, rank + first), *range(rank), *range(rank + first, result.ndim)]
-    return da.transpose(result, order)
+    rank = len(joint_shape)
+    new_axes = [*range(rank, rank + first), *range(rank), *range(rank + first, result.ndim)]
+    return da.transpose(result, new_axes)
 
 
 class DaskIndexingOps:
@@ -127,7 +127,7 @@ class DaskIndexingOps:
     def get_item(x: da.Array, key: Any) -> da.Array:
         """Returns what a key selects; a mask in a tensor is computed, because the shape depends on it."""
         key_parts = list(parts_of(key, with_known_lengths(x).shape, _mask_axes)) or [(Ellipsis, 0, False)]
-        joint = [_is_joint(key_part) for key_part, _, _ in key_parts]
+        joint_flags = [_is_joint(key_part) for key_part, _, _ in key_parts]
         has_index_tensors = any(hasattr(part, "shape") or part.__class__ is bool for part, _, _ in key_parts)
         basic: list[Any] = []
         columns: list[tuple[int, Any]] = []
@@ -161,7 +161,7 @@ class DaskIndexingOps:
         y = x[tuple(basic)]
         if not columns:
             return y
-        joint_places = [i for i, is_joint in enumerate(joint) if is_joint]
+        joint_places = [i for i, is_joint in enumerate(joint_flags) if is_joint]
         is_split = joint_places[-1] - joint_places[0] + 1 > len(joint_places)
         return _elements_at_columns(y, columns, is_split)
 

@@ -47,10 +47,14 @@ class DaskShapeOps:
         spec = shapes_of("concatenate", tensors, axis)
         if axis is None:
             return da.concatenate([with_shape(x, (x.size,)) for x in tensors])
-        filled = [x for x in tensors if x.size]  # Dask drops the others, and with them the dtype and lengths
-        if not filled:
+        nonempty_tensors = [x for x in tensors if x.size]  # Dask drops the others, and with them the dtype and lengths
+        if not nonempty_tensors:
             return zeros(spec.shape, spec.dtype)
-        return da.concatenate(filled, axis=single(axis, tensors[0].ndim)) if len(filled) > 1 else filled[0]
+        return (
+            da.concatenate(nonempty_tensors, axis=single(axis, tensors[0].ndim))
+            if len(nonempty_tensors) > 1
+            else nonempty_tensors[0]
+        )
 
 
 def with_shape(x: da.Array, shape: tuple[int, ...]) -> da.Array:

@@ -12,12 +12,12 @@ from emberharmony.core.dtypes import float64
 
 def truncated_normal(rng: Generator, shape: tuple[int, ...], mean: float, std: float, low: float, high: float) -> Array:
     """Returns normal numbers, drawn anew outside [low, high], by the inverse of the distribution function."""
-    first, last = (low - mean) / std, (high - mean) / std
+    lower_bound, upper_bound = (low - mean) / std, (high - mean) / std
     # The distribution function is precise below 0 alone, so an interval above 0 is reflected.
-    sign = -1.0 if first > 0.0 else 1.0
-    first, last = sorted((sign * first, sign * last))
-    below, up_to = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (first, last))
-    cumulative_probability = below + rng.uniform(shape, float64) * (up_to - below)
+    sign = -1.0 if lower_bound > 0.0 else 1.0
+    lower_bound, upper_bound = sorted((sign * lower_bound, sign * upper_bound))
+    tails, up_to = (0.5 * math.erfc(-x / math.sqrt(2.0)) for x in (lower_bound, upper_bound))
+    cumulative_probability = tails + rng.uniform(shape, float64) * (up_to - tails)
     return (sign * special_normal.ndtri(np, cumulative_probability) * std + mean).clip(low, high)
 
 
@@ -33,8 +33,8 @@ def orthogonal(rng: Generator, rows: int, columns: int, gain: float) -> Array:
 def sparse(rng: Generator, rows: int, columns: int, sparsity: float, std: float) -> Array:
     """Returns a matrix of normal numbers in which a share of each column, rounded up, is 0."""
     values = rng.normal((rows, columns), float64) * std
-    order = np.argsort(rng.uniform((rows, columns), float64), axis=0)
-    np.put_along_axis(values, order[: math.ceil(sparsity * rows)], 0.0, 0)
+    sorting_indices = np.argsort(rng.uniform((rows, columns), float64), axis=0)
+    np.put_along_axis(values, sorting_indices[: math.ceil(sparsity * rows)], 0.0, 0)
     return values
 
 

@@ -59,8 +59,8 @@ class StateReader:
         """Returns an integer of at least `low` and at most `high`."""
         value = self.state.get(name)
         if type(value) is not int or value < low or (high is not None and value > high):
-            limits = f"of at least {low}" if high is None else f"from {low} to {high}"
-            raise self.damage_error(name, f"an integer {limits}")
+            limits_text = f"of at least {low}" if high is None else f"from {low} to {high}"
+            raise self.damage_error(name, f"an integer {limits_text}")
         return value
 
     def optional(self, name: str, high: int | None = None) -> int | None:

@@ -131,11 +131,11 @@ def saved_streams(backend: str, save: Callable[[], State]) -> State:
         save: returns the state of its own stream.
     """
     seed = _Process.seed
-    value = None if seed.value is None else f"{seed.value:x}"
+    seed_text = None if seed.value is None else f"{seed.value:x}"
     state = {
         "version": random_state.VERSION,
         "backend": backend,
-        "seed": {"value": value, "lineage": list(seed.lineage), "forked": seed.fork_count},
+        "seed": {"value": seed_text, "lineage": list(seed.lineage), "forked": seed.fork_count},
         "host": HOST.get().state_dict(),
     }
     stream_names = set(seed.streams)

@@ -61,8 +61,8 @@ def check_sides(a: Any, b: Any) -> None:
     Raises:
         ShapeError: if they do not.
     """
-    rows = b.shape[0 if b.ndim == 1 else -2] if b.ndim else None
-    if square(a).shape[-1] != rows:
+    row_count = b.shape[0 if b.ndim == 1 else -2] if b.ndim else None
+    if square(a).shape[-1] != row_count:
         raise ShapeError(f"matrices of shape {tuple(a.shape)} do not fit right-hand sides of shape {tuple(b.shape)}")
 
 

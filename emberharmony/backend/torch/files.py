@@ -28,19 +28,19 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
     except FileNotFoundError as error:
         raise WeightFileError("missing", path, "does not exist") from error
     except Exception as error:  # a damaged file raises errors of zipfile, pickle, struct and PyTorch, or any other
-        fault, hint = (
+        fault_text, hint = (
             f"PyTorch cannot read it safely: {brief(str(error))}",
             "convert it to safetensors where you trust it",
         )
         if refused_global := re.search(r"GLOBAL ([\w.]+)", str(error)):
-            fault = (
+            fault_text = (
                 f"PyTorch cannot read it safely: it holds {refused_global[1]}, which could run any program, among "
                 "tensors"
             )
             hint = (
                 "a whole module that you trust: torch.save(torch.load(path, weights_only=False).state_dict(), new_path)"
             )
-        raise WeightFileError("torch", path, fault, None, hint) from error
+        raise WeightFileError("torch", path, fault_text, None, hint) from error
     if entry is not None:
         if not isinstance(content, dict) or entry not in content:
             content_hint = f"; it has {brief(list(content))}" if isinstance(content, dict) else ""
@@ -50,8 +50,8 @@ def read_tensors(path: str, mapped: bool = False, entry: str | None = None) -> d
         raise WeightFileError("torch", path, f"holds a {type(content).__name__}, expected a dict from names to tensors")
     for name, value in content.items():
         if not isinstance(name, str) or not isinstance(value, torch.Tensor):
-            fault = f"holds {brief(name)} of type {type(value).__name__}, expected a dict from names to tensors"
+            fault_text = f"holds {brief(name)} of type {type(value).__name__}, expected a dict from names to tensors"
             entries = [key for key, entry in content.items() if isinstance(key, str) and isinstance(entry, dict)]
             hint = f"give load() one of entry={brief(entries)}" if entries and entry is None else FLAT
-            raise WeightFileError("torch", path, fault, None, hint)
+            raise WeightFileError("torch", path, fault_text, None, hint)
     return {name: value.detach() for name, value in content.items()}

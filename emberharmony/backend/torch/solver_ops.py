@@ -300,8 +300,8 @@ class TorchSolverOps:
             return QRResult(q, r)
         # QR is unique only up to signs, or phases; choose those that make the diagonal of R positive.
         signs = _signs(torch.diagonal(r, 0, -2, -1))
-        extra = signs.new_ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]))
-        signs = torch.cat([signs, extra], -1)
+        extra_ones = signs.new_ones((*signs.shape[:-1], q.shape[-1] - signs.shape[-1]))
+        signs = torch.cat([signs, extra_ones], -1)
         # A negative sign makes -0.0 of the zeros below the diagonal.
         return QRResult(q * signs.unsqueeze(-2), torch.triu(r * signs.conj().unsqueeze(-1)))
 

@@ -108,9 +108,15 @@ def _hint_from_docs(text: str) -> str:
     names = [parameter.name for parameter in completion.parameters(described)]
     documentation = inspect.getdoc(described if space == "nn" else getattr(sys.modules[f"{_NAME}.ops"], name)) or ""
     shapes, example = _SHAPE.search(documentation), _EXAMPLE.search(documentation)
-    said = [name for name in names if re.search(rf"\b{name}\b", text)] or names[:2]
+    mentioned_names = [name for name in names if re.search(rf"\b{name}\b", text)] or names[:2]
     parts = [f"{space}.{name} takes {', '.join(names)}"] if names else []
-    parts += [f"its shapes: {shapes[1]}"] if shapes else _parameter_meanings(described, said) if space == "ops" else []
+    parts += (
+        [f"its shapes: {shapes[1]}"]
+        if shapes
+        else _parameter_meanings(described, mentioned_names)
+        if space == "ops"
+        else []
+    )
     return "; ".join([*parts, *([f"for example {example[1]}"] if example else [])])
 
 
@@ -160,8 +166,8 @@ def _hint_for_method(frame: FrameType) -> str:
     op = ALIASES.get(names[-1], names[-1]) if names else ""
     if op not in OPS:
         return spellings.method_hint(op, "") if op in spellings.NAMES or op in spellings.METHODS else ""
-    takes = ", ".join(parameter.name for parameter in OPS[op].parameters)
-    return f"{names[-1]} of the libraries differs: use ops.{op}({takes})"
+    parameters_text = ", ".join(parameter.name for parameter in OPS[op].parameters)
+    return f"{names[-1]} of the libraries differs: use ops.{op}({parameters_text})"
 
 
 def _start_of(instruction: Any) -> tuple[Any, Any]:
@@ -256,11 +262,13 @@ def _members_text(owner: Any) -> str:
         else []
     )
     if owner_class is not ours[0]:  # a class of the user
-        made = "assign them in __init__" if "__init__" in vars(owner_class) else "make them in a method named __init__"
+        advice = (
+            "assign them in __init__" if "__init__" in vars(owner_class) else "make them in a method named __init__"
+        )
         return (
             f"{owner_class.__name__} has {', '.join(own)}"
             if own
-            else f"{owner_class.__name__} has no parts: {made}, as self.name"
+            else f"{owner_class.__name__} has no parts: {advice}, as self.name"
         )
     public = [attribute for attribute in dir(owner_class) if not attribute.startswith("_")]
     listed = [*own, *[attribute for attribute in public if attribute not in own]][:_MOST]
@@ -303,8 +311,8 @@ def _hint_for_call(message: str, frame: FrameType, match: re.Match[str]) -> str:
         for parameter in parameters
         if is_unknown or not parameter.keyword_only or parameter.name in quoted
     ]
-    keywords = ", ".join(f"{parameter.name}=..." for parameter in parameters)
-    accepted_text = f"it takes {', '.join(names)}" if names else f"pass options by name: {function}({keywords})"
+    keywords_text = ", ".join(f"{parameter.name}=..." for parameter in parameters)
+    accepted_text = f"it takes {', '.join(names)}" if names else f"pass options by name: {function}({keywords_text})"
     if not parameters:
         accepted_text = "it takes nothing"
     if not is_unknown:  # the arguments that are missing, or those that are too many, which belong to the last one
@@ -330,12 +338,13 @@ def _hint_for_own_class(frame: FrameType, owner: str, function: str, message: st
     parameters = list(inspect.signature(method).parameters)
     if not parameters:
         return f"the first parameter of a method is self: def {function}(self, x)"
-    takes = ", ".join(parameters[1:])
+    parameters_text = ", ".join(parameters[1:])
     if function == "__init__" and "takes" in message:
-        return f"{owner}({takes}) makes the model, and only then it is called: model = {owner}({takes}), then model(x)"
+        call_text = f"{owner}({parameters_text})"
+        return f"{call_text} makes the model, and only then it is called: model = {call_text}, then model(x)"
     if parameters[0] != "self":
         return f"the first parameter of a method is self: def {function}(self, {', '.join(parameters)})"
-    return f"{owner}.{function} takes {takes or 'nothing'}"
+    return f"{owner}.{function} takes {parameters_text or 'nothing'}"
 
 
 def _parameter_meanings(described_name: Any, names: list[str]) -> list[str]:
@@ -352,8 +361,10 @@ def _callable_named(frame: FrameType, name: str) -> Any:
         name: the name in the message of Python: that of the function, or of the class that defines the method.
     """
     items = [*frame.f_locals.items(), *frame.f_globals.items()]
-    used = {*frame.f_code.co_names}
-    for _, value in sorted(items, key=lambda item: item[0] not in used):  # first those that the program uses there
+    used_names = {*frame.f_code.co_names}
+    for _, value in sorted(
+        items, key=lambda item: item[0] not in used_names
+    ):  # first those that the program uses there
         if _is_ours(value):
             modules = [value, *_public_modules(value)] if inspect.ismodule(value) else []
             members = [member for module in modules for member in vars(module).values()]

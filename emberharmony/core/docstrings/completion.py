@@ -34,13 +34,13 @@ def complete_docstring(owner: Any) -> str:
     if not description_by_name:
         return text
     block = _BLOCKS["Args"].search(text)
-    lines = "".join(f"{line}\n" for entry in description_by_name.items() for line in _entry_lines(*entry))
+    entries_text = "".join(f"{line}\n" for entry in description_by_name.items() for line in _entry_lines(*entry))
     if block is not None:
         tail = "\n" if block[1].endswith("\n\n") else ""
-        return f"{text[: block.start()]}Args:\n{lines}{tail}{text[block.end() :]}".rstrip()
+        return f"{text[: block.start()]}Args:\n{entries_text}{tail}{text[block.end() :]}".rstrip()
     next_section = _AFTER.search(text)
     end = len(text) if next_section is None else next_section.start()
-    return f"{text[:end].rstrip()}\n\nArgs:\n{lines}\n{text[end:]}".rstrip()
+    return f"{text[:end].rstrip()}\n\nArgs:\n{entries_text}\n{text[end:]}".rstrip()
 
 
 def descriptions(owner: Any) -> dict[str, str]:
@@ -67,8 +67,8 @@ def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
     operand_kinds = TAKES.get(spec.facts.takes)
     if operand_kinds is None or not spec.facts.elementwise or not parameter.is_tensor:
         return None
-    other_names = " and ".join(f"`{p.name}`" for p in spec.parameters if p.is_tensor and p is not parameter)
-    return f"{BESIDE.format(others=other_names) if other_names else ALONE} {operand_kinds}{GIVES[spec.facts.gives]}."
+    names_text = " and ".join(f"`{p.name}`" for p in spec.parameters if p.is_tensor and p is not parameter)
+    return f"{BESIDE.format(others=names_text) if names_text else ALONE} {operand_kinds}{GIVES[spec.facts.gives]}."
 
 
 def _referred_description(owner: Any, parameter: str, text: str) -> str:

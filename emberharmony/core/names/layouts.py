@@ -16,5 +16,5 @@ def require_layout(layout: Any, argument: str = "layout") -> None:
     """
     if layout not in LAYOUTS:
         hint = suggest(layout, LAYOUTS)
-        layout_names = ", ".join(map(repr, LAYOUTS))
-        raise ArgumentError(f"{argument} must be one of {layout_names}, got {brief(layout)}{hint}")
+        names_text = ", ".join(map(repr, LAYOUTS))
+        raise ArgumentError(f"{argument} must be one of {names_text}, got {brief(layout)}{hint}")

@@ -65,9 +65,9 @@ def by_rule(name: str, space: str, names: list[str], known: dict[str, str]) -> s
         return f"use {space}.{name.rstrip('_')}(x), which returns a new tensor"
     if name.startswith("Lazy") and name[4:] in names:
         return f"use nn.{name[4:]}(None, ...) and nn.build(model, example)"
-    inside = [each for each in names if len(each) > 4 and re.search(rf"(^|_){each}(_|$)", name)]
-    if inside and not space.startswith("ops"):
-        return f"did you mean {space}.{max(inside, key=len)}?"
+    inner_names = [each for each in names if len(each) > 4 and re.search(rf"(^|_){each}(_|$)", name)]
+    if inner_names and not space.startswith("ops"):
+        return f"did you mean {space}.{max(inner_names, key=len)}?"
     base = name.removesuffix("_like")
     if space.startswith("ops") and base != name and base in known:
         return f"use ops.{known[base].replace('shape', 'ops.shape(x)')}"

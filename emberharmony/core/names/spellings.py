@@ -121,10 +121,10 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
         hint = f"; {followed}"
     elif is_of_ops and f"{name.removesuffix('_loss')}" in public_names("nn.losses"):
         return f"; use nn.losses.{name.removesuffix('_loss')}(outputs, target)"
-    elif renamed := _written_otherwise(name, space):
-        return f"; did you mean {renamed}?"
-    elif alone := relatives.elsewhere_alone(name, space, public_names(space)):
-        return f"; {alone}"
+    elif other_spelling := _written_otherwise(name, space):
+        return f"; did you mean {other_spelling}?"
+    elif lone_hint := relatives.elsewhere_alone(name, space, public_names(space)):
+        return f"; {lone_hint}"
     else:
         return _resembling(name, space, called)
     return hint.replace("ops.", f"{called}.") if is_of_ops else hint
@@ -136,8 +136,8 @@ def _written_otherwise(name: str, space: str) -> str:
     if own:
         return repr(own)
     for other in PUBLIC:
-        if other not in ("", space) and (there := relatives.same_name(name, public_names(other))):
-            return f"{other}.{there}"
+        if other not in ("", space) and (name_there := relatives.same_name(name, public_names(other))):
+            return f"{other}.{name_there}"
     return ""
 
 
@@ -158,8 +158,8 @@ def unknown_keyword(op: str, keyword: str) -> ArgumentTypeError:
     own_keyword = next((name for name in KEYWORDS.get(keyword, ()) if name in names), None)
     hint = f"; use {own_keyword}=" if own_keyword else f"; {ADVICE[keyword]}" if keyword in ADVICE else ""
     hint = hint or suggest(keyword, names, 0.6) or "; it has no counterpart: leave it out, or use another op for it"
-    accepted_names = ", ".join(names)
-    return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {accepted_names})")
+    names_text = ", ".join(names)
+    return ArgumentTypeError(f"{op}() got an unexpected keyword argument {keyword!r}{hint} (it takes {names_text})")
 
 
 ADVICE: dict[str, str] = {

@@ -55,15 +55,15 @@ def choose_dispatch() -> tuple[str, str]:
             )
         return environment_choice, f"{ENVIRONMENT} is set"
     name, version = sys.implementation.name, sys.version_info[:2]
-    tested = f"CPython {_version_text(OLDEST)} to {_version_text(NEWEST)}"
+    versions_text = f"CPython {_version_text(OLDEST)} to {_version_text(NEWEST)}"
     if name != "cpython":
-        return PORTABLE, f"the interpreter is {name}, and exchanged codes are tested on {tested}"
+        return PORTABLE, f"the interpreter is {name}, and exchanged codes are tested on {versions_text}"
     # Python's guide to free threading names this text of sys.version. sysconfig says the same, at some ms of import.
     if "free-threading" in sys.version or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return PORTABLE, "Python is built without the global interpreter lock, which the exchange of codes needs"
     if not OLDEST <= version <= NEWEST:
-        return PORTABLE, f"Python is {_version_text(version)}, and exchanged codes are tested on {tested}"
-    return SWAP, f"Python is {_version_text(version)}, and exchanged codes are tested on {tested}"
+        return PORTABLE, f"Python is {_version_text(version)}, and exchanged codes are tested on {versions_text}"
+    return SWAP, f"Python is {_version_text(version)}, and exchanged codes are tested on {versions_text}"
 
 
 def _version_text(version: tuple[int, int]) -> str:
@@ -74,12 +74,12 @@ def op_before_first_call(spec: OpSpec) -> FunctionType:
     """Returns an op as it is before its first call: it reports unknown keywords; its code may be exchanged."""
     if UNCALLED_SOURCE not in _TEMPLATES:
         _TEMPLATES[UNCALLED_SOURCE] = _compile(UNCALLED_SOURCE)
-    declared = spec.declared.__code__
+    declared_code = spec.declared.__code__
     code = _TEMPLATES[UNCALLED_SOURCE].replace(
-        co_name=declared.co_name,
-        co_qualname=declared.co_qualname,
-        co_filename=declared.co_filename,
-        co_firstlineno=declared.co_firstlineno,
+        co_name=declared_code.co_name,
+        co_qualname=declared_code.co_qualname,
+        co_filename=declared_code.co_filename,
+        co_firstlineno=declared_code.co_firstlineno,
         co_names=("uncalled", spec.name),
     )
     function = _function_of_code(code, spec)
@@ -92,17 +92,19 @@ def looked_up(spec: OpSpec) -> FunctionType:
     shape = plain_shape(spec)
     if shape not in _TEMPLATES:
         _TEMPLATES[shape] = _compile(looked_up_source(shape))
-    template, declared = _TEMPLATES[shape], spec.declared.__code__
-    if declared.co_kwonlyargcount:
+    template, declared_code = _TEMPLATES[shape], spec.declared.__code__
+    if declared_code.co_kwonlyargcount:
         code = _with_declared_names(template, spec, {"native_op": spec.name})
     else:  # what `_with_declared_names` would do, at a fifth of its cost, which the import pays for every op
         code = template.replace(
-            co_name=declared.co_name,
-            co_qualname=declared.co_qualname,
-            co_filename=declared.co_filename,
-            co_firstlineno=declared.co_firstlineno,
+            co_name=declared_code.co_name,
+            co_qualname=declared_code.co_qualname,
+            co_filename=declared_code.co_filename,
+            co_firstlineno=declared_code.co_firstlineno,
             co_names=("active", spec.name),
-            co_varnames=declared.co_varnames[: declared.co_argcount + bool(declared.co_flags & VARIADIC)],
+            co_varnames=declared_code.co_varnames[
+                : declared_code.co_argcount + bool(declared_code.co_flags & VARIADIC)
+            ],
         )
     return _function_of_code(code, spec)
 
@@ -163,13 +165,13 @@ def _one_line(units: int) -> bytes:
 
 def _with_declared_names(template: CodeType, spec: OpSpec, names: dict[str, str]) -> CodeType:
     """Returns the template with the names, file and line of the declaration."""
-    declared = spec.declared.__code__
+    declared_code = spec.declared.__code__
     name_by_placeholder = {f"p{i}": name for i, name in enumerate(parameter_names(spec))}
     return template.replace(
-        co_name=declared.co_name,
-        co_qualname=declared.co_qualname,
-        co_filename=declared.co_filename,
-        co_firstlineno=declared.co_firstlineno,
+        co_name=declared_code.co_name,
+        co_qualname=declared_code.co_qualname,
+        co_filename=declared_code.co_filename,
+        co_firstlineno=declared_code.co_firstlineno,
         co_names=tuple(names.get(name, name) for name in template.co_names),
         co_varnames=tuple(name_by_placeholder.get(name, name) for name in template.co_varnames),
         co_consts=tuple(_filled_constant(const, spec, name_by_placeholder) for const in template.co_consts),

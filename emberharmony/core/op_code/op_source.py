@@ -152,9 +152,9 @@ def fast_of(spec: OpSpec, backend: Any) -> Fast:
 def parameter_names(spec: OpSpec) -> tuple[str, ...]:
     """Returns the names of the parameters in the order of the signature: `*args` before those by keyword only."""
     code = spec.declared.__code__
-    first, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    starred = code.co_varnames[last : last + 1] if code.co_flags & VARIADIC else ()
-    return (*code.co_varnames[:first], *starred, *code.co_varnames[first:last])
+    first, keyword_end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    starred = code.co_varnames[keyword_end : keyword_end + 1] if code.co_flags & VARIADIC else ()
+    return (*code.co_varnames[:first], *starred, *code.co_varnames[first:keyword_end])
 
 
 def plain_shape(spec: OpSpec) -> Shape:
@@ -260,11 +260,14 @@ def _fast_path_tests(shape: Shape, when: str, weak: str, plain: str, exact: bool
     tests = [is_native(i) for i in tensors]
     if plain or weak:
         # Test the common case first; never run isinstance(number, torch.Tensor), it is slow.
-        last = tensors[-1]
+        last_index = tensors[-1]
         if plain:
-            likely, general_test = f"p{last}.__class__ is {plain}", f"{is_native(last)} and ({when})"
+            likely, general_test = f"p{last_index}.__class__ is {plain}", f"{is_native(last_index)} and ({when})"
         else:
-            likely, general_test = f"{is_exactly(last)} and ({when})", f"isinstance(p{last}, native_type) and ({when})"
+            likely, general_test = (
+                f"{is_exactly(last_index)} and ({when})",
+                f"isinstance(p{last_index}, native_type) and ({when})",
+            )
         ways = (likely, weak.format(*names), general_test if plain or not exact else "")
         tests[-1] = f"({' or '.join(filter(None, ways))})"
     elif when != "True":
@@ -338,8 +341,8 @@ def compiled_source(
     lines = [f"if {' and '.join(tests)}:", *(f" {step}" for step in steps)] if tests else steps
     if tests:
         # Behind the test, so calls with native tensors alone do not pay for it. The first is rarely a parameter.
-        cells = " or ".join(f"p{i}.__class__ is parameter" for i in (*tensors[1:], *tensors[:1]))
-        lines.append(f"if {cells}: return native_again({_arguments_with_tensors(shape, tensors)})")
+        cell_condition = " or ".join(f"p{i}.__class__ is parameter" for i in (*tensors[1:], *tensors[:1]))
+        lines.append(f"if {cell_condition}: return native_again({_arguments_with_tensors(shape, tensors)})")
         lines += _lines_for_traced(shape, tensors)
         lines.append(f"return slow(native_backend, {OP_NAME!r}, {_arguments_tuple(shape)})")
     return f"def template({signature(shape)}):\n" + "".join(f" {line}\n" for line in lines)

@@ -73,10 +73,10 @@ def _remove_topmost(stack: Stack, place: int, wanted: Any) -> None:
         entry = entry[1]
     if entry is None:
         return
-    below = entry[1]
+    entry_below = entry[1]
     for value, _, *options in reversed(entries_above):
-        below = value, below, *options
-    stack.set(below)
+        entry_below = value, entry_below, *options
+    stack.set(entry_below)
 
 
 class Exit:

@@ -54,19 +54,19 @@ def edit_key(text: str, key: str, value: str | None) -> str:
     )
     if statement is None:
         newline = "\r\n" if "\r\n" in text else "\n"
-        changed = text if value is None else f"{key} = {_quote(value)}{newline}{text}"
+        new_text = text if value is None else f"{key} = {_quote(value)}{newline}{text}"
     elif value is None:
-        changed = text[: statement.start] + text[statement.end :]
+        new_text = text[: statement.start] + text[statement.end :]
     else:
-        changed = text[: statement.value] + _quote(value) + text[statement.value_end :]
+        new_text = text[: statement.value] + _quote(value) + text[statement.value_end :]
     # `_root_statements` only splits the text into tokens, so check the result with the parser of the standard library.
     try:
-        is_valid = _document_values(changed) == expected_values
+        is_valid = _document_values(new_text) == expected_values
     except tomllib.TOMLDecodeError:
         is_valid = False
     if not is_valid:
         raise CannotEditError(f"{key} is a table in it")
-    return changed
+    return new_text
 
 
 def _document_values(text: str) -> dict[str, Any]:

@@ -43,9 +43,9 @@ def held_in(root: Any) -> Iterator[Held]:
     entered_objects: dict[int, Any] = {}  # keeps the objects, so that no other gets the id of one
     keys: list[Any] = []
     holders: list[Any] = [None]
-    unread: list[Iterator[tuple[Any, Any]]] = [iter(((None, root),))]
-    while unread:
-        for key, value in unread[-1]:
+    iterators: list[Iterator[tuple[Any, Any]]] = [iter(((None, root),))]
+    while iterators:
+        for key, value in iterators[-1]:
             children = _held_entries(value)
             if children is None:
                 yield Held(TreePath((*keys, key)[1:]), holders[-1], value)
@@ -54,10 +54,10 @@ def held_in(root: Any) -> Iterator[Held]:
                     entered_objects[id(value)] = value
                 keys.append(key)
                 holders.append(value)
-                unread.append(iter(children))
+                iterators.append(iter(children))
                 break
         else:
-            unread.pop()
+            iterators.pop()
             holders.pop()
             del keys[-1:]
 
@@ -67,9 +67,9 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
     ways = _WAYS[kind]
     instances_by_id: dict[int, C] = {}
     entered_objects: dict[int, Any] = {}
-    unread = [root]
-    while unread:
-        value = unread.pop()
+    unread_values = [root]
+    while unread_values:
+        value = unread_values.pop()
         advice = ways[value.__class__]
         if advice == "skipped":
             continue
@@ -80,14 +80,14 @@ def instances_in(root: Any, kind: type[C]) -> list[C]:
             continue
         elif advice == "attributes":
             entered_objects[value_id] = value
-            unread += [*value.__dict__.values()][::-1]
+            unread_values += [*value.__dict__.values()][::-1]
         elif advice == "list":
             entered_objects[value_id] = value
-            unread += value[::-1]
+            unread_values += value[::-1]
         else:
             if not isinstance(value, tuple):
                 entered_objects[value_id] = value
-            unread += [child for _, child in _held_entries(value) or ()][::-1]
+            unread_values += [child for _, child in _held_entries(value) or ()][::-1]
     return list(instances_by_id.values())
 
 

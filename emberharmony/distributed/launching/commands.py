@@ -180,8 +180,8 @@ def command_of(
             *rank,
         ]
     if launcher == "mlx.launch":
-        names = ",".join(name for host in hosts for name in [host.name] * host.slots)
-        host_options = ["--hosts", names] if hosts else ["-n", str(machines.ranks)]
+        names_text = ",".join(name for host in hosts for name in [host.name] * host.slots)
+        host_options = ["--hosts", names_text] if hosts else ["-n", str(machines.ranks)]
         environment_words = [word for name in carried_names if hosts for word in ("--env", f"{name}={variables[name]}")]
         option = transport.partition(":")[2] or "ring"
         return [sys.executable, path, "--backend", option, *host_options, *environment_words, "--", *rank]

@@ -240,8 +240,8 @@ def _describe_failure(ending: _Ending, options: Options, launcher: str, folder: 
         location = f" {when_text} {board.call_label(entry.call, entry.number)}"
     if entry.state == board.FAILED:
         failure_board = board.Board(os.path.join(folder, "board"), None, options.ranks)
-        missing = failure_board.missing(entry.number, entry.call, wait=0.0)
-        location += "".join(f"; rank {rank} {text}" for rank, text in missing.items() if rank != ending.rank)
+        reason_by_rank = failure_board.missing(entry.number, entry.call, wait=0.0)
+        location += "".join(f"; rank {rank} {text}" for rank, text in reason_by_rank.items() if rank != ending.rank)
     return f"rank {ending.rank} ended with {status_text}{location}; the others have {options.grace:g} s to end"
 
 

@@ -68,8 +68,8 @@ def automatic(place: Place) -> str:
     if "RANK" not in os.environ and "MLX_HOSTFILE" in os.environ and is_installed("mlx"):
         return "mlx"
     has_mpi = any(name in os.environ for name in MPI_RANKS)
-    order = ("mpi", "torch", "mlx") if has_mpi else ("torch", "mlx")
-    for name in order:
+    names_by_preference = ("mpi", "torch", "mlx") if has_mpi else ("torch", "mlx")
+    for name in names_by_preference:
         if is_installed(name):
             return name
     raise DistributedError(

@@ -212,22 +212,24 @@ class Captured(nn.Module):
             member_by_name = {
                 name: plain(each) if isinstance(each, nn.Module) else each for name, each in self.members()
             }
-            whole = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
-            value_by_name = {name: ops.copy(cell.value) for name, cell in saved_places(whole, True).items()}
+            captured = Captured(self.name, member_by_name, self._constants, self._modes, self.training)
+            value_by_name = {name: ops.copy(cell.value) for name, cell in saved_places(captured, True).items()}
             for path, each in member_by_name.items():
                 if isinstance(each, nn.Linear) and type(module.get_submodule(path)).__name__ == Conv1D.__name__:
                     value_by_name[f"{path}.weight"] = ops.matrix_transpose(value_by_name[f"{path}.weight"])
         module_state = module.state_dict()
         if set(module_state) - set(value_by_name):
-            missing = sorted(set(module_state) - set(value_by_name))
-            raise StateDictError(f"to_torch(): {type(module).__name__} has {brief(missing)}, and the program has not")
+            missing_names = sorted(set(module_state) - set(value_by_name))
+            raise StateDictError(
+                f"to_torch(): {type(module).__name__} has {brief(missing_names)}, and the program has not"
+            )
         module.load_state_dict({name: value_by_name[name] for name in module_state})
         return module
 
     def __repr__(self) -> str:
-        modes = " and ".join(self._modes.runners)
+        modes_text = " and ".join(self._modes.runners)
         calls = max((len(runner.graph.program.calls) for runner in self._modes.runners.values()), default=0)
-        return f"Captured({self.name}: {len(self.parameters())} parameters, {calls} calls, captured for {modes})"
+        return f"Captured({self.name}: {len(self.parameters())} parameters, {calls} calls, captured for {modes_text})"
 
 
 def _checked_argument(x: Any, path: str, slot: Slot, dtype: Any, lengths: dict[str, int]) -> Any:

@@ -88,8 +88,8 @@ def check(net: "Captured", backends: Sequence[str] | None, tolerance: float, gra
                 if report.differs(row):
                     row = row._replace(first=_first_difference(net, runner, tolerance * 10, gradient_tolerance * 10))
             except EmberError as error:
-                notes = " ".join(getattr(error, "__notes__", ()))
-                row = Row(backend, failure=f"{type(error).__name__}: {error} {notes}".strip())
+                notes_text = " ".join(getattr(error, "__notes__", ()))
+                row = Row(backend, failure=f"{type(error).__name__}: {error} {notes_text}".strip())
         rows.append(row)
     return Report(rows, tolerance, gradient_tolerance, expected.dtype)
 
@@ -177,10 +177,10 @@ def _difference_of_call(
     float_positions = [i for i, x in enumerate(arrays) if _is_floating(x)]
 
     def results(chosen: Sequence[Any]) -> list[Any]:
-        filled = list(arrays)
+        new_arrays = list(arrays)
         for i, x in zip(float_positions, chosen, strict=True):
-            filled[i] = x
-        args, keywords = ops.tree_unflatten(tree, filled)
+            new_arrays[i] = x
+        args, keywords = ops.tree_unflatten(tree, new_arrays)
         layer = (inputs[call.args[0]],) if call.function == LAYER else ()
         value = function(*layer, *args, **keywords)
         return list(value) if call.several else [value]

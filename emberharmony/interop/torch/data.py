@@ -77,15 +77,15 @@ class _Reader:
             lines.append(_require_text(entry.get("line", ""), f"the line of call {number}"))
         outputs = self._value(data.get("outputs"), "outputs")
         _require_undamaged(isinstance(outputs, list), "outputs", outputs)
-        written = [_require_text(name, "written") for name in _require_list(data.get("written"), "written")]
-        result = _read_template(data.get("result"), len(outputs) - len(written))
+        written_names = [_require_text(name, "written") for name in _require_list(data.get("written"), "written")]
+        result = _read_template(data.get("result"), len(outputs) - len(written_names))
         signature = Signature.of(data.get("signature"))
         for template in signature.arguments.values():
             _read_template(template, len(slots))
         reference = data.get("reference")
         _require_undamaged(reference is None or isinstance(reference, str), "reference", reference)
         program = Program(len(slots), tuple(calls), tuple(outputs))
-        return Graph(program, slots, dtypes, lines, written, signature, result, reference)
+        return Graph(program, slots, dtypes, lines, written_names, signature, result, reference)
 
     def _read_call(self, place: int, entry: Mapping[str, Any]) -> ProgramCall:
         location = f"call {place}"
@@ -96,16 +96,16 @@ class _Reader:
             _require_undamaged(
                 isinstance(key, str) and key.isidentifier() and not keyword.iskeyword(key), location, key
             )
-        named = tuple((key, self._value(value, location)) for key, value in keywords.items())
+        keyword_arguments = tuple((key, self._value(value, location)) for key, value in keywords.items())
         results = [
             Register(_require_number(each, self.count, location))
             for each in _require_list(entry.get("results"), location)
         ]
-        several = entry.get("several", False)
-        _require_undamaged(isinstance(several, bool) and (several or len(results) == 1), location, several)
+        has_several = entry.get("several", False)
+        _require_undamaged(isinstance(has_several, bool) and (has_several or len(results) == 1), location, has_several)
         _require_undamaged(self.known.isdisjoint(results), location, results)
         self.known.update(results)
-        return ProgramCall(name, tuple(args), tuple(results), named, several)
+        return ProgramCall(name, tuple(args), tuple(results), keyword_arguments, has_several)
 
     def _value(self, value: Any, where: str) -> Any:
         if isinstance(value, list):

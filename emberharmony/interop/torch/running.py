@@ -174,8 +174,8 @@ class _Lines(FunctionSource):
             if register in self._casts:
                 name = self.names[register]
                 statements.append(f"{name} = {self.name_of(ops.cast)}({name}, {self.text(self._casts[register])})")
-        gone = [self.names[x] for x in self._ends[place]]
-        statements += [f"del {', '.join(gone)}"] if gone else []
+        unused_names = [self.names[x] for x in self._ends[place]]
+        statements += [f"del {', '.join(unused_names)}"] if unused_names else []
         self.places += [place] * len(statements)
         return statements
 

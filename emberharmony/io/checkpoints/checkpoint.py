@@ -72,8 +72,8 @@ class Checkpoint:
         self.keep, self.keep_best, self.mode = keep, keep_best, mode
 
     def __repr__(self) -> str:
-        best_options = "" if self.keep_best is None else f", keep_best={self.keep_best!r}, mode={self.mode!r}"
-        return f"Checkpoint({self.folder!r}, keep={self.keep}{best_options})"
+        best_text = "" if self.keep_best is None else f", keep_best={self.keep_best!r}, mode={self.mode!r}"
+        return f"Checkpoint({self.folder!r}, keep={self.keep}{best_text})"
 
     def save(
         self,
@@ -189,9 +189,9 @@ class Checkpoint:
         if step is None:
             restoring.notes += self._notes_on_newer(record)
         if restoring.notes:
-            note_lines = "".join(f"\n  {note}" for note in restoring.notes)
+            notes_text = "".join(f"\n  {note}" for note in restoring.notes)
             # Before anything is changed, because a filter can make an error of the warning.
-            warnings.warn(f"{record.path}: step {record.step} differs:{note_lines}", CheckpointWarning, stacklevel=2)
+            warnings.warn(f"{record.path}: step {record.step} differs:{notes_text}", CheckpointWarning, stacklevel=2)
         restoring.finish()
         return record.step
 
@@ -301,13 +301,13 @@ class Checkpoint:
 
     def _remove_old(self, records: list[Record]) -> None:
         """Removes the checkpoints that are not to be kept, and those that were replaced."""
-        order = sorted(records, key=_serial_number, reverse=True)
-        newest_by_step = {record.step: record for record in reversed(order)}
-        kept_records = [record for record in order if newest_by_step[record.step] is record]
+        newest_first = sorted(records, key=_serial_number, reverse=True)
+        newest_by_step = {record.step: record for record in reversed(newest_first)}
+        kept_records = [record for record in newest_first if newest_by_step[record.step] is record]
         staying_paths = {record.path for record in (kept_records if self.keep is None else kept_records[: self.keep])}
         if self.keep_best is not None and (best_record := self._best_record(kept_records)) is not None:
             staying_paths.add(best_record.path)
-        for record in order:
+        for record in newest_first:
             if record.path not in staying_paths:
                 try:
                     folders.discard(record.path, record.step)

@@ -106,7 +106,9 @@ class Convolution(spatial.Spatial):
         if len(x.shape) == self._ndim - 1 and x.shape[self._channel_axis - 1] == self.in_channels:
             return ops.squeeze(self(ops.expand_dims(x, 0), *args), 0)
         axis_names = ["channels", f"{self.axes} spatial"]
-        order = "(batch, " + ", ".join(axis_names if self.data_format == "channels_first" else axis_names[::-1]) + ")"
+        axes_text = (
+            "(batch, " + ", ".join(axis_names if self.data_format == "channels_first" else axis_names[::-1]) + ")"
+        )
         shape, is_channels_last = tuple(x.shape), self.data_format != "channels_first"
         hint = ""
         if len(shape) == self._ndim and shape[1 if is_channels_last else -1] == self.in_channels:
@@ -116,7 +118,7 @@ class Convolution(spatial.Spatial):
             hint = f"; the input has {shape[self._channel_axis]}: make the layer with as many in_channels"
         elif len(shape) == self._ndim - 1 and self.in_channels == 1:
             hint = f"; add an axis: ops.expand_dims(x, {-1 if is_channels_last else 1})"
-        text = f"expected {self.in_channels} channels in an input {order}, got shape {shape}{hint}"
+        text = f"expected {self.in_channels} channels in an input {axes_text}, got shape {shape}{hint}"
         raise fault(ShapeError(text))
 
 
@@ -182,10 +184,10 @@ class _Conv(Convolution):
     def _padding_pairs(self) -> list[tuple[int, int]]:
         """Returns the elements to add before and after each spatial axis."""
         if isinstance(self.padding, str):
-            missing = [
+            total_paddings = [
                 axis_dilation * (k - 1) for axis_dilation, k in zip(self.dilation, self.kernel_size, strict=True)
             ]
-            return [(pads // 2, pads - pads // 2) for pads in missing]
+            return [(pads // 2, pads - pads // 2) for pads in total_paddings]
         return [pads if isinstance(pads, tuple) else (pads, pads) for pads in self.padding]
 
     def __call__(self, x: TensorLike) -> Tensor:

@@ -91,14 +91,16 @@ class _ChannelDropout(_Noise, spatial.Spatial):
         self.rng = rngs.generator(rng, "dropout")
 
     def _disturb(self, x: Tensor) -> Tensor:
-        shape, rank = tuple(x.shape), len(x.shape)
+        input_shape, rank = tuple(x.shape), len(x.shape)
         if rank not in (self.axes + 1, self.axes + 2):
             raise fault(
-                ShapeError(f"expected {self.axes + 2} axes, or {self.axes + 1} without the batch, got shape {shape}")
+                ShapeError(
+                    f"expected {self.axes + 2} axes, or {self.axes + 1} without the batch, got shape {input_shape}"
+                )
             )
-        batch = shape[:1] if rank == self.axes + 2 or not self.single else ()
+        batch = input_shape[:1] if rank == self.axes + 2 or not self.single else ()
         trailing_ones = (1,) * (rank - len(batch) - 1)
-        channels = shape[len(batch)] if self.data_format == "channels_first" else shape[-1]
+        channels = input_shape[len(batch)] if self.data_format == "channels_first" else input_shape[-1]
         mask = (
             (*batch, channels, *trailing_ones)
             if self.data_format == "channels_first"
@@ -221,12 +223,16 @@ class FeatureAlphaDropout(_Dropout):
         self.data_format = spatial.data_format(data_format)
 
     def _disturb(self, x: Tensor) -> Tensor:
-        shape = tuple(x.shape)
-        if len(shape) < 2:
-            raise fault(ShapeError(f"expected a batch with channels, got shape {shape}"))
-        trailing_ones = (1,) * (len(shape) - 2)
+        input_shape = tuple(x.shape)
+        if len(input_shape) < 2:
+            raise fault(ShapeError(f"expected a batch with channels, got shape {input_shape}"))
+        trailing_ones = (1,) * (len(input_shape) - 2)
         is_channels_first = self.data_format == "channels_first"
-        mask = (*shape[:2], *trailing_ones) if is_channels_first else (shape[0], *trailing_ones, shape[-1])
+        mask = (
+            (*input_shape[:2], *trailing_ones)
+            if is_channels_first
+            else (input_shape[0], *trailing_ones, input_shape[-1])
+        )
         return _alpha_dropped(x, self.p, mask, self.rng)
 
 
@@ -327,10 +333,10 @@ class DropPath(_Noise):
         self.rng = rngs.generator(rng, "dropout")
 
     def _disturb(self, x: Tensor) -> Tensor:
-        shape = tuple(x.shape)
-        if not shape:
+        input_shape = tuple(x.shape)
+        if not input_shape:
             raise fault(ShapeError("expected a batch, got shape ()"))
-        mask = (shape[0], *(1,) * (len(shape) - 1))
+        mask = (input_shape[0], *(1,) * (len(input_shape) - 1))
         if self.scale_by_keep:
             return ops.random.dropout(x, self.drop_prob, mask, generator=self.rng)
         return ops.where(_keep_mask(x, self.drop_prob, mask, self.rng), x, 0.0)

@@ -166,9 +166,11 @@ class SinusoidalPositionalEncoding(Module):
         self.min_freq, self.max_freq = min_freq, max_freq
         self.scale, self._factor = scale, math.sqrt(2 / dims) if scale is None else scale
         self.cos_first, self.full_turns = cos_first, full_turns
-        first, last, pairs = math.log(max_freq), math.log(min_freq), dims // 2
+        first, log_of_last, pairs = math.log(max_freq), math.log(min_freq), dims // 2
         angle = 2 * math.pi if full_turns else 1.0
-        self._frequencies = [angle * math.exp(first + (last - first) * i / max(pairs - 1, 1)) for i in range(pairs)]
+        self._frequencies = [
+            angle * math.exp(first + (log_of_last - first) * i / max(pairs - 1, 1)) for i in range(pairs)
+        ]
 
     def __call__(self, x: TensorLike) -> Tensor:
         positions = ops.expand_dims(x, -1)

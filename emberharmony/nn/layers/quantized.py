@@ -355,7 +355,7 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
     Raises:
         ArgumentError: if there is none, or the model is one itself.
     """
-    corrections = {
+    lora_ids = {
         id(part)
         for _, layer in model.named_modules()
         if isinstance(layer, LoRALinear)
@@ -364,15 +364,15 @@ def _layers_to_quantize(model: Module, where: Where | None) -> Iterator[tuple[st
     layers_by_name = {
         name: part
         for name, part in model.named_modules()
-        if (type(part) in (Linear, Embedding) or hasattr(type(part), "to_linear")) and id(part) not in corrections
+        if (type(part) in (Linear, Embedding) or hasattr(type(part), "to_linear")) and id(part) not in lora_ids
     }
     if "" in layers_by_name:
-        class_name, function = (
+        class_name, function_name = (
             type(model).__name__,
             f"Quantized{type(model).__name__}.from_{type(model).__name__.lower()}",
         )
         raise ArgumentError(
-            f"expected a model, got a {class_name}, which cannot be replaced in itself; call nn.{function}"
+            f"expected a model, got a {class_name}, which cannot be replaced in itself; call nn.{function_name}"
         )
     chosen_layers = [(name, part) for name, part in layers_by_name.items() if where is None or where(name, part)]
     if not chosen_layers:

@@ -43,13 +43,16 @@ class _Recurrent(Module):
         self._names: list[list[str]] = []  # for each layer and direction, the names of its parameters
         source, bound = rngs.generator(rng), 1 / math.sqrt(self.hidden_size)
         self.rng = rngs.generator(rng, "dropout") if dropout and num_layers > 1 else None
-        rows, out = self._gates * self.hidden_size, proj_size or self.hidden_size
+        row_count, out = self._gates * self.hidden_size, proj_size or self.hidden_size
         for layer in range(self.num_layers):
             width = out * (1 + self.bidirectional) if layer else self.input_size
             for suffix in ("", "_reverse")[: 1 + self.bidirectional]:
-                shape_by_kind: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
+                shape_by_kind: dict[str, tuple[int, ...]] = {
+                    "weight_ih": (row_count, width),
+                    "weight_hh": (row_count, out),
+                }
                 if bias:
-                    shape_by_kind |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                    shape_by_kind |= {"bias_ih": (row_count,), "bias_hh": (row_count,)}
                 if proj_size:
                     shape_by_kind["weight_hr"] = (proj_size, self.hidden_size)
                 shape_by_name = {f"{name}_l{layer}{suffix}": shape for name, shape in shape_by_kind.items()}
@@ -374,9 +377,9 @@ class Bidirectional(Module):
         x = ops.convert_to_tensor(x)
         first_states = (None, None) if hx is None else hx
         axis = 0 if len(x.shape) == 2 else self.time_axis
-        one, last = self.forward_layer(x, first_states[0])
-        other, first = self.backward_layer(ops.flip(x, axis), first_states[1])
-        return self._merge_directions(one, ops.flip(other, axis)), (last, first)
+        forward_output, forward_state = self.forward_layer(x, first_states[0])
+        backward_output, first = self.backward_layer(ops.flip(x, axis), first_states[1])
+        return self._merge_directions(forward_output, ops.flip(backward_output, axis)), (forward_state, first)
 
     def _merge_directions(self, one: Tensor, other: Tensor) -> Any:
         if self.merge is None:

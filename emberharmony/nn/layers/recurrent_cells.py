@@ -34,11 +34,11 @@ class _Cell(Module):
     ) -> None:
         self.input_size, self.hidden_size = length("input_size", sizes[0]), length("hidden_size", sizes[1])
         self.bias = flag("bias", bias)
-        source, bound, rows = rngs.generator(rng), 1 / math.sqrt(self.hidden_size), gates * self.hidden_size
-        self.weight_ih = Parameter(rngs.uniform(source, (rows, self.input_size), bound, dtype))
-        self.weight_hh = Parameter(rngs.uniform(source, (rows, self.hidden_size), bound, dtype))
-        self.bias_ih = Parameter(rngs.uniform(source, (rows,), bound, dtype)) if bias else None
-        self.bias_hh = Parameter(rngs.uniform(source, (rows,), bound, dtype)) if bias else None
+        source, bound, row_count = rngs.generator(rng), 1 / math.sqrt(self.hidden_size), gates * self.hidden_size
+        self.weight_ih = Parameter(rngs.uniform(source, (row_count, self.input_size), bound, dtype))
+        self.weight_hh = Parameter(rngs.uniform(source, (row_count, self.hidden_size), bound, dtype))
+        self.bias_ih = Parameter(rngs.uniform(source, (row_count,), bound, dtype)) if bias else None
+        self.bias_hh = Parameter(rngs.uniform(source, (row_count,), bound, dtype)) if bias else None
 
     def _state_or_zeros(self, name: str, x: Tensor, state: TensorLike | None) -> Tensor:
         """Returns a state that fits an input; zeros if none is given.

@@ -91,7 +91,7 @@ class _ConvTranspose(Convolution):
         """
         if not self._is_batch(x):
             return self._call_unusual(x, output_size)
-        extra = self.output_padding if output_size is None else self._output_padding(x, output_size)
+        output_paddings = self.output_padding if output_size is None else self._output_padding(x, output_size)
         weight = self.weight
         if self.groups == 1:
             kernel = ops.transpose(weight, self._order)
@@ -102,7 +102,7 @@ class _ConvTranspose(Convolution):
                 ops.transpose(grouped, self._grouped_order), (*self.kernel_size, self.out_channels, inputs)
             )
         return ops.conv_transpose(
-            x, kernel, self.stride, self.padding, extra, self.data_format, self.dilation, self.bias
+            x, kernel, self.stride, self.padding, output_paddings, self.data_format, self.dilation, self.bias
         )
 
     def _output_padding(self, x: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
@@ -121,9 +121,13 @@ class _ConvTranspose(Convolution):
             (n - 1) * step - 2 * axis_padding + axis_dilation * (k - 1) + 1
             for n, k, step, axis_padding, axis_dilation in options
         ]
-        extra = tuple(want - least_length for want, least_length in zip(output_lengths, least_lengths, strict=False))
+        output_paddings = tuple(
+            want - least_length for want, least_length in zip(output_lengths, least_lengths, strict=False)
+        )
         limits = [max(step, spread) for step, spread in zip(self.stride, self.dilation, strict=True)]
-        if len(output_lengths) != self.axes or not all(0 <= e < limit for e, limit in zip(extra, limits, strict=True)):
+        if len(output_lengths) != self.axes or not all(
+            0 <= e < limit for e, limit in zip(output_paddings, limits, strict=True)
+        ):
             greatest_lengths = [
                 least_length + limit - 1 for least_length, limit in zip(least_lengths, limits, strict=True)
             ]
@@ -133,7 +137,7 @@ class _ConvTranspose(Convolution):
                     f"{tuple(output_size)}"
                 )
             )
-        return extra
+        return output_paddings
 
 
 class ConvTranspose1d(_ConvTranspose, axes=1):

@@ -83,16 +83,16 @@ def read(plan: Plan, values: Mapping[str, Any]) -> Read:
         if parts.keys() == rows_by_source[source]
     }
     by_source.update({name: ops.zeros((), "int64") for name in plan.left_out})
-    missing = [name for name in plan.placed if name not in values]
-    return Read(by_source, missing, [name for name in values if name not in plan.placed], misfit_by_name)
+    missing_names = [name for name in plan.placed if name not in values]
+    return Read(by_source, missing_names, [name for name in values if name not in plan.placed], misfit_by_name)
 
 
 def hints(missing: Iterable[str], unexpected: Iterable[str], plan: Plan) -> list[str]:
     """Returns a line for each name that is missing or unexpected, with the nearest name."""
-    missing_names, extra = list(missing), list(unexpected)
+    missing_names, unexpected_names = list(missing), list(unexpected)
     return [
-        *(f"missing: {name} of {plan.placed[name].layer}{suggest(name, extra)}" for name in missing_names),
-        *(f"unexpected: {name}{suggest(name, plan.placed)}" for name in extra),
+        *(f"missing: {name} of {plan.placed[name].layer}{suggest(name, unexpected_names)}" for name in missing_names),
+        *(f"unexpected: {name}{suggest(name, plan.placed)}" for name in unexpected_names),
     ]
 
 

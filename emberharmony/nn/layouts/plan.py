@@ -67,11 +67,11 @@ def plan(model: walk.Holder, shapes: Mapping[str, Shape], layout: str) -> Plan:
     model_plan = Plan({}, [])
     for weight, layer in _weights_of_layer(model, layout, shapes, model_plan.left_out, frozenset(), "", ""):
         if weight.name in model_plan.placed:
-            both_sources = " and ".join(
+            sources_text = " and ".join(
                 repr(weight.sources()[0]) for weight in (model_plan.placed[weight.name].weight, weight)
             )
             raise ArgumentError(
-                f"the layout {layout!r} has one name, {weight.name!r}, for {both_sources} of {type(model).__name__}: "
+                f"the layout {layout!r} has one name, {weight.name!r}, for {sources_text} of {type(model).__name__}: "
                 "give one "
                 f"of them another name"
             )

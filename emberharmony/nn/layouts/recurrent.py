@@ -75,15 +75,15 @@ def lstm_of_mlx(layer: Any) -> Row:
 
 def gru_of_mlx(layer: Any) -> Row:
     """Returns the row for `mlx.nn.GRU`, which has one bias for each gate, and two for the new value."""
-    gates, rows = 2 * layer.hidden_size, 3 * layer.hidden_size
+    gates, row_count = 2 * layer.hidden_size, 3 * layer.hidden_size
 
     def weights(place: str, end: str) -> tuple[Weight, ...]:
         joined_bias = Part(f"bias_ih{end}", 0, gates, f"bias_hh{end}")
         return (
             Weight(f"{place}Wx", (Part(f"weight_ih{end}"),)),
             Weight(f"{place}Wh", (Part(f"weight_hh{end}"),)),
-            Weight(f"{place}b", (joined_bias, Part(f"bias_ih{end}", gates, rows))),
-            Weight(f"{place}bhn", (Part(f"bias_hh{end}", gates, rows),)),
+            Weight(f"{place}b", (joined_bias, Part(f"bias_ih{end}", gates, row_count))),
+            Weight(f"{place}bhn", (Part(f"bias_hh{end}", gates, row_count),)),
         )
 
     return _layer_row(layer, weights)

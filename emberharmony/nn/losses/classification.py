@@ -90,8 +90,8 @@ def cross_entropy(
     x: Any = input if isinstance(input, TensorProxy) else ops.convert_to_tensor(input)
     class_axis_number = class_axis(name, x, axis)
     ids = listed_ids(name, target, x.shape[class_axis_number], ignore_index)
-    last = -1 if class_axis_number == len(x.shape) - 1 else class_axis_number
-    return ops.cross_entropy(x, ids, weight, reduction, ignore_index, label_smoothing, last)
+    shifted_axis = -1 if class_axis_number == len(x.shape) - 1 else class_axis_number
+    return ops.cross_entropy(x, ids, weight, reduction, ignore_index, label_smoothing, shifted_axis)
 
 
 def nll(
@@ -217,12 +217,12 @@ def binary_cross_entropy_with_logits(
     warn_of_order(name, x, t)
     require_probabilities(name, "target", t)
     # -abs(x) is 2 * below - x, and softplus(-x) is tail - below. Small losses keep their digits if the tail comes last.
-    below = ops.clip(x, None, 0.0)
-    tail = ops.log1p(ops.exp(ops.subtract(ops.multiply(below, 2.0), x)))
+    negative_part = ops.clip(x, None, 0.0)
+    tail = ops.log1p(ops.exp(ops.subtract(ops.multiply(negative_part, 2.0), x)))
     if pos_weight is not None:
         factor = ops.add(ops.multiply(t, ops.subtract(option_tensor(name, "pos_weight", pos_weight, x), 1.0)), 1.0)
-        tail, below = ops.multiply(tail, factor), ops.multiply(below, factor)
-    loss = ops.add(ops.subtract(ops.multiply(_one_minus(t), x), below), tail)
+        tail, negative_part = ops.multiply(tail, factor), ops.multiply(negative_part, factor)
+    loss = ops.add(ops.subtract(ops.multiply(_one_minus(t), x), negative_part), tail)
     if weight is not None:
         loss = ops.multiply(loss, option_tensor(name, "weight", weight, x))
     return reduce_losses(name, loss, reduction, result_dtype)
@@ -304,8 +304,8 @@ def dice(
     (p, t), result_dtype = matching("dice", input=input, target=target)
     summed_axes = tuple(range(1, len(p.shape))) if axis is None else axis
     intersection = ops.sum(ops.multiply(p, t), summed_axes)
-    either = ops.add(ops.sum(p, summed_axes), ops.sum(t, summed_axes))
-    dice_share = ops.divide(ops.add(ops.multiply(intersection, 2.0), smooth), ops.add(either, smooth))
+    sum_of_both = ops.add(ops.sum(p, summed_axes), ops.sum(t, summed_axes))
+    dice_share = ops.divide(ops.add(ops.multiply(intersection, 2.0), smooth), ops.add(sum_of_both, smooth))
     return reduce_losses("dice", _one_minus(dice_share), reduction, result_dtype)
 
 

@@ -61,15 +61,15 @@ class Loss(Module):
             if given not in self.options:
                 hint = "; pass reduction=" if given in _DEPRECATED else suggest(given, self.options)
                 raise fault(ArgumentTypeError(f"{name}() has no option {given!r}{hint}"))
-        made = f"{name}() is made of options alone, and then called: nn.{name}()(outputs, target)"
+        advice = f"{name}() is made of options alone, and then called: nn.{name}()(outputs, target)"
         try:
             bound = inspect.signature(type(self)).bind(*args, **options)
         except TypeError as error:
             has_tensors = any(hasattr(value, "shape") for value in args)
-            text = made if has_tensors else f"{name}(): {error}; pass options by name"
+            text = advice if has_tensors else f"{name}(): {error}; pass options by name"
             raise fault(ArgumentTypeError(text)) from error
         if any(hasattr(value, "shape") and option not in _TENSORS for option, value in bound.arguments.items()):
-            raise fault(ArgumentTypeError(made))
+            raise fault(ArgumentTypeError(advice))
         bound.apply_defaults()
         require_reduction(name, bound.arguments["reduction"], self.reductions)
         for option, value in bound.arguments.items():

@@ -42,9 +42,9 @@ def require_reduction(name: str, reduction: Any, known: tuple[str, ...] = REDUCT
         ArgumentError: if it is unknown; the message has the nearest name.
     """
     if reduction not in known:
-        expected = ", ".join(map(repr, known))
+        names_text = ", ".join(map(repr, known))
         hint = suggest(reduction, known)
-        raise fault(ArgumentError(f"{name}(): reduction is {brief(reduction)}, expected one of {expected}{hint}"))
+        raise fault(ArgumentError(f"{name}(): reduction is {brief(reduction)}, expected one of {names_text}{hint}"))
 
 
 def require(name: str, option: str, value: Any, allowed: bool, expected: str) -> None:

@@ -29,11 +29,11 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
         raise ArgumentError(f"fit(): there is no trainable Parameter{parameterless.way_out(module)}")
     _require_own_loss(loss_fn)
     if not callable(loss_fn) or not hasattr(optimizer, "zero_grad") or isinstance(optimizer, type):
-        given = brief(loss_fn), brief(optimizer)
+        swapped_texts = brief(loss_fn), brief(optimizer)
         raise ArgumentTypeError(
-            f"fit(): expected a function for the loss and an optimizer, got {given[0]} and {given[1]}; the order is "
-            f"fit(model, loss_fn, optimizer, batches), as in fit(model, lambda x, y: loss_fn(model(x), y), "
-            f"optim.Adam(model), batches)"
+            f"fit(): expected a function for the loss and an optimizer, got {swapped_texts[0]} and {swapped_texts[1]}; "
+            f"the order is fit(model, loss_fn, optimizer, batches), as in fit(model, lambda x, y: loss_fn(model(x), "
+            f"y), optim.Adam(model), batches)"
         )
     if validation is not None and not callable(validation):
         raise ArgumentTypeError(
@@ -54,13 +54,13 @@ def require_parts(module: Any, loss_fn: Any, optimizer: Any, batches: Any, valid
 
 def _require_own_loss(loss_fn: Any) -> None:
     """Refuses a loss of predictions and targets, which would get the arrays of a batch and never call the model."""
-    named = loss_fn if hasattr(loss_fn, "__name__") else type(loss_fn)
-    if getattr(named, "__module__", "").startswith("emberharmony.nn.losses"):
-        name = getattr(named, "__name__", "loss_fn")
-        loss = f"nn.losses.{name}" if named is loss_fn and not isinstance(loss_fn, type) else "loss_fn"
+    loss_function = loss_fn if hasattr(loss_fn, "__name__") else type(loss_fn)
+    if getattr(loss_function, "__module__", "").startswith("emberharmony.nn.losses"):
+        name = getattr(loss_function, "__name__", "loss_fn")
+        loss_text = f"nn.losses.{name}" if loss_function is loss_fn and not isinstance(loss_fn, type) else "loss_fn"
         raise ArgumentTypeError(
             f"fit(): {name} takes predictions and targets, and would not call the model: pass lambda x, y: "
-            f"{loss}(model(x), y), with a parameter for each array of nn.data.batches"
+            f"{loss_text}(model(x), y), with a parameter for each array of nn.data.batches"
         )
 
 
@@ -97,10 +97,10 @@ def require_loss_of_batch(loss_fn: Any, inputs: tuple[Any, ...]) -> None:
     try:
         signature.bind(*inputs)
     except TypeError as error:
-        takes = ", ".join(signature.parameters)
+        parameters_text = ", ".join(signature.parameters)
         raise ArgumentTypeError(
-            f"fit() calls the loss with the {len(inputs)} parts of a batch, and this one takes ({takes}): {error}; "
-            f"write lambda x, y: loss_fn(model(x), y), with a parameter for each array of nn.data.batches"
+            f"fit() calls the loss with the {len(inputs)} parts of a batch, and this one takes ({parameters_text}): "
+            f"{error}; write lambda x, y: loss_fn(model(x), y), with a parameter for each array of nn.data.batches"
         ) from None
 
 

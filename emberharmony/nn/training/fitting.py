@@ -245,11 +245,11 @@ class _Run:
         norm, value = _python_number(gradient_norm), _python_number(loss)
         if not math.isfinite(value) or not math.isfinite(norm):
             cells = self._module.named_parameters()
-            named = [name for name, cell in cells if cell.grad is not None and not _is_finite(cell.grad)]
+            faulty_names = [name for name, cell in cells if cell.grad is not None and not _is_finite(cell.grad)]
             self._optimizer.zero_grad()
             return (
-                f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: {named}; "
-                f"{_way_out(inputs, number)}"
+                f"the loss of step {number} is {value}, and the gradients of these parameters are not finite: "
+                f"{faulty_names}; {_way_out(inputs, number)}"
             )
         if self._clip is not None:
             clipping.scale_gradients(parameters, gradient_norm, self._clip)

@@ -79,9 +79,9 @@ class History(list[Step]):
         first, last = self[0], self[-1]
         seconds = math.fsum(step.seconds for step in self)
         validation_text = f", validation loss {self.validations[-1][1]:.4g}" if self.validations else ""
-        steps = "1 step" if len(self) == 1 else f"{len(self)} steps"
+        steps_text = "1 step" if len(self) == 1 else f"{len(self)} steps"
         return (
-            f"History({steps} in {seconds:.3g} s, loss {first.loss:.4g} to "
+            f"History({steps_text} in {seconds:.3g} s, loss {first.loss:.4g} to "
             f"{last.loss:.4g}{validation_text}{self._reason_text()})"
         )
 

@@ -60,8 +60,8 @@ class _NotebookBar:
             step, text = self._last
             self._last = None
             steps_text = f"{step}" if self._total is None else f"{step}/{self._total}"
-            length = "" if self._total is None else f' value="{step}" max="{self._total}"'
-            self._handle.update(self._html(f"<div><progress{length}></progress> {steps_text} {text}</div>"))
+            length_html = "" if self._total is None else f' value="{step}" max="{self._total}"'
+            self._handle.update(self._html(f"<div><progress{length_html}></progress> {steps_text} {text}</div>"))
 
 
 class _TerminalBar:
@@ -141,5 +141,5 @@ class Progress:
             self._bar.update(step.step, text)
         elif current_time - self._written >= _SECONDS or step.step == self._total:
             self._written = current_time
-            total = "" if self._total is None else f" of {self._total}"
-            print(f"step {step.step}{total}: {text}", file=sys.stderr, flush=True)  # noqa: T201
+            total_text = "" if self._total is None else f" of {self._total}"
+            print(f"step {step.step}{total_text}: {text}", file=sys.stderr, flush=True)  # noqa: T201

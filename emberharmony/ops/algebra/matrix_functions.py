@@ -143,9 +143,9 @@ def lu(x: TensorLike) -> PLUResult:
         [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[2.0, 4.0], [0.0, 1.0]]]
     """
     packed, pivots = lu_factor(x)
-    rows, k = packed.shape[-2], pivots.shape[-1]
+    row_count, k = packed.shape[-2], pivots.shape[-1]
     dtype, device = dtype_of(packed), get_device(packed)
-    order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), rows), device=device)
-    permutation = equal(expand_dims(arange(rows, device=device), -1), expand_dims(order, -2))
-    lower = add(tril(packed[..., :, :k], -1), eye(rows, k, dtype=dtype, device=device))
+    order = convert_to_tensor(shared_lapack.order_of(to_numpy(pivots), row_count), device=device)
+    permutation = equal(expand_dims(arange(row_count, device=device), -1), expand_dims(order, -2))
+    lower = add(tril(packed[..., :, :k], -1), eye(row_count, k, dtype=dtype, device=device))
     return PLUResult(cast(permutation, dtype), lower, triu(packed[..., :k, :]))

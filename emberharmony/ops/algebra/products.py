@@ -113,14 +113,14 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | Sequen
     )
     lengths = [x1.shape[a] for a in first]
     if lengths != [x2.shape[a] for a in second]:
-        shapes = f"{tuple(x1.shape)} and {tuple(x2.shape)}"
-        raise ShapeError(f"axes {first} and {second} of shapes {shapes} differ in number or length")
+        shapes_text = f"{tuple(x1.shape)} and {tuple(x2.shape)}"
+        raise ShapeError(f"axes {first} and {second} of shapes {shapes_text} differ in number or length")
     kept1 = [a for a in range(n1) if a not in first]
     kept2 = [a for a in range(n2) if a not in second]
-    rows, columns = [x1.shape[a] for a in kept1], [x2.shape[a] for a in kept2]
-    left_matrix = reshape(transpose(x1, [*kept1, *first]), (prod(rows), prod(lengths)))
+    row_lengths, columns = [x1.shape[a] for a in kept1], [x2.shape[a] for a in kept2]
+    left_matrix = reshape(transpose(x1, [*kept1, *first]), (prod(row_lengths), prod(lengths)))
     right_matrix = reshape(transpose(x2, [*second, *kept2]), (prod(lengths), prod(columns)))
-    return reshape(matmul(left_matrix, right_matrix), [*rows, *columns])
+    return reshape(matmul(left_matrix, right_matrix), [*row_lengths, *columns])
 
 
 @op(autocast="half")

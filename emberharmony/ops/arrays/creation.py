@@ -334,10 +334,10 @@ def meshgrid(*xi: TensorLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[Ten
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"expected indexing 'xy' or 'ij', got {indexing!r}")
-    axes = list(range(len(xi)))
+    axis_order = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
-        axes[:2] = 1, 0
-    shapes = [[-1 if axis == own_axis else 1 for axis in range(len(xi))] for own_axis in axes]
+        axis_order[:2] = 1, 0
+    shapes = [[-1 if axis == own_axis else 1 for axis in range(len(xi))] for own_axis in axis_order]
     return broadcast_arrays(*(reshape(x, shape) for x, shape in zip(xi, shapes, strict=True)))
 
 

@@ -57,8 +57,8 @@ MADE = _Made()
 
 def full(shape: Any, fill_value: Any, dtype: Any, device: Any) -> Tensor:
     """Returns a number, or a tensor, broadcast to a shape."""
-    filled = broadcast_to(_filling_tensor(fill_value, dtype), as_shape(shape))
-    return filled if device is None else to_device(filled, device)
+    result = broadcast_to(_filling_tensor(fill_value, dtype), as_shape(shape))
+    return result if device is None else to_device(result, device)
 
 
 def _filling_tensor(value: Any, dtype: Any) -> Tensor:

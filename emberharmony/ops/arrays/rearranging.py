@@ -98,8 +98,8 @@ def rearrange(tensor: TensorLike, pattern: str, axes_lengths: Mapping[str, int] 
 
     Source: einops (Rogozhnikov 2022), https://einops.rocks.
     """
-    split_shape, order, joined_shape = shared_rearranging.rearrangement(pattern, tensor.shape, axes_lengths or {})
-    return reshape(transpose(reshape(tensor, split_shape), order), joined_shape)
+    split_shape, plan, joined_shape = shared_rearranging.rearrangement(pattern, tensor.shape, axes_lengths or {})
+    return reshape(transpose(reshape(tensor, split_shape), plan), joined_shape)
 
 
 @op
@@ -126,10 +126,14 @@ def space_to_depth(
         >>> ops.shape(ops.space_to_depth(ops.zeros((1, 4, 6, 3)), 2))
         (1, 2, 3, 12)
     """
-    last = "n (h a) (w b) c -> n h w (a b c)"
+    channels_last_pattern = "n (h a) (w b) c -> n h w (a b c)"
     first = "n c (h a) (w b) -> n (a b c) h w"
     block_size = integer("block_size", block_size, 1)
-    return rearrange(x, last if shared_rearranging.is_last(data_format) else first, {"a": block_size, "b": block_size})
+    return rearrange(
+        x,
+        channels_last_pattern if shared_rearranging.is_last(data_format) else first,
+        {"a": block_size, "b": block_size},
+    )
 
 
 @op
@@ -155,7 +159,11 @@ def depth_to_space(
         >>> ops.depth_to_space([[[[1, 2, 3, 4]]]], 2).tolist()
         [[[[1], [2]], [[3], [4]]]]
     """
-    last = "n h w (a b c) -> n (h a) (w b) c"
+    channels_last_pattern = "n h w (a b c) -> n (h a) (w b) c"
     first = "n (a b c) h w -> n c (h a) (w b)"
     block_size = integer("block_size", block_size, 1)
-    return rearrange(x, last if shared_rearranging.is_last(data_format) else first, {"a": block_size, "b": block_size})
+    return rearrange(
+        x,
+        channels_last_pattern if shared_rearranging.is_last(data_format) else first,
+        {"a": block_size, "b": block_size},
+    )

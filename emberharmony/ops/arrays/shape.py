@@ -107,10 +107,10 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
 
     See also: `moveaxis`, that keeps the order; `transpose`, of all axes.
     """
-    order = list(range(len(x.shape)))
-    a, b = single(axis1, len(order)), single(axis2, len(order))
-    order[a], order[b] = b, a
-    return transpose(x, tuple(order))
+    axis_order = list(range(len(x.shape)))
+    a, b = single(axis1, len(axis_order)), single(axis2, len(axis_order))
+    axis_order[a], axis_order[b] = b, a
+    return transpose(x, tuple(axis_order))
 
 
 @op(view=True)
@@ -124,10 +124,10 @@ def moveaxis(x: TensorLike, source: int | Sequence[int], destination: int | Sequ
     See also: `swapaxes`, of two axes; `transpose`, of all axes.
     """
     sources, destinations = shared.axes_and_places(source, destination, len(x.shape))
-    order = [axis for axis in range(len(x.shape)) if axis not in sources]
+    axis_order = [axis for axis in range(len(x.shape)) if axis not in sources]
     for destination_axis, axis in sorted(zip(destinations, sources, strict=True)):
-        order.insert(destination_axis, axis)
-    return transpose(x, tuple(order))
+        axis_order.insert(destination_axis, axis)
+    return transpose(x, tuple(axis_order))
 
 
 @op(view=True)

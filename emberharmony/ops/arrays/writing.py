@@ -204,6 +204,6 @@ def _write_at(x: Tensor, selection: Selection, value: Tensor, mode: str) -> Tens
         positions = stack(
             [broadcast_to(reshape(_as_int64(column), span), leading_lengths) for column, span in columns_and_spans], -1
         )
-    order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
-    written_rows = scatter_update(transpose(x, order), positions, updates, _REDUCTIONS[mode])
-    return transpose(written_rows, [order.index(axis) for axis in range(len(order))])
+    axis_order = [*selection.axes, *(axis for axis in range(len(x.shape)) if axis not in selection.axes)]
+    written_rows = scatter_update(transpose(x, axis_order), positions, updates, _REDUCTIONS[mode])
+    return transpose(written_rows, [axis_order.index(axis) for axis in range(len(axis_order))])

@@ -114,9 +114,9 @@ def nan_to_num(
     if not dtype.is_floating:
         return x
     limits = FloatInfo.of(dtype)
-    below = limits.min if neginf is None else option("neginf", neginf, x)
+    lowest = limits.min if neginf is None else option("neginf", neginf, x)
     positive_replacement = limits.max if posinf is None else option("posinf", posinf, x)
-    finite = where(equal(x, math.inf), positive_replacement, where(equal(x, -math.inf), below, x))
+    finite = where(equal(x, math.inf), positive_replacement, where(equal(x, -math.inf), lowest, x))
     return where(isnan(x), option("nan", nan, x), finite)
 
 
@@ -163,11 +163,11 @@ def signbit(x: TensorLike) -> Tensor:
         >>> ops.signbit([-1.0, 2.0]).tolist()
         [True, False]
     """
-    below = less(x, 0)
+    is_negative = less(x, 0)
     if not dtype_of(x).is_floating:
-        return below
+        return is_negative
     # The reciprocal of a zero tells its sign; the sign of NaN is lost.
-    return logical_or(below, logical_and(equal(x, 0), less(divide(1.0, x), 0)))
+    return logical_or(is_negative, logical_and(equal(x, 0), less(divide(1.0, x), 0)))
 
 
 @op(elementwise=True, takes="real", gives="float", reads="data")

@@ -371,13 +371,13 @@ def stft(
 
     See also: `istft`, the inverse; `hanning`, the window; `rfft`, of each frame.
     """
-    shaped = _window(x, window, sequence_length, sequence_stride, fft_length)
+    window_values = _window(x, window, sequence_length, sequence_stride, fft_length)
     if center and len(x.shape):
         x = pad(x, [(0, 0)] * (len(x.shape) - 1) + [(fft_length // 2, fft_length // 2)], "reflect")
     if len(x.shape) == 0 or x.shape[-1] < fft_length:
         raise ShapeError(f"expected a signal of at least fft_length={fft_length} samples, got shape {tuple(x.shape)}")
     frames = 1 + (x.shape[-1] - fft_length) // sequence_stride
-    return rfft(multiply(take(x, _frame_positions(x, frames, sequence_stride, fft_length), -1), shaped))
+    return rfft(multiply(take(x, _frame_positions(x, frames, sequence_stride, fft_length), -1), window_values))
 
 
 @op
@@ -416,7 +416,7 @@ def istft(
     if len(x.shape) < 2 or x.shape[-1] != fft_length // 2 + 1 or x.shape[-2] == 0:
         raise ShapeError(f"expected shape (..., frames, {fft_length // 2 + 1}), got {tuple(x.shape)}")
     frames_in_time = irfft(x, fft_length)
-    shaped = _window(frames_in_time, window, sequence_length, sequence_stride, fft_length)
+    window_values = _window(frames_in_time, window, sequence_length, sequence_stride, fft_length)
     frames, batch = x.shape[-2], tuple(x.shape[:-2])
     covered_length = fft_length + sequence_stride * (frames - 1)
     positions = reshape(_frame_positions(frames_in_time, frames, sequence_stride, fft_length), (-1, 1))
@@ -426,8 +426,10 @@ def istft(
         flat = reshape(moveaxis(terms, (-2, -1), (0, 1)), (frames * fft_length, *terms.shape[:leading_axis_count]))
         return moveaxis(scatter(positions, flat, (covered_length, *terms.shape[:leading_axis_count])), 0, -1)
 
-    weight = add_overlapping(broadcast_to(square(shaped), (frames, fft_length)))
-    signal = divide(add_overlapping(multiply(frames_in_time, shaped)), where(greater(weight, 1e-10), weight, 1.0))
+    weight = add_overlapping(broadcast_to(square(window_values), (frames, fft_length)))
+    signal = divide(
+        add_overlapping(multiply(frames_in_time, window_values)), where(greater(weight, 1e-10), weight, 1.0)
+    )
     start = fft_length // 2 if center else 0
     output_length = covered_length - 2 * start if length is None else as_index(length)
     signal = signal[..., start : start + output_length]
@@ -460,11 +462,11 @@ def _window(x: Tensor, window: object, length: int, stride: int, fft_length: int
         if window not in ("hann", "hamming"):
             raise ArgumentError(f"expected window 'hann', 'hamming', a tensor or None, got {window!r}")
         # The periodic window is the symmetric window of one more point, without its last point.
-        shaped = (hanning if window == "hann" else hamming)(length + 1, float_dtype)[:length]
+        values = (hanning if window == "hann" else hamming)(length + 1, float_dtype)[:length]
     else:
-        shaped = ones((length,), float_dtype) if window is None else cast(window, float_dtype)
-    shaped = to_device(shaped, get_device(x))
-    if tuple(shaped.shape) != (length,):
-        raise ShapeError(f"expected a window of shape ({length},), got {tuple(shaped.shape)}")
+        values = ones((length,), float_dtype) if window is None else cast(window, float_dtype)
+    values = to_device(values, get_device(x))
+    if tuple(values.shape) != (length,):
+        raise ShapeError(f"expected a window of shape ({length},), got {tuple(values.shape)}")
     left_zeros = (fft_length - length) // 2
-    return pad(shaped, [(left_zeros, fft_length - length - left_zeros)])
+    return pad(values, [(left_zeros, fft_length - length - left_zeros)])

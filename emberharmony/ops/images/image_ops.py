@@ -166,13 +166,13 @@ def pad_images(
     """
     height_axis, width_axis = shared_image.spatial_axes(images.shape, data_format)
     height, width = images.shape[height_axis], images.shape[width_axis]
-    rows = shared_image.margins(
+    row_padding = shared_image.margins(
         top_padding, bottom_padding, target_height, height, 1, "top_padding, bottom_padding, target_height"
     )
     columns = shared_image.margins(
         left_padding, right_padding, target_width, width, 1, "left_padding, right_padding, target_width"
     )
-    padding_by_axis = {height_axis: rows, width_axis: columns}
+    padding_by_axis = {height_axis: row_padding, width_axis: columns}
     return pad(images, [padding_by_axis.get(a - images.ndim, (0, 0)) for a in range(images.ndim)])
 
 

@@ -72,9 +72,11 @@ def interpolate(
 
     Source: `torch.nn.functional.interpolate`.
     """
-    last = shared_convolution.channels_last(data_format)
+    is_channels_last = shared_convolution.channels_last(data_format)
     aligns_corners = bool(align_corners)
-    plan = shared_interpolation.geometry(x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, last)
+    plan = shared_interpolation.geometry(
+        x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
+    )
     if mode == "area":
         return adaptive_average_pool(x, plan.size, data_format)
     if mode in ("nearest", "nearest-exact"):

@@ -144,20 +144,25 @@ def interp(
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, abs(number("period", period)))
         left = right = None
-    last = xp.shape[0] - 1
-    low = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last)
-    high = clip(add(low, 1), 0, last)
-    start, below = take(xp, low), take(fp, low)
+    last_index = xp.shape[0] - 1
+    low = clip(subtract(searchsorted(xp, x, "right"), 1), 0, last_index)
+    high = clip(add(low, 1), 0, last_index)
+    start, lower_values = take(xp, low), take(fp, low)
     width, upper_value = subtract(take(xp, high), start), take(fp, high)
-    weight, value_step = divide(subtract(x, start), where(equal(width, 0), 1.0, width)), subtract(upper_value, below)
+    weight, value_step = (
+        divide(subtract(x, start), where(equal(width, 0), 1.0, width)),
+        subtract(upper_value, lower_values),
+    )
     # Beside an infinite point, inf - inf would be NaN: take its value at its place and between two equal ones, and
     # elsewhere start from the finite point.
-    flat = logical_and(logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_value, below)))
-    is_forward = logical_or(flat, isfinite(below))
+    flat = logical_and(
+        logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_value, lower_values))
+    )
+    is_forward = logical_or(flat, isfinite(lower_values))
     step = where(is_forward, weight, subtract(weight, 1))
-    values = add(where(is_forward, below, upper_value), multiply(where(flat, 0.0, value_step), step))
+    values = add(where(is_forward, lower_values, upper_value), multiply(where(flat, 0.0, value_step), step))
     values = where(less(x, xp[0]), fp[0] if left is None else left, values)
-    values = where(greater(x, xp[last]), fp[last] if right is None else right, values)
+    values = where(greater(x, xp[last_index]), fp[last_index] if right is None else right, values)
     return cast(where(isnan(x), float("nan"), values), result)
 
 
@@ -170,8 +175,8 @@ def _one_period(x: Tensor, xp: Tensor, fp: Tensor, period: float) -> tuple[Tenso
     if not period:
         raise ArgumentError("expected a period other than 0")
     x, xp = mod(x, period), mod(xp, period)
-    order = argsort(xp)
-    xp, fp = take(xp, order), take(fp, order)
+    sorting_indices = argsort(xp)
+    xp, fp = take(xp, sorting_indices), take(fp, sorting_indices)
     ends = [subtract(xp[-1:], period), xp, add(xp[:1], period)]
     return x, concatenate(ends), concatenate([fp[-1:], fp, fp[:1]])
 

@@ -65,8 +65,8 @@ def conv(
         >>> ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[10.0]]], bias=[0.5]).tolist()
         [[[21.5], [42.5]]]
     """
-    last = shared_convolution.channels_last(data_format)
-    x = inputs if last else moveaxis(inputs, 1, -1)
+    is_channels_last = shared_convolution.channels_last(data_format)
+    x = inputs if is_channels_last else moveaxis(inputs, 1, -1)
     groups = shared_convolution.check_channels(x.shape, kernel.shape)
     shared_convolution.check_bias(bias, kernel.shape[-1])
     result_dtype = result_type(x, kernel) if bias is None else result_type(x, kernel, bias)
@@ -84,7 +84,7 @@ def conv(
             product = _multiply_groups(get_item(padded, (slice(None), *input_slices)), get_item(kernel, offset), groups)
             total = product if total is None else add(total, product)
     total = cast(total if bias is None else add(total, _at_least_float32(bias)), result_dtype)
-    return total if last else moveaxis(total, -1, 1)
+    return total if is_channels_last else moveaxis(total, -1, 1)
 
 
 @op(autocast="half")
@@ -172,8 +172,8 @@ def conv_transpose(
         >>> ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[10.0]]], 2).tolist()
         [[[1.0], [10.0], [2.0], [20.0]]]
     """
-    last = shared_convolution.channels_last(data_format)
-    x = inputs if last else moveaxis(inputs, 1, -1)
+    is_channels_last = shared_convolution.channels_last(data_format)
+    x = inputs if is_channels_last else moveaxis(inputs, 1, -1)
     shared_convolution.check_channels(x.shape, (*kernel.shape[:-2], *reversed(kernel.shape[-2:])))
     plan = shared_convolution.transposed_geometry(
         x.shape[1:-1], kernel.shape[:-2], strides, padding, output_padding, dilation_rate
@@ -182,7 +182,7 @@ def conv_transpose(
         x = _fit_axis(_insert_zeros(x, axis, step), axis, before, after)
     flipped = swapaxes(flip(kernel, tuple(range(kernel.ndim - 2))), -1, -2)
     result = conv(x, flipped, 1, "valid", None, plan.dilation, bias)
-    return result if last else moveaxis(result, -1, 1)
+    return result if is_channels_last else moveaxis(result, -1, 1)
 
 
 @op
@@ -327,8 +327,8 @@ def _adjacent_windows(x: Tensor, plan: Windows) -> Tensor:
     window_slices = [slice(count * size) for count, size in zip(plan.counts, plan.size, strict=True)]
     split_shape = [length for pair in zip(plan.counts, plan.size, strict=True) for length in pair]
     split = reshape(get_item(x, (slice(None), *window_slices)), (x.shape[0], *split_shape, x.shape[-1]))
-    order = (0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1)
-    return reshape(transpose(split, order), (x.shape[0], *plan.counts, math.prod(plan.size) * x.shape[-1]))
+    axis_order = (0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1)
+    return reshape(transpose(split, axis_order), (x.shape[0], *plan.counts, math.prod(plan.size) * x.shape[-1]))
 
 
 def _multiply_groups(x: Tensor, weights: Tensor, groups: int) -> Tensor:

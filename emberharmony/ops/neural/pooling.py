@@ -180,8 +180,8 @@ def max_unpool(
         )
     batch, channels = x.shape[0], x.shape[-1]
     blank = zeros((batch, math.prod(output_size), channels), dtype(x), get_device(x))
-    rows = (batch, math.prod(x.shape[1:-1]), channels)
-    result = put_along_axis(blank, reshape(input_positions, rows), reshape(x, rows), 1)
+    flat_shape = (batch, math.prod(x.shape[1:-1]), channels)
+    result = put_along_axis(blank, reshape(input_positions, flat_shape), reshape(x, flat_shape), 1)
     result = reshape(result, (batch, *output_size, channels))
     return result if last else moveaxis(result, -1, 1)
 

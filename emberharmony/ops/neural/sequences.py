@@ -193,9 +193,9 @@ def ctc_decode(
         goes_on = equal(later_labels, get_item(labels, (slice(None), slice(0, -1))))
         labels = where(pad(goes_on, [(0, 0), (1, 0)]), blank, labels)
     is_blank = equal(labels, blank)
-    order = argsort(cast(is_blank, "int32"), -1)
+    sorting_indices = argsort(cast(is_blank, "int32"), -1)
     scores = negative(sum(where(is_over, 0.0, max(logits, -1)), -1, keepdims=True))
-    return expand_dims(take_along_axis(where(is_blank, -1, labels), order, -1), 0), scores
+    return expand_dims(take_along_axis(where(is_blank, -1, labels), sorting_indices, -1), 0), scores
 
 
 def _delay_scores(scores: Tensor, by: int) -> Tensor:

@@ -207,8 +207,8 @@ def _quantile(x: Tensor, q: Any, traced: bool, axis: Axis, method: Method, keepd
         upper_weight = convert_to_tensor(weight, dtype_of(ordered), device=get_device(x))
         quantiles = _interpolate(pick(ordered, low, -1), pick(ordered, high, -1), upper_weight)
     if not skip:
-        last = ordered[:, -1:]
-        quantiles = where(isnan(last), last, quantiles)
+        last_elements = ordered[:, -1:]
+        quantiles = where(isnan(last_elements), last_elements, quantiles)
     return cast(reshape(moveaxis(quantiles, -1, 0), (*q.shape, *shape)), result)
 
 
@@ -229,8 +229,8 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
     q = cast(q, dtype_of(ordered))
     fixed_q = stop_gradient(q)
     valid = logical_and(greater_equal(fixed_q, 0.0), less_equal(fixed_q, 1.0))
-    last = maximum(subtract(counts, 1.0), 0.0)
-    position = multiply(where(valid, fixed_q, 0.0), last)
+    last_positions = maximum(subtract(counts, 1.0), 0.0)
+    position = multiply(where(valid, fixed_q, 0.0), last_positions)
     low, high = floor(position), ceil(position)
     if method == "nearest":
         low = high = round(position)
@@ -242,14 +242,16 @@ def _differentiable_quantiles(ordered: Tensor, q: Tensor, counts: Any, method: M
     )
 
     def element(place: Tensor) -> Tensor:
-        rows = ordered.shape[0] if pick is take_along_axis else 1
+        row_count = ordered.shape[0] if pick is take_along_axis else 1
         place = stop_gradient(cast(place, "int64"))
-        return pick(ordered, broadcast_to(place, (rows, place.shape[-1])) if pick is take_along_axis else place, -1)
+        return pick(
+            ordered, broadcast_to(place, (row_count, place.shape[-1])) if pick is take_along_axis else place, -1
+        )
 
     quantiles = _interpolate(element(low), element(high), upper_weight)
     if method == "linear":
-        start = minimum(low, maximum(subtract(last, 1.0), 0.0))
-        slope = multiply(subtract(element(minimum(add(start, 1.0), last)), element(start)), last)
+        start = minimum(low, maximum(subtract(last_positions, 1.0), 0.0))
+        slope = multiply(subtract(element(minimum(add(start, 1.0), last_positions)), element(start)), last_positions)
         # This adds 0, which carries the derivative.
         quantiles = add(quantiles, multiply(where(isfinite(slope), slope, 0.0), subtract(q, fixed_q)))
     return where(valid, quantiles, math.nan)

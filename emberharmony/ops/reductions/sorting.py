@@ -106,12 +106,14 @@ def lexsort(keys: Tensors, axis: int = -1) -> Tensor:
         # MLX does not check that the lengths match when it reads one key in the order of another.
         if tuple(key.shape) != shape:
             raise ShapeError(f"expected keys of the same shape, got {shape} and {tuple(key.shape)}")
-    order = argsort(keys[0], axis)
+    sorting_indices = argsort(keys[0], axis)
     if not shape:
-        return order
+        return sorting_indices
     for key in keys[1:]:
-        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
-    return order
+        sorting_indices = take_along_axis(
+            sorting_indices, argsort(take_along_axis(key, sorting_indices, axis), axis), axis
+        )
+    return sorting_indices
 
 
 @op(gradient="zero")
@@ -211,8 +213,8 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """
     refuse_complex(x)
     shared_sorting.top(tuple(x.shape), k)
-    order = get_item(argsort(x, -1, True), (..., slice(0, k)))
-    return take_along_axis(x, order, -1), order
+    top_indices = get_item(argsort(x, -1, True), (..., slice(0, k)))
+    return take_along_axis(x, top_indices, -1), top_indices
 
 
 @op(gradient="zero")
@@ -304,27 +306,27 @@ def unique(
     rows = ravel(x) if axis is None else moveaxis(x, axis_index, 0)
     length = rows.shape[0]
     table = reshape(rows, (length, math.prod(rows.shape[1:])))
-    order = _lexicographic_order(table)
-    ordered = take(table, order, 0)
+    sorting_indices = _lexicographic_order(table)
+    ordered = take(table, sorting_indices, 0)
     next_elements, previous_elements = _neighbours(ordered)
     is_new = not_equal(next_elements, previous_elements)
     if not dtype_of(table).is_integer:
         is_new = logical_and(is_new, logical_not(logical_and(isnan(next_elements), isnan(previous_elements))))
-    starts, inverse, counts = _groups_of_equal(order, any(is_new, 1))
-    index = take(order, starts)
+    starts, inverse, counts = _groups_of_equal(sorting_indices, any(is_new, 1))
+    index = take(sorting_indices, starts)
     values = take(rows, index, 0)
     if size is not None:
-        missing = integer("size", size, 0) - index.shape[0]
+        missing_count = integer("size", size, 0) - index.shape[0]
         kept_count = min(size, index.shape[0])
         values, index, counts = values[:kept_count, ...], index[:kept_count], counts[:kept_count]
-        if missing > 0:
+        if missing_count > 0:
             values = pad(
                 values,
-                [(0, missing), *[(0, 0)] * (len(values.shape) - 1)],
+                [(0, missing_count), *[(0, 0)] * (len(values.shape) - 1)],
                 "constant",
                 0 if fill_value is None else fill_value,
             )
-            index, counts = pad(index, (0, missing)), pad(counts, (0, missing))
+            index, counts = pad(index, (0, missing_count)), pad(counts, (0, missing_count))
     values = moveaxis(values, 0, axis_index)
     inverse = reshape(inverse, x.shape) if axis is None else inverse
     requested = [(return_index, index), (return_inverse, inverse), (return_counts, counts)]
@@ -349,10 +351,10 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
         [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
     flat = ravel(x)
-    order = _lexicographic_order(expand_dims(flat, 1))
-    ordered = take(flat, order)
-    starts, inverse, counts = _groups_of_equal(order, not_equal(*_neighbours(ordered)))
-    return UniqueAllResult(take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts)
+    sorting_indices = _lexicographic_order(expand_dims(flat, 1))
+    ordered = take(flat, sorting_indices)
+    starts, inverse, counts = _groups_of_equal(sorting_indices, not_equal(*_neighbours(ordered)))
+    return UniqueAllResult(take(ordered, starts), take(sorting_indices, starts), reshape(inverse, x.shape), counts)
 
 
 def _lexicographic_order(table: Tensor) -> Tensor:
@@ -382,9 +384,9 @@ def _groups_of_equal(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor
     ends = (min(length, 1),)
     first = concatenate([full(ends, True, device=device), new])
     (starts,) = nonzero(first)
-    which = subtract(cumsum(first), 1)
+    group_numbers = subtract(cumsum(first), 1)
     counts = subtract(concatenate([starts[ends[0] :], full(ends, length, device=device)]), starts)
-    return starts, take(which, argsort(order)), counts
+    return starts, take(group_numbers, argsort(order)), counts
 
 
 @op(reads="host")
@@ -470,5 +472,5 @@ def isin(x1: TensorLike, x2: TensorLike, assume_unique: bool = False, *, invert:
 
 def _sorts_before(a: Tensor, b: Tensor) -> Tensor:
     """Returns whether elements are sorted before others; NaN is last."""
-    below = less(a, b)
-    return logical_or(below, logical_and(isnan(b), logical_not(isnan(a)))) if dtype_of(a).is_floating else below
+    is_less = less(a, b)
+    return logical_or(is_less, logical_and(isnan(b), logical_not(isnan(a)))) if dtype_of(a).is_floating else is_less

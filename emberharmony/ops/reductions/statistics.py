@@ -148,11 +148,11 @@ def _nanmean(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
 
 def _nanvar(x: Tensor, axis: Axis, keepdims: bool, correction: Any) -> Tensor:
     x = widen(x)
-    missing = isnan(x)
+    is_nan = isnan(x)
     centre, _ = _nanmean(x, axis, True)
     # Replace NaN by 0 before squaring, because the gradient of a masked NaN would be NaN.
-    centred = where(missing, 0.0, subtract(_without_nan(x, 0), centre))
-    count = cast(sum(logical_not(missing), axis, keepdims), dtype_of(x))
+    centred = where(is_nan, 0.0, subtract(_without_nan(x, 0), centre))
+    count = cast(sum(logical_not(is_nan), axis, keepdims), dtype_of(x))
     freedom = subtract(count, option("correction", correction, x))
     divisor = where(greater(freedom, 0.0), freedom, math.nan)
     return divide(sum(square(centred), axis, keepdims), divisor)
@@ -306,12 +306,12 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     """
     if not _is_float(x):
         return argmax(x, axis, keepdims)
-    # If the maximum is -inf, argmax of `filled` could point to a NaN, so use the first element that is not NaN.
-    missing = isnan(x)
-    filled = where(missing, float("-inf"), x)
-    first = argmax(logical_not(missing), axis, keepdims)
-    infinite = equal(max(filled, axis, keepdims), float("-inf"))
-    return where(all(missing, axis, keepdims), -1, where(infinite, first, argmax(filled, axis, keepdims)))
+    # If the maximum is -inf, argmax of `without_nan` could point to a NaN, so use the first element that is not NaN.
+    is_nan = isnan(x)
+    without_nan = where(is_nan, float("-inf"), x)
+    first = argmax(logical_not(is_nan), axis, keepdims)
+    infinite = equal(max(without_nan, axis, keepdims), float("-inf"))
+    return where(all(is_nan, axis, keepdims), -1, where(infinite, first, argmax(without_nan, axis, keepdims)))
 
 
 @op
@@ -334,11 +334,11 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     """
     if not _is_float(x):
         return argmin(x, axis, keepdims)
-    missing = isnan(x)
-    filled = where(missing, float("inf"), x)
-    first = argmax(logical_not(missing), axis, keepdims)
-    infinite = equal(min(filled, axis, keepdims), float("inf"))
-    return where(all(missing, axis, keepdims), -1, where(infinite, first, argmin(filled, axis, keepdims)))
+    is_nan = isnan(x)
+    without_nan = where(is_nan, float("inf"), x)
+    first = argmax(logical_not(is_nan), axis, keepdims)
+    infinite = equal(min(without_nan, axis, keepdims), float("inf"))
+    return where(all(is_nan, axis, keepdims), -1, where(infinite, first, argmin(without_nan, axis, keepdims)))
 
 
 @op

@@ -245,7 +245,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     if limit <= 5:  # the length never exceeds its limit
         return step_along(parameter, mean, rate), new_state
     length = _radam_length(beta2, limit, step)
-    long = numbers.less(5.0, length)
+    is_long = numbers.less(5.0, length)
     length_from_5 = numbers.maximum(length, 5.0)  # has a root even where it is not used
     rectification = numbers.divide(
         numbers.multiply(numbers.subtract(length_from_5, 4.0), numbers.subtract(length_from_5, 2.0)), length_from_5
@@ -253,7 +253,7 @@ def radam(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tu
     rectified = numbers.sqrt(numbers.multiply(rectification, limit / ((limit - 4) * (limit - 2))))
     rectified = numbers.multiply(rectified, numbers.sqrt(one_minus_power(beta2, step)))
     adaptive = ops.divide(ops.multiply(mean, rectified), ops.add(ops.sqrt(square), hyper["eps"]))
-    return step_along(parameter, ops.where(long, adaptive, mean), rate), new_state
+    return step_along(parameter, ops.where(is_long, adaptive, mean), rate), new_state
 
 
 def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Number:
@@ -269,8 +269,8 @@ def _radam_length(beta: float, limit: float, step: numbers.Number) -> numbers.Nu
     for coefficient in (-1 / 1209600, 1 / 30240, -1 / 720, 1 / 12):
         series = numbers.add(coefficient, numbers.multiply(square, series))
     value_near_0 = numbers.subtract(numbers.multiply(x, 0.5), numbers.multiply(square, series))
-    value_beyond_half = numbers.where(numbers.less(x, 0.5), value_near_0, numbers.subtract(1.0, quotient))
-    return numbers.add(limit - scale, numbers.multiply(value_beyond_half, scale))
+    one_minus_quotient = numbers.where(numbers.less(x, 0.5), value_near_0, numbers.subtract(1.0, quotient))
+    return numbers.add(limit - scale, numbers.multiply(one_minus_quotient, scale))
 
 
 @with_options

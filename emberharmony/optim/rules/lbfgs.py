@@ -31,9 +31,9 @@ class SavedHistory(SavedState):
         fields = {name: x for name, x in entry.items() if x is not None and name != "al"}
         self.wrong += [f"unexpected {name!r} of {what}" for name in fields if name not in field_names]
         expected = field_names if fields.keys() - set(_BEGUN) else _BEGUN
-        missing = [name for name in expected if name not in fields]
-        self.wrong += [f"missing {name!r} of {what}" for name in sorted(missing)]
-        if missing or fields.keys() - field_names:
+        missing_names = [name for name in expected if name not in fields]
+        self.wrong += [f"missing {name!r} of {what}" for name in sorted(missing_names)]
+        if missing_names or fields.keys() - field_names:
             return {}
         cells = self.optimizer.param_groups[0]["params"]
         length = sum(int(ops.size(cell)) for cell in cells)

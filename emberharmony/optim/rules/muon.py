@@ -25,11 +25,11 @@ def muon(gradient: Tensor, parameter: Tensor, state: State, hyper: Hyper) -> tup
     buffer = moving_average(state["momentum_buffer"], gradient, momentum)
     direction = moving_average(buffer, gradient, momentum) if hyper["nesterov"] else buffer
     direction = orthogonalize(direction, hyper["ns_coefficients"], hyper["ns_steps"], hyper["eps"])
-    rows, columns = parameter.shape
+    row_count, column_count = parameter.shape
     if hyper["adjust_lr_fn"] == "match_rms_adamw":
-        factor = 0.2 * math.sqrt(max(rows, columns))
+        factor = 0.2 * math.sqrt(max(row_count, column_count))
     else:
-        factor = math.sqrt(max(1.0, rows / max(columns, 1)))
+        factor = math.sqrt(max(1.0, row_count / max(column_count, 1)))
     new_parameter = step_along(with_decoupled_decay(parameter, hyper), direction, numbers.multiply(hyper["lr"], factor))
     return new_parameter, {"momentum_buffer": buffer}
 

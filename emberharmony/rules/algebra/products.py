@@ -59,14 +59,17 @@ def _labels(subscripts: str, operands: tuple[T, ...]) -> tuple[list[str], str]:
     free_letters = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in text]
     widths = [len(x.shape) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
     ellipsis_width = max((w for t, w in zip(terms, widths, strict=True) if "..." in t), default=0)
-    spelled = "".join(free_letters[:ellipsis_width])
+    ellipsis_letters = "".join(free_letters[:ellipsis_width])
     terms = [
-        t.replace("...", spelled[ellipsis_width - w :]) if "..." in t else t for t, w in zip(terms, widths, strict=True)
+        t.replace("...", ellipsis_letters[ellipsis_width - w :]) if "..." in t else t
+        for t, w in zip(terms, widths, strict=True)
     ]
     if arrow:
-        return terms, result_labels.replace("...", spelled)
+        return terms, result_labels.replace("...", ellipsis_letters)
     all_letters = "".join(terms)
-    return terms, spelled + "".join(sorted(c for c in set(all_letters) - set(spelled) if all_letters.count(c) == 1))
+    return terms, ellipsis_letters + "".join(
+        sorted(c for c in set(all_letters) - set(ellipsis_letters) if all_letters.count(c) == 1)
+    )
 
 
 def _einsum(g: T, y: T, subscripts: str, *operands: T) -> list[T | None]:

@@ -90,8 +90,8 @@ def _last_written(x: T, indices: T, updates: T) -> T:
     writer = reshape(arange(math.prod(leading_shape)), leading_shape)
     depth = indices.shape[-1]
     owner = scatter_update(zeros(x.shape[:depth], dtype=writer.dtype), indices, writer)
-    last = equal(_slices_at(owner, indices), writer)
-    return reshape(last, (*last.shape, *(1 for _ in range(len(x.shape) - depth))))
+    is_last = equal(_slices_at(owner, indices), writer)
+    return reshape(is_last, (*is_last.shape, *(1 for _ in range(len(x.shape) - depth))))
 
 
 def _scatter_x(g: T, y: T, x: T, indices: T, updates: T, reduction: str | None = None) -> T:

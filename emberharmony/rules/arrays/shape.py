@@ -39,8 +39,8 @@ def _transpose_back(g: T, _y: T, _x: T, axes: Any = None) -> T:
     if axes is None:
         return transpose(g)
     rank = len(_x.shape)
-    order = [axis % rank for axis in axes]
-    return transpose(g, [order.index(axis) for axis in range(rank)])
+    axis_order = [axis % rank for axis in axes]
+    return transpose(g, [axis_order.index(axis) for axis in range(rank)])
 
 
 def _split_back(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:

@@ -26,8 +26,8 @@ def _reshape(m: Mapped, x: Rows, shape: Any, copy: Any) -> T:
 @batches("transpose")
 def _transpose(m: Mapped, x: Rows, axes: Any) -> T:
     rank = len(x.shape)
-    order = range(rank)[::-1] if axes is None else nonnegative_axes(tuple(axes), rank)
-    return m(x.whole, (0, *(axis + 1 for axis in order))) if len(order) == rank else NotImplemented
+    axis_order = range(rank)[::-1] if axes is None else nonnegative_axes(tuple(axes), rank)
+    return m(x.whole, (0, *(axis + 1 for axis in axis_order))) if len(axis_order) == rank else NotImplemented
 
 
 @batches("swapaxes", "moveaxis")

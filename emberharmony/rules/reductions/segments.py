@@ -35,9 +35,11 @@ def _prod(g: T, y: T, data: T, ids: T, num: int | None = None, sorted: bool = Fa
     """
     zero = equal(data, 0)
     zeros = _of_each(segment_sum(where(zero, 1.0, 0.0), ids, y.shape[0]), data, ids)
-    without = _of_each(segment_prod(where(zero, 1.0, data), ids, y.shape[0]), data, ids)
+    product_without_zeros = _of_each(segment_prod(where(zero, 1.0, data), ids, y.shape[0]), data, ids)
     products_of_others = where(
-        zero, where(equal(zeros, 1), without, 0.0), where(equal(zeros, 0), divide(without, where(zero, 1.0, data)), 0.0)
+        zero,
+        where(equal(zeros, 1), product_without_zeros, 0.0),
+        where(equal(zeros, 0), divide(product_without_zeros, where(zero, 1.0, data)), 0.0),
     )
     return multiply(_of_each(g, data, ids), products_of_others)
 

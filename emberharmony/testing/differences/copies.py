@@ -39,13 +39,13 @@ class Copies:
         if id(value) in self._memo:
             return self._memo[id(value)]
         if isinstance(value, (Cell, Generator)) or callable(getattr(type(value), "state_dict", None)):
-            copied = self._memo[id(value)] = copy.deepcopy(value, self._memo)
-            return copied
-        copied = self._memo[id(value)] = copy.copy(value)  # it may hold what cannot be copied, such as files
+            copy_of_value = self._memo[id(value)] = copy.deepcopy(value, self._memo)
+            return copy_of_value
+        copy_of_value = self._memo[id(value)] = copy.copy(value)  # it may hold what cannot be copied, such as files
         self._originals.append(value)
         for name, item in vars(value).items():
-            vars(copied)[name] = self.of(item)
-        return copied
+            vars(copy_of_value)[name] = self.of(item)
+        return copy_of_value
 
     def _copy_function(self, fn: FunctionType) -> Any:
         """Returns a function whose closure and global names refer to copies."""
@@ -60,12 +60,12 @@ class Copies:
         if space is None:
             space = self._globals[id(fn.__globals__)] = dict(fn.__globals__)
         cells = tuple(CellType() for _ in fn.__closure__ or ())
-        copied = FunctionType(fn.__code__, space, fn.__name__, None, cells)
-        self._functions[id(fn)] = copied
-        copied.__dict__.update(fn.__dict__)
-        copied.__qualname__, copied.__module__ = fn.__qualname__, fn.__module__
-        copied.__defaults__ = None if fn.__defaults__ is None else tuple(map(self.of, fn.__defaults__))
-        copied.__kwdefaults__ = None if fn.__kwdefaults__ is None else self.of(fn.__kwdefaults__)
+        new_function = FunctionType(fn.__code__, space, fn.__name__, None, cells)
+        self._functions[id(fn)] = new_function
+        new_function.__dict__.update(fn.__dict__)
+        new_function.__qualname__, new_function.__module__ = fn.__qualname__, fn.__module__
+        new_function.__defaults__ = None if fn.__defaults__ is None else tuple(map(self.of, fn.__defaults__))
+        new_function.__kwdefaults__ = None if fn.__kwdefaults__ is None else self.of(fn.__kwdefaults__)
         for cell, old_cell in zip(cells, fn.__closure__ or (), strict=True):
             if _is_set(old_cell):
                 cell.cell_contents = self.of(old_cell.cell_contents)
@@ -73,7 +73,7 @@ class Copies:
             value = fn.__globals__[name]
             if not isinstance(value, FunctionType) or value.__globals__ is fn.__globals__:
                 space[name] = self.of(value)
-        return copied
+        return new_function
 
 
 def _reaches_state(value: Any, seen_ids: set[int], depth: int = 0) -> bool:

@@ -80,8 +80,8 @@ class Lockstep:
             if error:
                 report.notes.append(f"the run on {side} ended with {error}")
         if self._judge.fallbacks:
-            names = ", ".join(sorted(self._judge.fallbacks))
-            report.notes.append(f"judged by NumPy's backend in float64, without another oracle: {names}")
+            names_text = ", ".join(sorted(self._judge.fallbacks))
+            report.notes.append(f"judged by NumPy's backend in float64, without another oracle: {names_text}")
 
     def _align(self, errors: Sequence[str]) -> None:
         if self._parted_at is None:
@@ -282,11 +282,11 @@ class Lockstep:
                 self._noise = share
                 divergence = self._divergence(call, one, "outside", share)
                 first, second = self._report.sides
-                side = f" on {first}" if b >= 0 else f" on {second}" if a >= 0 else ""
+                side_text = f" on {first}" if b >= 0 else f" on {second}" if a >= 0 else ""
                 last = max(-2 - call_number for call_number in (a, b) if call_number < 0)
                 location = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
                 divergence.message = (
-                    f"values of an argument of {one.op}() come from outside of ops{side}, {location}"
+                    f"values of an argument of {one.op}() come from outside of ops{side_text}, {location}"
                     f"{_location_text(divergence)}, and differ by {share:.2g} of the largest element"
                 )
                 self._report.divergences.append(divergence)

@@ -83,10 +83,10 @@ def page(report: "Report") -> str:
     rows = []
     for row in report.rows:
         words = [number_by_word.setdefault(word, len(number_by_word)) for word in (row.op, row.path, row.line)]
-        shapes = " ".join(map(str, row.shapes[:4])) + (" ..." if len(row.shapes) > 4 else "")
+        shapes_text = " ".join(map(str, row.shapes[:4])) + (" ..." if len(row.shapes) > 4 else "")
         errors = [_number_text(error) for error in row.errors]
         gradient_number = number_by_word.setdefault(row.gradient_of, len(number_by_word)) if row.gradient_of else -1
-        rows.append([row.call, *words, shapes, _number_text(row.carried), errors, row.verdict, gradient_number])
+        rows.append([row.call, *words, shapes_text, _number_text(row.carried), errors, row.verdict, gradient_number])
     heads = [
         "call",
         "op",
@@ -97,16 +97,16 @@ def page(report: "Report") -> str:
         *(f"error on {x}" for x in report.sides),
         "verdict",
     ]
-    notes = "".join(f"<li>{html.escape(note)}" for note in report.notes)
-    divergence = "".join(_divergence_html(x, report.sides, x is report.first) for x in report.divergences)
+    notes_html = "".join(f"<li>{html.escape(note)}" for note in report.notes)
+    divergences_html = "".join(_divergence_html(x, report.sides, x is report.first) for x in report.divergences)
     fact = report.environment.items()
     return _PAGE.format(
         title=html.escape(f"{' and '.join(report.sides)}: a comparison"),
         sides=html.escape(" and ".join(report.sides)),
         color="var(--right)" if report.ok else "var(--wrong)",
         summary=html.escape(report.summary()),
-        notes=f"<ul class=note>{notes}</ul>" if notes else "",
-        divergences=divergence or "<p>None.</p>",
+        notes=f"<ul class=note>{notes_html}</ul>" if notes_html else "",
+        divergences=divergences_html or "<p>None.</p>",
         count=len(report.rows),
         environment="".join(f"<tr><td>{html.escape(k)}<td>{html.escape(v)}" for k, v in fact),
         heads=_json_for_script(heads),
@@ -127,25 +127,25 @@ def _number_text(x: float | None) -> float | str | None:
 
 
 def _divergence_html(divergence: "Divergence", sides: tuple[str, ...], is_open: bool) -> str:
-    errors = "".join(
+    errors_html = "".join(
         f"<tr><td>error on {html.escape(side)}<td>{divergence.error[side]:.3g} times the allowed one"
         for side in sides
         if side in divergence.error
     )
     dtype_names = divergence.dtypes or ("",) * len(divergence.shapes)
-    arguments = ", ".join(
+    arguments_text = ", ".join(
         f"{dtype_name}{list(shape)}" for shape, dtype_name in zip(divergence.shapes, dtype_names, strict=False)
     )
     facts = [
-        ("inputs", arguments),
+        ("inputs", arguments_text),
         ("difference", f"{divergence.carried:.2g} of the largest element"),
         ("judge", divergence.judge),
     ]
-    lines = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in facts if text)
+    lines_html = "".join(f"<tr><td>{name}<td>{html.escape(text)}" for name, text in facts if text)
     cause = "wrong" if divergence.is_wrong else "parted" if divergence.cause == "control flow" else divergence.cause
     return (
         f"<details{' open' * is_open}><summary class={cause}>{html.escape(divergence.message)}</summary>"
-        f"<div class=wide><table>{lines}{errors}</table></div>"
+        f"<div class=wide><table>{lines_html}{errors_html}</table></div>"
         f"{_inner_text(divergence)}</details>\n"
     )
 
@@ -153,9 +153,9 @@ def _divergence_html(divergence: "Divergence", sides: tuple[str, ...], is_open: 
 def _inner_text(divergence: "Divergence") -> str:
     if not divergence.inside:
         return ""
-    lines = "".join(
+    lines_html = "".join(
         f"<tr class={'ok' if error <= 1 else 'wrong'}><td><code>{html.escape(op)}</code><td>{error:.3g}"
         for op, error in divergence.inside
     )
-    table = f"<table><tr><th>op<th>error{lines}</table>"
-    return f"<details><summary>{len(divergence.inside)} calls inside</summary>{table}</details>"
+    table_html = f"<table><tr><th>op<th>error{lines_html}</table>"
+    return f"<details><summary>{len(divergence.inside)} calls inside</summary>{table_html}</details>"

@@ -128,8 +128,8 @@ class Report:
         rows = [self._cells(divergence) for divergence in self.divergences[:_SHOWN]]
         left_out_count = len(self.divergences) - len(rows)
         omission_text = [f"and {left_out_count} more; html(path) writes all"] if left_out_count else []
-        notes = "\n".join([*omission_text, *(f"note: {note}" for note in self.notes)])
-        return table(self.summary(), self._table_header(), rows, left=5, notes=notes)
+        notes_text = "\n".join([*omission_text, *(f"note: {note}" for note in self.notes)])
+        return table(self.summary(), self._table_header(), rows, left=5, notes=notes_text)
 
     def summary(self) -> str:
         """Returns one sentence: which op is wrong, on which side, and where."""
@@ -137,10 +137,12 @@ class Report:
         if first is not None:
             return first.message
         differing_count = sum(row.verdict not in ("equal", "rounding", "not compared") for row in self.rows)
-        inherited = f"; {differing_count} differ by more than rounding, as their inputs do" if differing_count else ""
+        inherited_text = (
+            f"; {differing_count} differ by more than rounding, as their inputs do" if differing_count else ""
+        )
         outside_divergences = [divergence for divergence in self.divergences if divergence.cause == "outside"]
-        also = f"; {outside_divergences[0].message}" if outside_divergences else ""
-        return f"no op of {len(self.rows)} calls is wrong{inherited}{also}"
+        outside_text = f"; {outside_divergences[0].message}" if outside_divergences else ""
+        return f"no op of {len(self.rows)} calls is wrong{inherited_text}{outside_text}"
 
     def table(self) -> str:
         """Returns a table of the divergences, and below it the notes.
@@ -164,12 +166,12 @@ class Report:
         return ("call", "op", "where", "verdict", "wrong", "carried", *(f"error {side}" for side in self.sides))
 
     def _cells(self, divergence: Divergence) -> tuple[str, ...]:
-        op = f"{divergence.outer[0]}: {divergence.op}" if divergence.outer else divergence.op
+        op_text = f"{divergence.outer[0]}: {divergence.op}" if divergence.outer else divergence.op
         errors = (f"{divergence.error[side]:.3g}" if side in divergence.error else "-" for side in self.sides)
         location = divergence.path or (divergence.line.rpartition("/")[2] or "-")
         return (
             str(divergence.call),
-            op,
+            op_text,
             location,
             divergence.cause,
             divergence.wrong or "-",

@@ -60,9 +60,9 @@ def run_check(backend: Any, name: str) -> Finding:
         with ops.use_backend(backend):
             result = function(backend)
     except Exception as error:  # noqa: BLE001  (whatever a library raises is what is to be reported)
-        fault = str(error) if isinstance(error, AssertionError) else f"raises {type(error).__name__}: {error}"
+        fault_text = str(error) if isinstance(error, AssertionError) else f"raises {type(error).__name__}: {error}"
         head = f"from emberharmony import ops; ops.set_backend({backend.name!r})\n"
-        return Finding(backend.name, name, BROKEN, fault, repro=head + repro)
+        return Finding(backend.name, name, BROKEN, fault_text, repro=head + repro)
     verdict = DIFFERS if result.row else OK
     return Finding(backend.name, name, verdict, result.detail, result.row, figures=result.figures)
 
@@ -71,13 +71,13 @@ def _precision_result(backend: Any, kind: str, error: float) -> Result:
     """Returns the result for a measured error of float32; it is wrong on a processor that was not told to round."""
     precision_state = state_of(error)
     assert error < _WRONG, f"{kind} of float32 are off by {error:.2g}, and float32 is by 5e-7"
-    detail = f"{precision_state}, off by {error:.1e}"
+    detail_text = f"{precision_state}, off by {error:.1e}"
     device_name = ops.get_default_device()
     is_reduced = any(word in str(backend.precision_key()) for word in ("tf32", "tensorfloat32", "bf16", "bfloat16"))
     assert precision_state == STATES[0] or device_name != "cpu" or is_reduced, (
         f"{kind} of float32 are off by {error:.2g} on a processor, and no setting asks for it: is another BLAS loaded?"
     )
-    return Result(detail, "" if precision_state == STATES[0] else ROWS["precision"], {"relative error": error})
+    return Result(detail_text, "" if precision_state == STATES[0] else ROWS["precision"], {"relative error": error})
 
 
 @check(
@@ -166,8 +166,8 @@ def nan_in_sort(backend: Any) -> Result:
     x = ops.array([3.0, math.nan, 1.0, -math.inf])
     sorted_values = _host_values(ops.sort(x))
     assert str(sorted_values) == "[-inf, 1.0, 3.0, nan]", f"ops.sort puts NaN elsewhere: {sorted_values}"
-    order = _host_values(ops.argsort(x))
-    assert order == [3, 2, 0, 1], f"ops.argsort gives {order}"
+    sorting_indices = _host_values(ops.argsort(x))
+    assert sorting_indices == [3, 2, 0, 1], f"ops.argsort gives {sorting_indices}"
     return Result("last")
 
 
@@ -326,17 +326,17 @@ def _least_seconds(function: Callable[[], Any], seconds: float = 0.4) -> float:
 def speed(backend: Any) -> Result:
     """Measures a product of matrices, and a copy."""
     a = ops.full((512, 512), 1.5)
-    large = ops.full((2**23,), 1.5)
-    ops.eval([a, large])
+    large_tensor = ops.full((2**23,), 1.5)
+    ops.eval([a, large_tensor])
     product = 2 * 512**3 / _least_seconds(lambda: ops.matmul(a, a)) / 1e9
     # Each byte is read once and written once.
-    copy = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large, 2.0)) / 1e9
-    detail = f"{product:.3g} GFLOP/s in a product of 512 x 512, {copy:.3g} GB/s in a copy of 32 MiB"
+    copy = 2 * 4 * 2**23 / _least_seconds(lambda: ops.multiply(large_tensor, 2.0)) / 1e9
+    detail_text = f"{product:.3g} GFLOP/s in a product of 512 x 512, {copy:.3g} GB/s in a copy of 32 MiB"
     host_speed = 2 * 512**3 / _host_product() / 1e9
     is_slow = product < host_speed / 10
     figure_by_name = {"product GFLOP/s": product, "copy GB/s": copy}
     return Result(
-        f"{detail}; NumPy multiplies at {host_speed:.3g}" if is_slow else detail,
+        f"{detail_text}; NumPy multiplies at {host_speed:.3g}" if is_slow else detail_text,
         ROWS["speed"] if is_slow else "",
         figure_by_name,
     )

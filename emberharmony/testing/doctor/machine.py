@@ -71,8 +71,8 @@ def requirements() -> Iterator[tuple[str, str | None, str, str]]:
     seen_names: set[str] = set()
     for line in lines:
         match, floor = re.match(r"[\w.-]+", line), _FLOOR.search(line.partition(";")[0])
-        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
-        extra_name = extra[1] if extra else ""
+        extra_match = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        extra_name = extra_match[1] if extra_match else ""
         if match is None or match[0] in seen_names or match[0].startswith("ember") or extra_name not in _EXTRAS:
             continue
         seen_names.add(match[0])

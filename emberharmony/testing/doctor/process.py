@@ -61,9 +61,9 @@ def of_backend(name: str, device: str | None, seconds: float = SECONDS) -> Itera
         process.kill()
         errors = process.communicate()[1].strip().splitlines()
     if not has_ended:
-        last = errors[-1] if errors else "without a word"
-        fault = f"the process ended by {_exit_text(process.returncode)}: {last}"
-        yield Finding(name, check_name, BROKEN, fault, repro=repro_of(name, check_name))
+        last_error = errors[-1] if errors else "without a word"
+        fault_text = f"the process ended by {_exit_text(process.returncode)}: {last_error}"
+        yield Finding(name, check_name, BROKEN, fault_text, repro=repro_of(name, check_name))
 
 
 def _json_lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[str]:
@@ -74,16 +74,16 @@ def _json_lines(process: "subprocess.Popen[str]", seconds: float) -> Iterator[st
     """
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
-    buffer, last = b"", time.monotonic()
+    buffer, last_time = b"", time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            if not selector.select(max(0.0, last + seconds - time.monotonic())):
+            if not selector.select(max(0.0, last_time + seconds - time.monotonic())):
                 raise TimeoutError
             chunk = os.read(process.stdout.fileno(), 2**16)
             if not chunk:
                 return
-            last = time.monotonic()
+            last_time = time.monotonic()
             *complete_lines, buffer = (buffer + chunk).split(b"\n")
             yield from (line.decode() for line in complete_lines if line.startswith(b"{"))
 

@@ -165,8 +165,10 @@ def _vary_arguments(values: Values, spec: OpSpec, bound: Bound) -> None:
         elif argument and parameter.variadic and values.rng.random() < 0.3:
             del argument[values.rng.randrange(len(argument))]
         else:
-            fresh = values.argument(spec.name, parameter, wrong=0.15)
-            bound[parameter.name] = [*argument[:-1], fresh] if argument and parameter.variadic else [fresh]
+            new_argument = values.argument(spec.name, parameter, wrong=0.15)
+            bound[parameter.name] = (
+                [*argument[:-1], new_argument] if argument and parameter.variadic else [new_argument]
+            )
 
 
 def _draw_arguments(values: Values, spec: OpSpec) -> Bound:

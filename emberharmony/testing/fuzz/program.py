@@ -30,8 +30,8 @@ def namespace() -> dict[str, Any]:
 
 def arguments(case: FuzzCase) -> str:
     """Returns the source of a tuple: (positional arguments, keyword arguments, arguments for the result)."""
-    keywords = "".join(f"{name!r}: {value}, " for name, value in case.keywords.items())
-    return f"({_tuple_source(case.arguments)}, {{{keywords}}}, {_tuple_source(case.then)})"
+    keywords_text = "".join(f"{name!r}: {value}, " for name, value in case.keywords.items())
+    return f"({_tuple_source(case.arguments)}, {{{keywords_text}}}, {_tuple_source(case.then)})"
 
 
 def _tuple_source(sources: tuple[str, ...]) -> str:

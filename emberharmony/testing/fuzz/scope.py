@@ -12,9 +12,9 @@ NAMES = ("Below", "Hostile", "counting_array", "nested_list", "read_only", "tens
 
 def read_only(array: Array) -> Array:
     """Returns a read-only copy."""
-    copied = array.copy()
-    copied.flags.writeable = False
-    return copied
+    result = array.copy()
+    result.flags.writeable = False
+    return result
 
 
 def with_element(array: Array, place: int, value: Any) -> Array:
@@ -23,11 +23,11 @@ def with_element(array: Array, place: int, value: Any) -> Array:
     Args:
         place: the index of the element in the flattened array, modulo its size.
     """
-    copied = array.copy()
-    if copied.size:
+    result = array.copy()
+    if result.size:
         with np.errstate(all="ignore"):
-            copied.reshape(-1)[place % copied.size] = np.asarray(value).astype(copied.dtype)
-    return copied
+            result.reshape(-1)[place % result.size] = np.asarray(value).astype(result.dtype)
+    return result
 
 
 def counting_array(shape: tuple[int, ...], dtype: Any) -> Array:

@@ -119,10 +119,10 @@ def outcome(case: FuzzCase, scope: dict[str, Any], timeout: float) -> tuple[str,
     finally:
         _set_alarm(0.0)
     if digest_after != digest_before and outcome_kind != "untyped":
-        changed = next(
+        change_text = next(
             (f"{a} became {b}" for a, b in zip(digest_before, digest_after, strict=False) if a != b), "lengths"
         )
-        return "changed", f"{changed} ({outcome_kind})"
+        return "changed", f"{change_text} ({outcome_kind})"
     return outcome_kind, detail
 
 

@@ -74,8 +74,10 @@ class Side:
 
     def below(self, path: str) -> dict[str, Any]:
         """Returns the modules inside a module by their names relative to it."""
-        start = f"{path}." if path else ""
-        return {name[len(start) :]: module for name, module in self.modules.items() if name and name.startswith(start)}
+        prefix = f"{path}." if path else ""
+        return {
+            name[len(prefix) :]: module for name, module in self.modules.items() if name and name.startswith(prefix)
+        }
 
     def tensors(self, path: str) -> tuple[Tensors, set[str]]:
         """Returns the tensors of a module in PyTorch's layout, and the names of the modules in it that hold some."""

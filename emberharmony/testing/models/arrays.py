@@ -107,8 +107,12 @@ def fits(first: Sequence[int], second: Sequence[int]) -> Iterator[Fit]:
 
 def _joins_axes(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
     """Returns whether two shapes differ by axes of length 1, before the last, or by some that one has joined."""
-    long = [[n for n in shape if n != 1] for shape in (first, second)]
-    return _is_split_of(*long) or _is_split_of(*long[::-1]) or (bool(first and second) and first[-1] == second[-1])
+    lengths_over_1 = [[n for n in shape if n != 1] for shape in (first, second)]
+    return (
+        _is_split_of(*lengths_over_1)
+        or _is_split_of(*lengths_over_1[::-1])
+        or (bool(first and second) and first[-1] == second[-1])
+    )
 
 
 def _is_split_of(joined_shape: Sequence[int], parts: Sequence[int]) -> bool:

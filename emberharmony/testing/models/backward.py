@@ -139,9 +139,9 @@ class Backward:
             args, kwargs = self._model.inputs(True)
 
             def loss(probes: Sequence[Any]) -> Any:
-                fresh = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
-                fresh.given = dict(zip(self._zeros, probes, strict=True))
-                with adapter.attach(model, fresh):
+                probing = _Probing(adapter, True, self._pairs, self._names, self._second, noise)
+                probing.given = dict(zip(self._zeros, probes, strict=True))
+                with adapter.attach(model, probing):
                     return self._loss(adapter.forward(model, args, kwargs))
 
             with adapter.attach(model, probing):

@@ -73,11 +73,11 @@ def tensors_of(adapter: Adapter, module: Any, below: Mapping[str, Any]) -> tuple
         torch_array = _to_torch_axes(host.bits, weight.pattern, weight.lengths, layer)
         start = 0
         for source_part in weight.parts:
-            rows = len(torch_array) if source_part.stop is None else source_part.stop - (source_part.start or 0)
+            row_count = len(torch_array) if source_part.stop is None else source_part.stop - (source_part.start or 0)
             pieces_by_name.setdefault(source_part.source, []).append(
-                (source_part.start or 0, Host(torch_array[start : start + rows], host.dtype))
+                (source_part.start or 0, Host(torch_array[start : start + row_count], host.dtype))
             )
-            start += rows
+            start += row_count
             if source_part.plus:
                 sums.append(source_part)
     for source, pieces_of_source in pieces_by_name.items():
@@ -141,9 +141,9 @@ def add_parts(tensors: Tensors, sums: tuple[Part, ...]) -> dict[str, Host]:
     for sum_part in sums:
         if sum_part.source in host_by_name and sum_part.plus in host_by_name:
             first, second = host_by_name[sum_part.source].values().copy(), host_by_name[sum_part.plus].values().copy()
-            rows = slice(sum_part.start, sum_part.stop)
-            first[rows] += second[rows]
-            second[rows] = 0
+            row_slice = slice(sum_part.start, sum_part.stop)
+            first[row_slice] += second[row_slice]
+            second[row_slice] = 0
             host_by_name[sum_part.source] = Host(first, host_by_name[sum_part.source].dtype)
             host_by_name[sum_part.plus] = Host(second, host_by_name[sum_part.plus].dtype)
             if not second.any():

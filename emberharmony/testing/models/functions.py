@@ -22,9 +22,9 @@ def adapter_of(model: Any) -> Adapter:
         adapter = adapter_of_function(model) if callable(model) else None
         if adapter is not None:
             return adapter
-        packages = ", ".join(known_packages())
+        names_text = ", ".join(known_packages())
         raise ArgumentTypeError(
-            f"compare(): {brief(model)} is of none of the libraries {packages}; testing.register_adapter() adds one"
+            f"compare(): {brief(model)} is of none of the libraries {names_text}; testing.register_adapter() adds one"
         )
     return adapter_for(package)
 

@@ -237,10 +237,10 @@ class Judge:
             side, reason = false[0], "finite differences of its loss"
         divergence = self._divergence(parting.path, parting.call, "gradient", side, reason)
         divergence.gradient_of, divergence.carried = divergence.op, parting.share
-        verb = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
+        verb_text = f" is wrong on {divergence.wrong}" if divergence.wrong else " differs"
         divergence.message = (
-            f"the gradient of {divergence.op} with respect to {parting.what}{verb} in {divergence.path}: in float64 it "
-            f"differs by {parting.share:.2g} of the largest element{self._verdict_text(divergence, reason)}"
+            f"the gradient of {divergence.op} with respect to {parting.what}{verb_text} in {divergence.path}: in "
+            f"float64 it differs by {parting.share:.2g} of the largest element{self._verdict_text(divergence, reason)}"
         )
         self._report.divergences.append(divergence)
 

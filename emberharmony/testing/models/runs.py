@@ -58,12 +58,12 @@ class Model:
 
     def note_order(self) -> Order:
         """Runs the model as it is, notes the order of its calls, and keeps its result or its error."""
-        order = Order(self.adapter)
+        order_hook = Order(self.adapter)
         try:
-            self.result = self.run(order)
+            self.result = self.run(order_hook)
         except Exception as error:  # noqa: BLE001  (the report has it)
-            self.error, self.failed = error, order.open[-1].path if order.open else ""
-        return order
+            self.error, self.failed = error, order_hook.open[-1].path if order_hook.open else ""
+        return order_hook
 
     def attempt(self, hook: Any) -> Any:
         """Runs the model in float64 or, if it cannot compute in it, as it is.

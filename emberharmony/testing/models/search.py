@@ -99,16 +99,16 @@ def _environment(adapters: Sequence[Adapter]) -> dict[str, str]:
 
 def _moved_inputs(models: Sequence[Model], args: Any, kwargs: Any) -> Any:
     """Returns the inputs for the second model if it has the channels of images on another axis; else None."""
-    last = [model.adapter.channels_last(model.model) for model in models]
+    are_channels_last = [model.adapter.channels_last(model.model) for model in models]
     kernels = [_first_kernel(model) for model in models]
-    if last[0] == last[1] or None in kernels:
+    if are_channels_last[0] == are_channels_last[1] or None in kernels:
         return None
     axis_count = len(kernels[0] or ())
 
     def move_channels(value: Any) -> Any:
         if not isinstance(value, np.ndarray) or value.ndim != axis_count or value.dtype.kind != "f":
             return value
-        return np.moveaxis(value, 1, -1) if last[1] else np.moveaxis(value, -1, 1)
+        return np.moveaxis(value, 1, -1) if are_channels_last[1] else np.moveaxis(value, -1, 1)
 
     return tree_map(move_channels, (args, kwargs))
 

@@ -45,8 +45,8 @@ class Watching:
         event = Event(path, self._counts[path], ENTER)
         self._counts[path] += 1
         self.open.append(event)
-        changed: tuple[Any, Any] = self._at(event, (tuple(args), dict(kwargs)))
-        return changed
+        new_arguments: tuple[Any, Any] = self._at(event, (tuple(args), dict(kwargs)))
+        return new_arguments
 
     def exit(self, path: str, result: Any) -> Any:
         """Takes the result of a call and returns the one that the caller gets."""

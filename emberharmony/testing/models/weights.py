@@ -265,11 +265,11 @@ def _describe_difference(x: Host, y: Host) -> tuple[str, int | None, float]:
     if share <= _EQUAL:
         return "", None, share
     a, b = x.wide(), y.wide()
-    order = _axes_order(a, b)
-    if order is not None:
-        b = b.transpose(order)
+    axis_order = _axes_order(a, b)
+    if axis_order is not None:
+        b = b.transpose(axis_order)
         if np.abs(a - b).max() <= _EQUAL * np.abs(a).max():
-            return "transposed" if a.ndim == 2 else f"with its axes in the order {order}", None, share
+            return "transposed" if a.ndim == 2 else f"with its axes in the order {axis_order}", None, share
     unequal = a != b if a.shape == b.shape else np.ones((), bool)
     for side, (rounded, exact) in enumerate(((a, b), (b, a))):
         rounded_dtype = _rounded_to(rounded, exact)

@@ -279,14 +279,14 @@ class NonFinite:
         if self._findings or not contents.nan:
             return
         line = f"{entry.line[0]}:{entry.line[1]}" if entry.line[0] else ""
-        first = f"{entry.op}() got the first one, in {names}{place(entry.path, line)}" if names else ""
+        first_text = f"{entry.op}() got the first one, in {names}{place(entry.path, line)}" if names else ""
         self._findings.add(
             Finding(
                 "nan",
                 entry.op,
-                f"the loss on backend {case.backend.name!r} is NaN, and no op made it: {first or 'no op has seen it'}; "
-                f"it was in the data or in a parameter, or an operator (x / y) or a function of the library made it, "
-                f"which the check does not see: write these as ops",
+                f"the loss on backend {case.backend.name!r} is NaN, and no op made it: "
+                f"{first_text or 'no op has seen it'}; it was in the data or in a parameter, or an operator (x / y) or "
+                f"a function of the library made it, which the check does not see: write these as ops",
                 entry.path,
                 line,
                 case.backend.name,
@@ -358,14 +358,14 @@ def _finding_at(case: _Case, made: Any, operands: dict[str, Any]) -> Finding:
     cause = likely_cause(Faulty(case.op, operands, bool(made.nan), dtype, case.backward))
     inner_op = _inner_op_at_fault(case)
     inner_text = f"; {inner_op}() made it inside" if inner_op else ""
-    op = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
-    op += f" inside of {case.outer}()" if case.outer != case.op else ""
+    op_text = f"the gradient of {spec.name}()" if case.backward else f"{spec.name}()"
+    op_text += f" inside of {case.outer}()" if case.outer != case.op else ""
     user_line_of_case = case.line or user_line(sys._getframe(3))
     line = f"{user_line_of_case[0]}:{user_line_of_case[1]}" if user_line_of_case[0] else ""
     has_infinite = any(x.infinite for x in operands.values())
     inputs_text = "its inputs hold infinities and no NaN" if has_infinite else "inputs are finite"
     text = (
-        f"{op} on backend {backend.name!r} made {count} {value_kind} of {made.size}{location}"
+        f"{op_text} on backend {backend.name!r} made {count} {value_kind} of {made.size}{location}"
         f"{': ' + cause if cause else ''}{inner_text}{place(case.path, line)}; {inputs_text}"
     )
     return Finding(

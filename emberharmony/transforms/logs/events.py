@@ -104,12 +104,14 @@ class Event:
         return f"{file}:{line}" if file else ""
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True))
-        results = ", ".join(
+        arguments_text = ", ".join(
+            f"{dtype}{list(shape)}" for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
+        )
+        results_text = ", ".join(
             f"{dtype}{list(shape)}" for shape, dtype in zip(self.results, self.result_dtypes, strict=True)
         )
         location = f" in {self.path}" if self.path else ""
-        return f"<{self.op}({arguments}) -> {results or self.error or None}{location}>"
+        return f"<{self.op}({arguments_text}) -> {results_text or self.error or None}{location}>"
 
 
 def event_of_row(row: Mapping[str, Any], outer: Event | None) -> Event:

@@ -50,8 +50,8 @@ class Finding(NamedTuple):
     @property
     def entry(self) -> str:
         """The line of the report without the path: the place in the file, the rule and the message."""
-        cell = f"cell {self.cell}:" if self.cell else ""
-        return f"{cell}{self.line}:{self.column}: {self.code} {self.name}: {self.message}"
+        cell_text = f"cell {self.cell}:" if self.cell else ""
+        return f"{cell_text}{self.line}:{self.column}: {self.code} {self.name}: {self.message}"
 
     @property
     def file_lines(self) -> range:

@@ -234,7 +234,7 @@ MUTANTS = [
         name="mlx-labels-out-of-range",
         module="emberharmony/backend/mlx/neural/losses_ops.py",
         function="MLXLossesOps.sparse_categorical_crossentropy",
-        original="mx.where(unsigned_ids <= last, losses, mx.array(0, output.dtype))",
+        original="mx.where(unsigned_ids <= last_axis, losses, mx.array(0, output.dtype))",
         replacement="losses",
         tests=(f"{NATIVES} -k labels", f"tests/ops/neural/test_losses.py {ON_MLX}"),
         why="a label out of range has the loss of the last class",

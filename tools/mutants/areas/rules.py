@@ -170,8 +170,8 @@ MUTANTS = [
         name="rule-order-of-transpose",
         module="emberharmony/rules/arrays/shape.py",
         function="_transpose_back",
-        original="order.index(axis)",
-        replacement="order[axis]",
+        original="axis_order.index(axis)",
+        replacement="axis_order[axis]",
         tests=(
             "tests/conformance/test_samples.py --ember-backend numpy -k transpose",
             "tests/conformance/test_gradients.py --ember-backend numpy -k transpose",

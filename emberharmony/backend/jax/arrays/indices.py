@@ -124,9 +124,9 @@ def _with_last_values(x: jax.Array, row_places: At, updates: jax.Array) -> jax.A
     if not flat.size or not count:
         return updates
     positions = jnp.arange(flat.size)
-    last = jnp.zeros(count, positions.dtype).at[flat].max(positions, mode="drop")[jnp.clip(flat, 0, count - 1)]
+    last_places = jnp.zeros(count, positions.dtype).at[flat].max(positions, mode="drop")[jnp.clip(flat, 0, count - 1)]
     rows = jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(row_places) :]))
-    return rows.reshape(flat.size, *x.shape[len(row_places) :])[last].reshape(rows.shape)
+    return rows.reshape(flat.size, *x.shape[len(row_places) :])[last_places].reshape(rows.shape)
 
 
 def _add_rows(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:
@@ -144,9 +144,12 @@ def _extreme(name: str) -> Callable[..., jax.Array]:
     def push_tangents(primals: Any, outputs: Any, tangents: Any) -> Any:
         (rows, updates, *index_columns), (y,) = primals, outputs
         index = tuple(index_columns)
-        before, after = (rows == y).astype(y.dtype), (updates == y.at[index].get(mode="clip")).astype(y.dtype)
-        count = jnp.maximum(before.at[index].add(after, mode="drop"), 1)
-        return ((before * tangents[0]).at[index].add(after * tangents[1], mode="drop") / count,)
+        was_extreme, becomes_extreme = (
+            (rows == y).astype(y.dtype),
+            (updates == y.at[index].get(mode="clip")).astype(y.dtype),
+        )
+        count = jnp.maximum(was_extreme.at[index].add(becomes_extreme, mode="drop"), 1)
+        return ((was_extreme * tangents[0]).at[index].add(becomes_extreme * tangents[1], mode="drop") / count,)
 
     return jax.jit(_over_all_rows(with_differential(native, push_tangents)))
 

@@ -16,9 +16,9 @@ def mirror_below_cut(native: Any) -> Any:
     def compute(x: jax.Array) -> jax.Array:
         if not is_complex(x):
             return native(x)
-        below = jnp.signbit(x.imag)
-        upper_result = native(jnp.where(below, jnp.conj(x), x))
-        return jnp.where(below, jnp.conj(upper_result), upper_result)
+        is_below = jnp.signbit(x.imag)
+        upper_result = native(jnp.where(is_below, jnp.conj(x), x))
+        return jnp.where(is_below, jnp.conj(upper_result), upper_result)
 
     return compute
 

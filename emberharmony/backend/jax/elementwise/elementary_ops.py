@@ -98,10 +98,10 @@ def _signed_half_pi(part: jax.Array) -> jax.Array:
 
 def _exp_at_ends(real: jax.Array, imag: jax.Array) -> tuple[jax.Array, jax.Array]:
     size, is_level = jnp.exp(real), imag == 0
-    nowhere = ~jnp.isfinite(imag) & (real == -jnp.inf)
+    is_undefined = ~jnp.isfinite(imag) & (real == -jnp.inf)
     return (
-        jnp.where(nowhere, 0, jnp.where(is_level, size, size * jnp.cos(imag))),
-        jnp.where(nowhere, 0, jnp.where(is_level, imag, size * jnp.sin(imag))),
+        jnp.where(is_undefined, 0, jnp.where(is_level, size, size * jnp.cos(imag))),
+        jnp.where(is_undefined, 0, jnp.where(is_level, imag, size * jnp.sin(imag))),
     )
 
 

@@ -76,8 +76,8 @@ def _run_composite(
 ) -> Any:
     """Returns the result of a composite whose tensors take their places among the other arguments."""
     next_tensors = iter(tensors)
-    filled = [next(next_tensors) if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
-    args, kwargs = jax.tree.unflatten(structure, filled)
+    new_leaves = [next(next_tensors) if marker is _TENSOR else leaf for leaf, marker in zip(leaves, kinds, strict=True)]
+    args, kwargs = jax.tree.unflatten(structure, new_leaves)
     return body(*args, **kwargs)
 
 

@@ -60,10 +60,10 @@ class JAXTransformsOps:
         positions: list[int] = []
 
         def split(*leaves: jax.Array) -> tuple[Any, Any]:
-            filled = list(primals)
+            new_primals = list(primals)
             for i, leaf in zip(inexact_positions, leaves, strict=True):
-                filled[i] = leaf
-            outputs = as_native(fn(*filled))
+                new_primals[i] = leaf
+            outputs = as_native(fn(*new_primals))
             # JAX calls the gradient functions of users also for outputs whose cotangents are zeros.
             positions[:] = [i for i, y in enumerate(outputs[:1] if first else outputs) if kind_of(y) in _INEXACT]
             return tuple(outputs[i] for i in positions), tuple(outputs)

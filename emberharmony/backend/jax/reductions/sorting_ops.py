@@ -50,8 +50,8 @@ class JAXSortingOps(WithUnique):
     def top_k(x: jax.Array, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
         promotion.refuse(x, _COMPLEX)
         top(x.shape, k)
-        order = JAXStandardOps.argsort(x, -1, True)[..., :k]
-        return (jnp.take_along_axis(x, order, -1, mode="clip") if x.size else x[..., :k]), order
+        top_indices = JAXStandardOps.argsort(x, -1, True)[..., :k]
+        return (jnp.take_along_axis(x, top_indices, -1, mode="clip") if x.size else x[..., :k]), top_indices
 
     @staticmethod
     def searchsorted(

@@ -107,15 +107,27 @@ class MLXCreationOps(HostMade):
 
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
-        rows, columns = as_shape((N, N if M is None else M))
-        check_memory((rows, columns), _dtype_or_default(dtype).size)
-        return mx.eye(rows, columns, clip_offset(k, rows, columns), _dtype_or_default(dtype), stream=place(device))
+        row_count, column_count = as_shape((N, N if M is None else M))
+        check_memory((row_count, column_count), _dtype_or_default(dtype).size)
+        return mx.eye(
+            row_count,
+            column_count,
+            clip_offset(k, row_count, column_count),
+            _dtype_or_default(dtype),
+            stream=place(device),
+        )
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> mx.array:
-        rows, columns = as_shape((N, N if M is None else M))
-        check_memory((rows, columns), _dtype_or_default(dtype).size)
-        return mx.tri(rows, columns, clip_offset(k, rows, columns), _dtype_or_default(dtype), stream=place(device))
+        row_count, column_count = as_shape((N, N if M is None else M))
+        check_memory((row_count, column_count), _dtype_or_default(dtype).size)
+        return mx.tri(
+            row_count,
+            column_count,
+            clip_offset(k, row_count, column_count),
+            _dtype_or_default(dtype),
+            stream=place(device),
+        )
 
     @staticmethod
     def tril(x: mx.array, k: int = 0) -> mx.array:

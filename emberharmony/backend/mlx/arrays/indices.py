@@ -256,9 +256,9 @@ def _row_padder(row_count: int) -> Function:
     """
 
     def copy_last_row(rows: mx.array) -> mx.array:
-        last = rows.shape[0] // row_count - 1
-        row_numbers = mx.minimum(mx.arange(last + 2), last)
-        return mx.take(rows.reshape(last + 1, -1), row_numbers, 0).reshape(-1, *rows.shape[1:])
+        last_index = rows.shape[0] // row_count - 1
+        row_numbers = mx.minimum(mx.arange(last_index + 2), last_index)
+        return mx.take(rows.reshape(last_index + 1, -1), row_numbers, 0).reshape(-1, *rows.shape[1:])
 
     def pad_with_zeros(rows: mx.array) -> mx.array:
         return mx.pad(rows, [(0, row_count), *((0, 0),) * (rows.ndim - 1)])

@@ -96,10 +96,10 @@ class MLXShapeOps:
         if source.__class__ is int and destination.__class__ is int:
             return mx.moveaxis(x, source, destination)
         sources, destinations = axes_and_places(source, destination, x.ndim)
-        order = [axis for axis in range(x.ndim) if axis not in sources]
+        axis_order = [axis for axis in range(x.ndim) if axis not in sources]
         for destination_axis, axis in sorted(zip(destinations, sources, strict=True)):
-            order.insert(destination_axis, axis)
-        return mx.transpose(x, order)
+            axis_order.insert(destination_axis, axis)
+        return mx.transpose(x, axis_order)
 
     @staticmethod
     def expand_dims(x: mx.array, axis: Any = 0) -> mx.array:

@@ -151,14 +151,14 @@ def _log_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
     # mx.logaddexp (MLX 0.32) computes float64 with the precision of float32.
     if x1.dtype != mx.float64:
         return mx.logaddexp(x1, x2)
-    large = mx.maximum(x1, x2)
-    return mx.where(mx.isfinite(large), large + mx.log1p(exp_of_double(-mx.abs(x1 - x2))), large)
+    larger = mx.maximum(x1, x2)
+    return mx.where(mx.isfinite(larger), larger + mx.log1p(exp_of_double(-mx.abs(x1 - x2))), larger)
 
 
 def _log2_of_sum(x1: mx.array, x2: mx.array) -> mx.array:
-    large = mx.maximum(x1, x2)
+    larger = mx.maximum(x1, x2)
     log2_of_ratio = mx.log1p(mx.power(mx.array(2, x1.dtype), -mx.abs(x1 - x2))) * mx.array(1 / math.log(2), x1.dtype)
-    return mx.where(mx.isfinite(large), large + log2_of_ratio, large)
+    return mx.where(mx.isfinite(larger), larger + log2_of_ratio, larger)
 
 
 def _summed_logarithms(function: Callable[..., mx.array], power: Unary) -> Callable[..., mx.array]:
@@ -190,8 +190,8 @@ _logaddexp2 = _summed_logarithms(_log2_of_sum, lambda x: mx.power(mx.array(2, x.
 
 def _by_square(side: mx.array, a: mx.array, b: mx.array) -> mx.array:
     """Returns `side / (a**2 + b**2)`, and 0 where both are 0: there the derivative of mx.arctan2 is NaN."""
-    square = a * a + b * b
-    return side / mx.where(square == 0, mx.ones_like(square), square)
+    sum_of_squares = a * a + b * b
+    return side / mx.where(sum_of_squares == 0, mx.ones_like(sum_of_squares), sum_of_squares)
 
 
 _arctan2 = elementwise(mx.arctan2, lambda a, b, y: _by_square(b, a, b), lambda a, b, y: -_by_square(a, a, b))

@@ -100,8 +100,8 @@ class MLXTransformsOps:
                     return run()
 
             run = by_tape if taped or _by_tape(tensors) else functools.partial(natively, *tensors)
-            unread = functools.partial(_call_without_values, natively, tensors)
-            return _run_or_fallback(lambda: pull_later(run), lambda: pull_later(unread), tensors)[1]
+            call_unread = functools.partial(_call_without_values, natively, tensors)
+            return _run_or_fallback(lambda: pull_later(run), lambda: pull_later(call_unread), tensors)[1]
 
         return outputs, pull
 

@@ -22,8 +22,8 @@ def _shift_left(x: mx.array, y: mx.array) -> mx.array:
 
 def _shift_right(x: mx.array, y: mx.array) -> mx.array:
     is_outside, count = _counts_outside(x, y)
-    filled = -(x < 0).astype(x.dtype)
-    return mx.where(is_outside, filled, mx.right_shift(x + (y - y).astype(x.dtype), count))
+    fill_value = -(x < 0).astype(x.dtype)
+    return mx.where(is_outside, fill_value, mx.right_shift(x + (y - y).astype(x.dtype), count))
 
 
 class MLXBitwiseOps:

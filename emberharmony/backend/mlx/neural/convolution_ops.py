@@ -107,9 +107,9 @@ def _into_channels(x: mx.array, strides: tuple[int, ...]) -> mx.array:
         for length, step in zip(x.shape[1:-1], strides, strict=True)
         for split_length in (length // step, step)
     ]
-    order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
+    axis_order = [0, *range(1, 2 * n, 2), *range(2, 2 * n + 1, 2), 2 * n + 1]
     block_counts = split_shape[::2]
-    return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(order).reshape(x.shape[0], *block_counts, -1)
+    return x.reshape(x.shape[0], *split_shape, x.shape[-1]).transpose(axis_order).reshape(x.shape[0], *block_counts, -1)
 
 
 def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.array, mx.array]:
@@ -126,8 +126,8 @@ def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.a
     kernel_blocks = [-(-k // step) for k, step in zip(plan.size, plan.strides, strict=True)]
     lengths = [(n - 1 + k) * step for n, k, step in zip(plan.counts, kernel_blocks, plan.strides, strict=True)]
     x = x[:, *(slice(0, length) for length in lengths)]
-    missing = [(0, length - n) for length, n in zip(lengths, x.shape[1:-1], strict=True)]
-    x = mx.pad(x, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else x
+    paddings = [(0, length - n) for length, n in zip(lengths, x.shape[1:-1], strict=True)]
+    x = mx.pad(x, [(0, 0), *paddings, (0, 0)]) if any(map(any, paddings)) else x
     kernel_padding = [(0, k * step - n) for k, step, n in zip(kernel_blocks, plan.strides, plan.size, strict=True)]
     # With shape (out, *size, in) the kernel is rearranged like the tensor, with its outputs as the batch.
     kernel = mx.pad(mx.moveaxis(kernel, -1, 0), [(0, 0), *kernel_padding, (0, 0)])
@@ -137,8 +137,8 @@ def _without_strides(x: mx.array, kernel: mx.array, plan: Windows) -> tuple[mx.a
 def _convolve(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     """Returns the convolution of a single group: every output channel depends on all input channels."""
     if max(plan.strides) == 1:
-        before, after = zip(*plan.padding, strict=True)
-        return mx.conv_general(x, mx.moveaxis(kernel, -1, 0), padding=(before, after))
+        paddings_before, paddings_after = zip(*plan.padding, strict=True)
+        return mx.conv_general(x, mx.moveaxis(kernel, -1, 0), padding=(paddings_before, paddings_after))
     padded = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
     return mx.conv_general(*_without_strides(padded, kernel, plan))
 
@@ -146,9 +146,9 @@ def _convolve(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
 def _convolve_unrolled(x: mx.array, kernel: mx.array, plan: Windows) -> mx.array:
     """Returns the convolution of a single group as one matrix product of all windows and the kernel."""
     x = mx.pad(x, plan.pad_widths()) if plan.has_padding else x
-    rows = mx.concatenate([x[:, *input_slices] for _, input_slices in plan.offsets()], -1)
+    windows = mx.concatenate([x[:, *input_slices] for _, input_slices in plan.offsets()], -1)
     outputs = kernel.shape[-1]
-    product = rows.reshape(-1, kernel.size // outputs) @ kernel.reshape(-1, outputs)
+    product = windows.reshape(-1, kernel.size // outputs) @ kernel.reshape(-1, outputs)
     return product.reshape(len(x), *plan.counts, outputs)
 
 
@@ -344,8 +344,8 @@ class MLXConvolutionOps:
                 convolved: mx.array = quick_result(inputs, kernel)
                 return convolved
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
-        last = channels_last(data_format)
-        x = x if last else mx.moveaxis(x, 1, -1)
+        is_channels_last = channels_last(data_format)
+        x = x if is_channels_last else mx.moveaxis(x, 1, -1)
         groups = check_channels(x.shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = recent_windows(x.shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
@@ -357,7 +357,7 @@ class MLXConvolutionOps:
         if quick_result is not None:
             result = quick_result(x, w)
             result = result + b[0] if b else result
-            return result if last else mx.moveaxis(result, -1, 1)
+            return result if is_channels_last else mx.moveaxis(result, -1, 1)
         # The kernel has no bias, which has to be added before half precision is rounded.
         if not _is_native(x, w, plan, groups) or (b and x.dtype.size == 2):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
@@ -369,7 +369,7 @@ class MLXConvolutionOps:
                 [_convolve(group_input, kernel, plan) for group_input, kernel in groups_of_tensors], -1
             )
         result = result + b[0] if b else result
-        return fitting(result if last else mx.moveaxis(result, -1, 1))
+        return fitting(result if is_channels_last else mx.moveaxis(result, -1, 1))
 
     def depthwise_conv(
         self,
@@ -403,8 +403,8 @@ class MLXConvolutionOps:
         is_usual = strides.__class__ is dilation_rate.__class__ is int and padding.__class__ is str
         is_usual = is_usual and output_padding is None and (bias is None or bias.dtype == mx.float32)
         if is_usual and _are_single(inputs, kernel):
-            last = channels_last(data_format)
-            x = inputs if last else mx.moveaxis(inputs, 1, -1)
+            is_channels_last = channels_last(data_format)
+            x = inputs if is_channels_last else mx.moveaxis(inputs, 1, -1)
             check_bias(bias, kernel.shape[-2])
             quick_result = _quick_transposed(
                 self.composed, is_untransformed, x.shape, kernel.shape, strides, padding, dilation_rate
@@ -412,7 +412,7 @@ class MLXConvolutionOps:
             if quick_result is not None:
                 result = quick_result(x, kernel)
                 result = result if bias is None else result + bias
-                return result if last else mx.moveaxis(result, -1, 1)
+                return result if is_channels_last else mx.moveaxis(result, -1, 1)
         return self.composed("conv_transpose")(
             inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
         )

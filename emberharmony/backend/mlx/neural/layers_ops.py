@@ -48,8 +48,8 @@ def _matrix_times_row(row: mx.array, weight: mx.array, block: int) -> mx.array:
     MLX 0.32 adds the products of float32 sequentially on the CPU. A product in float64 would convert the whole weight,
     in 2 to 3 times the time and up to 9 times the memory.
     """
-    rows, length = weight.shape
+    row_count, length = weight.shape
     step = max(1, _PIECE // length)
-    pieces = [row * weight[start : start + step] for start in range(0, rows, step)]
+    pieces = [row * weight[start : start + step] for start in range(0, row_count, step)]
     sums = [mx.sum(mx.sum(piece.reshape(-1, length // block, block), -1), -1) for piece in pieces]
     return sums[0] if len(sums) == 1 else mx.concatenate(sums)

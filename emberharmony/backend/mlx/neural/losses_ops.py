@@ -38,9 +38,9 @@ class MLXLossesOps:
             return self.composed("sparse_categorical_crossentropy")(target, output, from_logits, axis)
         # A label out of range has loss 0: it selects the last class here, and is masked below. Read as unsigned,
         # negative labels are too large.
-        unsigned_ids, last = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
-        losses = _negative_log_softmax(output, mx.expand_dims(mx.minimum(unsigned_ids, last), -1))
-        return mx.where(unsigned_ids <= last, losses, mx.array(0, output.dtype))
+        unsigned_ids, last_axis = target.astype(mx.int64).view(mx.uint64), output.shape[-1] - 1
+        losses = _negative_log_softmax(output, mx.expand_dims(mx.minimum(unsigned_ids, last_axis), -1))
+        return mx.where(unsigned_ids <= last_axis, losses, mx.array(0, output.dtype))
 
     def cross_entropy(
         self,

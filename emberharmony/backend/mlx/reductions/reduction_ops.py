@@ -250,9 +250,9 @@ def _product_over(axes: tuple[int, ...]) -> Function:
     """Returns MLX's product over axes, which are kept, with derivatives of our own."""
 
     def push_tangents(primals: Arrays, outputs: Arrays, tangents: Arrays) -> Arrays:
-        order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
-        shape = [primals[0].shape[a] for a in order if a not in axes]
-        x, tangent = (mx.transpose(operand, order).reshape(*shape, -1) for operand in (primals[0], tangents[0]))
+        axis_order = [a for a in range(primals[0].ndim) if a not in axes] + list(axes)
+        shape = [primals[0].shape[a] for a in axis_order if a not in axes]
+        x, tangent = (mx.transpose(operand, axis_order).reshape(*shape, -1) for operand in (primals[0], tangents[0]))
         return (_products_tangent(x, tangent, len(shape))[1][..., -1].reshape(outputs[0].shape),)
 
     return with_own_derivatives(lambda x: mx.prod(x, axes, True), push_tangents)

@@ -73,8 +73,8 @@ class MLXSortingOps(WithUnique):
     def top_k(x: mx.array, k: int, sorted: bool = True) -> tuple[mx.array, mx.array]:
         promotion.refuse(x, _COMPLEX)
         top(x.shape, k)
-        order = mx.stop_gradient(_argsort(x, -1, True))[..., :k]
-        return mx.take_along_axis(x, order, -1), order
+        top_indices = mx.stop_gradient(_argsort(x, -1, True))[..., :k]
+        return mx.take_along_axis(x, top_indices, -1), top_indices
 
     @staticmethod
     def searchsorted(

@@ -83,17 +83,17 @@ class NumpyCreationOps(HostMade):
     @staticmethod
     def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        rows, columns = as_shape((N, N if M is None else M))
-        return np.eye(rows, columns, clip_offset(k, rows, columns), _dtype_or_default(dtype))
+        row_count, column_count = as_shape((N, N if M is None else M))
+        return np.eye(row_count, column_count, clip_offset(k, row_count, column_count), _dtype_or_default(dtype))
 
     @staticmethod
     def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, device: Any = None) -> np.ndarray:
         place(device)
-        rows, columns = as_shape((N, N if M is None else M))
+        row_count, column_count = as_shape((N, N if M is None else M))
         matrix_dtype = _dtype_or_default(dtype)
         # np.tri (NumPy 2.4) makes an index of each row and column before it asks for the memory of the matrix.
-        check_memory((rows, columns), matrix_dtype.itemsize, memory_limit)
-        return np.tri(rows, columns, clip_offset(k, rows, columns), matrix_dtype)
+        check_memory((row_count, column_count), matrix_dtype.itemsize, memory_limit)
+        return np.tri(row_count, column_count, clip_offset(k, row_count, column_count), matrix_dtype)
 
     @staticmethod
     def tril(x: np.ndarray, k: int = 0) -> np.ndarray:

@@ -163,13 +163,13 @@ class NumpyIndexingOps:
 
     @staticmethod
     def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        rows, columns = as_shape((n, n if m is None else m))
-        return np.tril_indices(rows, clip_offset(k, rows, columns), columns)
+        row_count, column_count = as_shape((n, n if m is None else m))
+        return np.tril_indices(row_count, clip_offset(k, row_count, column_count), column_count)
 
     @staticmethod
     def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        rows, columns = as_shape((n, n if m is None else m))
-        return np.triu_indices(rows, clip_offset(k, rows, columns), columns)
+        row_count, column_count = as_shape((n, n if m is None else m))
+        return np.triu_indices(row_count, clip_offset(k, row_count, column_count), column_count)
 
     @staticmethod
     def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:

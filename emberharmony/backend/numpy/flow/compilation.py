@@ -155,23 +155,23 @@ class NumpyFunction:
         input_tensors = [*(leaves[i] for i in array_leaves), *held_cells]
         # Views are objects that nothing else refers to, so an array that the function closes over stays a constant.
         recorder = NumpyRecorder(self._backend, [x.view() for x in input_tensors], of_ops=self._engines is not None)
-        filled = list(leaves)
+        new_leaves = list(leaves)
         for register, leaf_index in enumerate(array_leaves):
-            filled[leaf_index] = recorder.tensor(register)
+            new_leaves[leaf_index] = recorder.tensor(register)
         tensor_by_cell = {cell: recorder.tensor(len(array_leaves) + i) for i, cell in enumerate(cells)}
         effects = Effects()
         draws = Recording(recorder.draw, effects)
-        args_traced, kwargs_traced = tree_unflatten(structure, filled)
+        args_traced, kwargs_traced = tree_unflatten(structure, new_leaves)
         try:
             with draws, Assignments(tensor_by_cell) as assigned, ReadFromOutside() as read:
                 value_by_cell_before = dict(assigned)
                 fn_result = self._fn(*args_traced, **kwargs_traced)
-                changed = newly_held(assigned, value_by_cell_before)
+                value_by_changed_cell = newly_held(assigned, value_by_cell_before)
             effects.close()
             if recorder.lost:
                 raise UnrecordableError(recorder.obstacle)
             known_cells = {*cells, *read, *(x for x in leaves if isinstance(x, Cell))}
-            result = _Result(recorder, fn_result, changed, effects, known_cells)
+            result = _Result(recorder, fn_result, value_by_changed_cell, effects, known_cells)
         except Exception as error:
             if not _is_due_to_recording(error):
                 raise
@@ -182,15 +182,15 @@ class NumpyFunction:
             return self._fn(*args, **kwargs)
         finally:
             recorder.closed = True
-        fresh = [
+        new_cells = [
             cell
             for cell in read
             if cell not in tensor_by_cell and not isinstance(cell.tensor_and_home()[0], TensorProxy)
         ]
-        if recorder.obstacle or (fresh and self._tries.get(key, 0) == _TRIES):
+        if recorder.obstacle or (new_cells and self._tries.get(key, 0) == _TRIES):
             self._made[inner] = None
-        elif fresh:  # their values were constants; the next call has them as inputs
-            self._cells[key] = [*cells, *fresh]
+        elif new_cells:  # their values were constants; the next call has them as inputs
+            self._cells[key] = [*cells, *new_cells]
             self._tries[key] = self._tries.get(key, 0) + 1
         else:
             replay = replay_of(recorder, len(input_tensors), result.outputs)

@@ -252,14 +252,14 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.
     first, second = outputs_of(runner, inputs), outputs_of(runner, inputs)
     for first_result, second_result in zip(first, expected, strict=True):
         _check_close(first_result, second_result)
-    copied = [i for i in range(len(first)) if _is_shared(i, first, second, inputs, expected)]
+    copied_indices = [i for i in range(len(first)) if _is_shared(i, first, second, inputs, expected)]
     frozen = [i for i, array in enumerate(expected) if not array.flags.writeable]
-    if not copied and not frozen:
+    if not copied_indices and not frozen:
         return runner
 
     def run(inputs: Sequence[Any]) -> list[Any]:
         outputs = runner(inputs)
-        for i in copied:
+        for i in copied_indices:
             outputs[i] = outputs[i].copy()
         for i in frozen:
             outputs[i].flags.writeable = False

@@ -63,8 +63,8 @@ def _loop_source(program: Program, numbers: Sequence[Any]) -> str:
         name = call.function.__name__
         if getattr(np, name, None) is not call.function:
             raise UnrecordableError(f"{name} is no function of NumPy")
-        args = ", ".join(f"n{x}" if x.__class__ is Number else f"v{x}" for x in call.args)
-        lines.append(f" v{call.results[0]} = np.{name}({args})")
+        args_text = ", ".join(f"n{x}" if x.__class__ is Number else f"v{x}" for x in call.args)
+        lines.append(f" v{call.results[0]} = np.{name}({args_text})")
     lines += [f" o{x}[k] = v{x}" for x in program.outputs]
     body = "\n ".join([*start, f"for k in range({names[0]}.size):", *lines])
     return f"import numpy as np\n\n\ndef loop({', '.join(names)}):\n {body}\n"

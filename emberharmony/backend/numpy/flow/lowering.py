@@ -338,12 +338,12 @@ def _native_call(backend: Any, spec: OpSpec, values: Sequence[Any]) -> tuple[Any
     names = parameter_names(spec)
     count = sum(parameter.keyword_only for parameter in spec.parameters)
     positional_count = len(values) - count
-    direct = probe(
+    direct_function = probe(
         *values[:positional_count],
         **{f"p{len(names) - count + i}": value for i, value in enumerate(values[positional_count:])},
     )
-    if direct is not None:
-        native, args, keywords = direct
+    if direct_function is not None:
+        native, args, keywords = direct_function
         value_by_name = {
             names[int(name[1:])] if name[1:].isdigit() else name: value for name, value in keywords.items()
         }

@@ -79,11 +79,13 @@ def guard_of(leaves: Sequence[Any], kind: Callable[[Any], Any]) -> Callable[[Seq
             tests.append(f"kind(i{i}) == k{i}")
             continue
         scope[f"d{i}"] = leaf.dtype
-        layout = f"i{i}.flags.c_contiguous" if leaf.flags.c_contiguous else f"i{i}.strides == {leaf.strides}"
+        layout_condition = f"i{i}.flags.c_contiguous" if leaf.flags.c_contiguous else f"i{i}.strides == {leaf.strides}"
         # The exceptions to `is`, equal dtypes that are other objects, only miss this test.
-        tests.append(f"i{i}.__class__ is ndarray and i{i}.dtype is d{i} and i{i}.shape == {leaf.shape} and {layout}")
-    inputs = f"{''.join(f'i{i}, ' for i in range(len(leaves)))} = leaves\n " if leaves else ""
-    text = f" if len(leaves) != {len(leaves)}: return False\n {inputs}return {' and '.join(tests)}"
+        tests.append(
+            f"i{i}.__class__ is ndarray and i{i}.dtype is d{i} and i{i}.shape == {leaf.shape} and {layout_condition}"
+        )
+    unpacking_line = f"{''.join(f'i{i}, ' for i in range(len(leaves)))} = leaves\n " if leaves else ""
+    text = f" if len(leaves) != {len(leaves)}: return False\n {unpacking_line}return {' and '.join(tests)}"
     exec(f"def fits(leaves):\n{text}\n", scope)
     guard: Callable[[Sequence[Any]], bool] = scope["fits"]
     return guard

@@ -99,17 +99,17 @@ def _gelu(x: np.ndarray, approximate: bool) -> np.ndarray:
 
 
 def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
-    below = np.minimum(x, 0.0)
-    np.expm1(below, below)
+    negative_part = np.minimum(x, 0.0)
+    np.expm1(negative_part, negative_part)
     if alpha != 1.0:
-        below *= alpha
-    return where_without_branches(x > 0, x, below)
+        negative_part *= alpha
+    return where_without_branches(x > 0, x, negative_part)
 
 
 def _leaky_relu(x: np.ndarray, slope: float) -> np.ndarray:
     # For slopes up to 1, the larger one of both branches is the right one.
-    below = x * np.array(slope, x.dtype)
-    return np.maximum(x, below, out=below) if 0 < slope <= 1 else where_without_branches(x > 0, x, below)
+    scaled_x = x * np.array(slope, x.dtype)
+    return np.maximum(x, scaled_x, out=scaled_x) if 0 < slope <= 1 else where_without_branches(x > 0, x, scaled_x)
 
 
 def _is_floating(x: np.ndarray) -> bool:

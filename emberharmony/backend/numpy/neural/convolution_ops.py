@@ -24,23 +24,23 @@ _MANY = 16
 def windows_of(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
     """Returns the windows of a padded tensor (batch, *spatial, channels): a view (batch, *counts, *size, channels)."""
     x = np.ascontiguousarray(x)
-    first, *spatial, last = x.strides
+    first, *spatial, last_strides = x.strides
     window_strides = [stride * step for stride, step in zip(spatial, plan.strides, strict=True)]
     inner_strides = [stride * axis_dilation for stride, axis_dilation in zip(spatial, plan.dilation, strict=True)]
     shape = (x.shape[0], *plan.counts, *plan.size, x.shape[-1])
     # np.lib.stride_tricks.as_strided gives the same view, but takes five times as long (21 µs in NumPy 2.4).
-    return np.ndarray(shape, x.dtype, x, 0, (first, *window_strides, *inner_strides, last))
+    return np.ndarray(shape, x.dtype, x, 0, (first, *window_strides, *inner_strides, last_strides))
 
 
 def _block_slices(view: np.ndarray) -> Iterator[tuple[slice, slice]]:
     """Yields the slices of the batch and of the first spatial axis that are computed as one block."""
     batch, count = view.shape[:2]
     line = math.prod(view.shape[2:]) * view.itemsize
-    rows = max(_BLOCK // line, 1) if line else count
-    samples, rows = max(rows // count, 1), min(rows, count)
+    row_count = max(_BLOCK // line, 1) if line else count
+    samples, row_count = max(row_count // count, 1), min(row_count, count)
     for i in range(0, batch, samples):
-        for j in range(0, count, rows):
-            yield slice(i, i + samples), slice(j, j + rows)
+        for j in range(0, count, row_count):
+            yield slice(i, i + samples), slice(j, j + row_count)
 
 
 def _multiply_windows(view: np.ndarray, kernel: np.ndarray, counts: tuple[int, ...], groups: int) -> np.ndarray:
@@ -122,9 +122,9 @@ class NumpyConvolutionOps:
         dilation_rate: Any = 1,
         bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        last = shared_convolution.channels_last(data_format)
+        is_channels_last = shared_convolution.channels_last(data_format)
         x, w, *b = promotion.common(
-            inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
+            inputs if is_channels_last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )
         groups, dtype = shared_convolution.check_channels(x.shape, w.shape), x.dtype
         shared_convolution.check_bias(bias, w.shape[-1])
@@ -139,7 +139,7 @@ class NumpyConvolutionOps:
         else:
             result = _multiply_windows(windows_of(x, plan), w, plan.counts, groups)
         result = _add_bias(result, b).astype(dtype, copy=False)
-        return result if last else np.moveaxis(result, -1, 1)
+        return result if is_channels_last else np.moveaxis(result, -1, 1)
 
     def conv_transpose(
         self,
@@ -152,9 +152,9 @@ class NumpyConvolutionOps:
         dilation_rate: Any = 1,
         bias: np.ndarray | None = None,
     ) -> np.ndarray:
-        last = shared_convolution.channels_last(data_format)
+        is_channels_last = shared_convolution.channels_last(data_format)
         x, w, *b = promotion.common(
-            inputs if last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
+            inputs if is_channels_last else np.moveaxis(inputs, 1, -1), kernel, *([] if bias is None else [bias])
         )
         dtype = x.dtype
         if shared_convolution.check_channels(x.shape, (*w.shape[:-2], *reversed(w.shape[-2:]))) > 1:
@@ -172,4 +172,4 @@ class NumpyConvolutionOps:
         if any(min(pair) < 0 for pair in excess):
             result = np.pad(result, [(0, 0), *((max(-a, 0), max(-b, 0)) for a, b in excess), (0, 0)])
         result = _add_bias(result, b).astype(dtype, copy=False)
-        return result if last else np.moveaxis(result, -1, 1)
+        return result if is_channels_last else np.moveaxis(result, -1, 1)

@@ -26,10 +26,10 @@ _MANY, _WIDE = 4096, 8
 
 def _by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndarray) -> None:
     """Reduces the rows of each segment into `result`, row by row, which `ufunc.at` would do element by element."""
-    order = ids.argsort(kind="stable")
-    ordered = ids[order]
+    sorting_indices = ids.argsort(kind="stable")
+    ordered = ids[sorting_indices]
     first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    result[ordered[first]] = ufunc.reduceat(data[order], first, 0)
+    result[ordered[first]] = ufunc.reduceat(data[sorting_indices], first, 0)
 
 
 def _segment_reduction(reduction: str) -> Callable[..., np.ndarray]:

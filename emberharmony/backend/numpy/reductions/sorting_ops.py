@@ -70,8 +70,8 @@ class NumpySortingOps(WithUnique):
     @staticmethod
     def top_k(x: np.ndarray, k: int, sorted: bool = True) -> tuple[np.ndarray, np.ndarray]:
         top(x.shape, k)
-        order = _argsort(x, -1, True)[..., :k]
-        return np.take_along_axis(x, order, -1), order
+        top_indices = _argsort(x, -1, True)[..., :k]
+        return np.take_along_axis(x, top_indices, -1), top_indices
 
     @staticmethod
     def searchsorted(

@@ -76,20 +76,20 @@ def _product_of_factors(ops: Any, a: _Factor, b: _Factor, needed_letters: set[st
         [x for x in shared_letters if x in needed_letters],
         [x for x in shared_letters if x not in needed_letters],
     )
-    rows = [letter for letter in a.letters if letter not in shared_letters]
-    last = [letter for letter in b.letters if letter not in shared_letters]
+    row_letters = [letter for letter in a.letters if letter not in shared_letters]
+    last_letters_of_b = [letter for letter in b.letters if letter not in shared_letters]
 
     def matrices(factor: _Factor, second: list[str], last_letters: list[str]) -> Any:
-        order = tuple(factor.letters.index(letter) for letter in (*batch, *second, *last_letters))
+        axis_order = tuple(factor.letters.index(letter) for letter in (*batch, *second, *last_letters))
         shape = (
             *(lengths[letter] for letter in batch),
             math.prod(lengths[letter] for letter in second),
             math.prod(lengths[letter] for letter in last_letters),
         )
-        return ops.reshape(ops.transpose(factor.tensor, order), shape)
+        return ops.reshape(ops.transpose(factor.tensor, axis_order), shape)
 
-    letters = "".join((*batch, *rows, *last))
-    left, right = matrices(a, rows, summed_letters), matrices(b, summed_letters, last)
+    letters = "".join((*batch, *row_letters, *last_letters_of_b))
+    left, right = matrices(a, row_letters, summed_letters), matrices(b, summed_letters, last_letters_of_b)
     product = ops.matmul(left, right) if summed_letters else ops.multiply(left, right)
     return _Factor(ops.reshape(product, tuple(lengths[letter] for letter in letters)), letters)
 

@@ -242,10 +242,10 @@ def order_of(pivots: np.ndarray, rows: int) -> np.ndarray:
         pivots: from `lu_factor`, (..., k).
         rows: the number of rows of the matrix.
     """
-    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    permutation = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for j in range(pivots.shape[-1]):
         pivot = pivots[..., j : j + 1]
-        swapped_order = np.take_along_axis(order, pivot, -1)
-        np.put_along_axis(order, pivot, order[..., j : j + 1].copy(), -1)
-        order[..., j : j + 1] = swapped_order
-    return order
+        swapped_order = np.take_along_axis(permutation, pivot, -1)
+        np.put_along_axis(permutation, pivot, permutation[..., j : j + 1].copy(), -1)
+        permutation[..., j : j + 1] = swapped_order
+    return permutation

@@ -14,20 +14,20 @@ def check_factors(first: Sequence[int], second: Sequence[int]) -> None:
     Raises:
         ShapeError: if they do not; the message names both shapes and the lengths that differ.
     """
-    shapes = f"shapes {tuple(first)} and {tuple(second)}"
+    shapes_text = f"shapes {tuple(first)} and {tuple(second)}"
     if not first or not second:
-        raise ShapeError(f"{shapes} have no matrix product, which needs an axis of each; use ops.multiply")
+        raise ShapeError(f"{shapes_text} have no matrix product, which needs an axis of each; use ops.multiply")
     axis_text = "last but one" if len(second) > 1 else "only"
     if first[-1] != second[-min(len(second), 2)]:
         hint = "; ops.matrix_transpose(x2) would fit" if len(second) > 1 and first[-1] == second[-1] else ""
         raise ShapeError(
-            f"{shapes} have no matrix product: the last axis of the first has length {first[-1]}, the {axis_text} axis "
-            f"of the second {second[-min(len(second), 2)]}{hint}"
+            f"{shapes_text} have no matrix product: the last axis of the first has length {first[-1]}, the {axis_text} "
+            f"axis of the second {second[-min(len(second), 2)]}{hint}"
         )
     try:
         broadcast([first[:-2], second[:-2]])
     except ShapeError as error:
-        raise ShapeError(f"{shapes} have no matrix product: for their batch axes, {error}") from error
+        raise ShapeError(f"{shapes_text} have no matrix product: for their batch axes, {error}") from error
 
 
 @lru_cache(maxsize=1024)

@@ -174,6 +174,6 @@ class Differentials:
 
     def _pad_columns(self, columns: Any, model: Any) -> Any:
         """Returns columns followed by zero columns, as many as `like` has in all."""
-        extra = model.shape[-1] - columns.shape[-1]
-        zeros = self._xp.zeros((*model.shape[:-1], extra), model.dtype) if extra else None
+        missing_count = model.shape[-1] - columns.shape[-1]
+        zeros = self._xp.zeros((*model.shape[:-1], missing_count), model.dtype) if missing_count else None
         return columns if zeros is None else self._xp.concatenate([columns, zeros], -1)

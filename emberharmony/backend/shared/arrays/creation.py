@@ -193,9 +193,11 @@ class HostMade:
         """Returns the share of the last end, and that of the first end, in each sample, as tensors that fit a span."""
         shares = np.linspace(0.0, 1.0, num, endpoint).reshape(-1, *(1,) * len(span.shape))
         check_memory((shares.size, *span.shape), self.dtypes.neutral[span.dtype].itemsize, self._memory)
-        exact = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
+        share_dtype = span.dtype if self.dtypes.neutral[span.dtype].is_floating else self.dtypes[default_float()]
         span_device = self.get_device(span)
-        return self._place_array(shares, exact, span_device), self._place_array(1.0 - shares, exact, span_device)
+        return self._place_array(shares, share_dtype, span_device), self._place_array(
+            1.0 - shares, share_dtype, span_device
+        )
 
     def linspace(
         self,

@@ -330,8 +330,10 @@ def on_diagonal(x: Any, offset: int, axis1: int, axis2: int) -> np.ndarray:
 
 def triangle(lower: bool, n: int, k: int, m: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Returns the rows and the columns of the elements of a matrix below or above a diagonal."""
-    rows, columns = as_shape((n, n if m is None else m))
-    first, second = (np.tril_indices if lower else np.triu_indices)(rows, clip_offset(k, rows, columns), columns)
+    row_count, column_count = as_shape((n, n if m is None else m))
+    first, second = (np.tril_indices if lower else np.triu_indices)(
+        row_count, clip_offset(k, row_count, column_count), column_count
+    )
     return first, second
 
 
@@ -385,8 +387,8 @@ class Scattered:
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the last updates of all places in that order, and these places."""
         ordered_places = self.places[self.order]
-        last = np.flatnonzero(np.concatenate([ordered_places[1:] != ordered_places[:-1], np.ones(1, bool)]))
-        return last, ordered_places[last]
+        last_positions = np.flatnonzero(np.concatenate([ordered_places[1:] != ordered_places[:-1], np.ones(1, bool)]))
+        return last_positions, ordered_places[last_positions]
 
 
 def unravel(indices: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, ...]:

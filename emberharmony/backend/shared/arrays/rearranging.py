@@ -114,15 +114,15 @@ def _axis_sizes(
     """
     size_by_name: dict[str, int] = dict(lengths)
     for group, length in zip(groups, shape, strict=True):
-        unknown = [name for name in group if name not in lengths]
+        unknown_names = [name for name in group if name not in lengths]
         known_size = math.prod([lengths[name] for name in group if name in lengths])
-        if len(unknown) > 1 or (unknown and known_size == 0):
+        if len(unknown_names) > 1 or (unknown_names and known_size == 0):
             raise ArgumentError(
-                f"pattern {pattern!r} leaves the lengths of {', '.join(unknown)} open: give all but one"
+                f"pattern {pattern!r} leaves the lengths of {', '.join(unknown_names)} open: give all but one"
             )
-        if unknown and length % known_size == 0:
-            size_by_name[unknown[0]] = length // known_size
-        elif unknown or known_size != length:
+        if unknown_names and length % known_size == 0:
+            size_by_name[unknown_names[0]] = length // known_size
+        elif unknown_names or known_size != length:
             raise ShapeError(f"an axis of length {length} does not split into ({' '.join(group)}) with {dict(lengths)}")
     return size_by_name
 

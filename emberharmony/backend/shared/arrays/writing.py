@@ -106,11 +106,11 @@ def _assemble_selection(
     """Returns a selection whose index tensors, broadcast, put their axes at position `first` of the other axes."""
     shapes = [tuple(index.shape) for _, index in arrays]
     try:
-        joint = np.broadcast_shapes(*shapes)
+        joint_shape = np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise ShapeError(f"the index tensors of shapes {', '.join(map(str, shapes))} do not broadcast") from error
-    rank = len(joint)
-    shape = (*(n for n, _, _ in kept_parts[:first]), *joint, *(n for n, _, _ in kept_parts[first:]))
+    rank = len(joint_shape)
+    shape = (*(n for n, _, _ in kept_parts[:first]), *joint_shape, *(n for n, _, _ in kept_parts[first:]))
     slices_by_axis = {
         i if i < first else i + rank: (length, axis, positions)
         for i, (length, axis, positions) in enumerate(kept_parts)
@@ -248,9 +248,9 @@ def misfit_error(shape: Sequence[int], full_shape: Sequence[int]) -> ShapeError:
 
 def broadcasts_into(shape: Sequence[int], full_shape: Sequence[int]) -> bool:
     """Returns whether an assignment broadcasts a shape to another one; it drops leading axes of length 1."""
-    extra = max(len(shape) - len(full_shape), 0)
-    pairs = zip(reversed(shape[extra:]), reversed(full_shape), strict=False)
-    return all(n == 1 for n in shape[:extra]) and all(n in (1, length) for n, length in pairs)
+    extra_count = max(len(shape) - len(full_shape), 0)
+    pairs = zip(reversed(shape[extra_count:]), reversed(full_shape), strict=False)
+    return all(n == 1 for n in shape[:extra_count]) and all(n in (1, length) for n, length in pairs)
 
 
 def key_along(indices: Any, is_tensor: bool, shape: Sequence[int], axis: int) -> tuple[Any, ...]:

@@ -167,8 +167,8 @@ def erfinv(xp: Any, x: Any) -> Any:
     size = xp.abs(x)
     inside_value = xp.where(size < 1.0, size, 0.5)
     logarithm = xp.log1p(-inside_value * inside_value)
-    half = 2.0 / (math.pi * 0.147) + logarithm / 2.0
-    y = xp.sqrt(xp.maximum(xp.sqrt(half * half - logarithm / 0.147) - half, 0.0))
+    half_term = 2.0 / (math.pi * 0.147) + logarithm / 2.0
+    y = xp.sqrt(xp.maximum(xp.sqrt(half_term * half_term - logarithm / 0.147) - half_term, 0.0))
     for _ in range(3):
         # Near 1, erf loses the digits of its distance from 1; erfc has them.
         deviation = xp.where(inside_value < 0.5, erf(xp, y) - inside_value, (1.0 - inside_value) - erfc(xp, y))

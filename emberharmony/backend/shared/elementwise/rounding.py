@@ -137,11 +137,11 @@ class ByOps(Decimals):
         return int(self.dtype_of(x).bits) // 8
 
     def _nearest(self, x: Any) -> Any:
-        below = self.floor(x)
-        fraction = self.subtract(x, below)
-        is_odd = self.not_equal(self.multiply(self.floor(self.divide(below, 2.0)), 2.0), below)
+        floor = self.floor(x)
+        fraction = self.subtract(x, floor)
+        is_odd = self.not_equal(self.multiply(self.floor(self.divide(floor, 2.0)), 2.0), floor)
         rounds_up = self.logical_or(self.greater(fraction, 0.5), self.logical_and(self.equal(fraction, 0.5), is_odd))
-        return self.copysign(self.where(rounds_up, self.add(below, 1.0), below), x)
+        return self.copysign(self.where(rounds_up, self.add(floor, 1.0), floor), x)
 
     def _round_scaled(self, x: Any, decimals: int, bound: float) -> Any:
         scale = 10.0 ** abs(decimals)

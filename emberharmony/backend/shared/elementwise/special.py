@@ -261,8 +261,10 @@ def _zeta(xp: Any, s: Any, q: Any, scale: Any = 1.0) -> Any:
     q_for_series = xp.where(is_left, (1.0 - y) - q, 0.0)
     positive_zeta = _hurwitz(xp, s, y, q_for_series, scale)
     scale = scale + 0.0 * positive_zeta
-    below = xp.pick(is_left, lambda *given: _zeta_left(xp, *given), s, xp.where(is_left, q, 0.5), positive_zeta, scale)
-    return xp.where(is_left, below, positive_zeta)
+    left_value = xp.pick(
+        is_left, lambda *given: _zeta_left(xp, *given), s, xp.where(is_left, q, 0.5), positive_zeta, scale
+    )
+    return xp.where(is_left, left_value, positive_zeta)
 
 
 def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
@@ -297,10 +299,10 @@ def polygamma(xp: Any, n: Any, x: Any) -> Any:
     is_exact = order < _EXACT
     index = at_most(xp, order, _EXACT - 1.0)
     # Beyond, Stirling's formula, with the power of two next to the base as the scale.
-    large = at_least(xp, order, _EXACT - 1.0)
-    base = large / math.e
-    scale = xp.power(2.0 + 0.0 * large, xp.floor(xp.log(base) / math.log(2.0)))
-    factor = xp.sqrt(2.0 * math.pi * large) * xp.power(base / scale, large) * xp.exp(stirling(large)) / scale
+    large_n = at_least(xp, order, _EXACT - 1.0)
+    base = large_n / math.e
+    scale = xp.power(2.0 + 0.0 * large_n, xp.floor(xp.log(base) / math.log(2.0)))
+    factor = xp.sqrt(2.0 * math.pi * large_n) * xp.power(base / scale, large_n) * xp.exp(stirling(large_n)) / scale
     scale = xp.where(is_exact, xp.entries(_SCALES, index), scale)
     factor = xp.where(is_exact, xp.entries(_FACTORIALS, index), factor)
     # Neither the factor nor the sum may overflow, or vanish, before their product does.

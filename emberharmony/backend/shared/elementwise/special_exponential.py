@@ -145,8 +145,8 @@ def exp1(xp: Any, x: Any) -> Any:
     is_near, is_far = (x > 0.0) & (x < 1.0), x >= 1.0
     near_result = xp.pick(is_near, partial(_exp1_near, xp), harmless_outside(xp, is_near, x, 0.5))
     # Beyond, the result is 0, also that of infinity.
-    large = at_most(xp, harmless_outside(xp, is_far, x, 1.0), 800.0)
-    far_result = xp.exp(-large) * xp.pick(is_far, partial(_exp1_far, xp), large) / large
+    large_x = at_most(xp, harmless_outside(xp, is_far, x, 1.0), 800.0)
+    far_result = xp.exp(-large_x) * xp.pick(is_far, partial(_exp1_far, xp), large_x) / large_x
     return xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x == 0.0, math.inf, math.nan)))
 
 
@@ -174,10 +174,10 @@ def expi(xp: Any, x: Any) -> Any:
     """Returns the exponential integral Ei; -inf at 0."""
     is_near, is_far = (x > 0.0) & (x < 6.0), (x >= 6.0) & (x < math.inf)
     near_result = xp.pick(is_near, partial(_expi_near, xp), harmless_outside(xp, is_near, x, 1.0))
-    large = at_most(xp, harmless_outside(xp, is_far, x, 6.0), 800.0)
+    large_x = at_most(xp, harmless_outside(xp, is_far, x, 6.0), 800.0)
     # The exponential may overflow where the result does not.
-    root = xp.exp(0.5 * large)
-    far_result = root * (xp.pick(is_far, partial(_expi_far, xp), large) / large) * root
+    root = xp.exp(0.5 * large_x)
+    far_result = root * (xp.pick(is_far, partial(_expi_far, xp), large_x) / large_x) * root
     negative_result = -xp.pick(x < 0.0, partial(exp1, xp), harmless_outside(xp, x < 0.0, -x, 1.0))
     result = xp.where(is_near, near_result, xp.where(is_far, far_result, xp.where(x < 0.0, negative_result, x)))
     return xp.where(x == 0.0, -math.inf, result)

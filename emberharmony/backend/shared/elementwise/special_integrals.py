@@ -202,8 +202,8 @@ def gamma_far(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     # With exp(z) - 1 - z >= z * z / (2 - z) on the left, and u - log1p(u) >= u * u / (2 + 4 u / 3) on the right, where
     # u = exp(z) - 1, the range ends at the root of a quadratic equation.
     leading = xp.where(is_right, distance * (4.0 / 3.0) + a, a)
-    half = xp.where(is_right, depth * (2.0 / 3.0), depth / 2.0) - distance
-    end = 2.0 * depth / (xp.sqrt(half * half + 2.0 * depth * leading) - half)
+    half_width = xp.where(is_right, depth * (2.0 / 3.0), depth / 2.0) - distance
+    end = 2.0 * depth / (xp.sqrt(half_width * half_width + 2.0 * depth * leading) - half_width)
     end = xp.where(is_right, xp.log1p(end), -end)
     is_moderate = xp.where(is_right, x, a) < xp.digits.moderate
     integral = _choose_by_mask(xp, is_moderate, _gamma_directly, _gamma_carefully, a, x, end)
@@ -250,8 +250,8 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     far_value = xp.pick(~is_close, partial(gamma_far, xp, upper), a1, xp.where(is_close, 2.0, x1), density)
     value_at_zero, value_at_infinity = (1.0, 0.0) if upper else (0.0, 1.0)
     ends = xp.where((x == math.inf) | (a == 0.0), value_at_infinity, value_at_zero)
-    unknown = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
-    ends = xp.where(unknown | xp.isnan(a) | xp.isnan(x), math.nan, ends)
+    is_undefined = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
+    ends = xp.where(is_undefined | xp.isnan(a) | xp.isnan(x), math.nan, ends)
     return xp.where(is_regular, xp.where(is_close, near_value, far_value), ends)
 
 
@@ -280,11 +280,11 @@ def _large_beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
 
 def beta_density(xp: Any, a: Any, b: Any, x: Any) -> Any:
     """Returns `x**a * (1 - x)**b / beta(a, b)` for a, b > 0 and x between 0 and 1."""
-    large = (a >= 10.0) & (b >= 10.0)
-    a0, b0 = xp.where(large, 1.0, a), xp.where(large, 1.0, b)
-    a1, b1 = xp.where(large, a, 10.0), xp.where(large, b, 10.0)
-    small_density = xp.pick(~large, partial(_small_beta_density, xp), a0, b0, x)
-    return xp.where(large, xp.pick(large, partial(_large_beta_density, xp), a1, b1, x), small_density)
+    is_large = (a >= 10.0) & (b >= 10.0)
+    a0, b0 = xp.where(is_large, 1.0, a), xp.where(is_large, 1.0, b)
+    a1, b1 = xp.where(is_large, a, 10.0), xp.where(is_large, b, 10.0)
+    small_density = xp.pick(~is_large, partial(_small_beta_density, xp), a0, b0, x)
+    return xp.where(is_large, xp.pick(is_large, partial(_large_beta_density, xp), a1, b1, x), small_density)
 
 
 def _beta_directly(xp: Any, a: Any, b: Any, ratio: Any, width: Any) -> Any:
@@ -362,7 +362,7 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
     )
     low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)
     ends = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | low, 0.0, 1.0))
-    unknown = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (low & high & (x > 0.0) & (x < 1.0))
-    unknown = unknown | ((a == 0.0) & (b == 0.0)) | ((a == math.inf) & (b == math.inf))
-    ends = xp.where(unknown | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, ends)
+    is_undefined = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (low & high & (x > 0.0) & (x < 1.0))
+    is_undefined = is_undefined | ((a == 0.0) & (b == 0.0)) | ((a == math.inf) & (b == math.inf))
+    ends = xp.where(is_undefined | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, ends)
     return xp.where(is_regular, result, ends)

@@ -76,8 +76,8 @@ def ndtr(xp: Any, x: Any) -> Any:
 def log_ndtr(xp: Any, x: Any) -> Any:
     """Returns the logarithm of `ndtr`."""
     is_near = xp.abs(x) * _ROOT_HALF <= SMALL
-    below = harmless_outside(xp, ~is_near & (x < 0.0), -x, 1.0)
-    tail_result = xp.log(0.5 * scaled_tail(xp, below * _ROOT_HALF)) - 0.5 * below * below
+    magnitude = harmless_outside(xp, ~is_near & (x < 0.0), -x, 1.0)
+    tail_result = xp.log(0.5 * scaled_tail(xp, magnitude * _ROOT_HALF)) - 0.5 * magnitude * magnitude
     right = xp.log1p(-_normal_tail(xp, harmless_outside(xp, ~is_near & (x > 0.0), x, 1.0)))
     near_result = xp.log(0.5 + 0.5 * central(harmless_outside(xp, is_near, x, 0.0) * _ROOT_HALF))
     result = xp.where(is_near, near_result, xp.where(x < 0.0, tail_result, right))

@@ -62,12 +62,12 @@ def _student_parts(xp: Any, n: Any, size: Any) -> tuple[Any, Any, Any]:
     The density is that of the inverse hyperbolic sine of `size`.
     """
     half_n, is_far = 0.5 * n, size > 1.0
-    large = harmless_outside(xp, is_far, size, 1.0)
-    root = xp.where(is_far, 1.0 / large, size)
+    large_size = harmless_outside(xp, is_far, size, 1.0)
+    root = xp.where(is_far, 1.0 / large_size, size)
     square = root * root
     lower_ratio, upper_ratio = square / (1.0 + square), 1.0 / (1.0 + square)
     x, y = xp.where(is_far, lower_ratio, upper_ratio), xp.where(is_far, upper_ratio, lower_ratio)
-    logarithm = xp.where(is_far, -2.0 * xp.log(large), 0.0) - xp.log1p(square)
+    logarithm = xp.where(is_far, -2.0 * xp.log(large_size), 0.0) - xp.log1p(square)
     density = xp.exp(half_n * logarithm) / positive_beta(xp, half_n, 0.5 + 0.0 * half_n)
     is_left, side_integral = beta_sides(xp, half_n, 0.5 + 0.0 * half_n, x, y, density * xp.sqrt(y))
     return (
@@ -137,10 +137,10 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     depth = at_least(xp, -xp.log(q) - log_gamma(xp, n), 1.0)
     far_start = xp.log(depth + (n - 1.0) * xp.log(depth))
     base = 1.0 - 1.0 / (9.0 * n) + ndtri(xp, p) / (3.0 * xp.sqrt(n))
-    large = (n > 0.5) & (base > 0.2)
+    is_large = (n > 0.5) & (base > 0.2)
     first_guess = xp.where(is_low | (far_start < log_of_small) | xp.isnan(far_start), log_of_small, far_start)
-    u = xp.where(large, xp.log(n) + 3.0 * xp.log(xp.where(large, base, 1.0)), first_guess)
-    u = xp.where(large & (u < log_of_small), log_of_small, u)
+    u = xp.where(is_large, xp.log(n) + 3.0 * xp.log(xp.where(is_large, base, 1.0)), first_guess)
+    u = xp.where(is_large & (u < log_of_small), log_of_small, u)
 
     def step(u: Any) -> Any:
         x = xp.exp(at_least(xp, at_most(xp, u, 700.0), -700.0))
@@ -167,11 +167,11 @@ def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
     smaller_odds = xp.exp(-xp.abs(u))
     lower_ratio, upper_ratio = smaller_odds / (1.0 + smaller_odds), 1.0 / (1.0 + smaller_odds)
     x, y = xp.where(u < 0.0, lower_ratio, upper_ratio), xp.where(u < 0.0, upper_ratio, lower_ratio)
-    large = (a >= 10.0) & (b >= 10.0)
+    is_large = (a >= 10.0) & (b >= 10.0)
     near_value = -xp.log1p(smaller_odds)
     exponent = xp.where(u < 0.0, a * (near_value + u) + b * near_value, a * near_value + b * (near_value - u))
     direct_density = xp.exp(exponent) / positive_beta(xp, a, b)
-    density = xp.where(large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), direct_density)
+    density = xp.where(is_large, beta_density(xp, at_least(xp, a, 10.0), at_least(xp, b, 10.0), x), direct_density)
     is_left, side_integral = beta_sides(xp, a, b, x, y, density)
     return (
         x,
@@ -192,8 +192,8 @@ def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
         q: the probability above x.
     """
     # Either a normal quantile, or the first terms of the power series at both ends.
-    large = (m >= 1.0) & (n >= 1.0)
-    first, second = xp.where(large, 2.0 * m - 1.0, 1.0), xp.where(large, 2.0 * n - 1.0, 1.0)
+    is_large = (m >= 1.0) & (n >= 1.0)
+    first, second = xp.where(is_large, 2.0 * m - 1.0, 1.0), xp.where(is_large, 2.0 * n - 1.0, 1.0)
     z = -ndtri(xp, p)
     cubic_term, mean = (z * z - 3.0) / 6.0, 2.0 / (1.0 / first + 1.0 / second)
     w = z * xp.sqrt(at_least(xp, mean + cubic_term, 0.0)) / mean
@@ -204,15 +204,15 @@ def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
     log_start = at_most(xp, xp.log(m * mass * p) / m, -1e-9)
     right = at_most(xp, xp.log(n * mass * q) / n, -1e-9)
     ends = xp.where(p * mass < at_zero, log_start - xp.log(-xp.expm1(log_start)), xp.log(-xp.expm1(right)) - right)
-    u = xp.where(large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), ends)
+    u = xp.where(is_large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), ends)
     # Each of the first terms is a bound if the other parameter is at least 1.
     mass = positive_betaln(xp, m, n)
     log_start = at_most(xp, (xp.log(p * m) + mass) / m, -1e-9)
     right = at_most(xp, (xp.log(q * n) + mass) / n, -1e-9)
     bound = log_start - xp.log(-xp.expm1(log_start))
-    u = xp.where(large & (u < bound), bound, u)
+    u = xp.where(is_large & (u < bound), bound, u)
     bound = xp.log(-xp.expm1(right)) - right
-    u = xp.where(large & (u > bound), bound, u)
+    u = xp.where(is_large & (u > bound), bound, u)
     return u, log_start
 
 
@@ -231,16 +231,16 @@ def betaincinv(xp: Any, a: Any, b: Any, y: Any) -> Any:
 
     def step(u: Any) -> Any:
         u = at_most(xp, at_least(xp, u, -700.0), 700.0)
-        x, below, above, density = _beta_parts(xp, m, n, u)
+        x, lower_tail, upper_tail, density = _beta_parts(xp, m, n, u)
         return u + _halley_step(
-            xp, is_low, xp.where(is_low, below, above), target_probability, density, m - (m + n) * x
+            xp, is_low, xp.where(is_low, lower_tail, upper_tail), target_probability, density, m - (m + n) * x
         )
 
     u = _repeat_steps(xp, step, u)
     is_far = is_low & (u < -690.0)
     u = at_most(xp, at_least(xp, u, -700.0), 700.0)
-    x, below, above, density = _beta_parts(xp, m, n, u)
-    change = xp.where(is_low, target_probability - below, above - target_probability) / xp.where(
+    x, lower_tail, upper_tail, density = _beta_parts(xp, m, n, u)
+    change = xp.where(is_low, target_probability - lower_tail, upper_tail - target_probability) / xp.where(
         density > 0.0, density, 1.0
     )
     # Close to 0, the first term of the series is the function.

@@ -87,9 +87,9 @@ def axes_and_lengths(
         raise ArgumentError(
             f"expected one length per axis, and at least one axis, got s={s} along axes {positive_axes}"
         )
-    last = len(positive_axes) - 1
+    last_index = len(positive_axes) - 1
     return [
-        axis_and_length(shape, n, a, norm, halved and i == last)
+        axis_and_length(shape, n, a, norm, halved and i == last_index)
         for i, (a, n) in enumerate(zip(positive_axes, lengths, strict=True))
     ]
 

@@ -27,10 +27,10 @@ def spatial_axes(shape: Sequence[int], data_format: str | None, n: int = 2) -> t
         ArgumentError: if the layout is unknown.
         ShapeError: if the tensor has another number of axes.
     """
-    last = channels_last(data_format)
+    is_channels_last = channels_last(data_format)
     if len(shape) not in (n + 1, n + 2):
         raise ShapeError(f"one image has {n + 1} axes, a batch {n + 2}; this tensor has shape {tuple(shape)}")
-    return tuple(range(-n - 1, -1) if last else range(-n, 0))
+    return tuple(range(-n - 1, -1) if is_channels_last else range(-n, 0))
 
 
 def colours(shape: Sequence[int], data_format: str | None) -> int:
@@ -87,14 +87,14 @@ def margins(
         raise ArgumentError(f"expected exactly two of {names}, got {3 - missing_count}")
     before, after, target = (None if n is None else as_index(n) for n in (before, after, target))
     change = 0 if target is None else (target - length) * outward
-    first = change - (after or 0) if before is None else before
-    last = change - first if after is None else after
-    if min(first, last) < 0 or length + outward * (first + last) < 0:
+    start_change = change - (after or 0) if before is None else before
+    end_change = change - start_change if after is None else after
+    if min(start_change, end_change) < 0 or length + outward * (start_change + end_change) < 0:
         raise ArgumentError(
-            f"of {names} none may be negative, nor the new length: an axis of length {length} has {first} and {last} "
-            f"at its ends"
+            f"of {names} none may be negative, nor the new length: an axis of length {length} has {start_change} and "
+            f"{end_change} at its ends"
         )
-    return first, last
+    return start_change, end_change
 
 
 def _triangle_kernel(x: Array) -> Array:
@@ -230,10 +230,10 @@ def homography(start_points: Any, end_points: Any) -> Array:
     (u, v), (x, y) = np.moveaxis(start, -1, 0), np.moveaxis(end, -1, 0)
     zero, one = np.zeros_like(x), np.ones_like(x)
     upper_rows = np.stack([x, y, one, zero, zero, zero, -u * x, -u * y], -1)
-    below = np.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
+    lower_rows = np.stack([zero, zero, zero, x, y, one, -v * x, -v * y], -1)
     target_corners = np.concatenate([u, v], -1)
     try:
-        return np.linalg.solve(np.concatenate([upper_rows, below], -2), target_corners[..., None])[..., 0]
+        return np.linalg.solve(np.concatenate([upper_rows, lower_rows], -2), target_corners[..., None])[..., 0]
     except np.linalg.LinAlgError as error:
         raise LinAlgError("three of four points lie on a line, so no perspective transform maps the points") from error
 

@@ -212,8 +212,8 @@ def windows(
         check_memory((padded_length,), 1)
         if padding == "same":
             count = -(-length // step)
-            missing = max((count - 1) * step + window_length - length, 0)
-            before, after = missing // 2, missing - missing // 2
+            padding_length = max((count - 1) * step + window_length - length, 0)
+            before, after = padding_length // 2, padding_length - padding_length // 2
         elif ceil_mode:
             count = -(-(padded_length - window_length) // step) + 1
             count -= count > 1 and (count - 1) * step >= length + before
@@ -285,7 +285,7 @@ def pool_windows(
         ShapeError: if no window fits an axis.
     """
     n = len(lengths)
-    asked = size = per_axis(pool_size, n, "pool_size")
+    pool_sizes = size = per_axis(pool_size, n, "pool_size")
     strides = size if strides is None else strides
     if padding == "same":
         # A window of twice the length holds the whole axis wherever it starts, so a larger one has the same result.
@@ -303,7 +303,7 @@ def pool_windows(
                 )
     elif padding == "valid":
         paddings = ((0, 0),) * n
-    return Pool(plan, plan.padding if paddings is None else paddings, asked)
+    return Pool(plan, plan.padding if paddings is None else paddings, pool_sizes)
 
 
 def divisor(value: Any) -> int:
@@ -362,8 +362,10 @@ def transposed_geometry(
     """
     n = len(size)
     steps, dilation = per_axis(strides, n, "strides"), per_axis(dilation_rate, n, "dilation_rate")
-    extra = [output_padding] * n if output_padding is None or isinstance(output_padding, int) else list(output_padding)
-    if len(extra) != n:
+    output_paddings = (
+        [output_padding] * n if output_padding is None or isinstance(output_padding, int) else list(output_padding)
+    )
+    if len(output_paddings) != n:
         raise ArgumentError(
             f"output_padding is an integer, or one for each of {n} spatial axes, not {output_padding!r}"
         )
@@ -372,7 +374,7 @@ def transposed_geometry(
         raise ShapeError(
             f"expected lengths above 0, got a kernel of size {tuple(size)} and spatial axes of lengths {tuple(lengths)}"
         )
-    sides = tuple(map(_transposed_padding, size, steps, dilation, cuts, extra))
+    sides = tuple(map(_transposed_padding, size, steps, dilation, cuts, output_paddings))
     for length, k, step, axis_dilation, zeros in zip(lengths, size, steps, dilation, sides, strict=True):
         kernel_span, spaced_length = (k - 1) * axis_dilation + 1, (length - 1) * step + 1 + sum(zeros)
         if spaced_length < kernel_span:
@@ -393,8 +395,8 @@ def _transposed_padding(
         before, after = padding
         return kernel_span - 1 - before, kernel_span - 1 - after + (output_padding or 0)
     if padding == "valid":
-        extra = max(kernel_span, stride) - kernel_span if output_padding is None else output_padding
-        return kernel_span - 1, kernel_span - 1 + extra
+        end_padding = max(kernel_span, stride) - kernel_span if output_padding is None else output_padding
+        return kernel_span - 1, kernel_span - 1 + end_padding
     if output_padding is None:
         # The same as padding "SAME" of jax.lax.conv_transpose.
         total_padding = kernel_span + stride - 2

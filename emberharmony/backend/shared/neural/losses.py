@@ -121,5 +121,5 @@ def _range_fault(ids: np.ndarray, wrong_id: int, classes: int, ignored: int | No
     if low < 0:
         ignoring = "" if low < -1 else "; if -1 marks what does not count, pass ignore_index=-1"
         return f"{text}; ids begin with 0, and np.unique(labels, return_inverse=True)[1] gives such ids{ignoring}"
-    outputs = "1 output" if classes == 1 else f"{classes} outputs"
-    return f"{text}; the last layer has {outputs} and must have one for each class, at least {high + 1}"
+    outputs_text = "1 output" if classes == 1 else f"{classes} outputs"
+    return f"{text}; the last layer has {outputs_text} and must have one for each class, at least {high + 1}"

@@ -91,9 +91,9 @@ def check_product(x: Any, w: Any, transpose: bool, bits: int) -> None:
     """
     if len(w) != 2:
         raise ShapeError(f"expected the packed values of a matrix, (rows, columns * bits / 32), got shape {tuple(w)}")
-    rows, columns = w[0], w[1] * (32 // bits)
-    if not len(x) or x[-1] != (columns if transpose else rows):
+    row_count, column_count = w[0], w[1] * (32 // bits)
+    if not len(x) or x[-1] != (column_count if transpose else row_count):
         raise ShapeError(
-            f"expected x of shape (..., {columns if transpose else rows}) for a quantised matrix of shape "
-            f"({rows}, {columns}) with transpose={transpose}, got {tuple(x)}"
+            f"expected x of shape (..., {column_count if transpose else row_count}) for a quantised matrix of shape "
+            f"({row_count}, {column_count}) with transpose={transpose}, got {tuple(x)}"
         )

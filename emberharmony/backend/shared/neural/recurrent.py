@@ -24,28 +24,28 @@ def check_recurrent(
     """
     shape = tuple(x.shape)
     if len(shape) != 3:
-        order = "(time, batch, features)" if time_major else "(batch, time, features)"
-        raise ShapeError(f"expected sequences of shape {order}, got {shape}")
+        axes_text = "(time, batch, features)" if time_major else "(batch, time, features)"
+        raise ShapeError(f"expected sequences of shape {axes_text}, got {shape}")
     weight_ih, weight_hh, bias_ih, bias_hh = weights
     time, batch, features = shape if time_major else (shape[1], shape[0], shape[2])
     if not time:
         raise ShapeError("expected sequences of at least one element, got length 0")
     shape = tuple(weight_ih.shape)
-    rows = shape[0] if len(shape) == 2 else -1
-    if rows < 0 or rows % gates or shape[1] != features:
+    row_count = shape[0] if len(shape) == 2 else -1
+    if row_count < 0 or row_count % gates or shape[1] != features:
         raise ShapeError(
             f"expected weight_ih of shape ({gates} * hidden, {features}) for {features} features, got {shape}"
         )
-    hidden = outputs = rows // gates
+    hidden = outputs = row_count // gates
     if weight_hr is not None:
         if len(weight_hr.shape) != 2 or weight_hr.shape[1] != hidden:
             raise ShapeError(f"expected weight_hr of shape (outputs, {hidden}), got {tuple(weight_hr.shape)}")
         outputs = weight_hr.shape[0]
-    if tuple(weight_hh.shape) != (rows, outputs):
-        raise ShapeError(f"expected weight_hh of shape {(rows, outputs)}, got {tuple(weight_hh.shape)}")
+    if tuple(weight_hh.shape) != (row_count, outputs):
+        raise ShapeError(f"expected weight_hh of shape {(row_count, outputs)}, got {tuple(weight_hh.shape)}")
     for name, bias in (("bias_ih", bias_ih), ("bias_hh", bias_hh)):
-        if bias is not None and tuple(bias.shape) != (rows,):
-            raise ShapeError(f"expected {name} of shape ({rows},), got {tuple(bias.shape)}")
+        if bias is not None and tuple(bias.shape) != (row_count,):
+            raise ShapeError(f"expected {name} of shape ({row_count},), got {tuple(bias.shape)}")
     return batch, hidden, outputs
 
 

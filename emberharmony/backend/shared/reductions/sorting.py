@@ -39,10 +39,10 @@ def sorter_of(sorter: Any, length: int) -> np.ndarray:
         IndexOutOfBoundsError: if one is out of bounds.
         ShapeError: if they are not a vector of this length.
     """
-    order = host_indices(sorter)
-    if order.shape != (length,):
-        raise ShapeError(f"expected sorter to be a vector of {length} indices, got shape {order.shape}")
-    return nonnegative_indices(order, length)
+    sorting_indices = host_indices(sorter)
+    if sorting_indices.shape != (length,):
+        raise ShapeError(f"expected sorter to be a vector of {length} indices, got shape {sorting_indices.shape}")
+    return nonnegative_indices(sorting_indices, length)
 
 
 def top(shape: Sequence[int], k: int) -> None:

@@ -135,10 +135,12 @@ class TorchIndexingOps:
         for key_part, axis, mask in parts_of(key, x.shape, mask_axes):
             if isinstance(key_part, slice) and key_part.step is not None and key_part.step < 0:
                 # PyTorch 2.13 rejects slices with a negative step, so reverse the axis and read it forwards.
-                positions, last = range(x.shape[axis])[key_part], x.shape[axis] - 1
+                positions, last_index = range(x.shape[axis])[key_part], x.shape[axis] - 1
                 x = flip(x, (axis,))
                 key_part = (
-                    slice(last - positions.start, last - positions.stop, -positions.step) if positions else slice(0, 0)
+                    slice(last_index - positions.start, last_index - positions.stop, -positions.step)
+                    if positions
+                    else slice(0, 0)
                 )
             elif isinstance(key_part, np.ndarray):
                 key_part = torch.from_numpy(np.array(key_part)).to(x.device)

@@ -130,10 +130,10 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
         row_numbers = row_numbers * length + _nonnegative(column, length).clamp(0, max(length - 1, 0))
     shape, numbers = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
     flat, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
-    last = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)
-    last = last.scatter_reduce(0, flat, numbers, "amax").gather(0, flat)
-    last_values = values.reshape(-1, *row_shape).index_select(0, last)
-    is_last = (last == numbers).reshape(-1, *(1 for _ in row_shape))
+    last_positions = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)
+    last_positions = last_positions.scatter_reduce(0, flat, numbers, "amax").gather(0, flat)
+    last_values = values.reshape(-1, *row_shape).index_select(0, last_positions)
+    is_last = (last_positions == numbers).reshape(-1, *(1 for _ in row_shape))
     return torch.where(is_last, last_values, last_values.detach()).reshape(*shape, *row_shape)
 
 

@@ -66,15 +66,15 @@ def special_function(name: str, *arguments: Any) -> torch.Tensor:
     if len(tensors) > 1:
         first_tensor = next((x for x in arguments if isinstance(x, torch.Tensor)), tensors[0])
         tensors = [x.to(first_tensor.device) for x in tensors]  # that of a number is on the CPU
-    missing = (None,) * (INPUTS - 1 - len(tensors))
+    missing_tensors = (None,) * (INPUTS - 1 - len(tensors))
     if is_unwatched(*tensors):
-        return special.Special.forward(name, *tensors, *missing)
+        return special.Special.forward(name, *tensors, *missing_tensors)
     function_class = special.SpecialInBothModes
     if torch.compiler.is_compiling():
         # Dynamo (PyTorch 2.13) refuses a tensor that is passed twice.
         function_class = special.Special
         tensors = [x.clone() if any(x is y for y in tensors[:i]) else x for i, x in enumerate(tensors)]
-    result: torch.Tensor = function_class.apply(name, *tensors, *missing)
+    result: torch.Tensor = function_class.apply(name, *tensors, *missing_tensors)
     return result
 
 

@@ -37,9 +37,9 @@ class UnfusedAttention(CustomGraphPass):
 
 def _insert_expand(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
     with graph.inserting_after(node):
-        same = graph.call_function(_ATEN.expand.default, (node, [-1] * node.meta["val"].ndim))
-    same.meta.update(node.meta)
-    node.replace_all_uses_with(same, lambda user: user is not same)
+        expand_node = graph.call_function(_ATEN.expand.default, (node, [-1] * node.meta["val"].ndim))
+    expand_node.meta.update(node.meta)
+    node.replace_all_uses_with(expand_node, lambda user: user is not expand_node)
 
 
 OPTIONS: dict[str, Any] = {"joint_custom_pre_pass": UnfusedAttention()}

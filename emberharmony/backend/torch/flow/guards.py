@@ -71,9 +71,9 @@ def _is_constant(guard: Any, is_own_function: Callable[[str], bool]) -> bool:
         return _is_own(str(guard.value.get("__module__")))
     if kind == "HASATTR" and isinstance(guard.value, type):
         return _is_own(guard.value.__module__)
-    declared = re.fullmatch(_DECLARATION, name)
-    if declared is not None:
-        return declared[1] is None or _is_own(OPS[declared[1]].declared.__module__)
+    declaration = re.fullmatch(_DECLARATION, name)
+    if declaration is not None:
+        return declaration[1] is None or _is_own(OPS[declaration[1]].declared.__module__)
     if re.fullmatch(_TABLE, name) or re.fullmatch(_HELD, name):
         return True
     return re.fullmatch(_CONSTANT, name) is not None and not isinstance(guard.value, (list, dict, set))

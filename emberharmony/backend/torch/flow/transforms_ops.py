@@ -77,8 +77,8 @@ class TorchTransformsOps:
 
     @staticmethod
     def may_keep_all(tensors: Tensors) -> bool:
-        inside = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
-        return not inside and not any(map(operator.attrgetter("requires_grad"), tensors))
+        is_inside = torch.compiler.is_compiling() or _in_transform() or forward_ad._current_level >= 0
+        return not is_inside and not any(map(operator.attrgetter("requires_grad"), tensors))
 
     bound: Any
     composed: Any
@@ -255,10 +255,10 @@ def _gradients_of_autograd(
     loss = outputs[0]
     if not loss.requires_grad:
         return [y.detach() for y in outputs] if constant else outputs, [torch.zeros_like(x) for x in primals]
-    inside = is_asked or (not constant and _has_other_leaves(outputs, leaves))
-    found_gradients = run_engine(loss, leaves, torch.ones_like(loss), inside)
+    is_inside = is_asked or (not constant and _has_other_leaves(outputs, leaves))
+    found_gradients = run_engine(loss, leaves, torch.ones_like(loss), is_inside)
     gradients = [torch.zeros_like(x) if g is None else g for g, x in zip(found_gradients, primals, strict=True)]
-    return (outputs if inside else [y.detach() for y in outputs]), gradients
+    return (outputs if is_inside else [y.detach() for y in outputs]), gradients
 
 
 def _leaf_with_gradient(x: torch.Tensor) -> torch.Tensor:
@@ -293,14 +293,14 @@ def _has_other_leaves(outputs: Sequence[torch.Tensor], leaves: Sequence[torch.Te
     if any(y.requires_grad and y.grad_fn is None and id(y) not in own_ids for y in outputs):
         return True
     waiting: list[Any] = [y.grad_fn for y in outputs if y.grad_fn is not None]
-    seen = set(waiting)
+    seen_nodes = set(waiting)
     for node in waiting:  # grows meanwhile
         for parent, _ in node.next_functions:
             if parent.__class__ is _ACCUMULATE:
                 if id(parent.variable) not in own_ids:
                     return True
-            elif parent is not None and parent not in seen:
-                seen.add(parent)
+            elif parent is not None and parent not in seen_nodes:
+                seen_nodes.add(parent)
                 waiting.append(parent)
     return False
 

@@ -34,9 +34,9 @@ class TorchInterpolationOps:
         recompute_scale_factor: bool | None = None,
         data_format: str | None = None,
     ) -> torch.Tensor:
-        last = channels_last(data_format)
+        is_channels_last = channels_last(data_format)
         plan = shared_interpolation.geometry(
-            x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, last
+            x.shape, size, scale_factor, mode, align_corners, recompute_scale_factor, is_channels_last
         )
         # "nearest-exact" has no batching rule (PyTorch 2.13).
         unmapped = mode == "nearest-exact" and in_functional_transform()
@@ -46,7 +46,7 @@ class TorchInterpolationOps:
         if mode == "area" or unmapped or is_copied or not x.is_floating_point() or not x.numel():
             options = (size, scale_factor, mode, align_corners, recompute_scale_factor, data_format)
             return self.composed("interpolate")(x, *options)
-        dtype, rows = x.dtype, x.movedim(-1, 1) if last else x
+        dtype, rows = x.dtype, x.movedim(-1, 1) if is_channels_last else x
         if mode in shared_interpolation.AXES and dtype.itemsize == 2:
             rows = rows.float()
         if recompute_scale_factor or size is not None:
@@ -56,4 +56,4 @@ class TorchInterpolationOps:
             factors = [float(factor) for factor in scale_factors]
             result = functional.interpolate(rows, None, factors, mode, align_corners)
         result = result if rows.dtype is dtype else result.to(dtype)
-        return result.movedim(1, -1) if last else result
+        return result.movedim(1, -1) if is_channels_last else result

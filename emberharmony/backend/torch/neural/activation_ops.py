@@ -26,12 +26,12 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
         if not x.numel():
             return x.clone()
         kept_axes = [a for a in range(x.ndim) if a not in axes]
-        order = [*kept_axes, *axes]
-        class_axis_second = x.permute(*order)
+        axis_order = [*kept_axes, *axes]
+        class_axis_second = x.permute(*axis_order)
         flat = native(class_axis_second.reshape([*class_axis_second.shape[: len(kept_axes)], -1]), -1).reshape(
             class_axis_second.shape
         )
-        return flat.permute(*sorted(range(x.ndim), key=order.__getitem__))
+        return flat.permute(*sorted(range(x.ndim), key=axis_order.__getitem__))
 
     return softmax
 

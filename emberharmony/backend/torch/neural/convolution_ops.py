@@ -128,7 +128,7 @@ def _crop_options(
         `padding`, `output_padding`, and the zeros that remain to be added before and after each axis; a negative
         number says how many elements remain to be cropped.
     """
-    common_padding, extra, remaining_padding = [], [], []
+    common_padding, extra_lengths, remaining_padding = [], [], []
     for (before, after), step, axis_dilation in zip(excess, strides, dilation, strict=True):
         # PyTorch crops `padding` elements at both ends, and at the far end `output_padding` fewer. That option must be
         # below the stride or the dilation.
@@ -138,9 +138,9 @@ def _crop_options(
         else:
             cut_start, longer = max(min(before, after), 0), 0
         common_padding.append(cut_start)
-        extra.append(longer)
+        extra_lengths.append(longer)
         remaining_padding.append((cut_start - before, cut_start - longer - after))
-    return common_padding, extra, remaining_padding
+    return common_padding, extra_lengths, remaining_padding
 
 
 @functools.lru_cache(maxsize=256)
@@ -172,7 +172,7 @@ def _native_convolution(
     is_even = all(before == after for before, after in plan.padding)
     paddings = tuple(before if is_even else 0 for before, _ in plan.padding)
     zeros, native, weights = flat(plan.padding), _CONV[n - 1], (size[-1], 1, *size[:-2])
-    second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
+    second, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
     has_length_1, has_odd_result, has_odd_kernel = 1 in shape[1:], 1 in (*plan.counts, size[-1]), 1 in size
 
     def convolve(x: torch.Tensor, kernel: torch.Tensor) -> torch.Tensor:
@@ -185,7 +185,7 @@ def _native_convolution(
         if joins_channels:
             weight = weight.view(weights)
         result = native(x, weight, None, plan.strides, paddings, plan.dilation, groups)
-        return (_with_plain_layout(result) if has_odd_result else result).permute(*last)
+        return (_with_plain_layout(result) if has_odd_result else result).permute(*channels_last_order)
 
     return convolve
 
@@ -215,9 +215,13 @@ def _usual_transposed(
     if n > len(_TRANSPOSED) or 0 in shape or 0 in size:
         raise NotImplementedError
     plan = transposed_geometry(shape[1:-1], size[:-2], strides, padding, None, dilation)
-    common_padding, extra, remaining_padding = _crop_options(plan.excess(size[:-2]), plan.strides, plan.dilation)
+    common_padding, crop_options, remaining_padding = _crop_options(plan.excess(size[:-2]), plan.strides, plan.dilation)
     has_no_rest, native, zeros = not any(map(any, remaining_padding)), _TRANSPOSED[n - 1], flat(remaining_padding)
-    second, outputs_first, last = (0, n + 1, *range(1, n + 1)), (n + 1, n, *range(n)), (0, *range(2, n + 2), 1)
+    second, outputs_first, channels_last_order = (
+        (0, n + 1, *range(1, n + 1)),
+        (n + 1, n, *range(n)),
+        (0, *range(2, n + 2), 1),
+    )
     lengths = plan.lengths(shape[1:-1], size[:-2])
     has_length_1, has_odd_result, has_odd_kernel = (
         1 in shape[1:],
@@ -233,10 +237,10 @@ def _usual_transposed(
             weight = _contiguous_kernel(kernel.permute(*outputs_first), x, has_odd_kernel)
         else:
             weight = _inputs_first(kernel, groups)
-        result = native(x, weight, None, plan.strides, common_padding, extra, groups, plan.dilation)
+        result = native(x, weight, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         if has_odd_result:
             result = _with_plain_layout(result)
-        return (result if has_no_rest else functional.pad(result, zeros)).permute(*last)
+        return (result if has_no_rest else functional.pad(result, zeros)).permute(*channels_last_order)
 
     return convolve
 
@@ -288,18 +292,22 @@ class TorchConvolutionOps:
             data_format == "channels_first"
             and strides.__class__ is padding.__class__ is dilation_rate.__class__ is tuple
         ):
-            direct = _conv_of_tuples(inputs, kernel, bias, strides, padding, dilation_rate)
-            if direct is not None:
-                return direct
+            direct_result = _conv_of_tuples(inputs, kernel, bias, strides, padding, dilation_rate)
+            if direct_result is not None:
+                return direct_result
         x, w, *b = promotion.common(inputs, kernel, *([] if bias is None else [bias]))
         if not _is_native(x, w):
             return self.composed("conv")(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
-        n, last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
-        shape = x.shape if last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
+        n, is_channels_last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
+        shape = x.shape if is_channels_last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
         groups = check_channels(shape, w.shape)
         check_bias(bias, w.shape[-1])
         plan = windows(shape[1:-1], w.shape[:-2], strides, padding, dilation_rate)
-        x, w, widened_bias = _channels_second(x, last), _outputs_first(w), _widen_half_on_cpu(b[0]) if b else None
+        x, w, widened_bias = (
+            _channels_second(x, is_channels_last),
+            _outputs_first(w),
+            _widen_half_on_cpu(b[0]) if b else None,
+        )
         paddings = [before for before, _ in plan.padding]
         # PyTorch pads both sides of an axis equally, so unequal padding is added beforehand.
         if any(before != after for before, after in plan.padding):
@@ -307,7 +315,7 @@ class TorchConvolutionOps:
         result = _with_plain_layout(_CONV[n - 1](x, w, widened_bias, plan.strides, paddings, plan.dilation, groups)).to(
             dtype
         )
-        return result.movedim(1, -1) if last else result
+        return result.movedim(1, -1) if is_channels_last else result
 
     @fast(_quick_depthwise, f"{_NUMBERS} and {{5}}.__class__ is int and {{4}} is None")
     def depthwise_conv(
@@ -341,22 +349,22 @@ class TorchConvolutionOps:
             return self.composed("conv_transpose")(
                 inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, bias
             )
-        n, last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
-        shape = x.shape if last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
+        n, is_channels_last, dtype = w.ndim - 2, channels_last(data_format), x.dtype
+        shape = x.shape if is_channels_last else (*x.shape[:1], *x.shape[2:], *x.shape[1:2])
         groups = check_channels(shape, (*w.shape[:-2], w.shape[-1], w.shape[-2]))
         check_bias(bias, w.shape[-2])
         plan = transposed_geometry(shape[1:-1], w.shape[:-2], strides, padding, output_padding, dilation_rate)
         excess = plan.excess(w.shape[:-2])
-        x, w = _channels_second(x, last), _inputs_first(w, groups)
-        common_padding, extra, remaining_padding = _crop_options(excess, plan.strides, plan.dilation)
+        x, w = _channels_second(x, is_channels_last), _inputs_first(w, groups)
+        common_padding, crop_options, remaining_padding = _crop_options(excess, plan.strides, plan.dilation)
         # With the bias, the kernel takes up to twice the time (PyTorch 2.13 on a CPU).
         result = _with_plain_layout(
-            _TRANSPOSED[n - 1](x, w, None, plan.strides, common_padding, extra, groups, plan.dilation)
+            _TRANSPOSED[n - 1](x, w, None, plan.strides, common_padding, crop_options, groups, plan.dilation)
         )
         if any(map(any, remaining_padding)):
             result = functional.pad(result, flat(remaining_padding))
         result = (result + _widen_half_on_cpu(b[0]).reshape(-1, *[1] * n) if b else result).to(dtype)
-        return result.movedim(1, -1) if last else result
+        return result.movedim(1, -1) if is_channels_last else result
 
     def fold(
         self,

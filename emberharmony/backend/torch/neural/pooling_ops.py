@@ -152,8 +152,10 @@ def _native_pool(
         raise NotImplementedError
     native, plan = (_MAX if options else _AVERAGE)[n - 1], windows.plan
     last_arguments = (plan.dilation,) if options else (False, False)
-    second, last = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
-    return lambda x: native(x.permute(*second), plan.size, plan.strides, paddings, *last_arguments).permute(*last)
+    second, channels_last_order = (0, n + 1, *range(1, n + 1)), (0, *range(2, n + 2), 1)
+    return lambda x: native(x.permute(*second), plan.size, plan.strides, paddings, *last_arguments).permute(
+        *channels_last_order
+    )
 
 
 def _quick_max(
@@ -196,9 +198,9 @@ class TorchPoolingOps:
     ) -> torch.Tensor:
         if data_format == "channels_first" and not ceil_mode:
             steps = pool_size if strides is None else strides
-            direct = _pool_of_tuples(_MAX, inputs, (pool_size, steps, padding, dilation_rate))
-            if direct is not None:
-                return direct
+            direct_result = _pool_of_tuples(_MAX, inputs, (pool_size, steps, padding, dilation_rate))
+            if direct_result is not None:
+                return direct_result
         if not _is_native(inputs):
             composed = self.composed("max_pool")
             return composed(inputs, pool_size, strides, padding, data_format, dilation_rate, ceil_mode)
@@ -220,9 +222,11 @@ class TorchPoolingOps:
     ) -> torch.Tensor:
         if data_format == "channels_first" and divisor_override is None and not ceil_mode:
             steps = pool_size if strides is None else strides
-            direct = _pool_of_tuples(_AVERAGE, inputs, (pool_size, steps, padding), False, bool(count_include_pad))
-            if direct is not None:
-                return direct
+            direct_result = _pool_of_tuples(
+                _AVERAGE, inputs, (pool_size, steps, padding), False, bool(count_include_pad)
+            )
+            if direct_result is not None:
+                return direct_result
         x = promotion.floats(inputs)
         if not _is_native(x):
             options = (ceil_mode, count_include_pad, divisor_override)

@@ -163,12 +163,12 @@ def _product_by_rows(
     x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor, transpose: bool, bits: int
 ) -> torch.Tensor:
     """Returns `x @ matrix.T`, or `x @ matrix`, in float32, where w has the integers in words."""
-    rows, groups = scales.shape
+    row_count, group_count = scales.shape
     weight_bytes, planes = w.contiguous().view(torch.uint8), 8 // bits
     vector_count, width = len(x), weight_bytes.shape[1]
     factors = [x[:, i::planes].T.contiguous() for i in range(planes)] if transpose else [x] * planes
-    results = [torch.zeros((rows, vector_count) if transpose else (vector_count, width)) for _ in range(planes)]
-    for start in range(0, rows, _ROWS):
+    results = [torch.zeros((row_count, vector_count) if transpose else (vector_count, width)) for _ in range(planes)]
+    for start in range(0, row_count, _ROWS):
         row_slice = slice(start, start + _ROWS)
         for i, (factor, result) in enumerate(zip(factors, results, strict=True)):
             numbers = (
@@ -178,14 +178,16 @@ def _product_by_rows(
                 if i
                 else weight_bytes[row_slice] & 15
             )
-            values = numbers.float().view(-1, groups, width // groups).mul_(scales[row_slice, :, None]).flatten(1)
+            values = (
+                numbers.float().view(-1, group_count, width // group_count).mul_(scales[row_slice, :, None]).flatten(1)
+            )
             if transpose:
                 result[row_slice].addmm_(values, factor)
             else:
                 result.addmm_(factor[:, row_slice], values)
     if transpose:
-        return torch.addmm(sum(results).T, x.view(vector_count, groups, -1).sum(-1), biases.T)  # type: ignore[union-attr]
-    stacked_results = torch.stack(results, -1).view(vector_count, groups, -1)
+        return torch.addmm(sum(results).T, x.view(vector_count, group_count, -1).sum(-1), biases.T)  # type: ignore[union-attr]
+    stacked_results = torch.stack(results, -1).view(vector_count, group_count, -1)
     return stacked_results.add_((x @ biases)[..., None]).flatten(1)
 
 

@@ -49,10 +49,10 @@ def rows_of(table: torch.Tensor, indices: torch.Tensor, rows: int, bits: int) ->
     """
     flat = torch.remainder(indices.reshape(-1).long(), rows)  # no indices in a list become no float32 numbers
     if bits == 8:
-        small = table.index_select(1, flat)
+        integers = table.index_select(1, flat)
     else:
-        small = table.index_select(1, flat >> 1) >> (flat & 1) * 4 & 15
-    words = _pack_words(small.T.to(torch.uint8), bits)
+        integers = table.index_select(1, flat >> 1) >> (flat & 1) * 4 & 15
+    words = _pack_words(integers.T.to(torch.uint8), bits)
     return words.reshape(*indices.shape, -1)
 
 
@@ -67,41 +67,42 @@ def product(
         scales, biases: (rows, groups) of float32.
         group_size, bits: those of the matrix.
     """
-    rows, groups = scales.shape
+    row_count, group_count = scales.shape
     if x.numel() == len(table):
         return _product_by_vector(x, table, scales, biases, group_size, bits)
     scales, biases = scales.mT.contiguous(), biases.mT
-    grouped_x = x.contiguous().view(-1, groups, group_size)  # the kernel reads the weights without regard to strides
+    # The kernel reads the weights without regard to strides.
+    grouped_x = x.contiguous().view(-1, group_count, group_size)
     added, vector_count = grouped_x.sum(-1), len(grouped_x)
     if vector_count <= _FEW:
-        bag_indices, starts = _bag_indices_and_starts(vector_count * groups, group_size, len(table))
+        bag_indices, starts = _bag_indices_and_starts(vector_count * group_count, group_size, len(table))
         sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=grouped_x.view(-1)).view(
-            vector_count, groups, -1
+            vector_count, group_count, -1
         )
-        if sums.shape[-1] != rows:
-            sums = sums[..., :rows]
-        return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], rows)
+        if sums.shape[-1] != row_count:
+            sums = sums[..., :row_count]
+        return sums.mul_(scales).sum(1).addmm_(added, biases).view(*x.shape[:-1], row_count)
     result = added @ biases
-    for i, group_weights in enumerate(_integers_by_group(table, rows, group_size, bits)):
+    for i, group_weights in enumerate(_integers_by_group(table, row_count, group_size, bits)):
         if vector_count <= _SUMS:
             result.addcmul_(grouped_x[:, i] @ group_weights, scales[i])
         else:
             result.addmm_(grouped_x[:, i], group_weights.mul_(scales[i]))
-    return result.view(*x.shape[:-1], rows)
+    return result.view(*x.shape[:-1], row_count)
 
 
 def _product_by_vector(
     x: torch.Tensor, table: torch.Tensor, scales: torch.Tensor, biases: torch.Tensor, group_size: int, bits: int
 ) -> torch.Tensor:
     """Returns `x @ matrix.T` for one vector, in fewer calls."""
-    rows, groups = scales.shape
-    bag_indices, starts = _bag_indices_and_starts(groups, group_size, len(table))
+    row_count, group_count = scales.shape
+    bag_indices, starts = _bag_indices_and_starts(group_count, group_size, len(table))
     vector = x.contiguous().view(-1)
     sums = _row_sum_kernel(bits)(table, bag_indices, starts, per_sample_weights=vector)
-    if sums.shape[1] != rows:
-        sums = sums[:, :rows]
-    result = sums.mul_(scales.mT).sum(0).addmv_(biases, vector.view(groups, group_size).sum(1))
-    return result.view(*x.shape[:-1], rows)
+    if sums.shape[1] != row_count:
+        sums = sums[:, :row_count]
+    result = sums.mul_(scales.mT).sum(0).addmv_(biases, vector.view(group_count, group_size).sum(1))
+    return result.view(*x.shape[:-1], row_count)
 
 
 def transposed_product(
@@ -109,10 +110,10 @@ def transposed_product(
 ) -> torch.Tensor:
     """Returns `y @ matrix` in float32, for y (..., rows) of float32."""
     scales = scales.mT.contiguous()
-    groups, rows = scales.shape
-    vectors = y.reshape(-1, rows)
-    result = torch.empty(len(vectors), groups, group_size)
-    for i, group_weights in enumerate(_integers_by_group(table, rows, group_size, bits)):
+    group_count, row_count = scales.shape
+    vectors = y.reshape(-1, row_count)
+    result = torch.empty(len(vectors), group_count, group_size)
+    for i, group_weights in enumerate(_integers_by_group(table, row_count, group_size, bits)):
         result[:, i] = (vectors * scales[i]) @ group_weights.T
     return result.add_((vectors @ biases)[..., None]).view(*y.shape[:-1], -1)
 

@@ -29,8 +29,8 @@ def _sorted_vector(x: torch.Tensor) -> torch.Tensor:
         return torch.sort(x, stable=True).values
     # A stable sort by the secondary key, then by the primary one, gives the lexicographic order.
     by_imaginary = torch.sort(x.imag.detach(), stable=True).indices
-    order = torch.sort(x.real.detach()[by_imaginary], stable=True).indices
-    ordered = x[by_imaginary[order]]
+    sorting_indices = torch.sort(x.real.detach()[by_imaginary], stable=True).indices
+    ordered = x[by_imaginary[sorting_indices]]
     is_nan = ordered.detach().isnan()
     return torch.cat([ordered[~is_nan], ordered[is_nan]])
 
@@ -57,8 +57,8 @@ class TorchSortingOps(WithUnique):
     def top_k(x: torch.Tensor, k: int, sorted: bool = True) -> tuple[torch.Tensor, torch.Tensor]:
         top(x.shape, k)
         # torch.topk does not promise an order of equal elements; a stable sort does.
-        order = _argsort(x, -1, True)[..., :k]
-        return from_orderable(torch.take_along_dim(orderable(x), order, -1), x.dtype), order
+        top_indices = _argsort(x, -1, True)[..., :k]
+        return from_orderable(torch.take_along_dim(orderable(x), top_indices, -1), x.dtype), top_indices
 
     @staticmethod
     def searchsorted(

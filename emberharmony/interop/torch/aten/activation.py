@@ -33,15 +33,15 @@ def hardsigmoid(x: Any) -> Any:
 @aten("hardswish")
 def hardswish(x: Any) -> Any:
     """Returns `x * hardsigmoid(x)`, whose derivative at -3 and 3 is that of the linear parts beside."""
-    inside = ops.multiply(x, ops.divide(ops.add(x, 3), 6))
-    return ops.where(ops.less_equal(x, -3), 0, ops.where(ops.greater_equal(x, 3), x, inside))
+    middle_value = ops.multiply(x, ops.divide(ops.add(x, 3), 6))
+    return ops.where(ops.less_equal(x, -3), 0, ops.where(ops.greater_equal(x, 3), x, middle_value))
 
 
 @aten("hardshrink")
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """Returns the elements, and 0 for those within a distance of 0."""
-    inside = ops.logical_and(ops.greater_equal(x, -lambd), ops.less_equal(x, lambd))
-    return ops.where(inside, 0, x)
+    is_inside = ops.logical_and(ops.greater_equal(x, -lambd), ops.less_equal(x, lambd))
+    return ops.where(is_inside, 0, x)
 
 
 @aten("softshrink")
@@ -75,8 +75,8 @@ def elu(x: Any, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> A
     """Returns the elements, and `alpha * (exp(x) - 1)` for the negative ones."""
     if scale == input_scale == 1:
         return ops.elu(x, alpha)
-    below = ops.multiply(ops.expm1(ops.multiply(ops.minimum(x, 0), input_scale)), alpha)
-    return ops.multiply(ops.where(ops.greater(x, 0), x, below), scale)
+    negative_value = ops.multiply(ops.expm1(ops.multiply(ops.minimum(x, 0), input_scale)), alpha)
+    return ops.multiply(ops.where(ops.greater(x, 0), x, negative_value), scale)
 
 
 @aten("celu")

@@ -165,10 +165,14 @@ def lu_factor_ex(x: Any, pivot: bool = True, check_errors: bool = False) -> tupl
     # The derivative of the two factors is known, so they are put together; the pivots have none.
     _, lower, upper = ops.lu(x)
     n = min(x.shape[-2:])
-    below = ops.pad(ops.tril(lower, -1), [*[(0, 0)] * (len(x.shape) - 1), (0, x.shape[-1] - n)])
-    above = ops.pad(upper, [*[(0, 0)] * (len(x.shape) - 2), (0, x.shape[-2] - n), (0, 0)])
+    lower_part = ops.pad(ops.tril(lower, -1), [*[(0, 0)] * (len(x.shape) - 1), (0, x.shape[-1] - n)])
+    upper_part = ops.pad(upper, [*[(0, 0)] * (len(x.shape) - 2), (0, x.shape[-2] - n), (0, 0)])
     pivots = ops.lu_factor(ops.stop_gradient(x))[1]
-    return ops.add(below, above), ops.cast(ops.add(pivots, 1), "int32"), ops.zeros(tuple(x.shape[:-2]), "int32")
+    return (
+        ops.add(lower_part, upper_part),
+        ops.cast(ops.add(pivots, 1), "int32"),
+        ops.zeros(tuple(x.shape[:-2]), "int32"),
+    )
 
 
 @aten("linalg_lu")
@@ -186,17 +190,17 @@ def lu(x: Any, pivot: bool = True) -> tuple[Any, Any, Any]:
 
 def _permutation(pivots: Any, size: int) -> Any:
     """Returns the order of rows after the exchanges that pivots, counted from 1, describe."""
-    order = ops.broadcast_to(ops.arange(size), (*pivots.shape[:-1], size))
+    row_order = ops.broadcast_to(ops.arange(size), (*pivots.shape[:-1], size))
     permutation = ops.arange(size)
     for i in range(pivots.shape[-1]):
         pivot_index = ops.subtract(ops.cast(pivots[..., i : i + 1], "int64"), 1)
-        row_at_pivot = ops.take_along_axis(order, pivot_index, axis=-1)
-        order = ops.where(
+        row_at_pivot = ops.take_along_axis(row_order, pivot_index, axis=-1)
+        row_order = ops.where(
             ops.equal(permutation, pivot_index),
-            order[..., i : i + 1],
-            ops.where(ops.equal(permutation, i), row_at_pivot, order),
+            row_order[..., i : i + 1],
+            ops.where(ops.equal(permutation, i), row_at_pivot, row_order),
         )
-    return order
+    return row_order
 
 
 @aten("lu_unpack")
@@ -226,8 +230,8 @@ def triangular_solve(
     x: Any, matrix: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Any, Any]:
     """Returns the solutions of linear equations whose matrices are triangular, and the matrices."""
-    half = ops.triu(matrix) if upper else ops.tril(matrix)
-    transposed = ops.matrix_transpose(half) if transpose else half
+    triangle = ops.triu(matrix) if upper else ops.tril(matrix)
+    transposed = ops.matrix_transpose(triangle) if transpose else triangle
     return solve_triangular(transposed, x, upper != transpose, True, unitriangular), matrix
 
 

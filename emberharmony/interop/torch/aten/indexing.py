@@ -58,11 +58,11 @@ def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
 @aten("diagonal_scatter")
 def diagonal_scatter(x: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """Returns a tensor with others on a diagonal."""
-    moved = ops.moveaxis(x, (dim1, dim2), (-2, -1))
+    diagonals_last = ops.moveaxis(x, (dim1, dim2), (-2, -1))
     length = src.shape[-1]
-    rows = ops.add(ops.arange(length), max(-offset, 0))
-    columns = ops.add(ops.arange(length), max(offset, 0))
-    return ops.moveaxis(ops.set_item(moved, (..., rows, columns), src), (-2, -1), (dim1, dim2))
+    row_indices = ops.add(ops.arange(length), max(-offset, 0))
+    column_indices = ops.add(ops.arange(length), max(offset, 0))
+    return ops.moveaxis(ops.set_item(diagonals_last, (..., row_indices, column_indices), src), (-2, -1), (dim1, dim2))
 
 
 def _key_of_indices(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -161,8 +161,8 @@ def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Any:
 def _scatter(x: Any, dim: int, index: Any, src: Any, mode: Any) -> Any:
     """Returns a tensor with others at indices along an axis; the index may be shorter than both."""
     if not len(x.shape) or not len(index.shape):
-        whole = [ops.reshape(each, (1,)) if hasattr(each, "shape") else each for each in (x, index, src)]
-        return ops.reshape(_scatter(whole[0], 0, whole[1], whole[2], mode), tuple(x.shape))
+        vectors = [ops.reshape(each, (1,)) if hasattr(each, "shape") else each for each in (x, index, src)]
+        return ops.reshape(_scatter(vectors[0], 0, vectors[1], vectors[2], mode), tuple(x.shape))
     rank, dim = len(index.shape), dim % len(index.shape)
     if hasattr(src, "shape"):
         if tuple(src.shape) != tuple(index.shape):
@@ -248,8 +248,8 @@ def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, include
         return scatter_reduce(x, dim, ops.reshape(index, ()), source, reduce, include_self)
     shape = [1] * len(source.shape)
     shape[dim] = -1
-    wide = ops.broadcast_to(ops.reshape(index, tuple(shape)), tuple(source.shape))
-    return scatter_reduce(x, dim, wide, source, reduce, include_self)
+    wide_index = ops.broadcast_to(ops.reshape(index, tuple(shape)), tuple(source.shape))
+    return scatter_reduce(x, dim, wide_index, source, reduce, include_self)
 
 
 @aten("masked_select")

@@ -37,8 +37,8 @@ def native_layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any, bias
 @aten("rms_norm", "_fused_rms_norm")
 def rms_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
     """Returns a tensor divided by its root mean squares along its last axes."""
-    small = float(ops.finfo(ops.dtype(x)).eps) if eps is None else eps
-    return ops.rms_normalization(x, weight, _last_axes(normalized_shape), small)
+    epsilon = float(ops.finfo(ops.dtype(x)).eps) if eps is None else eps
+    return ops.rms_normalization(x, weight, _last_axes(normalized_shape), epsilon)
 
 
 @aten("group_norm")

@@ -98,7 +98,7 @@ def _first_largest_places(x: Any, values: Any, count: int) -> Any:
     """Returns the first places at which the largest elements of adaptive windows stand in the spatial axes."""
     leading_axis_count, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
     flat = ops.reshape(x, (*x.shape[:leading_axis_count], *[1] * count, -1))
-    inside: Any = True
+    is_inside: Any = True
     stride = 1
     numbers = ops.arange(flat.shape[-1])
     for axis in reversed(range(count)):
@@ -107,11 +107,11 @@ def _first_largest_places(x: Any, values: Any, count: int) -> Any:
         window = ops.reshape(ops.arange(output_sizes[axis]), (-1,) + (1,) * (count - axis))
         first = ops.floor_divide(ops.multiply(window, sizes[axis]), output_sizes[axis])
         end = ops.negative(ops.floor_divide(ops.multiply(ops.add(window, 1), -sizes[axis]), output_sizes[axis]))
-        inside = ops.logical_and(
-            inside, ops.logical_and(ops.greater_equal(axis_position, first), ops.less(axis_position, end))
+        is_inside = ops.logical_and(
+            is_inside, ops.logical_and(ops.greater_equal(axis_position, first), ops.less(axis_position, end))
         )
     equal = ops.equal(flat, ops.expand_dims(values, -1))
-    return ops.argmax(ops.cast(ops.logical_and(inside, equal), "int32"), axis=-1)
+    return ops.argmax(ops.cast(ops.logical_and(is_inside, equal), "int32"), axis=-1)
 
 
 aten("adaptive_max_pool1d")(_adaptive_max(1))
@@ -248,11 +248,13 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
         flat: Any = 0
         for axis in range(count):
             # PyTorch stores the sample of the last axis first.
-            starts = _window_starts(samples[..., count - 1 - axis], sizes[axis], kernels[axis], output_sizes[axis])
-            at = ops.add(ops.expand_dims(starts, -1), ops.arange(kernels[axis]))
-            along = [1] * (2 * count)
-            along[axis], along[count + axis] = output_sizes[axis], kernels[axis]
-            flat = ops.add(ops.multiply(flat, sizes[axis]), ops.reshape(at, (*x.shape[:2], *along)))
+            window_starts = _window_starts(
+                samples[..., count - 1 - axis], sizes[axis], kernels[axis], output_sizes[axis]
+            )
+            at = ops.add(ops.expand_dims(window_starts, -1), ops.arange(kernels[axis]))
+            axis_shape = [1] * (2 * count)
+            axis_shape[axis], axis_shape[count + axis] = output_sizes[axis], kernels[axis]
+            flat = ops.add(ops.multiply(flat, sizes[axis]), ops.reshape(at, (*x.shape[:2], *axis_shape)))
         flat = ops.reshape(flat, (*x.shape[:2], *output_sizes, -1))
         rows = ops.reshape(x, (*x.shape[:2], -1))
         batch = ops.reshape(ops.arange(x.shape[0]), (-1, *[1] * (count + 2)))

@@ -268,8 +268,8 @@ def _cumulative_extremes(best: Callable[..., Any], x: Any, dim: int) -> tuple[An
     shape[dim] = -1
     positions = ops.reshape(ops.arange(x.shape[dim], dtype="int64"), tuple(shape))
     reached = ops.where(ops.logical_or(ops.equal(x, values), ops.isnan(x)), positions, 0)
-    last = ops.cummax(reached, axis=dim)
-    return ops.take_along_axis(x, last, axis=dim), last
+    last_places = ops.cummax(reached, axis=dim)
+    return ops.take_along_axis(x, last_places, axis=dim), last_places
 
 
 aten("cummax")(lambda x, dim: _cumulative_extremes(ops.cummax, x, dim))
@@ -306,8 +306,8 @@ def sort_stable(x: Any, stable: bool | None = None, dim: int = -1, descending: b
     """Returns the sorted elements and their places; equal ones stay in their order."""
     if not len(x.shape):
         return x, ops.zeros((), "int64")
-    order = ops.argsort(x, dim, descending)
-    return ops.take_along_axis(x, order, axis=dim), order
+    sorting_indices = ops.argsort(x, dim, descending)
+    return ops.take_along_axis(x, sorting_indices, axis=dim), sorting_indices
 
 
 @aten("argsort")
@@ -329,9 +329,9 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
         return x, ops.zeros((), "int64")
     is_moved = dim not in (-1, len(x.shape) - 1)
     rows = ops.moveaxis(x, dim, -1) if is_moved else x
-    order = ops.top_k(rows, k)[1] if largest else ops.get_item(ops.argsort(rows, axis=-1), (..., slice(0, k)))
-    values = ops.take_along_axis(rows, order, axis=-1)
-    return (ops.moveaxis(values, -1, dim), ops.moveaxis(order, -1, dim)) if is_moved else (values, order)
+    top_indices = ops.top_k(rows, k)[1] if largest else ops.get_item(ops.argsort(rows, axis=-1), (..., slice(0, k)))
+    values = ops.take_along_axis(rows, top_indices, axis=-1)
+    return (ops.moveaxis(values, -1, dim), ops.moveaxis(top_indices, -1, dim)) if is_moved else (values, top_indices)
 
 
 @aten("kthvalue")
@@ -365,9 +365,9 @@ def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
         min, max = ops.subtract(min, is_empty_range), ops.add(max, is_empty_range)
     width = ops.subtract(max, min)
     bin_numbers = ops.floor(ops.multiply(ops.divide(ops.subtract(x, min), width), bins))
-    inside = ops.logical_and(ops.greater_equal(x, min), ops.less_equal(x, max))
-    bin_numbers = ops.cast(ops.clip(ops.where(inside, bin_numbers, 0), 0, bins - 1), "int64")
-    return ops.segment_sum(ops.cast(ops.ravel(inside), ops.dtype(x)), ops.ravel(bin_numbers), bins)
+    is_inside = ops.logical_and(ops.greater_equal(x, min), ops.less_equal(x, max))
+    bin_numbers = ops.cast(ops.clip(ops.where(is_inside, bin_numbers, 0), 0, bins - 1), "int64")
+    return ops.segment_sum(ops.cast(ops.ravel(is_inside), ops.dtype(x)), ops.ravel(bin_numbers), bins)
 
 
 @aten("bincount")

@@ -47,8 +47,8 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     shape = tuple(x.shape)
     if not shape:
         return ops.reshape(x, (1,))
-    first, last = start_dim % len(shape), end_dim % len(shape)
-    return ops.reshape(x, (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]))
+    first, last_axis = start_dim % len(shape), end_dim % len(shape)
+    return ops.reshape(x, (*shape[:first], math.prod(shape[first : last_axis + 1]), *shape[last_axis + 1 :]))
 
 
 @aten("unflatten")
@@ -76,8 +76,8 @@ def squeeze(x: Any, dim: int | Sequence[int] | None = None) -> Any:
     """Returns a tensor without some axes, as far as their length is 1."""
     shape = tuple(x.shape)
     axes = range(len(shape)) if dim is None else [dim] if isinstance(dim, int) else dim
-    gone = {axis % len(shape) for axis in axes if shape[axis] == 1} if shape else set()
-    return ops.reshape(x, tuple(n for i, n in enumerate(shape) if i not in gone)) if gone else x
+    removed_axes = {axis % len(shape) for axis in axes if shape[axis] == 1} if shape else set()
+    return ops.reshape(x, tuple(n for i, n in enumerate(shape) if i not in removed_axes)) if removed_axes else x
 
 
 @aten("expand", "expand_copy")
@@ -178,8 +178,8 @@ def as_strided(x: Any, size: Sequence[int], stride: Sequence[int], storage_offse
     """Returns the elements at places of a tensor's memory, which is taken to be contiguous."""
     flat_indices = ops.convert_to_tensor(storage_offset or 0, "int64")
     for axis, (length, by) in enumerate(zip(size, stride, strict=True)):
-        along = (length,) + (1,) * (len(size) - axis - 1)
-        flat_indices = ops.add(flat_indices, ops.reshape(ops.multiply(ops.arange(length), by), along))
+        axis_shape = (length,) + (1,) * (len(size) - axis - 1)
+        flat_indices = ops.add(flat_indices, ops.reshape(ops.multiply(ops.arange(length), by), axis_shape))
     return ops.take(ops.ravel(x), ops.broadcast_to(flat_indices, tuple(size)))
 
 

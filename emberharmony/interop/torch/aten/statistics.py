@@ -119,8 +119,8 @@ def embedding_bag(
     sizes = ops.segment_sum(ops.cast(used, "int64"), bags, count)
     column, filled = ops.expand_dims(used, -1), ops.expand_dims(ops.greater(sizes, 0), -1)
     if mode == 2:
-        most = ops.segment_max(ops.where(column, rows, float("-inf")), bags, count)
-        result = ops.where(filled, most, 0)
+        largest_values = ops.segment_max(ops.where(column, rows, float("-inf")), bags, count)
+        result = ops.where(filled, largest_values, 0)
     else:
         result = ops.segment_sum(ops.where(column, rows, 0), bags, count)
         if mode == 1:

@@ -76,13 +76,13 @@ class _Encoding:
             elif node.op not in ("placeholder", "output"):
                 raise CaptureError(f"the graph of {type(self.module).__name__} has a node {node.op} {node.target}")
         if self.missing:
-            listed = "; ".join(f"{name} ({line})" if line else name for name, line in self.missing.items())
+            names_text = "; ".join(f"{name} ({line})" if line else name for name, line in self.missing.items())
             first = next(iter(self.missing)).rsplit(".", 1)[0].replace(".", "::", 1)
             raise UnsupportedOpError(
-                f"{type(self.module).__name__} cannot be captured: the table of ATen lacks {listed}. "
+                f"{type(self.module).__name__} cannot be captured: the table of ATen lacks {names_text}. "
                 f'Say how to compute it with ops: emberharmony.register_aten("{first}", function)'
             )
-        outputs, written, result = self._output_registers()
+        outputs, written_registers, result = self._output_registers()
         kept = live_calls(self.calls, outputs)
         line_by_id = dict(zip(map(id, self.calls), self.lines, strict=True))
         return Graph(
@@ -90,7 +90,7 @@ class _Encoding:
             self.slots,
             self.dtypes,
             [line_by_id[id(call)] for call in kept],
-            written,
+            written_registers,
             self._graph_signature(leaf_names),
             result,
             self._first_floating_parameter(),
@@ -241,19 +241,19 @@ class _Encoding:
         nodes: Any = next(node for node in self.nodes if node.op == "output").args[0]
         specs = self.exported.graph_signature.output_specs
         states: list[Any] = []
-        written: list[str] = []
+        written_names: list[str] = []
         results: list[Any] = []
         for spec, node in zip(specs, nodes, strict=True):
             value = self._value(node)
             if spec.kind is OutputKind.BUFFER_MUTATION:
                 states.append(value)
-                written.append(str(spec.target))
+                written_names.append(str(spec.target))
             elif spec.kind is OutputKind.USER_OUTPUT:
                 results.append(value)
             elif spec.kind not in (OutputKind.USER_INPUT_MUTATION, OutputKind.TOKEN):  # the argument stays as it is
                 raise CaptureError(f"{type(self.module).__name__}: a result is a {spec.kind.name}")
         template = _plain_template(self.exported.call_spec.out_spec, iter(range(len(results))))
-        return states + results, written, template
+        return states + results, written_names, template
 
     def _graph_signature(self, places: dict[str, int]) -> Signature:
         """Returns the signature; the leaves of its templates are registers."""
@@ -277,11 +277,11 @@ class _Encoding:
 
 def _arguments_by_name(node: torch.fx.Node) -> dict[str, Any]:
     """Returns the arguments of an operator by name, with the defaults of those that are not given."""
-    declared = node.target._schema.arguments  # type: ignore[union-attr]
-    default_by_name = {each.name: each.default_value for each in declared if each.has_default_value()}
+    declared_arguments = node.target._schema.arguments  # type: ignore[union-attr]
+    default_by_name = {each.name: each.default_value for each in declared_arguments if each.has_default_value()}
     return {
         **default_by_name,
-        **{each.name: value for each, value in zip(declared, node.args, strict=False)},
+        **{each.name: value for each, value in zip(declared_arguments, node.args, strict=False)},
         **node.kwargs,
     }
 
@@ -301,8 +301,8 @@ def _register_numbers() -> Any:
 def _fill_template(template: Template, leaves: Any) -> Template:
     """Returns a template with other ones in the places of its leaves."""
     if "leaf" in template:
-        filled: Template = next(leaves)
-        return filled
+        leaf: Template = next(leaves)
+        return leaf
     if "items" not in template:
         return template
     return {**template, "items": [_fill_template(item, leaves) for item in template["items"]]}

@@ -42,9 +42,9 @@ def relative_error(got: Any, wanted: Any, least: float = 0.0) -> float:
     """Returns the largest difference of two arrays as a share of the largest element of the second, or of a number."""
     if got.shape != wanted.shape:
         return float("inf")
-    same = np.equal(got, wanted) | (np.isnan(got) & np.isnan(wanted))
+    is_same = np.equal(got, wanted) | (np.isnan(got) & np.isnan(wanted))
     with np.errstate(invalid="ignore"):
-        difference = np.where(same, 0.0, np.abs(got.astype("float64") - wanted))
+        difference = np.where(is_same, 0.0, np.abs(got.astype("float64") - wanted))
     size = np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted))
     return float(np.max(difference, initial=0.0)) / max(float(size), least, 1e-30)
 

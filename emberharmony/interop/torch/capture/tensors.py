@@ -12,8 +12,8 @@ from emberharmony import ops, to_backend
 def host_copy(tensor: torch.Tensor) -> Any:
     """Returns a copy of a tensor, as one of the active backend."""
     with torch.no_grad():
-        copied = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-    return to_backend(copied, ops.get_backend())
+        copy = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    return to_backend(copy, ops.get_backend())
 
 
 def first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -22,11 +22,11 @@ def first_axes(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str
     def axes(x: Any) -> Any:
         return {0: torch.export.Dim.DYNAMIC} if isinstance(x, torch.Tensor) and x.ndim else None
 
-    positional, named = torch.utils._pytree.tree_map(axes, (tuple(args), dict(kwargs)))
-    if not named:
+    positional, named_axes = torch.utils._pytree.tree_map(axes, (tuple(args), dict(kwargs)))
+    if not named_axes:
         return positional
     names = parameters(module)
-    return {**dict(zip(names, positional, strict=False)), **named}
+    return {**dict(zip(names, positional, strict=False)), **named_axes}
 
 
 def parameters(module: torch.nn.Module) -> list[str]:

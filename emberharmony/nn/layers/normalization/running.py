@@ -146,9 +146,9 @@ class _BatchNorm(_Running):
         x = spatial.tensor(x)
         rank = len(x.shape)
         if rank != self.axes + 2 and (rank != 2 or self.axes != 1):
-            wanted = "2 or 3" if self.axes == 1 else str(self.axes + 2)
+            ranks_text = "2 or 3" if self.axes == 1 else str(self.axes + 2)
             hint = "; ops.expand_dims(x, 0) makes a batch of one sample" if rank == self.axes + 1 or rank == 1 else ""
-            raise fault(ShapeError(f"expected a batch of {wanted} axes, got shape {tuple(x.shape)}{hint}"))
+            raise fault(ShapeError(f"expected a batch of {ranks_text} axes, got shape {tuple(x.shape)}{hint}"))
         axis = self._channels(x)
         if not self.training and self.running_mean is not None:
             return self._by_running(x, axis)

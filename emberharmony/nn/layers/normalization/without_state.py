@@ -34,8 +34,8 @@ class _LastAxes(Module):
         x: Tensor = spatial.tensor(given)
         if tuple(x.shape[-len(self.normalized_shape) :]) != self.normalized_shape:
             count = len(self.normalized_shape)
-            wanted = tuple(x.shape[-count:])
-            hint = f"; make the layer with normalized_shape={wanted}" if len(wanted) == count else ""
+            last_shape = tuple(x.shape[-count:])
+            hint = f"; make the layer with normalized_shape={last_shape}" if len(last_shape) == count else ""
             text = f"expected last axes of lengths {self.normalized_shape}, got shape {tuple(x.shape)}{hint}"
             raise fault(ShapeError(text))
         return x

@@ -33,18 +33,21 @@ class FlaxModels(JaxArrays):
         return {"": model, **dict(_modules_in(model, ""))}
 
     def own(self, module: Any) -> dict[str, Any]:
-        renamed = self._names(module)
-        return {renamed.get(name, name): variable.get_raw_value() for name, variable in _variables(module)}
+        name_by_flax_name = self._names(module)
+        return {name_by_flax_name.get(name, name): variable.get_raw_value() for name, variable in _variables(module)}
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
-        renamed = self._names(module)
+        name_by_flax_name = self._names(module)
         for name, variable in _variables(module):
-            if renamed.get(name, name) in tensors:
-                object.__setattr__(variable, "_raw_value", tensors[renamed.get(name, name)])  # Flax checks the trace
+            if name_by_flax_name.get(name, name) in tensors:
+                # Not by assignment, because Flax checks the trace.
+                object.__setattr__(variable, "_raw_value", tensors[name_by_flax_name.get(name, name)])
 
     def is_trained(self, module: Any, name: str) -> bool:
-        renamed = self._names(module)
-        class_by_name = {renamed.get(name, name): type(variable).__name__ for name, variable in _variables(module)}
+        name_by_flax_name = self._names(module)
+        class_by_name = {
+            name_by_flax_name.get(name, name): type(variable).__name__ for name, variable in _variables(module)
+        }
         return class_by_name[name] == "Param"
 
     def title(self, module: Any) -> str:

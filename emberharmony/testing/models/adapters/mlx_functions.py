@@ -131,8 +131,8 @@ def _attention(q: Any, k: Any, v: Any, *, scale: float, mask: Any = None, sinks:
     k, v = mx.repeat(k, groups, axis=1), mx.repeat(v, groups, axis=1)
     scores = (q * scale) @ mx.swapaxes(k, -1, -2)
     if isinstance(mask, str):
-        rows, columns = scores.shape[-2:]
-        mask = mx.array(np.tril(np.ones((rows, columns), bool), columns - rows))
+        row_count, column_count = scores.shape[-2:]
+        mask = mx.array(np.tril(np.ones((row_count, column_count), bool), column_count - row_count))
     if mask is not None:
         scores = mx.where(mask, scores, -np.inf) if mask.dtype == mx.bool_ else scores + mask
     if sinks is None:

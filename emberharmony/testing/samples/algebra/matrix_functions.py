@@ -28,9 +28,13 @@ def _cho_solve(c: Any, b: Any, upper: bool = False) -> Any:
 def _lu(x: Any) -> Any:
     if x.size:
         return linalg.lu(x)
-    *batch, rows, columns = x.shape  # SciPy returns a P of no rows
-    k = min(rows, columns)
-    return np.broadcast_to(np.eye(rows), (*batch, rows, rows)), np.eye(rows, k) + x[..., :k], x[..., :k, :]
+    *batch, row_count, column_count = x.shape  # SciPy returns a P of no rows
+    k = min(row_count, column_count)
+    return (
+        np.broadcast_to(np.eye(row_count), (*batch, row_count, row_count)),
+        np.eye(row_count, k) + x[..., :k],
+        x[..., :k, :],
+    )
 
 
 SAMPLES = [

@@ -62,22 +62,22 @@ def _stft(x: Any, length: int, stride: int, n: int, window: Any = "hann", center
     if center:
         x = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(n // 2, n // 2)], "reflect")
     left_zeros = (n - length) // 2
-    shaped = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
+    padded_window = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
     starts = range(0, x.shape[-1] - n + 1, stride)
-    return np.stack([np.fft.rfft(x[..., start : start + n] * shaped) for start in starts], -2)
+    return np.stack([np.fft.rfft(x[..., start : start + n] * padded_window) for start in starts], -2)
 
 
 def _istft(
     x: Any, length: int, stride: int, n: int, wanted: Any = None, window: Any = "hann", center: bool = True
 ) -> Any:
     left_zeros = (n - length) // 2
-    shaped = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
+    padded_window = np.pad(_periodic(window, length), (left_zeros, n - length - left_zeros))
     total = n + stride * (x.shape[-2] - 1)
     signal, weight = np.zeros((*x.shape[:-2], total)), np.zeros(total)
     for frame in range(x.shape[-2]):
         frame_slice = slice(frame * stride, frame * stride + n)
-        signal[..., frame_slice] += np.fft.irfft(x[..., frame, :], n) * shaped
-        weight[frame_slice] += shaped**2
+        signal[..., frame_slice] += np.fft.irfft(x[..., frame, :], n) * padded_window
+        weight[frame_slice] += padded_window**2
     start = n // 2 if center else 0
     signal = (signal / np.where(weight > 1e-10, weight, 1))[..., start : total - start]
     return signal if wanted is None else signal[..., :wanted]

@@ -51,9 +51,9 @@ def _patches(
     for axis, (k, step) in enumerate(zip(size, steps, strict=True), 1):
         window_length, length = (k - 1) * rate + 1, x.shape[axis]
         counts.append(-(-length // step) if padding == "same" else (length - window_length) // step + 1)
-        missing = max((counts[-1] - 1) * step + window_length - length, 0) if padding == "same" else 0
+        padding_length = max((counts[-1] - 1) * step + window_length - length, 0) if padding == "same" else 0
         paddings = [(0, 0)] * x.ndim
-        paddings[axis] = (missing // 2, missing - missing // 2)
+        paddings[axis] = (padding_length // 2, padding_length - padding_length // 2)
         padded = np.pad(padded, paddings)
     result = np.empty((len(x), *counts, int(np.prod(size)) * x.shape[-1]), x.dtype)
     for window_index in np.ndindex(*counts):

@@ -102,8 +102,8 @@ def _window(size: int, sigma: float) -> Any:
 
 def _blur(x: Any, size: Any = (3, 3), sigma: Any = (1.0, 1.0), data_format: str | None = None) -> Any:
     kernel = np.outer(*(_window(n, s) for n, s in zip(size, sigma, strict=True)))
-    shaped = kernel[..., None] if data_format != "channels_first" else kernel[None]
-    return ndimage.correlate(x, shaped.reshape((1,) * (x.ndim - 3) + shaped.shape), mode="constant")
+    kernel_with_axis = kernel[..., None] if data_format != "channels_first" else kernel[None]
+    return ndimage.correlate(x, kernel_with_axis.reshape((1,) * (x.ndim - 3) + kernel_with_axis.shape), mode="constant")
 
 
 def _sobel(x: Any, data_format: str | None = None) -> Any:

@@ -87,13 +87,13 @@ def _sample_shares(
     sizes = np.array(x.shape[1:-1])
     shares = np.asarray(shares, np.float64)[..., ::-1]
     pixel_positions = (shares + 1) * (sizes - 1) / 2 if corners else (shares + 1) * sizes / 2 - 0.5
-    order = int(interpolation == "bilinear")
-    pixel_positions = pixel_positions if order else np.rint(pixel_positions)
+    spline_order = int(interpolation == "bilinear")
+    pixel_positions = pixel_positions if spline_order else np.rint(pixel_positions)
     return np.stack(
         [
             np.stack(
                 [
-                    _sample(image[..., c], np.moveaxis(image_places, -1, 0), order, mode, value)
+                    _sample(image[..., c], np.moveaxis(image_places, -1, 0), spline_order, mode, value)
                     for c in range(x.shape[-1])
                 ],
                 -1,

@@ -32,8 +32,8 @@ def _sides(padding: Any, n: int) -> list[Any]:
 def _padding_of(n: int, k: int, stride: int, padding: Any) -> tuple[int, int]:
     if isinstance(padding, tuple):
         return padding
-    missing = max((-(-n // stride) - 1) * stride + k - n, 0) if padding == "same" else 0
-    return missing // 2, missing - missing // 2
+    padding_length = max((-(-n // stride) - 1) * stride + k - n, 0) if padding == "same" else 0
+    return padding_length // 2, padding_length - padding_length // 2
 
 
 def _conv(

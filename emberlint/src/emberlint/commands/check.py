@@ -212,8 +212,8 @@ def _findings_to_report(cli_options: Options, part: Part) -> tuple[list[Finding]
     if cli_options.diff_base is not None:
         from emberlint.run.changed import changed_lines, is_changed
 
-        changed = changed_lines(part.settings.root, cli_options.diff_base)
-        findings = [finding for finding in findings if is_changed(finding, changed)]
+        ranges_by_path = changed_lines(part.settings.root, cli_options.diff_base)
+        findings = [finding for finding in findings if is_changed(finding, ranges_by_path)]
     return findings, len(report.paths)
 
 

@@ -50,8 +50,8 @@ def _frontend_files(paths: Sequence[Path], settings: Settings, notebooks: dict[s
 
 def _inventory_text(result: Inventory) -> Iterator[str]:
     for row in result.rows():
-        op = "-" if row.op is None else row.op if row.op == "Tensor" else f"ops.{row.op}"
-        yield f"{row.uses:6}  {row.native:40}  {op:32}  {_way_to_ops(row):18}  {row.first}"
+        op_text = "-" if row.op is None else row.op if row.op == "Tensor" else f"ops.{row.op}"
+        yield f"{row.uses:6}  {row.native:40}  {op_text:32}  {_way_to_ops(row):18}  {row.first}"
     total = sum(result.counts.values())
     counts_text = ", ".join(f"{count} {kind}" for kind, count in result.totals().items())
     imports = ", ".join(f"{name} {count}" for name, count in result.imports.most_common()) or "none"

@@ -215,11 +215,11 @@ class _FileRepair:
             default=0,
         )
         pieces = LINE_END.split(text)
-        head, tail = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
+        head, tail_text = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
         cleaned_code = without(self.file, cst.parse_module(head), unused).code
         if comments(head) != comments(cleaned_code):
             self.fault = "a comment would be lost"
-        return cleaned_code + tail
+        return cleaned_code + tail_text
 
 
 def _lines_of(node: ast.stmt) -> tuple[int, int]:

@@ -72,14 +72,14 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     wrap = start == outer_start and start > 0 and (line[start - 1].isalnum() or line[start - 1] == "_")
     opening_text = f"{'(' if wrap else ''}{SPACE}.{_OPS[name]}("
     number = node.lineno
-    changed = (
+    parenthesis_changes = (
         [Change(number, outer_start, start, depth, ""), Change(number, end, outer_end, -depth, "")]
         if outer_start != start
         else []
     )
-    changed += [Change(number, gap_start, gap_end, 0, text) for gap_start, gap_end, text in gaps]
+    parenthesis_changes += [Change(number, gap_start, gap_end, 0, text) for gap_start, gap_end, text in gaps]
     return [
-        *changed,
+        *parenthesis_changes,
         Change(number, start, start, depth, opening_text),
         Change(number, end, end, -depth, "))" if wrap else ")"),
     ]
@@ -135,15 +135,15 @@ def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterato
 
 def _place_with_parentheses(line: str, start: int, end: int) -> tuple[int, int]:
     """Returns the place of a node with one pair of parentheses around it that only groups, or its own place."""
-    before, after = line[:start].rstrip(" "), line[end:].lstrip(" ")
-    if not before.endswith("(") or not after.startswith(")"):
+    text_before, text_after = line[:start].rstrip(" "), line[end:].lstrip(" ")
+    if not text_before.endswith("(") or not text_after.startswith(")"):
         return start, end
-    before_parenthesis = before[:-1].rstrip(" ")
+    before_parenthesis = text_before[:-1].rstrip(" ")
     word = re.search(r"\w+\Z", before_parenthesis)
     is_call = before_parenthesis[-1:] in (")", "]", "}", '"', "'") if word is None else not keyword.iskeyword(word[0])
     if is_call or (word is not None and word[0] in ("True", "False", "None")):
         return start, end
-    return len(before) - 1, len(line) - len(after) + 1
+    return len(text_before) - 1, len(line) - len(text_after) + 1
 
 
 def apply_changes(lines: list[str], replacements: list[Change]) -> None:

@@ -123,10 +123,10 @@ class Analysis(Flow):
     ) -> v.Value:
         name = parameter.arg
         if parameter.annotation is not None:
-            declared = self.annotations.resolve(parameter.annotation, unit.env)
-            if isinstance(declared, v.Tensor):
-                declared = v.Tensor(declared.tier, f"`{name}` is {declared.why}", parameter)
-            return refined(declared, self._given_value(unit, name))
+            declared_value = self.annotations.resolve(parameter.annotation, unit.env)
+            if isinstance(declared_value, v.Tensor):
+                declared_value = v.Tensor(declared_value.tier, f"`{name}` is {declared_value.why}", parameter)
+            return refined(declared_value, self._given_value(unit, name))
         value = self._given_value(unit, name)
         if value is not None:
             return value
@@ -162,10 +162,10 @@ class Analysis(Flow):
     ) -> tuple[v.Value, list[str]]:
         """Returns the value of a function after its decorators, and the origins of the decorators."""
         if unit.declared is None:
-            declared = self.annotations.resolve(node.returns, env) if node.returns is not None else None
-            if isinstance(declared, v.Tensor):
-                declared = v.Tensor(Tier.B, f"`{node.name}` is {declared.why}", node.returns)
-            unit.declared = declared
+            declared_value = self.annotations.resolve(node.returns, env) if node.returns is not None else None
+            if isinstance(declared_value, v.Tensor):
+                declared_value = v.Tensor(Tier.B, f"`{node.name}` is {declared_value.why}", node.returns)
+            unit.declared = declared_value
         for default in (*node.args.defaults, *node.args.kw_defaults):
             if default is not None:
                 self.evaluate(default, env)
@@ -249,13 +249,15 @@ class Analysis(Flow):
     def _field(self, unit: v.ClassUnit, statement: ast.AnnAssign, env: v.Env, body: v.Env) -> None:
         assert isinstance(statement.target, ast.Name)
         name = statement.target.id
-        declared = self.annotations.resolve(statement.annotation, env)
+        declared_value = self.annotations.resolve(statement.annotation, env)
         value = None if statement.value is None else self.evaluate(statement.value, body)
         unit.fields.append(name) if name not in unit.fields else None
-        if isinstance(declared, v.Tensor):
-            declared = declared.pass_on(f"the attribute `.{name}` has this annotation", statement.annotation)
-        if declared is not None:
-            unit.declared[name] = declared
+        if isinstance(declared_value, v.Tensor):
+            declared_value = declared_value.pass_on(
+                f"the attribute `.{name}` has this annotation", statement.annotation
+            )
+        if declared_value is not None:
+            unit.declared[name] = declared_value
         elif v.holds_tensor(value):
             self.learn(unit, name, value)
 

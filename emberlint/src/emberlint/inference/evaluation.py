@@ -44,8 +44,8 @@ class Evaluation(ABC):
         self.unit: v.FunctionUnit | None = None  # the function being analysed
         self.depth = 0
         self.is_forward = False  # whether the module body used what the first round does not know yet
-        patterns = "|".join(translate(name) for name in settings.tensor_names)
-        self._custom = re.compile(patterns) if patterns else None
+        pattern = "|".join(translate(name) for name in settings.tensor_names)
+        self._custom = re.compile(pattern) if pattern else None
         self._spaces = frozenset(settings.namespace_names)
         self._space = v.Imported(settings.namespaces[0]) if settings.namespaces else None
         self._handlers: dict[type[ast.AST], Callable[..., Any]] = {

@@ -34,8 +34,8 @@ def explain(file: SourceFile, values: dict[ast.AST, Value], line: int) -> Iterat
 
 def _describe_value(text: str, value: Value) -> list[str]:
     if isinstance(value, Tensor):
-        dtype = f", {'the default float' if value.dtype == 'float' else value.dtype}" if value.dtype else ""
-        return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype}", *_explanation_steps(value)]
+        dtype_text = f", {'the default float' if value.dtype == 'float' else value.dtype}" if value.dtype else ""
+        return [f"{text}: a tensor, tier {Tier(value.tier).name}{dtype_text}", *_explanation_steps(value)]
     if isinstance(value, (Sequence, Mapping)) and holds_tensor(value):
         element: Value = value.element
         while isinstance(element, (Sequence, Mapping)):

@@ -128,19 +128,19 @@ class Flow(Narrowing):
 
     def _AnnAssign(self, node: ast.AnnAssign, env: v.Env) -> None:
         value = None if node.value is None else self.evaluate(node.value, env)
-        declared = self.annotations.resolve(node.annotation, env)
-        if declared is None:
-            declared = value
-        elif isinstance(declared, (v.Sequence, v.Mapping)) and not isinstance(declared, type(value)):
-            declared = v.join(declared, value)
+        declared_value = self.annotations.resolve(node.annotation, env)
+        if declared_value is None:
+            declared_value = value
+        elif isinstance(declared_value, (v.Sequence, v.Mapping)) and not isinstance(declared_value, type(value)):
+            declared_value = v.join(declared_value, value)
         target = node.target
         if isinstance(target, ast.Name):
-            if node.value is not None or declared is not None:
-                self._set(target.id, declared, env)
+            if node.value is not None or declared_value is not None:
+                self._set(target.id, declared_value, env)
             if env.parent is None and node.value is not None:
                 self.aliases[target.id] = node.value
         elif isinstance(target, ast.Attribute):
-            self.bind(target, declared, env)
+            self.bind(target, declared_value, env)
 
     def _AugAssign(self, node: ast.AugAssign, env: v.Env) -> None:
         target = node.target
@@ -358,9 +358,9 @@ class Flow(Narrowing):
         self.loops.append([])
         run_body()
         names_after = merge_states([value_by_name_before, env.vars, *self.loops[-1]])
-        changed = (name for name, value in value_by_name_before.items() if value is not names_after[name])
+        changed_names = (name for name, value in value_by_name_before.items() if value is not names_after[name])
         if len(self.loops) <= _LOOPS and any(
-            not v.same(value_by_name_before[name], names_after[name]) for name in changed
+            not v.same(value_by_name_before[name], names_after[name]) for name in changed_names
         ):
             env.vars = dict(names_after)
             run_body()

@@ -111,9 +111,9 @@ def translate(signature: Signature, positional: int, keywords: Sequence[str]) ->
         UntranslatableError: if the op does not take these arguments.
     """
     native, packed = _native_parameters(signature, positional)
-    unknown = [name for name in keywords if name not in signature.named]
-    if unknown:
-        raise UntranslatableError(f"`{signature.native}` has no parameter `{unknown[0]}`")
+    unknown_names = [name for name in keywords if name not in signature.named]
+    if unknown_names:
+        raise UntranslatableError(f"`{signature.native}` has no parameter `{unknown_names[0]}`")
     target = parameters()[signature.op]
     result: list[str | None] = []
     given_names: set[str] = set()
@@ -135,9 +135,9 @@ def translate(signature: Signature, positional: int, keywords: Sequence[str]) ->
         )
         is_in_order = all(argument is None for argument in result)
         result.append(None if index < positional and is_positional and is_in_order else our_name)
-    missing = [name for name in target.required if name not in given_names and name not in signature.fills]
-    if missing:
-        raise UntranslatableError(f"{program_name(signature.op)} needs `{missing[0]}`")
+    missing_names = [name for name in target.required if name not in given_names and name not in signature.fills]
+    if missing_names:
+        raise UntranslatableError(f"{program_name(signature.op)} needs `{missing_names[0]}`")
     fills = tuple((name, text) for name, text in signature.fills.items() if name not in given_names)
     return Translation(tuple(result), fills, packed)
 

@@ -42,9 +42,9 @@ def merge(source: SourceModule, text: str | None) -> tuple[str, list[Clash]]:
     """Returns the receiving file with the moved statements, and the clashes that forbid the move."""
     tree = source.tree.with_changes(header=[], body=[], footer=[]) if text is None else cst.parse_module(text)
     target = _Target(source, tree, units(tree.body))
-    before, after = _statements_to_insert(target)
+    statements_before, statements_after = _statements_to_insert(target)
     imports, future = _missing_imports(target)
-    body = list(_merged_statements(target, imports, before, after))
+    body = list(_merged_statements(target, imports, statements_before, statements_after))
     body = _with_all(target, body, is_new=text is None)
     start = _docstring_of_new(source, is_new=text is None or not target.units)
     if future:
@@ -72,8 +72,8 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
     The classes are changed in place.
     """
     source, units_by_name = target.source, bound(target.units, "definition", "import")
-    before: list[Statement] = []
-    after: list[Statement] = []
+    statements_before: list[Statement] = []
+    statements_after: list[Statement] = []
     has_met_class = False
     for unit in source.units:
         is_whole = unit in source.moved
@@ -104,8 +104,8 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
             if taken_parts is None
             else [n for taken_part in taken_parts for n in sorted(taken_part.binds)]
         )
-        (after if has_met_class else before).append(node)
-    return (before, after) if has_met_class else ([], before)
+        (statements_after if has_met_class else statements_before).append(node)
+    return (statements_before, statements_after) if has_met_class else ([], statements_before)
 
 
 def _is_old_import(unit: Unit, source: SourceModule) -> bool:
@@ -146,9 +146,9 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
         old_members += [first, *taken_parts[1:]]
     bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
     block = body if isinstance(body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
-    changed = node.with_changes(body=block.with_changes(body=old_members), bases=bases) if taken_parts else node
+    new_node = node.with_changes(body=block.with_changes(body=old_members), bases=bases) if taken_parts else node
     target.tree = target.tree.with_changes(
-        body=[changed if statement is node else statement for statement in target.tree.body]
+        body=[new_node if statement is node else statement for statement in target.tree.body]
     )
 
 
@@ -197,10 +197,10 @@ def _missing_imports(target: _Target) -> tuple[list[Statement], bool]:
     """Returns the imports that the receiving file lacks, and whether it needs `from __future__ import annotations`."""
     source, used_names = target.source, _used_names(target.source)
     units_by_name = bound(target.units, "import", "definition")
-    present = {unit.code.strip() for unit in target.units}
+    present_statements = {unit.code.strip() for unit in target.units}
     needed_imports: list[Statement] = []
     for unit in source.units:
-        if unit.kind != "import" or unit.code.strip() in present:
+        if unit.kind != "import" or unit.code.strip() in present_statements:
             continue
         tree = unit.tree
         if isinstance(tree, ast.ImportFrom) and tree.names[0].name == "*":
@@ -213,9 +213,9 @@ def _missing_imports(target: _Target) -> tuple[list[Statement], bool]:
             needed_aliases = [
                 alias for alias in tree.names if (alias.asname or alias.name.partition(".")[0]) in used_names
             ]
-            missing = [alias for alias in needed_aliases if not _is_there(target, units_by_name, tree, alias)]
-            if missing:
-                needed_imports.append(_narrow_import(unit.node, tree, missing))
+            missing_aliases = [alias for alias in needed_aliases if not _is_there(target, units_by_name, tree, alias)]
+            if missing_aliases:
+                needed_imports.append(_narrow_import(unit.node, tree, missing_aliases))
     has_future = any(unit.kind == "future" for unit in source.units) and bool(source.moved or source.parts)
     return needed_imports, has_future and not any(unit.kind == "future" for unit in target.units)
 

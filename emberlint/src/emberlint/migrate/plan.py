@@ -100,9 +100,9 @@ def _has_moves(one: SourceModule, partial: bool) -> bool:
 def _misplaced_sources(project: Project, layout: Layout, backend: str) -> list[SourceModule]:
     """Returns the misplaced files of a backend, with their relative imports made absolute."""
     sources = []
-    old, new = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
+    old_folder, new_folder = f"{layout.frontend}/{backend}", f"{layout.backend}/{backend}"
     for path in layout.files_inside_frontend(project, backend):
-        target = new + path[len(old) :]
+        target = new_folder + path[len(old_folder) :]
         module = module_name(project, path)
         is_package = path.endswith("__init__.py")
         text = rewrite(project.text(path), module, is_package, Moves(), absolute=True)
@@ -172,8 +172,8 @@ def _check_elsewhere(project: Project, layout: Layout, backend: str, moving: Seq
 
 def _refuse_clashes(clashes: Sequence[Clash]) -> None:
     if clashes:
-        names = ", ".join(dict.fromkeys(clash.name for clash in clashes))
-        reasons = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names} where it is"]
+        names_text = ", ".join(dict.fromkeys(clash.name for clash in clashes))
+        reasons = [*map(str, clashes), f"`--operation NAME` moves other operations and leaves {names_text} where it is"]
         raise MigrationError("\n\n".join(reasons))
 
 
@@ -260,8 +260,10 @@ def _remaining_text(
     if one.is_shim:
         return result.before[one.path]
     result.notes.append(f"{one.path} stays as a list of imports: {references[0]} imports it by a computed name")
-    below = [other_source.module for other_source in sources if other_source.module.rpartition(".")[0] == one.module]
-    return shim(one, sorted(name.rpartition(".")[2] for name in below) if one.is_package else [])
+    modules_below = [
+        other_source.module for other_source in sources if other_source.module.rpartition(".")[0] == one.module
+    ]
+    return shim(one, sorted(name.rpartition(".")[2] for name in modules_below) if one.is_package else [])
 
 
 def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[str, str | None], result: Plan) -> None:
@@ -269,13 +271,17 @@ def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[s
     for path in list(texts):
         folder = path.rpartition("/")[0]
         while folder.startswith(f"{layout.backend}/") and texts[path] is not None:
-            init = f"{folder}/__init__.py"
-            if init not in texts and _text_or_none(project, init) is None and _is_package(project, layout.frontend):
-                result.before[init], texts[init] = None, f'"""The {backend} backend."""\n'
+            init_path = f"{folder}/__init__.py"
+            if (
+                init_path not in texts
+                and _text_or_none(project, init_path) is None
+                and _is_package(project, layout.frontend)
+            ):
+                result.before[init_path], texts[init_path] = None, f'"""The {backend} backend."""\n'
             folder = folder.rpartition("/")[0]
-    init = f"{layout.backend}/__init__.py"
-    if _text_or_none(project, init) is None and _is_package(project, layout.frontend) and init not in texts:
-        result.before[init], texts[init] = None, '"""The backends."""\n'
+    init_path = f"{layout.backend}/__init__.py"
+    if _text_or_none(project, init_path) is None and _is_package(project, layout.frontend) and init_path not in texts:
+        result.before[init_path], texts[init_path] = None, '"""The backends."""\n'
 
 
 def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
@@ -325,12 +331,17 @@ def _check_frontend(project: Project, layout: Layout, moving: Sequence[SourceMod
         for imported in (
             imports(ast.parse(text), source.target, source.target_path.endswith("__init__.py")) if text else ()
         ):
-            below = imported.target.removeprefix(f"{frontend}.")
-            if below == imported.target or below.partition(".")[0] in layout.names or imported.typing_only:
+            module_below = imported.target.removeprefix(f"{frontend}.")
+            if (
+                module_below == imported.target
+                or module_below.partition(".")[0] in layout.names
+                or imported.typing_only
+            ):
                 continue
             word = f"{source.path} imports {imported.target} of the frontend; move what both need to {layout.backend}/"
             if any(
-                _imports_below(project, result, path, backends) for path in _files_run_by_import(project, layout, below)
+                _imports_below(project, result, path, backends)
+                for path in _files_run_by_import(project, layout, module_below)
             ):
                 raise MigrationError(f"{word} first, because the frontend imports the backends")
             result.warnings.append(word)

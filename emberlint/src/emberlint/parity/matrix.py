@@ -94,7 +94,7 @@ class Matrix:
 def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Matrix:
     """Returns the matrix of a project, for the requested backends or for all."""
     names = relevant(layout.names, backends)
-    declared = declarations(project, layout)
+    declaration_by_name = declarations(project, layout)
     definitions_by_backend = {
         name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names
     }
@@ -108,18 +108,18 @@ def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Ma
         for name in backend_ops
     }
     # An assignment `name = module.name` is an op only if some backend has it; `pi = math.pi` is not an op.
-    declared = {
+    declaration_by_name = {
         name: declaration
-        for name, declaration in declared.items()
+        for name, declaration in declaration_by_name.items()
         if declaration.signature is not None or name in known_names
     }
-    if not declared:
+    if not declaration_by_name:
         return Matrix(
             layout, names, tuple(_rows_without_declarations(names, definitions_by_backend, misplaced_by_backend))
         )
     offered = exported_names(project, layout)
     rows = []
-    for op in sorted(declared.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
+    for op in sorted(declaration_by_name.values(), key=lambda one: (one.category, one.place.path, one.place.line)):
         cell_by_backend = {
             name: _cell_of_op(
                 op,

@@ -79,8 +79,8 @@ def markdown(matrix: Matrix) -> str:
     """Returns one table per category, with the coverage above and the notes below."""
     lines = ["# Ops and backends", "", "| backend | coverage | missing |", "| --- | --- | --- |"]
     for name in matrix.backends:
-        missing = ", ".join(f"`{op}`" for op in matrix.missing(name)) or "none"
-        lines.append(f"| {name} | {_percent(matrix.coverage(name))} | {missing} |")
+        missing_text = ", ".join(f"`{op}`" for op in matrix.missing(name)) or "none"
+        lines.append(f"| {name} | {_percent(matrix.coverage(name))} | {missing_text} |")
     for category in matrix.categories:
         lines += ["", f"## {category}", "", f"| op | {' | '.join(matrix.backends)} |"]
         lines.append("| --- " * (len(matrix.backends) + 1) + "|")
@@ -127,10 +127,10 @@ def html(matrix: Matrix) -> str:
     """Returns one HTML page without scripts or references to other files."""
     rows = [f"<tr><th>{name}</th><td>{escape(_backend_summary(matrix, name))}</td></tr>" for name in matrix.backends]
     html_parts = [f"<h1>Ops and backends</h1><table>{''.join(rows)}</table>"]
-    titles = "".join(f"<th>{escape(name)}</th>" for name in ("op", *matrix.backends))
+    titles_html = "".join(f"<th>{escape(name)}</th>" for name in ("op", *matrix.backends))
     for category in matrix.categories:
         body = "".join(_html_row(matrix, row) for row in matrix.rows if row.category == category)
-        html_parts.append(f"<h2>{escape(category)}</h2><table><tr>{titles}</tr>{body}</table>")
+        html_parts.append(f"<h2>{escape(category)}</h2><table><tr>{titles_html}</tr>{body}</table>")
     head = f'<meta charset="utf-8"><title>Ops and backends</title><style>{_STYLE}</style>'
     return "\n".join(["<!doctype html>", f'<html lang="en">{head}', *html_parts, "</html>", ""])
 

@@ -83,24 +83,24 @@ def _difference_of_names(declared: Signature, defined: Signature) -> str | None:
     parameter_kinds = {parameter.kind for parameter in defined}
     declared_names = {parameter.name for parameter in declared}
     accepted_names = {parameter.name for parameter in defined if parameter.kind not in (VARIADIC, KEYWORDS)}
-    missing = [
+    missing_names = [
         parameter.name
         for index, parameter in enumerate(declared)
         if parameter.name not in accepted_names
         and parameter.kind not in (VARIADIC, KEYWORDS)
         and not _is_taken(parameter, index, positional_names, parameter_kinds)
     ]
-    extra = [
+    extra_names = [
         parameter.name
         for parameter in defined
         if parameter.kind not in (VARIADIC, KEYWORDS) and parameter.name not in declared_names
     ]
-    if missing and extra and len(missing) == len(extra):
-        return "names differ: " + ", ".join(f"{b} for {a}" for a, b in zip(missing, extra, strict=True))
-    if missing:
-        return f"lacks {', '.join(missing)}"
-    if extra:
-        return f"adds {', '.join(extra)}"
+    if missing_names and extra_names and len(missing_names) == len(extra_names):
+        return "names differ: " + ", ".join(f"{b} for {a}" for a, b in zip(missing_names, extra_names, strict=True))
+    if missing_names:
+        return f"lacks {', '.join(missing_names)}"
+    if extra_names:
+        return f"adds {', '.join(extra_names)}"
     shared_names = [name for name in positional_names if name in ordered]
     if shared_names != [name for name in ordered if name in shared_names]:
         return "the order of the parameters differs"

@@ -100,10 +100,10 @@ def _reason_for_numpy(
     )
     if held_name is not None:
         return f"`{file.segment(held_name)}` may hold something else than numbers, which ops refuse"
-    exact = _exact_type(file)
+    exact_type = _exact_type(file)
     holding = [argument for name, argument in arguments.items() if name.partition(" ")[0] in HOLDING]
-    if exact and not all(_is_number(file, argument) for argument in holding):
-        return f"the file imports {exact}, whose numbers NumPy takes as objects, and which ops refuse"
+    if exact_type and not all(_is_number(file, argument) for argument in holding):
+        return f"the file imports {exact_type}, whose numbers NumPy takes as objects, and which ops refuse"
     if signature.op in CONVERSIONS and data is not None and _is_untested_optional(file, data):
         return f"`{file.segment(data)}` may be None, which ops refuse"
     promised_type = promises.number(file, call)

@@ -207,9 +207,9 @@ def _bound_origins(file: SourceFile, name: str, origin: str) -> bool:
 
 def frees(file: SourceFile, steps: Iterable[Step], freed: frozenset[str]) -> bool:
     """Returns whether nothing native is left under the names of packages that are bound anew."""
-    changed = {id(step.node) for step in steps if step.changes}
+    changed_ids = {id(step.node) for step in steps if step.changes}
     for use in native_uses(file):
-        if _first_name(use.node) in freed and changed.isdisjoint((id(use.node), id(file.parent(use.node)))):
+        if _first_name(use.node) in freed and changed_ids.isdisjoint((id(use.node), id(file.parent(use.node)))):
             return False
     return True
 

@@ -205,8 +205,8 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
         if statement is None:
             continue
         first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
-        out = f" ({step.advice})" if step.advice else ""
-        mark = f"{MARK} {step.native}: {step.reason}{out}"
+        advice_text = f" ({step.advice})" if step.advice else ""
+        mark = f"{MARK} {step.native}: {step.reason}{advice_text}"
         if mark not in texts_by_line.setdefault(first, []):
             texts_by_line[first].append(" ".join(mark.split()))
     pieces = LINE_END.split(file.text)

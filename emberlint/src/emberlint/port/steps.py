@@ -186,11 +186,11 @@ def _indexed_write_step(file: SourceFile, call: ast.Call, function: ast.Attribut
     """Yields the step of `x.at[i].set(y)`, which arrays of JAX and MLX have."""
     if "pandas" in terms.libraries or terms.libraries.isdisjoint({"jax", "mlx", "emberharmony"}):
         return
-    native = f".at[].{function.attr}"
-    step = _call_step(file, call, native, candidates(f"jax.Array.at.{function.attr}"), None, terms)
+    native_name = f".at[].{function.attr}"
+    step = _call_step(file, call, native_name, candidates(f"jax.Array.at.{function.attr}"), None, terms)
     if step.changes and not ("jax" in terms.libraries and "mlx" not in terms.libraries):
         reason = "if it is an array of MLX, its integers take floats, which ops refuse"
-        step = Step(call, native, "method", reason=reason, advice="ops.set_item")
+        step = Step(call, native_name, "method", reason=reason, advice="ops.set_item")
     yield step
 
 

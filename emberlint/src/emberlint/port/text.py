@@ -54,7 +54,9 @@ class NodeEditor:
         """Yields the changes that make a call one of the op; `before` are the receivers of a method."""
         call, count = self.node, len(before)
         assert isinstance(call, ast.Call)
-        op = f"{self.space.text}.{signature.op.split('.', 2)[2] if signature.op.startswith(PACKAGE) else signature.op}"
+        op_text = (
+            f"{self.space.text}.{signature.op.split('.', 2)[2] if signature.op.startswith(PACKAGE) else signature.op}"
+        )
         if signature.when == "axis":
             yield from self._subscript(call)
             return
@@ -62,11 +64,11 @@ class NodeEditor:
             yield self.replace_node(call.func, "")  # a tuple
             return
         if count == 2:
-            yield from self._index_changes(call, op, before[1])
+            yield from self._index_changes(call, op_text, before[1])
         elif before:
-            yield from self._receiver(call, op, plan.keywords[0])
+            yield from self._receiver(call, op_text, plan.keywords[0])
         else:
-            yield self.replace_node(call.func, op)
+            yield self.replace_node(call.func, op_text)
         for node, opening_text, closing in additions(signature.when, call):
             yield self._insert(node, opening_text)
             if closing:

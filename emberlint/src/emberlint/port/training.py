@@ -219,8 +219,8 @@ def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> It
         closing = f"{new_line}    {''.join(keeping)}return {target}{closing}"
     yield Change(last.end_lineno or 0, end, end, 1000, closing)
     start, end = (column(call.lineno, offset) - 1 for offset in (call.col_offset, call.end_col_offset or 0))
-    names = f"{loss.kept[0]} = {KEPT}[0]" if len(loss.kept) == 1 else f"{', '.join(loss.kept)} = {KEPT}"
-    names_text = f"{new_line}{names}" if keeping else ""
+    assignment_text = f"{loss.kept[0]} = {KEPT}[0]" if len(loss.kept) == 1 else f"{', '.join(loss.kept)} = {KEPT}"
+    names_text = f"{new_line}{assignment_text}" if keeping else ""
     yield Change(call.lineno, start, end, 0, f"{target} = {ops}.backward({name}, {parameters}){names_text}")
 
 

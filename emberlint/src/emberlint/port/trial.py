@@ -70,16 +70,18 @@ def trial(command: str, root: Path, sources: Sequence[str], texts: Mapping[str, 
     Raises:
         UsageError: if the command cannot be started.
     """
-    present = [backend for backend in backends if find_spec(LIBRARIES[backend]) is not None]
+    present_backends = [backend for backend in backends if find_spec(LIBRARIES[backend]) is not None]
     with tempfile.TemporaryDirectory(prefix="emberlint-port-") as folder:
         copy = Path(folder) / root.name
         shutil.copytree(root, copy, ignore=SKIPPED, symlinks=True)
         native_outcomes = _run_tests(command, copy, sources, None)
         for path, text in texts.items():
             (copy / path).write_bytes(text.encode())
-        run_by_path = {present_path: _run_tests(command, copy, sources, present_path) for present_path in present}
+        run_by_path = {
+            present_path: _run_tests(command, copy, sources, present_path) for present_path in present_backends
+        }
     return Trial(
-        command, native_outcomes, run_by_path, tuple(backend for backend in backends if backend not in present)
+        command, native_outcomes, run_by_path, tuple(backend for backend in backends if backend not in present_backends)
     )
 
 

@@ -76,8 +76,8 @@ def writing_methods(file: SourceFile, libraries: Collection[str]) -> Iterator[Wr
             is_own(file, call, function) or {"torch", "emberharmony"}.isdisjoint(libraries)
         ):
             name = file.segment(function.value)
-            way = f"{name} = ops.{op}({name}, ...)" if op else "assign the result of an op"
-            yield Write(call, "it writes into its tensor, which only tensors of PyTorch do", way)
+            way_out = f"{name} = ops.{op}({name}, ...)" if op else "assign the result of an op"
+            yield Write(call, "it writes into its tensor, which only tensors of PyTorch do", way_out)
 
 
 def _write_targets(file: SourceFile) -> Iterator[ast.expr]:

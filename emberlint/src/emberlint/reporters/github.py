@@ -8,10 +8,10 @@ from emberlint.findings import Finding
 def report(findings: Sequence[Finding]) -> Iterator[str]:
     """Yields a workflow command for each finding."""
     for finding in findings:
-        lines, columns = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
-        columns = "" if finding.cell else columns
-        properties = f"file={_escape_property(finding.path)},line={lines[0]},endLine={lines[-1]}{columns}"
-        yield f"::error {properties},title={finding.code} {finding.name}::{_escape_message(finding.message)}"
+        lines, columns_text = finding.file_lines, f",col={finding.column},endColumn={finding.end_column}"
+        columns_text = "" if finding.cell else columns_text
+        properties_text = f"file={_escape_property(finding.path)},line={lines[0]},endLine={lines[-1]}{columns_text}"
+        yield f"::error {properties_text},title={finding.code} {finding.name}::{_escape_message(finding.message)}"
 
 
 def _escape_message(text: str) -> str:

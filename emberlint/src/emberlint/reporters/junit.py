@@ -26,9 +26,9 @@ def _test_case(finding: Finding) -> str:
     location = f"{finding.path}:{finding.entry.partition(' ')[0].rstrip(':')}"
     name = f"{finding.code} {finding.name} ({finding.line}:{finding.column})"
     line, path = finding.file_lines[0], _quoted_attribute(finding.path)
-    failure = f"<failure message={_quoted_attribute(finding.message)}>{_escaped_text(location)}</failure>"
+    failure_xml = f"<failure message={_quoted_attribute(finding.message)}>{_escaped_text(location)}</failure>"
     head = f"<testcase name={_quoted_attribute(name)} classname={path} file={path}"
-    return f'{head} line="{line}">{failure}</testcase>'
+    return f'{head} line="{line}">{failure_xml}</testcase>'
 
 
 def _printable(text: str) -> str:

@@ -53,5 +53,5 @@ def resolve(word: str) -> tuple[str, ...]:
 
 def chosen_codes(select: Iterable[str], ignore: Iterable[str]) -> frozenset[str]:
     """Returns the codes to report: the selected ones, or all, without the ignored ones."""
-    chosen = {code for word in select for code in resolve(word)} or set(all_rules())
-    return frozenset(chosen - {code for word in ignore for code in resolve(word)}) | ALWAYS
+    codes = {code for word in select for code in resolve(word)} or set(all_rules())
+    return frozenset(codes - {code for word in ignore for code in resolve(word)}) | ALWAYS

@@ -111,8 +111,8 @@ class BackendNames:
             return self._memo[function]
         self._memo[function] = False
         inner_nodes = (node for statement in function.body for node in ast.walk(statement))
-        values = [node.value for node in inner_nodes if isinstance(node, ast.Return) and node.value is not None]
-        self._memo[function] = any(self.holds(value) for value in values)
+        returned_nodes = [node.value for node in inner_nodes if isinstance(node, ast.Return) and node.value is not None]
+        self._memo[function] = any(self.holds(value) for value in returned_nodes)
         return self._memo[function]
 
     @cached_property

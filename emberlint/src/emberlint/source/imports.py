@@ -66,10 +66,10 @@ def imported_names(
     package = module if is_package else module.rpartition(".")[0]
     names: list[Import] = []
     for node, typing_only in statements:
-        base = "" if isinstance(node, ast.Import) else f"{absolute(node, package)}."
+        module_prefix = "" if isinstance(node, ast.Import) else f"{absolute(node, package)}."
         end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
         span = (node.lineno, node.col_offset + 1, end_line, end + 1)
-        names.extend(Import(f"{base}{alias.name}", *span, typing_only) for alias in node.names)
+        names.extend(Import(f"{module_prefix}{alias.name}", *span, typing_only) for alias in node.names)
     return tuple(names)
 
 

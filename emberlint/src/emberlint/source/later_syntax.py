@@ -50,14 +50,13 @@ def hint(text: str) -> str:
         return ""
     running_version = sys.version_info[:2]
     later_features = [(version, feature) for version, feature in _newer_syntax(tree) if version > running_version]
-    running = ".".join(map(str, running_version))
+    running_text = ".".join(map(str, running_version))
     if not later_features:
-        return f"; it may be code for a later Python than {running}, which runs emberlint"
+        return f"; it may be code for a later Python than {running_text}, which runs emberlint"
     first_version, feature = max(later_features)
-    version = ".".join(map(str, first_version))
-    return (
-        f"; Python {version} parses it ({feature}), but Python {running} runs emberlint: run it with Python {version}"
-    )
+    version_text = ".".join(map(str, first_version))
+    fix = f"run it with Python {version_text}"
+    return f"; Python {version_text} parses it ({feature}), but Python {running_text} runs emberlint: {fix}"
 
 
 def _newer_syntax(tree: "libcst.Module") -> Iterator[tuple[tuple[int, int], str]]:

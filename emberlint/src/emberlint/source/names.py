@@ -133,11 +133,11 @@ class Names:
         """Returns the scope in which `node` is evaluated."""
         parents, scopes = self.tree.parents, SCOPE_NODES
         child, ancestor = node, parents.get(node)
-        below = None
+        child_scope = None
         while ancestor is not None:
-            if type(ancestor) in scopes and is_inside(ancestor, child, below):
+            if type(ancestor) in scopes and is_inside(ancestor, child, child_scope):
                 return self._scopes.get(ancestor) or self._scope_at(ancestor)
-            below, child, ancestor = child, ancestor, parents.get(ancestor)
+            child_scope, child, ancestor = child, ancestor, parents.get(ancestor)
         return self.root
 
     def _scope_at(self, node: ast.AST) -> Scope:

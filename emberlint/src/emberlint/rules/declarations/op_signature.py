@@ -73,6 +73,8 @@ class OpSignature(ProjectRule):
         op_matrix = current(project)
         for row, _, cell in op_matrix.gaps() if op_matrix is not None else ():
             if cell.status is Status.DIFFERS and cell.definition is not None:
-                span, declared, defined = cell.definition.place, cell.declared, cell.defined
+                span, declared_signature, defined = cell.definition.place, cell.declared, cell.defined
                 how = cell.detail
-                yield self.at(span.path, span[1:], fix=GUIDE, op=row.name, declared=declared, defined=defined, how=how)
+                yield self.at(
+                    span.path, span[1:], fix=GUIDE, op=row.name, declared=declared_signature, defined=defined, how=how
+                )
