@@ -5,7 +5,7 @@ import os
 import runpy
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -75,30 +75,18 @@ def compare(
     or the runs call other ops, and 0 if not.
     """
     from emberharmony.testing.differences import compare as comparing  # here, because it takes time to import
-    from emberharmony.testing.models.search import compare_models
 
     check_writable(save, html_file, repro_file, report_file)
     if report_file and (save or len(programs) != 1):
         raise click.UsageError("--report is for a comparison on this machine, of one program on two backends")
     start = time.perf_counter()
     names = backends.split(",")
-    stop = "all" if every else "first"
+    options: dict[str, Any] = {"stop": "all" if every else "first", "tolerance": tolerance}
     if len(programs) == 2 and save is None and all(".py:" in program for program in programs):
-        fns = [_named_program(program) for program in programs]
-        input_values = [] if inputs is None else comparing.inputs_of(inputs, fns[0])
-        name_by_first_name = dict(_module_pair(text) for text in match)
-        report = compare_models(
-            *fns,
-            *input_values,
-            match=name_by_first_name,
-            original=original,
-            stop=stop,
-            tolerance=tolerance,
-            gradients=gradients,
-        )
+        report = _compare_models(programs, inputs, match, {"original": original, "gradients": gradients, **options})
     elif len(programs) == 2 and save is None:
         try:
-            report = comparing.compare_logs(programs[0], programs[1], stop, tolerance, thorough)
+            report = comparing.compare_logs(programs[0], programs[1], thorough=thorough, **options)
         except OSError as error:
             raise click.UsageError(str(error)) from error
     elif len(programs) == 1:
@@ -109,34 +97,32 @@ def compare(
             click.echo(f"wrote the calls on {names[0]} to {save}")
             return
         report = comparing.compare_backends(
-            fn,
-            *input_values,
-            backends=names,
-            stop=stop,
-            tolerance=tolerance,
-            gradients=gradients,
-            device=device,
-            thorough=thorough,
+            fn, *input_values, backends=names, gradients=gradients, device=device, thorough=thorough, **options
         )
     else:
         raise click.UsageError("give FILE:FUNCTION, two models as FILE:NAME, or two files that --save wrote")
     if not report.rows and report.ok:
         raise click.UsageError("; ".join(["the program calls no op that could be compared", *report.notes]))
     click.echo(report.to_json() if as_json else report.table())
-    if html_file:
-        report.html(html_file)
+    _write_files(report, html_file, repro_file)
     if report_file:
         content = json.loads(report.to_json())
         shown_items = {name: content[name] for name in ("ok", "summary", "sides", "divergences", "notes")}
         result = {"program": os.path.basename(programs[0]), "calls": len(report.rows), **shown_items}
         write_report(report_file, "compare", names, device, time.perf_counter() - start, result)
+    if not report.ok:
+        sys.exit(1)
+
+
+def _write_files(report: Any, html_file: str | None, repro_file: str | None) -> None:
+    """Writes the page of a report, and the program that makes the wrong call alone, if one is wrong."""
+    if html_file:
+        report.html(html_file)
     if repro_file and report.first is not None and report.first.is_wrong:
         try:
             report.repro(repro_file)
         except ArgumentError as error:  # the report and its exit status count all the same
             click.echo(f"wrote no {repro_file}: {error}", err=True)
-    if not report.ok:
-        sys.exit(1)
 
 
 def _module_pair(text: str) -> tuple[str, str]:
@@ -167,3 +153,13 @@ def _named_program(text: str) -> Callable[..., Any]:
     if not callable(program):
         raise click.UsageError(f"{name} in {path} is a {type(program).__name__}, not a function or a model")
     return program
+
+
+def _compare_models(programs: Sequence[str], inputs: str | None, match: Sequence[str], options: dict[str, Any]) -> Any:
+    """Returns the report of two models; `options` are those of `compare_models`."""
+    from emberharmony.testing.differences.compare import inputs_of  # here, because it takes time to import
+    from emberharmony.testing.models.search import compare_models
+
+    models = [_named_program(program) for program in programs]
+    input_values = [] if inputs is None else inputs_of(inputs, models[0])
+    return compare_models(*models, *input_values, match=dict(_module_pair(text) for text in match), **options)

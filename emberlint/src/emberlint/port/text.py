@@ -1,7 +1,7 @@
 """The changes of the text of a native use that make it one of an op."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from emberlint.fixes.spelling import Spelling
 from emberlint.fixes.splice import Change
@@ -54,9 +54,8 @@ class NodeEditor:
         """Yields the changes that make a call one of the op; `before` are the receivers of a method."""
         call, count = self.node, len(before)
         assert isinstance(call, ast.Call)
-        op_text = (
-            f"{self.space.text}.{signature.op.split('.', 2)[2] if signature.op.startswith(PACKAGE) else signature.op}"
-        )
+        op = signature.op.split(".", 2)[2] if signature.op.startswith(PACKAGE) else signature.op
+        op_text = f"{self.space.text}.{op}"
         if signature.when == "axis":
             yield from self._subscript(call)
             return
@@ -80,19 +79,22 @@ class NodeEditor:
                 yield self._insert(node, f"{key}=")
         if plan.packed >= 0:
             yield from self._pack(call.args[plan.packed - count :], plan.keywords[-1 - len(call.keywords)])
-        keys = plan.keywords[len(plan.keywords) - len(call.keywords) :]
-        for key, keyword in zip(keys, call.keywords, strict=True):
-            if key == DROPPED:
-                yield self._drop_argument(call, keyword)
-            elif key != keyword.arg:
-                line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
-                yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
+        yield from self._keyword_changes(call, plan.keywords[len(plan.keywords) - len(call.keywords) :])
         value_by_parameter = by_parameter(signature, plan, [*before, *call.args, *_keyword_values(call)])
         dtype = value_by_parameter.get("dtype")
         if isinstance(dtype, ast.Name) and dtype.id in BUILTINS and self.file.native(dtype) is None:
             yield self.replace_node(dtype, f"{self.space.text}.{BUILTINS[dtype.id]}")
         if plan.fills:
             yield self._fill(call, plan, bool(call.args or call.keywords or before))
+
+    def _keyword_changes(self, call: ast.Call, keys: Sequence[str | None]) -> Iterator[Change]:
+        """Yields the changes that give the keyword arguments of a call the keywords of the op, or leave them out."""
+        for key, keyword in zip(keys, call.keywords, strict=True):
+            if key == DROPPED:
+                yield self._drop_argument(call, keyword)
+            elif key != keyword.arg:
+                line, column = keyword.lineno, self.file.column(keyword.lineno, keyword.col_offset) - 1
+                yield Change(line, column, column + len(keyword.arg or ""), 0, key or "")
 
     def replace_node(self, node: ast.expr, text: str) -> Change:
         """Returns the change of a node's text."""

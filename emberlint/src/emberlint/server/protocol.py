@@ -166,7 +166,14 @@ class Server(LanguageServer):
 def create() -> Server:
     """Returns a server with its features."""
     server = Server()
+    _add_document_events(server)
+    _add_notebook_events(server)
+    _add_code_actions(server)
+    _add_hover(server)
+    return server
 
+
+def _add_document_events(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     async def on_open(params: lsp.DidOpenTextDocumentParams) -> None:
         await server.publish_all(params.text_document.uri)
@@ -185,6 +192,8 @@ def create() -> Server:
         server.close(params.text_document.uri)
         server.clear([params.text_document])
 
+
+def _add_notebook_events(server: Server) -> None:
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
     async def notebook_opened(params: lsp.DidOpenNotebookDocumentParams) -> None:
         await server.publish_all(params.notebook_document.uri)
@@ -205,6 +214,8 @@ def create() -> Server:
         server.close(params.notebook_document.uri)
         server.clear(params.cell_text_documents)
 
+
+def _add_code_actions(server: Server) -> None:
     kinds = [lsp.CodeActionKind.QuickFix, FIX_ALL, FIX_NOTEBOOK]
     options = lsp.CodeActionOptions(code_action_kinds=kinds, resolve_provider=True)
 
@@ -228,6 +239,8 @@ def create() -> Server:
     def resolve(action: lsp.CodeAction) -> lsp.CodeAction:
         return server.resolve(action)
 
+
+def _add_hover(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
         uri, position = params.text_document.uri, params.position
@@ -244,8 +257,6 @@ def create() -> Server:
         pages = [*_rule_pages(findings), *_rule_pages_at(text, position)]
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(pages))
         return lsp.Hover(content, _lsp_range(findings[0], text) if findings else None) if pages else None
-
-    return server
 
 
 def _lsp_range(finding: Finding, text: DocumentText) -> lsp.Range:
