@@ -43,7 +43,7 @@ _WAY_OUT: dict[type[EmberError], str] = {
 
 
 def explain(
-    backend: Any, op: str, error: Exception, arguments: tuple[Any, ...], typed: type[EmberError] | None
+    backend: Any, op: str, error: Exception, arguments: tuple[Any, ...], error_class: type[EmberError] | None
 ) -> EmberError:
     """Returns the typed error for a native one.
 
@@ -52,34 +52,34 @@ def explain(
         op: the name of the op.
         error: the native error.
         arguments: the arguments of the op, in the declared order.
-        typed: the class that the backend's own table of errors gives, None if it has none.
+        error_class: the class that the backend's own table of errors gives, None if it has none.
     """
     spec = OPS[op]
     head = f"{op}() on backend {backend.name!r}: "
-    if typed in (None, errors.ShapeError):
+    if error_class in (None, errors.ShapeError):
         unfit = _hint_for_shapes(backend, spec, arguments)
         if unfit:
             return errors.ShapeError(f"{head}shapes {unfit}")
     if isinstance(error, ValueError) and re.search(_TOO_LARGE, str(error)):
-        typed = errors.OutOfMemoryError
+        error_class = errors.OutOfMemoryError
     if str(error) == "tuple index out of range":
-        typed = errors.AxisError  # Python's message for `x.shape[axis]` with an axis out of range
+        error_class = errors.AxisError  # Python's message for `x.shape[axis]` with an axis out of range
     if isinstance(error, (TypeError, ValueError, OverflowError)) and _has_axis_out_of_range(spec, arguments):
-        typed = errors.AxisError  # the libraries only say that the number does not fit their integers
-    if typed is None:
-        typed = next(
+        error_class = errors.AxisError  # the libraries only say that the number does not fit their integers
+    if error_class is None:
+        error_class = next(
             (t for builtin_class, t in _BY_BUILTIN if isinstance(error, builtin_class)), errors.BackendExecutionError
         )
     message = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     description = describe(backend, spec, arguments)
     way_out = other_library_hint(spec, arguments) or _misfit_argument(backend, spec, arguments)
-    typed = errors.ArgumentTypeError if way_out else typed
+    error_class = errors.ArgumentTypeError if way_out else error_class
     way_out = way_out or _misplaced_argument(backend, spec, arguments)
-    if not way_out and typed is errors.ShapeError:
+    if not way_out and error_class is errors.ShapeError:
         way_out = _hint_for_axis(backend, spec, arguments) or _hint_for_size(backend, spec, arguments)
-    elif not way_out and typed in _WAY_OUT:
-        way_out = f"; {_WAY_OUT[typed]}"
-    return typed(f"{head}{message} (given {description}){way_out}")
+    elif not way_out and error_class in _WAY_OUT:
+        way_out = f"; {_WAY_OUT[error_class]}"
+    return error_class(f"{head}{message} (given {description}){way_out}")
 
 
 def other_library_hint(spec: OpSpec, arguments: tuple[Any, ...]) -> str:

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 _LOOKS, _DEVICE = attrgetter("__class__", "shape", "dtype"), attrgetter("device")
 
 
-class Likeness(Record):
+class Traits(Record):
     """Facts about tensors that hold for all others like them.
 
     Attributes:
-        holds: takes as many tensors, and returns whether each has the class, the shape, the dtype and the device of the
+        match: takes as many tensors, and returns whether each has the class, the shape, the dtype and the device of the
             one in its place, so that whatever was found out about that is true of it.
-        programs: whether `run_update` and `overwriting` take them.
-        kernels: whether the kernels of the library for lists of tensors take them.
+        fit_programs: whether `run_update` and `overwriting` take them.
+        fit_kernels: whether the kernels of the library for lists of tensors take them.
     """
 
-    holds: Callable[..., bool]
-    programs: bool = True
-    kernels: bool = False
+    match: Callable[..., bool]
+    fit_programs: bool = True
+    fit_kernels: bool = False
 
 
 class Steps:
@@ -40,8 +40,8 @@ class Steps:
     joinable: ClassVar[int] = 2**13
     """The most elements of a tensor for which `as_vector` and `parts_of` take less time than a few calls of ops."""
 
-    def likeness(self, columns: Sequence[Sequence[Any]]) -> Likeness:
-        """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `holds`.
+    def traits_of(self, columns: Sequence[Sequence[Any]]) -> Traits:
+        """Returns the facts about lists of tensors, so that each step of an optimizer asks no more than `match`.
 
         Programs take one dtype.
         """
@@ -53,7 +53,7 @@ class Steps:
         tensors = list(itertools.chain.from_iterable(columns))
         tensor_looks = looks(tensors)
         # A program computes in the dtype to which its inputs are promoted; a rule keeps the dtype of each tensor.
-        return Likeness(lambda *others: looks(others) == tensor_looks, len({tensor.dtype for tensor in tensors}) == 1)
+        return Traits(lambda *others: looks(others) == tensor_looks, len({tensor.dtype for tensor in tensors}) == 1)
 
     def may_keep_all(self, tensors: Sequence[Any]) -> bool:
         """Returns whether cells may surely keep these tensors as they are; if not, each is checked by itself."""
@@ -85,8 +85,8 @@ class Steps:
 
         Args:
             update: the program and its numbers.
-            columns: a list of tensors for each input; tensors at the same place have the same shape, and `likeness` has
-                said that programs take them.
+            columns: a list of tensors for each input; tensors at the same place have the same shape, and `traits_of`
+                has said that programs take them.
 
         Returns:
             A list of new tensors for each output, or None if the ops have to be called.

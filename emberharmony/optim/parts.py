@@ -4,8 +4,9 @@ A rule that works element by element gives the same bits for a vector as for the
 parameters stays in vectors from step to step.
 
 The states must be the very dicts, buffers and numbers that the step before left, which compares identities, and
-`Backend.likeness(columns).holds` says of all tensors by one call whether each has the class, shape, dtype and device of
-the one in its place: on PyTorch guards of compiled functions, in 28 µs for 200 tensors where reads in Python take 280.
+`Backend.traits_of(columns).match` says of all tensors by one call whether each has the class, shape, dtype and device
+of the one in its place: on PyTorch guards of compiled functions, in 28 µs for 200 tensors where reads in Python take
+280.
 """
 
 import operator
@@ -39,16 +40,16 @@ class GroupPart:
     Attributes:
         entries: their states after the last step; None before the first one, and if they are not alike.
         state: what these states had by name: a list of buffers, or a number.
-        likeness: says whether tensors are like those of the first step; see `Backend.likeness`.
+        traits: says whether tensors are like those of the first step; see `Backend.traits_of`.
     """
 
-    __slots__ = ("cells", "entries", "likeness", "places", "state")
+    __slots__ = ("cells", "entries", "places", "state", "traits")
 
     def __init__(self, cells: list[Parameter], places: list[int]) -> None:
         self.cells, self.places = cells, places
         self.entries: list[State] | None = None
         self.state: State = {}
-        self.likeness: Any = None
+        self.traits: Any = None
 
     def own(self, column: list[Any]) -> list[Any]:
         """Returns the entries of these parameters, from a list with one entry for each parameter that changes."""
@@ -70,17 +71,17 @@ class GroupPart:
 
     def fits(self, backend: Any, columns: Columns) -> bool:
         """Returns whether tensors are like those of the first step, of which it notes what a program can do with."""
-        if self.likeness is None:
-            self.likeness = backend.likeness(columns)
+        if self.traits is None:
+            self.traits = backend.traits_of(columns)
             return True
-        return bool(self.likeness.holds(*chain.from_iterable(columns)))
+        return bool(self.traits.match(*chain.from_iterable(columns)))
 
     def update(self, step: GroupStep, state: State) -> Update | None:
         """Returns what the rule computes by a program; None if it has none, or if a watcher wants to see each op."""
-        if not (self.likeness.programs and step.backend.runs_programs):
+        if not (self.traits.fit_programs and step.backend.runs_programs):
             return None
         update = step.updates.update_for(state, step.hyper)
-        if update is not None and not self.likeness.kernels:
+        if update is not None and not self.traits.fit_kernels:
             update.kernel = ""
         return update
 
@@ -205,7 +206,7 @@ class SeparatePart(GroupPart):
 
         def calls(tensors: Sequence[Any]) -> Any:
             # Nobody has looked at the tensors before, and another thread may just have assigned some.
-            if not (self.likeness.holds(*gradients, *tensors) and backend.owns(tensors)):
+            if not (self.traits.match(*gradients, *tensors) and backend.owns(tensors)):
                 return None
             columns = map(list, zip(*repeat(iter(tensors), count), strict=True))
             return backend.overwriting(update, [gradients, *columns], self._kept)

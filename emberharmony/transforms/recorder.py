@@ -100,7 +100,7 @@ class Recorder(Tape):
         self.obstacle, self.lost = f"it looks for the attribute {name!r} of a tensor", True
 
     def run(self, backend: Any, op: str, arguments: Sequence[Any]) -> Any:
-        """Runs an op, and notes what it calls.
+        """Runs an op, and adds its call to the record; a composite without own code adds the calls of its body.
 
         Raises:
             EmberError: the error of the op.

@@ -94,7 +94,7 @@ class _Observed:
         self._exchange(True)
 
     def stop(self) -> None:
-        """Lets them call native functions again."""
+        """Lets the functions of all backends call native functions again, without the watchers."""
         self._exchange(False)
 
     def _exchange(self, now: bool) -> None:

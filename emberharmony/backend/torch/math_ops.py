@@ -26,7 +26,7 @@ _FINITE = f"({promotion.weak}) and -1e300 < {{1}} < 1e300"
 
 
 def _apply_to_parts(native: Binary) -> Binary:
-    """Returns a sum or difference that computes the real and the imaginary parts of complex numbers separately.
+    """Returns a function that adds or subtracts the real and the imaginary parts of complex numbers separately.
 
     PyTorch 2.13 multiplies the second operand by a complex 1 (`alpha`), which turns the 0 of `inf + 0j` into NaN.
     Dispatch still calls the native op for two complex tensors, because this one is ten times slower for small tensors.

@@ -77,8 +77,8 @@ def _referred_description(owner: Any, parameter: str, text: str) -> str:
     if reference is None or isinstance(owner, OpSpec):
         return text
     first, *owner_path = reference[1].split(".")
-    owner_class = owner[0] if isinstance(owner, tuple) else owner
-    target = vars(sys.modules[owner_class.__module__]).get(first)
+    owner_object = owner[0] if isinstance(owner, tuple) else owner
+    target = vars(sys.modules[owner_object.__module__]).get(first)
     for name in owner_path:
         target = getattr(target, name, None)
     return descriptions(target).get(parameter, text) if callable(target) else text

@@ -101,12 +101,12 @@ class _ChannelDropout(_Noise, spatial.Spatial):
         batch = input_shape[:1] if rank == self.axes + 2 or not self.single else ()
         trailing_ones = (1,) * (rank - len(batch) - 1)
         channels = input_shape[len(batch)] if self.data_format == "channels_first" else input_shape[-1]
-        mask = (
+        mask_shape = (
             (*batch, channels, *trailing_ones)
             if self.data_format == "channels_first"
             else (*batch, *trailing_ones, channels)
         )
-        return ops.random.dropout(x, self.p, mask, generator=self.rng)
+        return ops.random.dropout(x, self.p, mask_shape, generator=self.rng)
 
 
 class Dropout1d(_ChannelDropout, axes=1):
@@ -228,12 +228,12 @@ class FeatureAlphaDropout(_Dropout):
             raise fault(ShapeError(f"expected a batch with channels, got shape {input_shape}"))
         trailing_ones = (1,) * (len(input_shape) - 2)
         is_channels_first = self.data_format == "channels_first"
-        mask = (
+        mask_shape = (
             (*input_shape[:2], *trailing_ones)
             if is_channels_first
             else (input_shape[0], *trailing_ones, input_shape[-1])
         )
-        return _alpha_dropped(x, self.p, mask, self.rng)
+        return _alpha_dropped(x, self.p, mask_shape, self.rng)
 
 
 class GaussianDropout(_Noise):
@@ -336,7 +336,7 @@ class DropPath(_Noise):
         input_shape = tuple(x.shape)
         if not input_shape:
             raise fault(ShapeError("expected a batch, got shape ()"))
-        mask = (input_shape[0], *(1,) * (len(input_shape) - 1))
+        mask_shape = (input_shape[0], *(1,) * (len(input_shape) - 1))
         if self.scale_by_keep:
-            return ops.random.dropout(x, self.drop_prob, mask, generator=self.rng)
-        return ops.where(_keep_mask(x, self.drop_prob, mask, self.rng), x, 0.0)
+            return ops.random.dropout(x, self.drop_prob, mask_shape, generator=self.rng)
+        return ops.where(_keep_mask(x, self.drop_prob, mask_shape, self.rng), x, 0.0)

@@ -45,12 +45,12 @@ class _Pad(spatial.Spatial):
         if self._kept is None:
             return ops.pad(x, widths, self.mode, self.value)
         # Elements that are cut off are mirrored or repeated first, but the modes "wrap" and "constant" do not see them.
-        first = self.mode in ("reflect", "edge")
-        x = ops.pad(x, widths, self.mode, self.value) if first else x
+        pads_first = self.mode in ("reflect", "edge")
+        x = ops.pad(x, widths, self.mode, self.value) if pads_first else x
         if any(n < out for n, out in zip(reversed(x.shape), self._cut, strict=False)):
             raise fault(ShapeError(f"padding={self.padding} cuts off more than there is of shape {tuple(x.shape)}"))
         x = ops.get_item(x, self._kept)
-        return x if first else ops.pad(x, widths, self.mode, self.value)
+        return x if pads_first else ops.pad(x, widths, self.mode, self.value)
 
 
 class _ConstantPad(_Pad):

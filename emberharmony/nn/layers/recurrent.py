@@ -72,16 +72,16 @@ class _Recurrent(Module):
     def _run(self, x: TensorLike, given_states: "tuple[TensorLike, ...] | None") -> "tuple[Tensor, States]":
         """Returns the outputs and the last states of all layers, with the axes of the input."""
         x = spatial.tensor(x)
-        shape = x.shape
-        if len(shape) not in (2, 3) or shape[-1] != self.input_size:
+        input_shape = x.shape
+        if len(input_shape) not in (2, 3) or input_shape[-1] != self.input_size:
             axes = "(batch, time, {0})" if self.batch_first else "(time, batch, {0})"
             raise fault(
                 ShapeError(
                     f"expected an input of shape {axes.format(self.input_size)} or (time, {self.input_size}), got "
-                    f"{tuple(shape)}"
+                    f"{tuple(input_shape)}"
                 )
             )
-        is_single = len(shape) == 2
+        is_single = len(input_shape) == 2
         time_major = is_single or not self.batch_first
         if given_states is None and not is_single and len(self._names) == 1:
             x, *last = self._direction(x, (None, None), self._names[0], time_major, False)

@@ -32,7 +32,7 @@ def scatter_update(inputs: Tensor, indices: Any, updates: Tensor, reduction: str
         return inputs
     rows, old_rows = reshape(values, (plan.places.size, *plan.rest)), reshape(inputs, (plan.count, *plan.rest))
     if reduction_name is None:
-        source = plan.last()
+        source = plan.row_sources()
     else:
         rows, positions = _combine_rows(plan, rows, _COMBINE[reduction_name])
         source = plan.with_rows_at(positions)
@@ -48,5 +48,5 @@ def _combine_rows(
     for earlier_rows, is_same_row in plan.steps():
         mask = convert_to_tensor(is_same_row.reshape(-1, *(1,) * (len(rows.shape) - 1)), device=get_device(rows))
         rows = where(mask, combine(take(rows, earlier_rows, 0), rows), rows)
-    ends, ordered_positions = plan.ends()
-    return take(rows, ends, 0), ordered_positions
+    last_updates, places = plan.last_updates()
+    return take(rows, last_updates, 0), places

@@ -148,11 +148,11 @@ class Lockstep:
     def _compare_pair(self, one: Record, other: Record) -> None:
         """Compares two calls, and adds their row."""
         call, self._count = self._count, self._count + 1
-        has_failed = bool(one.error) != bool(other.error)
-        difference = self._judge.difference(one, other, not (has_failed or self._thorough))
+        one_raises = bool(one.error) != bool(other.error)
+        difference = self._judge.difference(one, other, not (one_raises or self._thorough))
         if difference.share and not one.gradient_of:
             self._note_options(one, other)
-        if difference.units <= 1 and not has_failed:
+        if difference.units <= 1 and not one_raises:
             if difference.share:
                 self._remember(one, other)
             self._add(call, one, difference.share, (None, None), "rounding" if difference.share else "equal")
@@ -172,7 +172,7 @@ class Lockstep:
             judged = [self._judge.by_oracle(r) or v for r, v in zip((one, other), judged, strict=True)]
         errors = tuple(None if judgement is None else judgement.error for judgement in judged)
         wrong_sides = [i for i in (0, 1) if (verdict := judged[i]) is not None and not verdict.error <= 1]
-        if has_failed and not wrong_sides:  # NumPy raises as well, so the side that returns is wrong
+        if one_raises and not wrong_sides:  # NumPy raises as well, so the side that returns is wrong
             wrong_sides = [1 if one.error else 0]
         if wrong_sides:
             self._wrong_divergence(call, (one, other), wrong_sides, judged, difference.share)

@@ -134,8 +134,8 @@ class Stored(Host):
             return
         width = self._kind.itemsize
         for start in range(0, self.size, most):
-            array = self._file.array(self._place + start * width, min(most, self.size - start), self._kind)
-            yield from Host(array, self.dtype).parts(most)
+            part = self._file.array(self._place + start * width, min(most, self.size - start), self._kind)
+            yield from Host(part, self.dtype).parts(most)
 
     def row(self) -> Any:
         """Returns what the head of a call says of the tensor."""
@@ -256,7 +256,7 @@ class Writer:
         return Stored(self._file, offset, host.dtype, host.bits.dtype, host.shape, host.size)
 
     def add(self, record: Record) -> None:
-        """Adds a call."""
+        """Writes a call: its tensors are in the file already, so the file gets its description and where they are."""
         head_fields: dict[str, Any] = {name: getattr(record, name) for name in _FIELDS}
         head_fields["tensors"] = [self._tensor_row(host) for host in record.tensors]
         text = json.dumps(head_fields).encode()
@@ -285,7 +285,7 @@ class Calls:
         self._at = 0
 
     def add(self, record: Record) -> None:
-        """Adds a call."""
+        """Keeps a call until `next` returns it."""
         self._records.append(record)
 
     def next(self) -> Record | None:

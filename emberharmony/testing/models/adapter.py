@@ -51,7 +51,7 @@ class Adapter:
         raise NotImplementedError
 
     def put(self, module: Any, tensors: Mapping[str, Any]) -> None:
-        """Gives a module other tensors, by the names of `own`.
+        """Replaces parameters and buffers of a module, by the names that `own` returns.
 
         Raises:
             NotImplementedError: if modules of the library do not change.

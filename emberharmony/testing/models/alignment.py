@@ -291,19 +291,19 @@ def _share_of_equal_sizes(first: Side, second: Side, one: str, other: str) -> fl
 
 def _correspondence_score(first: Side, second: Side, one: str, other: str) -> float:
     """Returns how likely two modules correspond, from 0."""
-    likeness = _share_of_equal_sizes(first, second, one, other)
+    equal_share = _share_of_equal_sizes(first, second, one, other)
     is_same_kind = first.kind(one).lower() == second.kind(other).lower()
     if not first.sizes(one) and not second.sizes(other) and not is_same_kind and _last_name(one) != _last_name(other):
         return 0.0
-    if likeness < _ALIKE or _wraps(first, second, one, other):
+    if equal_share < _ALIKE or _wraps(first, second, one, other):
         return 0.0
-    if bool(first.children(one)) != bool(second.children(other)) and not is_same_kind and likeness < 1:
+    if bool(first.children(one)) != bool(second.children(other)) and not is_same_kind and equal_share < 1:
         return 0.0
     a, b = _last_name(one), _last_name(other)
     numbers = [re.findall(r"\d+", name)[-1:] for name in (a, b)]
     name = SequenceMatcher(None, a.lower(), b.lower()).ratio()
     equal = _share_of_equal_values(first, second, one, other)
-    return 4 * likeness + 8 * equal + 2 * is_same_kind + 2 * name + (numbers[0] == numbers[1])
+    return 4 * equal_share + 8 * equal + 2 * is_same_kind + 2 * name + (numbers[0] == numbers[1])
 
 
 def _pair_in_order(first: Side, second: Side, ones: Sequence[str], others: Sequence[str]) -> dict[str, str]:

@@ -65,29 +65,29 @@ class Model:
             self.error, self.failed = error, order_hook.open[-1].path if order_hook.open else ""
         return order_hook
 
-    def attempt(self, hook: Any) -> Any:
+    def run_widest(self, make_hook: Any) -> Any:
         """Runs the model in float64 or, if it cannot compute in it, as it is.
 
         Args:
-            hook: makes the hook, from whether the run is in float64.
+            make_hook: makes the hook, from whether the run is in float64.
         """
         if self.wide:
-            result = hook(True)
+            hook = make_hook(True)
             try:
-                self.run(result, True)
+                self.run(hook, True)
             except Stopped:
-                return result
+                return hook
             except Exception as error:  # noqa: BLE001  (the report has it)
                 if self.error is None:  # it is float64 that the model cannot do
                     self.wide, self.error_of_wide = False, error
                 else:
-                    return result
+                    return hook
             else:
-                return result
-        result = hook(False)
+                return hook
+        hook = make_hook(False)
         with contextlib.suppress(Exception, Stopped):
-            self.run(result, False)
-        return result
+            self.run(hook, False)
+        return hook
 
 
 class Seen:
@@ -139,10 +139,10 @@ class Runs:
     def __init__(self, first: Model, second: Model, names: Mapping[str, str], writer: Writer) -> None:
         same_path_by_path = {path: path for path in names}
         first_path_by_path = {second_path: path for path, second_path in names.items()}
-        spooling = first.attempt(lambda wide: Spooling(first.adapter, wide, same_path_by_path, writer))
+        spooling = first.run_widest(lambda wide: Spooling(first.adapter, wide, same_path_by_path, writer))
         self.events: dict[Event, list[Stored]] = spooling.events
         self.apart, self.noise, self.own = Seen(), Seen(), (Seen(), Seen())
-        following_run = second.attempt(
+        following_run = second.run_widest(
             lambda wide: Following(second.adapter, wide, self.events, first_path_by_path, self.apart.see)
         )
         self.between = spooling.between, following_run.between

@@ -148,6 +148,6 @@ def test_a_program_computes_floats_of_the_usual_widths_alone() -> None:
     with use_backend("numpy"):
         backend = op_globals.active().backend
         for kind, taken in (("f4", True), ("f8", True), ("f2", True), ("i4", False), ("c8", False)):
-            assert backend.likeness([[np.ones(3, kind)], [np.full(3, 2, kind)]]).programs is taken
-        assert not backend.likeness([[np.ones(3, "f4")], [np.ones(3)]]).programs
-        assert not backend.likeness([[np.ma.ones(3)], [np.ones(3)]]).programs
+            assert backend.traits_of([[np.ones(3, kind)], [np.full(3, 2, kind)]]).fit_programs is taken
+        assert not backend.traits_of([[np.ones(3, "f4")], [np.ones(3)]]).fit_programs
+        assert not backend.traits_of([[np.ma.ones(3)], [np.ones(3)]]).fit_programs

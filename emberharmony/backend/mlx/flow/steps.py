@@ -17,7 +17,7 @@ import mlx.core as mx
 from emberharmony.backend.mlx.device_ops import place
 from emberharmony.backend.mlx.math_ops import sign
 from emberharmony.backend.mlx.tracing import LATER, is_nested
-from emberharmony.backend.steps import Likeness, Steps
+from emberharmony.backend.steps import Steps, Traits
 from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class MLXSteps(Steps):
             _evaluate_in_parts(results, self.bound.eval)
         return results
 
-    def likeness(self, columns: Sequence[Sequence[mx.array]]) -> Likeness:
+    def traits_of(self, columns: Sequence[Sequence[mx.array]]) -> Traits:
         """Returns the facts about lists of tensors; programs take one dtype."""
         tensors = [*chain.from_iterable(columns)]
         looks, classes = list(map(_LOOKS, tensors)), {*map(type, tensors)}
@@ -109,7 +109,7 @@ class MLXSteps(Steps):
         def is_alike(*others: mx.array) -> bool:
             return {*map(type, others)} == classes and list(map(_LOOKS, others)) == looks
 
-        return Likeness(is_alike, classes == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
+        return Traits(is_alike, classes == {mx.array} and len({*map(_DTYPE, tensors)}) == 1)
 
     def evaluate(self, tensors: list[mx.array]) -> None:
         """Computes tensors, and the loss that the last `ops.backward` has left."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from emberharmony.backend.steps import Likeness, Steps
+from emberharmony.backend.steps import Steps, Traits
 from emberharmony.core.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class NumpySteps(Steps):
         """Returns what a program computes from lists of arrays."""
         return programs.run_update(update, columns)
 
-    def likeness(self, columns: Sequence[Sequence[np.ndarray]]) -> Likeness:
+    def traits_of(self, columns: Sequence[Sequence[np.ndarray]]) -> Traits:
         """Returns the facts about lists of arrays; programs take none that is traced, and one floating dtype."""
         all_arrays = [*chain.from_iterable(columns)]
         shapes, dtypes, classes = list(map(_SHAPE, all_arrays)), list(map(_DTYPE, all_arrays)), {*map(type, all_arrays)}
@@ -66,7 +66,7 @@ class NumpySteps(Steps):
             has_same_shapes = {*map(type, arrays)} == classes and list(map(_SHAPE, arrays)) == shapes
             return has_same_shapes and list(map(_DTYPE, arrays)) == dtypes
 
-        return Likeness(is_alike, classes == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
+        return Traits(is_alike, classes == {np.ndarray} and len({*dtypes}) == 1 and dtypes[0].char in "efd")
 
     def evaluate(self, tensors: list[np.ndarray]) -> None:
         """Does nothing: all are computed."""

@@ -364,7 +364,7 @@ class Scattered:
         )
         self.order = np.argsort(self.places, kind="stable")
 
-    def last(self) -> np.ndarray:
+    def row_sources(self) -> np.ndarray:
         """Returns where each row stands among the old rows and the updates behind them: the last update of each."""
         source = np.arange(self.count)
         source[self.places[self.order]] = self.count + self.order
@@ -384,8 +384,8 @@ class Scattered:
             yield np.maximum(np.arange(count) - step, 0), is_repeated
             step *= 2
 
-    def ends(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the last updates of all places in that order, and these places."""
+    def last_updates(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns, for each place that is written, where its last update stands in `order`, and these places."""
         ordered_places = self.places[self.order]
         last_positions = np.flatnonzero(np.concatenate([ordered_places[1:] != ordered_places[:-1], np.ones(1, bool)]))
         return last_positions, ordered_places[last_positions]

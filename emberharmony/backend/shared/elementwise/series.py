@@ -33,7 +33,7 @@ class _Arithmetic:
         return self._bound.where(mask, x1, x2)
 
     def entries(self, table: tuple[float, ...], index: Any) -> Any:
-        """Returns the entries of a table at whole numbers."""
+        """Returns the entries of a table at indices, which may be whole numbers of a floating dtype."""
         return self._bound.take(self._place_array(np.asarray(table), index), self._bound.cast(index, "int64"))
 
     def column(self, numbers: tuple[float, ...], x: Any) -> Any:

@@ -314,8 +314,8 @@ def _beta_lower(xp: Any, a: Any, b: Any, x: Any, y: Any, density: Any) -> Any:
     ratio = x / y
     slope = a1 - (b - 1.0) * ratio
     is_curved = b > 1.0
-    bend = xp.where(is_curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
-    width = 1.0 / (xp.where(is_curved, slope, a1) + xp.sqrt(bend))
+    curvature = xp.where(is_curved, (b - 1.0) * ratio * (1.0 + ratio), 0.0)
+    width = 1.0 / (xp.where(is_curved, slope, a1) + xp.sqrt(curvature))
     moderate = (a1 < xp.digits.moderate) & (b < xp.digits.moderate)
     integral = density / y * _choose_by_mask(xp, moderate, _beta_directly, _beta_carefully, a1, b, ratio, width)
     return xp.where(is_raised, (density + (a + b) * (x * integral)) / a, integral)

@@ -26,7 +26,7 @@ from emberharmony.backend.shared.elementwise.special_normal import ndtr, ndtri
 _STEPS = 5
 
 
-def _halley_step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, bend: Any) -> Any:
+def _halley_step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, log_slope: Any) -> Any:
     """Returns Halley's step towards the place where a tail has the wanted size.
 
     Args:
@@ -35,12 +35,12 @@ def _halley_step(xp: Any, low: Any, tail: Any, wanted: Any, density: Any, bend: 
         tail: its present size.
         wanted: the wanted one.
         density: the derivative of the distribution function.
-        bend: the derivative of the logarithm of the density.
+        log_slope: the derivative of the logarithm of the density.
     """
     tiny = (tail < 1e-300) | (density < 1e-300)
     tail, density = xp.where(tiny, 1.0, tail), xp.where(tiny, 1.0, density)
     error, rate = xp.log(xp.where(tiny, 1.0, wanted) / tail), density / tail
-    curvature = error * (xp.where(low, bend, -bend) - rate) / (2.0 * rate)
+    curvature = error * (xp.where(low, log_slope, -log_slope) - rate) / (2.0 * rate)
     step = error / rate / at_least(xp, 1.0 + curvature, 0.3)
     # Where the tail is 0 in float64, go on towards the middle.
     return xp.where(low, 1.0, -1.0) * xp.where(tiny, 1.0, at_most(xp, at_least(xp, step, -700.0), 700.0))
@@ -103,10 +103,10 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
         growth = xp.exp(v)
         size = 0.5 * (growth - 1.0 / growth)
         tail, upper_half, density = _student_parts(xp, n, size)
-        bend = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
-        far_step = _halley_step(xp, is_upper, tail, target_probability, density, bend)
+        log_slope = n * (xp.expm1(-2.0 * v) / (1.0 + xp.exp(-2.0 * v)))
+        far_step = _halley_step(xp, is_upper, tail, target_probability, density, log_slope)
         error = (middle - upper_half) / xp.where(is_central, density, 1.0)
-        near_step = error / at_least(xp, 1.0 + error * bend * 0.5, 0.3)
+        near_step = error / at_least(xp, 1.0 + error * log_slope * 0.5, 0.3)
         return at_least(xp, v + xp.where(is_central, near_step, far_step), 0.0)
 
     v = _repeat_steps(xp, step, v)

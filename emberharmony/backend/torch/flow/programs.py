@@ -78,7 +78,7 @@ def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> li
     output_slots, scratch = program.places or {}, program.scratch
     longest = max(x.numel() for x in columns[0])
     memory = [columns[0][0].new_empty(longest) for _ in program.memory]
-    calls: list[tuple[Any, ...]] = []
+    write_calls: list[tuple[Any, ...]] = []
     for tensors in zip(*columns, strict=True):
         registers = list(tensors)
         for i, call in enumerate(program.calls, program.inputs):
@@ -86,9 +86,9 @@ def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> li
                 target = registers[output_slots[i]]
             else:
                 target = memory[scratch[i]][: tensors[0].numel()].view(tensors[0].shape)
-            calls.append((functools.partial(_bind_call(call, registers, numbers), out=target),))
+            write_calls.append((functools.partial(_bind_call(call, registers, numbers), out=target),))
             registers.append(target)
-    return calls
+    return write_calls
 
 
 def _program_for(update: Update, like: torch.Tensor) -> tuple[Program, list[Any]]:

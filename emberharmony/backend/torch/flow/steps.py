@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
-from emberharmony.backend.steps import Likeness, Steps
+from emberharmony.backend.steps import Steps, Traits
 from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.deferred import Deferred
 
@@ -135,7 +135,7 @@ class TorchSteps(Steps):
             return None
         return _run_kernel(update, columns) or programs.run_update(update, columns)
 
-    def likeness(self, columns: Columns) -> Likeness:
+    def traits_of(self, columns: Columns) -> Traits:
         """Returns the facts about lists of tensors; programs take no subclasses, several dtypes and graphs."""
         tensors = [*chain.from_iterable(columns)]
         is_plain = {*map(type, tensors)} == {torch.Tensor}
@@ -143,12 +143,10 @@ class TorchSteps(Steps):
         kernels = is_fusable and _have_kernels(columns)
         if not (is_plain and TensorGuards):
             tensor_looks = list(map(_compared_properties, tensors))
-            return Likeness(
-                lambda *others: list(map(_compared_properties, others)) == tensor_looks, is_fusable, kernels
-            )
+            return Traits(lambda *others: list(map(_compared_properties, others)) == tensor_looks, is_fusable, kernels)
         # It looks at what torch.compile guards, and does not keep the tensors; the options may not be left out.
         guards = TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-        return Likeness(guards.check, is_fusable, kernels)
+        return Traits(guards.check, is_fusable, kernels)
 
     def evaluate(self, tensors: list[torch.Tensor]) -> None:
         """Does nothing: PyTorch computes at once, or in a queue of the accelerator."""
@@ -190,6 +188,6 @@ class TorchSteps(Steps):
 
 
 def _compared_properties(x: torch.Tensor) -> tuple[Any, ...]:
-    """Returns what `Likeness.holds` compares where PyTorch has no guards."""
+    """Returns what `Traits.match` compares where PyTorch has no guards."""
     strides = x.stride() if x.layout == torch.strided else ()
     return type(x), x.shape, x.dtype, x.device, strides, x.requires_grad, x.is_inference()

@@ -315,7 +315,7 @@ class _Editor(cst.CSTTransformer):
             self.refused.append((finding, str(error)))
             return updated
         self.fixed.append(finding)
-        return self._separate_words(edited, code_range)
+        return self._parenthesize_after_word(edited, code_range)
 
     def _edit_node(self, finding: Finding, node: cst.CSTNode) -> cst.CSTNode:
         if self.printed:
@@ -345,8 +345,8 @@ class _Editor(cst.CSTTransformer):
     def _spelling(self, finding: Finding) -> Spelling:
         return spelling(self.file, self.nodes[_finding_place(finding)])
 
-    def _separate_words(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
-        """Adds a space where a name would otherwise join the word before it, as in `return-x`."""
+    def _parenthesize_after_word(self, edited: cst.CSTNode, place: CodeRange) -> cst.CSTNode:
+        """Puts a call in parentheses where its name would join the word before it: `return-x` becomes `return(...)`."""
         number = place.start.line + self.offset
         line = self.lines[number - 1] if number <= len(self.lines) else ""
         character_before = line[place.start.column - 1 : place.start.column] if place.start.column else ""

@@ -88,8 +88,8 @@ class LibraryCalls(BuiltinCalls):
     def _special_partial(self, origin: str, arguments: Arguments) -> v.Value:
         callee = arguments.first()
         if isinstance(callee, v.Function):
-            offset = callee.bound is not None
-            self.pass_on(callee.unit, [*callee.given, *arguments.positional[1:]], arguments, skip_first=offset)
+            skips_first = callee.bound is not None
+            self.pass_on(callee.unit, [*callee.given, *arguments.positional[1:]], arguments, skip_first=skips_first)
             return v.Function(callee.unit, callee.bound, (*callee.given, *arguments.positional[1:]))
         return v.Partial(callee)
 

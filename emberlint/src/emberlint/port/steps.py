@@ -233,12 +233,13 @@ def _first_op(call: ast.Call, signatures: Sequence[Signature]) -> str:
 
 def _is_of_torch(file: SourceFile, call: ast.Call, function: ast.Attribute, terms: Terms) -> bool:
     """Returns whether the call of a method tells that its receiver is a tensor of PyTorch, in a file that uses it."""
-    # NumPy's method takes the order of all axes: two of them exchange nothing, or what PyTorch's exchanges
+    # `x.transpose(0, 1)` exchanges two axes in PyTorch, but names the order of all axes in NumPy: it tells PyTorch only
+    # in a file that uses no library of NumPy's kind.
     is_only_torch = terms.libraries.isdisjoint({"numpy", "mlx", "jax", "tensorflow"})
-    exchanges = function.attr == "transpose" and is_only_torch and [*map(_is_literal, call.args)] == [True, True]
-    casts = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
+    exchanges_axes = function.attr == "transpose" and is_only_torch and [*map(_is_literal, call.args)] == [True, True]
+    casts_tensor = function.attr in ("to", "type") and _is_operand(file, call)  # of a tensor, and not of a module
     is_torch_method = function.attr in OF_TORCH or is_torch_receiver(function.attr, call)
-    if "torch" not in terms.libraries or not (is_torch_method or exchanges or casts):
+    if "torch" not in terms.libraries or not (is_torch_method or exchanges_axes or casts_tensor):
         return False
     return not is_own(file, call, function)
 

@@ -193,13 +193,14 @@ def _unused_directives(
                 yield rule_by_code["EMB902"].at(path, directive.place, what=repr(word), hint=hint)
         if "EMB903" in rule_by_code and is_known_verb and not directive.codes and not directive.unknown:
             yield rule_by_code["EMB903"].at(path, directive.place, what=directive.verb)
-        if "EMB904" in rule_by_code and _is_unmatched(directive, directives_found):
+        if "EMB904" in rule_by_code and _lacks_partner(directive, directives_found):
             yield rule_by_code["EMB904"].at(
                 path, directive.place, what=directive.verb, other="on" if directive.verb == "off" else "off"
             )
 
 
-def _is_unmatched(one: Directive, comments: Sequence[Directive]) -> bool:
-    if one.verb == "off":
-        return one.last == END
-    return one.verb == "on" and not any(off.verb == "off" and closes(one, off) for off in comments)
+def _lacks_partner(directive: Directive, directives: Sequence[Directive]) -> bool:
+    """Returns whether a comment `off` has no `on` after it, or an `on` no `off` before it."""
+    if directive.verb == "off":
+        return directive.last == END
+    return directive.verb == "on" and not any(off.verb == "off" and closes(directive, off) for off in directives)
