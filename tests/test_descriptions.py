@@ -97,7 +97,11 @@ def test_no_op_repeats_a_shared_text() -> None:
     repeated = []
     for name, spec in OPS.items():
         own = completion.arguments(completion.raw_docstring(spec))
-        repeated += [f"{name}: {p.name}" for p in spec.parameters if own.get(p.name, "") == completion.shared(spec, p)]
+        repeated += [
+            f"{name}: {p.name}"
+            for p in spec.parameters
+            if own.get(p.name, "") == completion.shared_description(spec, p)
+        ]
     assert not repeated, "\n".join(["remove these lines, texts.py has them:", *repeated])
 
 

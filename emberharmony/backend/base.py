@@ -575,7 +575,7 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         if getattr(type(self), spec.name, None) is not None:
             return getattr(self, spec.name)
         if spec.composite:
-            return spec.body if self.defines_all else self._activating(spec.body)
+            return spec.body if self.defines_all else self._with_self_active(spec.body)
         raise BackendProtocolError(f"backend {self.name!r} lacks the primitive op {spec.name!r}")
 
     def body_of(self, spec: OpSpec) -> Callable[..., Any]:
@@ -604,9 +604,9 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
         Args:
             name: the name of the composite, which must not be an alias.
         """
-        return self._activating(OPS[name].composed)
+        return self._with_self_active(OPS[name].composed)
 
-    def _activating(self, body: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_self_active(self, body: Callable[..., Any]) -> Callable[..., Any]:
         """Returns a body run with this backend active, because it calls the ops of the active one."""
 
         @functools.wraps(body)

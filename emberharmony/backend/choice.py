@@ -64,7 +64,7 @@ def set_backend(name: BackendLike, *, persist: bool = False) -> None:
     """
     backend = load(name)
     if persist:
-        settings.write("backend", name, selection.switching(backend, "set_backend, persisted"))
+        settings.write("backend", name, selection.switch_steps(backend, "set_backend, persisted"))
     else:
         selection.switch(backend, "set_backend")
 

@@ -19,7 +19,7 @@ from emberharmony.core.errors import (
     suggest,
 )
 from emberharmony.core.registry import complete
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.types import BackendLike, BackendName
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _construct_backend(name: str) -> Backend:
         try:
             module = importlib.import_module(f"emberharmony.backend.{name}")
         except (ImportError, OSError) as error:  # OSError: a shared library that it links to is missing or broken
-            if passing(error):
+            if passing_error(error):
                 raise
             raise BackendUnavailableError(
                 f"backend {name!r} cannot be loaded here ({error}): {_way_out(name, error)}"
@@ -148,7 +148,7 @@ def _construct_backend(name: str) -> Backend:
         try:
             factory: Callable[[], Any] = plugin.load()
         except ImportError as error:
-            if passing(error):
+            if passing_error(error):
                 raise
             raise BackendUnavailableError(f"backend {name!r} of {plugin.value} cannot be imported: {error}") from error
         backend = factory()

@@ -254,7 +254,7 @@ class Promotion:
                 operand = float(operand)
         return self.scalar(operand, native)
 
-    def filling(self, value: Any, native: Any) -> Any:
+    def fill_tensor(self, value: Any, native: Any) -> Any:
         """Returns a fill value, a number or tensor, as a tensor of a native dtype; None keeps the value's own dtype.
 
         An integer dtype drops the fraction of a Python float.
@@ -309,7 +309,9 @@ class Promotion:
         if not isinstance(own, Direct):
             is_unchanged = count == 1 and not facts.refuses and facts.gives != "float"
             return own if is_unchanged or hasattr(own, "__promoted__") else self._promoting(own, facts, count)
-        condition, weak, is_plain = self._unary(own, facts) if count == 1 else self._binary(own, facts)
+        condition, weak, is_plain = (
+            self._unary_conditions(own, facts) if count == 1 else self._binary_conditions(own, facts)
+        )
         full_op = own.full or self.for_all(own.native, facts, count)
         return fast(own.native, condition, weak, plain=is_plain)(self._promoting(full_op, facts, count))
 
@@ -342,13 +344,13 @@ class Promotion:
         promoting_op: Native = promoting
         return promoting_op
 
-    def _unary(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
+    def _unary_conditions(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
         """Returns when dispatch calls the native function: for a tensor, for a number, and by the published type."""
         if definition.when is None and facts.gives == "float":
             return self.inexact, self.element, self.plain_inexact
         return definition.when or "", definition.weak if isinstance(definition.weak, str) else "", definition.plain
 
-    def _binary(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
+    def _binary_conditions(self, definition: Direct, facts: Facts) -> tuple[str, str, str]:
         """Returns when dispatch calls the native function: for two tensors, for a number, and by the published type."""
         is_inexact = facts.gives == "float"
         guard = definition.guard

@@ -28,7 +28,7 @@ from emberharmony.core.op_code.op_source import fast_of, parameter_names
 from emberharmony.core.registry import OPS, OpParameter, OpSpec, facts_of, register, register_alias
 from emberharmony.core.state.blame import passed_through_caller
 from emberharmony.core.state.commits import Step, assignment, commit, if_unchanged
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.tracing import Substitute
 
 DISPATCH, REASON = choose_dispatch()
@@ -198,7 +198,7 @@ class Bound:
         for name in list(OPS):
             getattr(self, name)
 
-    def _made_guarded(self) -> list[Step]:
+    def _guard_steps(self) -> list[Step]:
         """Returns the steps that make the ops compiled so far guarded."""
         if DISPATCH != SWAP:
             return []
@@ -241,7 +241,7 @@ def slow(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
             return traced.run(backend, name, arguments)
         if spec.takes_callable:
             judge(backend, name, arguments)
-        passed_error = passing(error)
+        passed_error = passing_error(error)
         if passed_error is error:
             raise
         if passed_error is not None:
@@ -262,7 +262,7 @@ def _current_error() -> Exception:
 def judge(backend: Any, name: str, arguments: tuple[Any, ...]) -> NoReturn:
     """Raises the error of an op that takes a function: an error of that function unchanged, other errors translated."""
     error = _current_error()
-    if isinstance(error, EmberError) or passed_through_caller(error, backend) or passing(error) is error:
+    if isinstance(error, EmberError) or passed_through_caller(error, backend) or passing_error(error) is error:
         raise error
     typed_error = backend.translate(name, error, arguments)
     raise typed_error from (None if typed_error is error else error)
@@ -278,7 +278,7 @@ def rescue(backend: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         EmberError: the typed error, if the call cannot run in another way.
     """
     error = _current_error()
-    passed_error = passing(error)
+    passed_error = passing_error(error)
     if passed_error is not None:
         raise passed_error
     met_values = (getattr(error, "traced", None), *arguments)

@@ -205,7 +205,9 @@ class OpSpec:
     def composed(self) -> Callable[..., Any]:
         """The body as it was written; where the facts say what it takes, operands are promoted or refused before."""
         if self._composed is None:
-            self._composed = prologue.promoting(self.declared, self.facts) if self.facts.takes else self.declared
+            self._composed = (
+                prologue.with_promoted_operands(self.declared, self.facts) if self.facts.takes else self.declared
+            )
         return self._composed
 
     @property

@@ -121,7 +121,7 @@ def _choose_first_backend() -> Bound:
     bound: Bound = backend.bound
     published = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     # An override that begins from here on leaves the ops looked up: slower, but right.
-    guarded = bound._made_guarded() if _PROCESS.overridden else ()
+    guarded = bound._guard_steps() if _PROCESS.overridden else ()
     codes = chain(_direct_steps(backend), if_unchanged(_PROCESS, "overridden", True, guarded))
     # Another thread may have set a backend in the meantime; do not overwrite it.
     commit(if_unchanged(_PROCESS, "bound", None, published), if_unchanged(_PROCESS, "bound", bound, codes))
@@ -132,7 +132,7 @@ def _choose_first_backend() -> Bound:
 
 def switch(backend: Any, source: str) -> None:
     """Makes `backend` the backend of the whole process."""
-    commit(switching(backend, source))
+    commit(switch_steps(backend, source))
     if _PROCESS.observers is not None:
         _PROCESS.observers[1](backend.bound)
 
@@ -143,20 +143,20 @@ def unguard() -> None:
     if bound is not None and _PROCESS.overridden and not _any_alive():
         commit(
             if_unchanged(
-                _PROCESS, "bound", bound, chain(UNCALLED, _overridden_again(bound), _direct_steps(bound.backend))
+                _PROCESS, "bound", bound, chain(UNCALLED, _override_steps(bound), _direct_steps(bound.backend))
             )
         )
 
 
-def switching(backend: Any, source: str) -> Iterable[Step]:
+def switch_steps(backend: Any, source: str) -> Iterable[Step]:
     """Returns the steps that make `backend` the backend of the whole process; the caller commits them together."""
     bound = backend.bound
     state = [assignment(_PROCESS, "source", source), assignment(_PROCESS, "bound", bound)]
     direct_steps = _direct_steps(backend)  # may compile all ops, so that they can become guarded
-    return chain(UNCALLED, state, _overridden_again(bound), direct_steps)
+    return chain(UNCALLED, state, _override_steps(bound), direct_steps)
 
 
-def _overridden_again(bound: Bound) -> Iterable[Step]:
+def _override_steps(bound: Bound) -> Iterable[Step]:
     """Returns the steps that set `overridden` to whether an override is alive when they run, and make ops guarded then.
 
     If one begins between this call and the steps, ops stay as they were before their first call: slower, but right.
@@ -164,7 +164,7 @@ def _overridden_again(bound: Bound) -> Iterable[Step]:
     if DISPATCH != SWAP:
         return ()
     overridden, not_overridden = (assignment(_PROCESS, "overridden", value) for value in (True, False))
-    guarded = [*looked_up_steps(), *bound._made_guarded()] if _any_alive() else ()
+    guarded = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()
     return chain([overridden], _unless_alive([not_overridden]), if_unchanged(_PROCESS, "overridden", True, guarded))
 
 
@@ -186,7 +186,7 @@ def compile_for_tracer(tracer: str) -> None:
 def _overriding() -> None:
     """Notes that an override may name another backend than that of the process, whose ops become guarded."""
     bound = _PROCESS.bound
-    guarded = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._made_guarded())
+    guarded = () if bound is None else if_unchanged(_PROCESS, "bound", bound, bound._guard_steps())
     commit(looked_up_steps(), [assignment(_PROCESS, "overridden", True)], guarded)
 
 

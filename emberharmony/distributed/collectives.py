@@ -139,7 +139,7 @@ def reduce_scatter(tree: Any) -> Any:
         return gradients
 
     def check(shape: tuple[int, ...], dtype: DType) -> None:
-        wire.summable("reduce_scatter", dtype.name)
+        wire.sum_dtype("reduce_scatter", dtype.name)
         if not shape or shape[0] % ranks.size:
             raise ShapeError(
                 f"reduce_scatter(): a tensor has shape {shape}, expected a first axis that divides by the {ranks.size} "
@@ -287,7 +287,7 @@ def _sum_over_ranks(call: str, tree: Any, divisor: int, options: dict[str, Any])
         return gradients
 
     def check(shape: tuple[int, ...], dtype: DType) -> None:
-        wire.summable(call, dtype.name)
+        wire.sum_dtype(call, dtype.name)
         if call == "all_mean" and dtype.kind not in _INEXACT:
             raise DTypeError(f"{call}(): a tensor has dtype {dtype}, expected a floating or complex one")
 

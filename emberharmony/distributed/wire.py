@@ -35,7 +35,7 @@ _SUMMED = {
 """By dtype, the one in which it is summed. Sums of two's complement have the bits of the unsigned ones."""
 
 
-def summable(call: str, dtype: str) -> str:
+def sum_dtype(call: str, dtype: str) -> str:
     """Returns the dtype in which tensors of a dtype are summed.
 
     Raises:
@@ -142,7 +142,7 @@ def by_dtype(
     """
     positions_by_dtype: dict[str, list[int]] = {}
     for i, tensor in enumerate(tensors):
-        positions_by_dtype.setdefault(summable(call, tensor.dtype), []).append(i)
+        positions_by_dtype.setdefault(sum_dtype(call, tensor.dtype), []).append(i)
     sums_by_place: dict[int, Vector] = {}
     for positions in positions_by_dtype.values():
         sums = by_buckets([widen(tensors[i]) for i in positions], bucket_bytes, change)

@@ -208,7 +208,7 @@ def random_uniform(
             return _draw_tensor(source, float_dtype, lambda source: source.uniform(shape, float_dtype))
     checks.check_bounds(low, high, float_dtype)
     # Rounding can give `maxval` itself, so limit the result to the next number below it.
-    limit = max(low, checks.below(high, float_dtype))
+    limit = max(low, checks.largest_below(high, float_dtype))
     if source is not None:
 
         def draw_within(source: Generator) -> Any:
@@ -256,7 +256,7 @@ def random_randint(
     checks.require_order("randint(shape, minval, maxval)", shape, minval)
     integer_dtype = int64 if dtype is None else as_dtype(dtype)
     low, high = (
-        checks.integral(name, value if isinstance(value, int) else to_numpy(value), shape)
+        checks.integer_parameter(name, value if isinstance(value, int) else to_numpy(value), shape)
         for name, value in (("minval", minval), ("maxval", maxval))
     )
     checks.check_between(low, high, integer_dtype)

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from emberharmony import Parameter, ops
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell, gradients_of, without_grads
+from emberharmony.core.cells.cell import Cell, clear_grad_steps, gradients_of
 from emberharmony.core.cells.models import MODELS, warn_of_new_parameters
 from emberharmony.core.cells.overwriting import COUNTED, WATCHES
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, TrainingWarning, brief
@@ -166,7 +166,7 @@ class Optimizer(ParameterGroups):
             if cells:
                 self._add_group(plan, group_index, cells, tensors)
             if clear:
-                plan.steps += without_grads(group["params"])
+                plan.steps += clear_grad_steps(group["params"])
         plan.steps.append((setattr, self, "_count", self._count + 1))
         return plan
 
@@ -256,7 +256,7 @@ class Optimizer(ParameterGroups):
         if layout is None or work is None:
             changed_layout, work = new_layout(step)
             self._look_at_first([x for x, cell in zip(gradients, cells, strict=True) if cell.grad is not None])
-            plan.steps += [] if layout is None else layout.left(changed_layout, self._state)
+            plan.steps += [] if layout is None else layout.release_steps(changed_layout, self._state)
             plan.steps.append((layouts.__setitem__, place, changed_layout))
             layout = changed_layout
         for layout_part, part_work in zip(layout.parts, work, strict=True):

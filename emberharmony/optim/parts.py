@@ -16,11 +16,11 @@ from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 from emberharmony import Buffer, Parameter
-from emberharmony.core.cells.cell import replacing, values_of
+from emberharmony.core.cells.cell import replace_steps, values_of
 from emberharmony.core.state.commits import Step, assignment
 from emberharmony.optim import numbers
 from emberharmony.optim.groups import State
-from emberharmony.optim.stepping import Columns, GroupStep, Updates, exchanging
+from emberharmony.optim.stepping import Columns, GroupStep, Updates, exchange_steps
 from emberharmony.optim.vectors import SharedBuffer, Vectors
 from emberharmony.transforms.program import Program, Update
 
@@ -85,7 +85,7 @@ class GroupPart:
             update.kernel = ""
         return update
 
-    def noting(self, name: str, number: Any) -> Iterable[Step]:
+    def note_steps(self, name: str, number: Any) -> Iterable[Step]:
         """Returns the steps that put a number into the states."""
         return zip(repeat(operator.setitem), (self.state, *(self.entries or ())), repeat(name), repeat(number))
 
@@ -171,29 +171,29 @@ class SeparatePart(GroupPart):
             new_state = columns_of(states)
             step.plan.tensors += chain.from_iterable(map(_state_tensors, new_parameters, states))
         step.plan.values.update(zip(self.cells, new_parameters, strict=True))
-        step.plan.steps += replacing(self.cells, new_parameters)
-        step.plan.steps += self._exchanging(step.held, new_state, states)
+        step.plan.steps += replace_steps(self.cells, new_parameters)
+        step.plan.steps += self._exchange_steps(step.held, new_state, states)
 
-    def _exchanging(
+    def _exchange_steps(
         self, held_states: dict[Parameter, State], new_state: State | None, states: Sequence[State]
     ) -> Iterable[Step]:
         """Returns the steps that make columns, or else states, those of the parameters."""
         if new_state is None or (self.entries is None and any(cell in held_states for cell in self.cells)):
             states = states or _states_by_parameter(new_state or {}, len(self.cells))
-            return [*exchanging(self.cells, held_states, states), assignment(self, "entries", None)]
+            return [*exchange_steps(self.cells, held_states, states), assignment(self, "entries", None)]
         if self.entries is None:
-            return self._beginning(held_states, new_state)
+            return self._first_state_steps(held_states, new_state)
         if _is_list_by_name(new_state) != _is_list_by_name(self.state):
             return [
-                *exchanging(self.cells, held_states, _states_by_parameter(new_state, len(self.cells))),
+                *exchange_steps(self.cells, held_states, _states_by_parameter(new_state, len(self.cells))),
                 assignment(self, "entries", None),
             ]
         steps: list[Step] = []
         for name, x in new_state.items():
-            steps += replacing(self.state[name], x) if x.__class__ is list else self.noting(name, x)
+            steps += replace_steps(self.state[name], x) if x.__class__ is list else self.note_steps(name, x)
         return steps
 
-    def _beginning(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
+    def _first_state_steps(self, held_states: dict[Parameter, State], new_state: State) -> list[Step]:
         """Returns the steps that give parameters their first states."""
         column_by_name = {name: list(map(Buffer, x)) if x.__class__ is list else x for name, x in new_state.items()}
         entries = _states_by_parameter(column_by_name, len(self.cells))
@@ -209,14 +209,14 @@ class SeparatePart(GroupPart):
             if not (self.traits.match(*gradients, *tensors) and backend.owns(tensors)):
                 return None
             columns = map(list, zip(*repeat(iter(tensors), count), strict=True))
-            return backend.overwriting(update, [gradients, *columns], self._kept)
+            return backend.overwrite_calls(update, [gradients, *columns], self._kept)
 
         cells: list[Any] = list(self.cells)
         for name, x in self.state.items():
             if x.__class__ is list:
                 cells += x
             else:
-                step.plan.steps += self.noting(name, update.after[name])
+                step.plan.steps += self.note_steps(name, update.after[name])
         assert step.plan.overwritten is not None, "only a plan with a list for it is written over tensors"
         step.plan.overwritten.append((cells, calls))
 
@@ -288,19 +288,21 @@ class JoinedPart(GroupPart):
         new_values = backend.parts_of(new_parameter, likes)
         step.plan.values.update(zip(self.cells, new_values, strict=True))
         step.plan.tensors += new_values
-        step.plan.steps += replacing(self.cells, new_values)
+        step.plan.steps += replace_steps(self.cells, new_values)
         if self.entries is not None and new_state.keys() == self.state.keys():
-            step.plan.steps += self._exchanging(new_state, backend.home)
+            step.plan.steps += self._exchange_steps(new_state, backend.home)
         else:
-            step.plan.steps += self._beginning(new_state, step.held, backend.home, new_state.keys() == state.keys())
+            step.plan.steps += self._first_state_steps(
+                new_state, step.held, backend.home, new_state.keys() == state.keys()
+            )
 
-    def _exchanging(self, state: State, home: Any) -> Iterable[Step]:
+    def _exchange_steps(self, state: State, home: Any) -> Iterable[Step]:
         """Returns the steps that make `state` the state of the vector, in place of the one that `work` has read."""
         steps: list[Step] = []
         tensor_by_name = dict(state)
         for name in state:
             if name not in self.vectors.tensors:
-                steps += self.noting(name, tensor_by_name.pop(name))
+                steps += self.note_steps(name, tensor_by_name.pop(name))
         if self._shares:
             vectors = Vectors(tensors=tensor_by_name, shapes=self.shapes, home=home)
             place_vectors = list(zip(self._places, repeat(vectors)))
@@ -308,7 +310,7 @@ class JoinedPart(GroupPart):
             steps += [(setattr, self, "vectors", vectors), (setattr, self, "_held", place_vectors)]
         return steps
 
-    def _beginning(
+    def _first_state_steps(
         self, state: State, held_states: dict[Parameter, State], home: Any, is_same_step: bool
     ) -> list[Step]:
         """Returns the steps that make `state` the state of the vector for the first time.
@@ -379,7 +381,7 @@ class Layout:
             part_works.append(work)
         return part_works
 
-    def left(self, other: "Layout", held_states: Mapping[Parameter, State]) -> list[Step]:
+    def release_steps(self, other: "Layout", held_states: Mapping[Parameter, State]) -> list[Step]:
         """Returns the steps that free the parameters that are in no vector of another layout from their vectors."""
         new_cells = {
             cell for layout_part in other.parts if isinstance(layout_part, JoinedPart) for cell in layout_part.cells

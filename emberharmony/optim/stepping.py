@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from emberharmony import Buffer, Parameter
 from emberharmony.core import selection
-from emberharmony.core.cells.cell import Cell, replacing
+from emberharmony.core.cells.cell import Cell, replace_steps
 from emberharmony.core.cells.overwriting import WATCHES, Overwriting
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.state.commits import Step, commit
@@ -107,7 +107,9 @@ def perform(
         make(gradients, clear) if run_uncompiled is None else run_uncompiled(make, gradients, clear)
 
 
-def exchanging(cells: Sequence[Parameter], held_states: dict[Parameter, State], states: Sequence[State]) -> list[Step]:
+def exchange_steps(
+    cells: Sequence[Parameter], held_states: dict[Parameter, State], states: Sequence[State]
+) -> list[Step]:
     """Returns the steps that make tensors and numbers the states of parameters.
 
     Args:
@@ -129,7 +131,7 @@ def exchanging(cells: Sequence[Parameter], held_states: dict[Parameter, State], 
             else:
                 steps.append((operator.setitem, entry, name, x))
     for pairs in pairs_by_name.values():
-        steps += replacing(*zip(*pairs, strict=True))
+        steps += replace_steps(*zip(*pairs, strict=True))
     return steps
 
 

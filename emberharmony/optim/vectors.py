@@ -59,7 +59,7 @@ class SharedBuffer(Buffer):
         """Returns the tensor with its backend."""
         held_tensor = self._held
         if held_tensor[1].__class__ is Vectors:
-            self._following("_held", held_tensor, held_tensor[1].home.backend.bound)
+            self._move_slot("_held", held_tensor, held_tensor[1].home.backend.bound)
         return self._held
 
     def __getstate__(self) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class Batch(Tape):
         """
         if backend is not self.backend:
             if backend.home is self.backend.home and not backend.is_twin:  # `ops.eval_shape` wraps the backend
-                return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
+                return call(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
             raise UnbatchableError(f"{op}() runs on another backend, or is observed")
         spec = OPS[op]
         if spec.facts.elementwise:

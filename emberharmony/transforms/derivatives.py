@@ -8,7 +8,7 @@ from typing import Any
 
 from emberharmony.core import selection
 from emberharmony.core.cells.blocks import Assignments, ReadCells, cells_of_open_blocks, newly_held
-from emberharmony.core.cells.cell import Cell, accumulating, values_of, without_grads
+from emberharmony.core.cells.cell import Cell, accumulate_steps, clear_grad_steps, values_of
 from emberharmony.core.code_flags import VARIADIC_KEYWORDS
 from emberharmony.core.errors import ArgumentError, ArgumentTypeError, DTypeError, UnsupportedOpError
 from emberharmony.core.state.commits import commit
@@ -447,7 +447,7 @@ def accumulate(op: str, loss_fn: Function, params: Any) -> Any:
             return outputs
 
     outputs, gradients = result_tree.run(result_tree.backend.gradients, loss, values, True)
-    commit(accumulating(trained, gradients))
+    commit(accumulate_steps(trained, gradients))
     for cell, value in zip(changed_cells, outputs[1:], strict=True):
         cell.value = value
     return outputs[0]
@@ -463,7 +463,7 @@ def parameters_of(params: Any) -> list[Cell]:
 
 def forget(params: Any) -> None:
     """Sets the gradients of all parameters in a tree to None."""
-    commit(without_grads(parameters_of(params)))
+    commit(clear_grad_steps(parameters_of(params)))
 
 
 def _trained_value(result_tree: ResultTree, parameter: Cell) -> Any:

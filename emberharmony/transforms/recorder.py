@@ -19,7 +19,7 @@ from emberharmony.core.cells.cell import replace_cells
 from emberharmony.core.dtypes import DType
 from emberharmony.core.errors import EmberError, TracedTensorError
 from emberharmony.core.registry import OPS, OpSpec
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.tracing import Substitute
 from emberharmony.transforms.program import (
     BINARY,
@@ -110,7 +110,7 @@ class Recorder(Tape):
             raise UnrecordableError(f"{op}(): a tensor of a compiled function is used after its call; return it")
         if backend is not self.backend:
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
-                return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
+                return call(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
             raise UnrecordableError(f"{op}() on another backend")
         arguments = replace_cells(backend.bound, tuple(arguments))
         latest_tape = max({x.tape for x in traced_in(arguments)}, key=lambda tape: tape.level)
@@ -142,7 +142,7 @@ class Recorder(Tape):
         try:
             return run_body(backend, spec, arguments)
         except Exception as error:
-            if spec.takes_callable or isinstance(error, (UnrecordableError, TracedTensorError)) or passing(error):
+            if spec.takes_callable or isinstance(error, (UnrecordableError, TracedTensorError)) or passing_error(error):
                 raise
             typed_error = backend.translate(spec.name, error, tuple(arguments))
             if typed_error is error:

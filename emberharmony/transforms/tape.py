@@ -89,7 +89,7 @@ class Tape:
             backend is not self.backend and backend.without_watchers is not self.backend.without_watchers
         ):  # a twin may watch in its place
             if backend.home is self.backend.home:  # `ops.eval_shape` wraps the backend
-                return call(getattr(backend.bound, op), OPS[op], backend.adopting(arguments))
+                return call(getattr(backend.bound, op), OPS[op], backend.adopt_all(arguments))
             raise BackendMismatchError(
                 f"{op}() on backend {backend.name!r}: an argument is a tensor that is being differentiated on "
                 f"backend {self.backend.name!r}; do not switch the backend inside a differentiated function"

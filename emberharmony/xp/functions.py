@@ -56,7 +56,7 @@ def _default_dtype(kit: Any, given: Any) -> Any:
     return None if numbers is None else kit.default_of({"f": "float", "c": "complex"}.get(numbers.dtype.kind, ""))
 
 
-def creating(kit: Any, function: Function) -> Function:
+def with_default_dtype(kit: Any, function: Function) -> Function:
     """Returns a function that makes arrays of numbers, with the default dtype of the namespace."""
 
     @functools.wraps(function)

@@ -11,7 +11,7 @@ from emberharmony.core.registry import OPS, complete
 from emberharmony.xp import source
 from emberharmony.xp.array import ArrayBase
 from emberharmony.xp.dtypes import Dtype
-from emberharmony.xp.functions import MAKERS, creating
+from emberharmony.xp.functions import MAKERS, with_default_dtype
 from emberharmony.xp.kit import Kit
 from emberharmony.xp.links import LOCK
 from emberharmony.xp.transforms import on_trees
@@ -85,7 +85,7 @@ class Namespace(ModuleType):
         function = source.function(kit, spec, self._part, name)
         makes_arrays = spec.category in ("creation", "fft") and any(p.role == "DTypeLike" for p in spec.parameters)
         makes_arrays = makes_arrays and not spec.parameters[0].is_tensor
-        return creating(kit, function) if makes_arrays else function
+        return with_default_dtype(kit, function) if makes_arrays else function
 
     def __dir__(self) -> list[str]:
         return sorted([*self._names(), "Array"] if not self._part else self._names())

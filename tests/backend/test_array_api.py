@@ -11,7 +11,7 @@ import pytest
 import emberharmony
 from emberharmony import nn, ops, optim
 from emberharmony.backend import OPS, Backend, NativeDTypes, as_dtype, discovery, from_array_api, unsupported
-from emberharmony.backend.arrayapi import reading
+from emberharmony.backend.arrayapi import ops_read_on_host
 from emberharmony.backend.numpy import NumpyBackend
 from emberharmony.errors import (
     ArgumentError,
@@ -249,7 +249,7 @@ def test_a_library_that_computes_later_reads_nothing_unasked() -> None:
     lazy = from_array_api("later", xp, tensor_type=type(xp.asarray(0)), lazy=True)
     refused = {name for name in OPS if hasattr(getattr(type(lazy), name, None), "reason")}
     now = type(from_array_api("now", xp, tensor_type=lazy.tensor_type))
-    assert refused == {name for name in reading() if getattr(now, name, None) is None}
+    assert refused == {name for name in ops_read_on_host() if getattr(now, name, None) is None}
     assert {"bincount", "histogram", "lu_factor"} <= refused
     with ops.use_backend(lazy), pytest.raises(UnsupportedOpError, match="reads tensors on the host"):
         ops.bincount([1, 0])

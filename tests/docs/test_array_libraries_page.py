@@ -9,7 +9,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.backend import OPS, Backend, array_api_type, discovery
-from emberharmony.backend.arrayapi import reading
+from emberharmony.backend.arrayapi import ops_read_on_host
 from emberharmony.errors import UnsupportedOpError
 
 TEXT = (Path(__file__).parents[2] / "docs" / "array_libraries.md").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_the_figures_are_those_of_the_ops() -> None:
 
 def test_the_page_lists_the_ops_whose_default_bodies_read() -> None:
     listed = re.findall(r"`(\w+)`", TEXT.split("<!-- reading -->\n")[1].split("\n\n")[0])
-    assert listed == sorted(reading())
+    assert listed == sorted(ops_read_on_host())
 
 
 def test_the_number_of_bound_ops_is_that_of_the_strictest_library() -> None:

@@ -16,7 +16,7 @@ from scipy import stats
 
 from emberharmony import ops
 from emberharmony.backend.discovery import BUILTIN, is_installed
-from emberharmony.backend.shared.random_parameters import below
+from emberharmony.backend.shared.random_parameters import largest_below
 from emberharmony.core.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -114,7 +114,7 @@ def test_uniform_draws_stay_below_the_upper_bound(dtype: str, backend: str) -> N
 @example(5e-324, "float64")
 @example(1e-45, "float32")
 def test_below_is_less_by_at_most_two_eps(high: float, dtype: str) -> None:
-    under, info = below(high, ops.DType(dtype)), ops.finfo(dtype)
+    under, info = largest_below(high, ops.DType(dtype)), ops.finfo(dtype)
     assert under < high
     assert high == 0.0 or high - under <= 2 * info.eps * max(abs(high), info.smallest_normal)
 

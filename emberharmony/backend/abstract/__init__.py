@@ -122,11 +122,11 @@ class AbstractBackend(
         native = None if isinstance(value, TensorProxy) else value
         return self.tensor_of(value.shape, value.dtype, native)
 
-    def adopting(self, values: Any) -> Any:
+    def adopt_all(self, values: Any) -> Any:
         """Returns values with the tensors of the wrapped backend, at any depth in lists and tuples, as ones of this."""
         if values.__class__ is not list and values.__class__ is not tuple:
             return self.adopt(values)
-        return values.__class__(map(self.adopting, values))
+        return values.__class__(map(self.adopt_all, values))
 
     def is_tensor(self, value: object) -> bool:
         """Returns whether `value` is a tensor of this backend or of the wrapped one."""

@@ -114,7 +114,7 @@ def array_api_type(
     if lazy:
         reads = "its body reads tensors on the host, which would compute what the library computes later"
         undefined = {op for op in OPS if getattr(backend_type, op, None) is None}
-        reason_by_op |= dict.fromkeys(undefined.intersection(reading()), reads)
+        reason_by_op |= dict.fromkeys(undefined.intersection(ops_read_on_host()), reads)
     for op, reason in reason_by_op.items():
         refusal = unsupported(reason)
         refusal.__set_name__(backend_type, op)
@@ -133,7 +133,7 @@ def standard_ops(library: Library, tensor_type: type) -> dict[str, Any]:
     return definition_by_op | _bind_tensors(library, tensor_type) | _bind_shapes(library)
 
 
-def reading() -> set[str]:
+def ops_read_on_host() -> set[str]:
     """Returns the names of the ops whose bodies compute on the host what their tensors hold."""
     return {op for op, spec in OPS.items() if spec.facts.reads == "data"}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberharmony.backend.arrayapi.library import Definitions, Library
 from emberharmony.backend.promote import nonnegative_axes, single
-from emberharmony.backend.shared.arrays.shape import as_shape, clip_offset, joinable, matrices, shifts_of
+from emberharmony.backend.shared.arrays.shape import as_shape, cast_for_join, clip_offset, matrices, shifts_of
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import ShapeError
 
@@ -61,7 +61,7 @@ class _Shapes(Definitions):
         return self._xp.roll(x, shifts, axis=axes) if axes else x
 
     def stack(self, x: list[Any], axis: int = 0) -> Any:
-        tensors = joinable(x, self._library.promotion)
+        tensors = cast_for_join(x, self._library.promotion)
         shapes = {tuple(tensor.shape) for tensor in tensors}
         if len(shapes) > 1:
             raise ShapeError(f"tensors of shapes {', '.join(map(str, sorted(shapes)))} do not stack")

@@ -7,8 +7,8 @@ from typing import Any
 from emberharmony.backend.arrayapi.library import Definitions, Library, requiring
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.promote import nonnegative_axes
-from emberharmony.backend.shared.arrays.indexing import inside, is_plain, nonnegative_indices
-from emberharmony.backend.shared.arrays.shape import as_shape, axis_order, check_copy, joinable
+from emberharmony.backend.shared.arrays.indexing import is_plain, nonnegative_indices, require_elements
+from emberharmony.backend.shared.arrays.shape import as_shape, axis_order, cast_for_join, check_copy
 from emberharmony.core.axes import broadcast
 from emberharmony.core.errors import ArgumentTypeError, ShapeError
 
@@ -56,7 +56,7 @@ class _Tensors(Definitions):
         return self._xp.broadcast_to(x, as_shape(shape))
 
     def concatenate(self, xs: list[Any], axis: int | None = 0) -> Any:
-        tensors = joinable(xs, self._promotion)
+        tensors = cast_for_join(xs, self._promotion)
         if axis is not None:
             if not tensors[0].shape:
                 raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
@@ -90,7 +90,7 @@ class _Tensors(Definitions):
         positions = self._nonnegative_places(indices, x.shape[axis])
         index_shape = tuple(positions.shape)
         count = math.prod(index_shape)
-        inside(x.shape[axis], count)
+        require_elements(x.shape[axis], count)
         shape = (*x.shape[:axis], *index_shape, *x.shape[axis + 1 :])
         if not count:
             return xp.zeros(shape, dtype=x.dtype)
@@ -104,7 +104,7 @@ class _Tensors(Definitions):
         positions = self._nonnegative_places(indices, x.shape[axis])
         if len(positions.shape) != len(x.shape):
             raise ShapeError(f"indices of shape {tuple(positions.shape)} need as many axes as shape {tuple(x.shape)}")
-        inside(x.shape[axis], math.prod(positions.shape))
+        require_elements(x.shape[axis], math.prod(positions.shape))
         full_shape = list(broadcast([_shape_without(x.shape, axis), _shape_without(positions.shape, axis)]))
         source = xp.broadcast_to(x, (*full_shape[:axis], x.shape[axis], *full_shape[axis:]))
         positions = xp.broadcast_to(positions, (*full_shape[:axis], positions.shape[axis], *full_shape[axis:]))

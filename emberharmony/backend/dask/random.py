@@ -11,7 +11,7 @@ from emberharmony.backend.dask.creation import blocks_of
 from emberharmony.backend.dask.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import below, floating
+from emberharmony.backend.shared.random_parameters import floating, largest_below
 from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, as_dtype, float64
@@ -31,7 +31,7 @@ def _random_block(
     values = getattr(source, distribution)(lengths, np.float64 if float_dtype is float64 else np.float32)
     if distribution == "random" and float_dtype.bits == 16:
         # Half precision would round some numbers up to 1, which is excluded.
-        values = np.minimum(values, np.float32(below(1.0, float_dtype)))
+        values = np.minimum(values, np.float32(largest_below(1.0, float_dtype)))
     return np.asarray(values)
 
 

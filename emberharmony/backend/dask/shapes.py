@@ -7,7 +7,7 @@ import dask.array as da
 from emberharmony.backend.dask.blocks import shapes_of, spread, with_known_lengths, zeros
 from emberharmony.backend.dask.dtypes import promotion
 from emberharmony.backend.promote import nonnegative_axes, single
-from emberharmony.backend.shared.arrays.shape import check_copy, expanded_shape, joinable, squeezed_shape
+from emberharmony.backend.shared.arrays.shape import cast_for_join, check_copy, expanded_shape, squeezed_shape
 
 
 class DaskShapeOps:
@@ -43,7 +43,7 @@ class DaskShapeOps:
 
     @staticmethod
     def concatenate(xs: list[da.Array], axis: int | None = 0) -> da.Array:
-        tensors = [with_known_lengths(x) for x in joinable(xs, promotion)]
+        tensors = [with_known_lengths(x) for x in cast_for_join(xs, promotion)]
         spec = shapes_of("concatenate", tensors, axis)
         if axis is None:
             return da.concatenate([with_shape(x, (x.size,)) for x in tensors])

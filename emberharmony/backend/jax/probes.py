@@ -31,7 +31,7 @@ class JAXProbes(Probes):
         with np.errstate(all="ignore"):
             return float(np.abs(widened_array).sum())
 
-    def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
+    def failures(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
         """Returns the places of the probes that are not finite."""
         return [i for i, probe in enumerate(probes) if not math.isfinite(probe)]
 

@@ -8,7 +8,7 @@ from emberharmony.backend.jax.device_ops import check_memory, place
 from emberharmony.backend.jax.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import below, floating
+from emberharmony.backend.shared.random_parameters import floating, largest_below
 from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, float64
@@ -34,7 +34,7 @@ class JAXRandomOps:
         values = _draw_on_host(STREAM.get().random, shape, float_dtype)
         if float_dtype.bits == 16:
             # Half precision would round some numbers up to 1, which is excluded.
-            values = values.clip(max=below(1.0, float_dtype))
+            values = values.clip(max=largest_below(1.0, float_dtype))
         return of_host(values, DTYPES[float_dtype], place(None))
 
     @staticmethod

@@ -14,7 +14,7 @@ from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, re
 from emberharmony.core.cells.cell import Cell
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
 
@@ -80,7 +80,7 @@ class JAXTensorOps:
         try:
             host_array = np.from_dlpack(x)
         except RuntimeError as error:
-            if passing(error):
+            if passing_error(error):
                 raise
             tensor = jnp.from_dlpack(x, copy=True)  # NumPy does not import bfloat16
             DTYPES.neutral[tensor.dtype]

@@ -112,7 +112,7 @@ op_globals.publish(untransformed=True)
 class _Transforms(ThreadStack):
     """The open `Transforming` blocks of this thread; the flag says whether any thread has one."""
 
-    def consequences(self, entry: Entry | None) -> Iterator[Step]:
+    def effect_steps(self, entry: Entry | None) -> Iterator[Step]:
         """Returns the steps that set the flag by what is open when they run."""
         none_open, some_open = (map(test, repeat(self.opened)) for test in (operator.not_, operator.truth))
         return chain(

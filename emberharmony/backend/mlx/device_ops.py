@@ -72,7 +72,7 @@ def check_memory(shape: Sequence[int], width: int) -> None:
     device.check_memory(shape, width, memory)
 
 
-def fitting(result: mx.array) -> mx.array:
+def require_memory(result: mx.array) -> mx.array:
     """Returns the result of an op that makes tensors larger, not computed yet, if it fits into memory.
 
     Raises:

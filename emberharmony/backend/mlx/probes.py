@@ -22,12 +22,12 @@ class MLXProbes(Probes):
         total = mx.sum(mx.stop_gradient(tensor))
         return mx.real(total) + mx.imag(total) if total.dtype == mx.complex64 else total
 
-    def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
+    def failures(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
         """Returns the places of the probes that are not finite, after one evaluation."""
         mx.eval(*probes, *needed)
         return [i for i, probe in enumerate(probes) if not math.isfinite(probe.item())]
 
-    def waiting(self, tensor: Any) -> int:
+    def pending_count(self, tensor: Any) -> int:
         """Returns how many operations have to run before a tensor has values."""
         picture = io.StringIO()
         mx.export_to_dot(picture, tensor)

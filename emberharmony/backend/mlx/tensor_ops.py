@@ -16,7 +16,7 @@ from emberharmony.core.deferred import Deferred
 from emberharmony.core.dtypes import DType, python_dtype
 from emberharmony.core.errors import TracedTensorError, UnsupportedOpError
 from emberharmony.core.options import dense
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 from emberharmony.core.tracing import LEAVES, TensorProxy
 from emberharmony.core.trees.tree import tree_leaves
 
@@ -45,7 +45,7 @@ def of_numbers(value: Any, dtype: DType | None) -> mx.array | None:
     try:
         return mx.array(value, DTYPES[target_dtype])
     except (ValueError, RuntimeError) as error:  # it is ragged, holds a tuple, or an integer does not fit
-        if passing(error):
+        if passing_error(error):
             raise
         return None
 
@@ -105,7 +105,7 @@ class MLXTensorOps:
         try:
             host_array = np.from_dlpack(x)
         except RuntimeError as error:
-            if passing(error):
+            if passing_error(error):
                 raise
             # NumPy does not import bfloat16. MLX does, but it cannot import everything: it narrows float64.
             return mx.from_dlpack(x)

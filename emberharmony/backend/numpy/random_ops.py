@@ -8,7 +8,7 @@ from emberharmony.backend.numpy.device_ops import place
 from emberharmony.backend.numpy.dtypes import DTYPES
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import below, floating
+from emberharmony.backend.shared.random_parameters import floating, largest_below
 from emberharmony.backend.shared.random_state import State, generator_from, state_of
 from emberharmony.backend.shared.random_streams import DefaultStream, checked_streams, restore_streams, saved_streams
 from emberharmony.core.dtypes import DType, float64
@@ -37,7 +37,7 @@ class NumpyRandomOps:
             values = _draw_numbers(STREAM.get().random, shape, float_dtype)
             if float_dtype.bits == 16:
                 # Half precision would round some numbers up to 1, which is excluded.
-                values = values.clip(max=below(1.0, float_dtype))
+                values = values.clip(max=largest_below(1.0, float_dtype))
             return values.astype(DTYPES[float_dtype], copy=False)
 
         return draw_or_trace(draw)

@@ -94,7 +94,7 @@ class Requests:
                 [(self._entry.set, entry)],
                 [(request.setting.opened.remove, request) for request in ended_requests],
                 *(
-                    self._consequences(setting, new_requests)
+                    self._effect_steps(setting, new_requests)
                     for setting in {r.setting: None for r in (*begun_requests, *ended_requests)}
                 ),
             )
@@ -114,7 +114,7 @@ class Requests:
             )
 
     @staticmethod
-    def _consequences(setting: Setting, after: Sequence[Request]) -> Iterable[Step]:
+    def _effect_steps(setting: Setting, after: Sequence[Request]) -> Iterable[Step]:
         """Returns the steps that set a library as the innermost block wants, or as it was before the first block."""
         innermost = next((request for request in after if request.setting is setting), None)
         if innermost is not None:

@@ -7,7 +7,7 @@ import numpy as np
 from emberharmony.backend.shared.arrays.shape import as_shape
 from emberharmony.backend.shared.bodies import tensor_from_host
 from emberharmony.backend.shared.random import clone
-from emberharmony.backend.shared.random_parameters import below, floating
+from emberharmony.backend.shared.random_parameters import floating, largest_below
 from emberharmony.backend.shared.random_streams import DefaultStream
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import DType, float64
@@ -33,7 +33,7 @@ def uniform(shape: Any, dtype: Any) -> Any:
     float_dtype = floating(dtype)
     values = _draw_from_stream("random", shape, float_dtype)
     # Half precision would round some numbers up to 1, which is excluded.
-    return tensor_from_host(values.clip(max=below(1.0, float_dtype)), float_dtype)
+    return tensor_from_host(values.clip(max=largest_below(1.0, float_dtype)), float_dtype)
 
 
 def normal(shape: Any, dtype: Any) -> Any:

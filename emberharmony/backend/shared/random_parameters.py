@@ -132,7 +132,7 @@ def on_host(name: str, value: Array, shape: Any, domain: Domain) -> Array:
     return wide_value
 
 
-def integral(name: str, value: Any, shape: Any) -> Any:
+def integer_parameter(name: str, value: Any, shape: Any) -> Any:
     """Returns an integer parameter, given as a number or host array, checked.
 
     Raises:
@@ -207,7 +207,7 @@ def floating(dtype: Any) -> DType:
     return float_dtype
 
 
-def below(high: float, dtype: DType) -> float:
+def largest_below(high: float, dtype: DType) -> float:
     """Returns a number of a floating dtype that is less than `high` by at most twice the spacing of the dtype there."""
     if high == 0.0:
         return -FloatInfo.of(dtype).smallest_normal

@@ -11,7 +11,7 @@ from emberharmony.core import dtypes as neutral
 from emberharmony.core import op_globals
 from emberharmony.core.dtypes import NativeDTypes
 from emberharmony.core.registry import Facts
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 
 DTYPES = NativeDTypes("torch", {d: getattr(torch, d.name) for d in neutral.ALL})
 
@@ -41,7 +41,7 @@ def on_host(x: torch.Tensor) -> np.ndarray:
     try:
         array = bits.numpy()
     except RuntimeError as error:
-        if passing(error):
+        if passing_error(error):
             raise
         # A tensor wrapped by torch.func gives no access to its memory, and the zeros that torch.func makes have none;
         # `tolist` reads both.
@@ -49,7 +49,7 @@ def on_host(x: torch.Tensor) -> np.ndarray:
     return array.view(bfloat16_of_numpy()) if x.dtype is torch.bfloat16 else array
 
 
-def shareable(array: np.ndarray) -> bool:
+def can_share_memory(array: np.ndarray) -> bool:
     """Returns whether a tensor may share an array's memory.
 
     The array must be writable, because PyTorch has no read-only tensors and would write to memory that others expect

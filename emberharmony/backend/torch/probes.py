@@ -90,7 +90,7 @@ class TorchProbes(Probes):
             _sum(tensor, None, dtype=torch.float32, out=_SUMS.single)
         return _SUMS.read_single.value
 
-    def failing(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
+    def failures(self, probes: Sequence[Any], needed: Sequence[Any] = ()) -> list[int]:
         """Returns the places of the probes that are not finite; those of one device are read at once."""
         if len(probes) > 1 and all(isinstance(probe, torch.Tensor) for probe in probes):
             stacked_probes = torch.stack([probe.to(probes[0].device, torch.float64) for probe in probes])

@@ -14,7 +14,7 @@ from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import is_unwatched
 from emberharmony.core.errors import LinAlgError
 from emberharmony.core.results import EigResult, LUResult, QRResult, SlogdetResult, SVDResult
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 
 _solve, _svd = torch.linalg.solve, torch.linalg.svd
 """Names of this module, because attributes of the modules `torch` and `torch.linalg` cost more (CPython 3.11)."""
@@ -69,7 +69,7 @@ def _is_any_true(x: torch.Tensor, unread: bool = False) -> bool:
     try:
         return bool(x.any())
     except RuntimeError as error:
-        if passing(error):
+        if passing_error(error):
             raise
         return unread
 

@@ -7,10 +7,10 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from emberharmony.backend.host import name_of, numbers_to_host
-from emberharmony.backend.shared.arrays.shape import joinable
+from emberharmony.backend.shared.arrays.shape import cast_for_join
 from emberharmony.backend.shared.tensor import NO_BITS, check_view, exporter, refuse_copy
 from emberharmony.backend.torch.device_ops import place
-from emberharmony.backend.torch.dtypes import DTYPES, cast, on_host, promotion, shareable
+from emberharmony.backend.torch.dtypes import DTYPES, can_share_memory, cast, on_host, promotion
 from emberharmony.backend.torch.tracing import is_traced
 from emberharmony.core import op_globals
 from emberharmony.core.dispatch import fast
@@ -28,12 +28,12 @@ op_globals.publish(is_compiling=torch.compiler.is_compiling)
 def of_host(array: np.ndarray) -> torch.Tensor:
     """Returns a NumPy array as a tensor on the default device.
 
-    The tensor shares the array's memory where that is safe (see `shareable`).
+    The tensor shares the array's memory where that is safe (see `can_share_memory`).
 
     Raises:
         DTypeError: if PyTorch has no such dtype.
     """
-    if not shareable(array):
+    if not can_share_memory(array):
         array = array.copy()
     if array.dtype.char in _ACCEPTED:
         tensor = torch.from_numpy(array)
@@ -61,7 +61,7 @@ def _array(x: Any, dtype: Any) -> torch.Tensor:
             return x.clone()
         return TorchTensorOps.convert_to_tensor(x, dtype, copy=True)
     if x[0].__class__ is torch.Tensor and _TENSORS.issuperset(map(type, x)):
-        tensor = torch.stack(joinable(x, promotion))
+        tensor = torch.stack(cast_for_join(x, promotion))
     else:
         numbers = numbers_to_host(x, None if dtype is None else DTYPES.neutral[dtype])
         if numbers is None:
@@ -127,7 +127,7 @@ class TorchTensorOps:
         if isinstance(x, torch.Tensor):
             return TorchTensorOps.convert_to_tensor(x, device=device, copy=copy)
         x = exporter(x, copy)
-        if isinstance(x, np.ndarray) and not shareable(x):
+        if isinstance(x, np.ndarray) and not can_share_memory(x):
             refuse_copy(copy)
             x = x.copy()
         tensor = from_dlpack(x)

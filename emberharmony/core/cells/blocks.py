@@ -101,7 +101,7 @@ class _Thread(ThreadStack):
         super().__init__(opened)
         self.values: dict[Cell, Held] = {}
 
-    def consequences(self, entry: Entry | None) -> Iterable[Step]:
+    def effect_steps(self, entry: Entry | None) -> Iterable[Step]:
         """Returns the steps that give `values` the content of the innermost block's dict."""
         values = self.values
         return [(values.clear,)] if entry is None else [(values.clear,), (values.update, entry[0])]

@@ -100,7 +100,7 @@ class Cell(Movable, TensorMethods, Substitute):
         if gradient is None:
             return None
         bound = selection.active()
-        return gradient[0] if gradient[1] is bound.backend.home else self._following("_grad", gradient, bound)
+        return gradient[0] if gradient[1] is bound.backend.home else self._move_slot("_grad", gradient, bound)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -129,7 +129,7 @@ class Cell(Movable, TensorMethods, Substitute):
         if watched_value is not None:
             tensor = self.convert_held(watched_value, bound.backend.home)
         else:
-            tensor = self._following("_held", self._held_after_writes(), bound)
+            tensor = self._move_slot("_held", self._held_after_writes(), bound)
         for block in _OBSERVED:
             block.add(self, watched_value, tensor)
         return tensor
@@ -277,7 +277,7 @@ def values_of(cells: "Sequence[Cell]") -> list[Any]:
     return [cell.value for cell in cells]
 
 
-def replacing(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
+def replace_steps(cells: "Sequence[Cell]", tensors: Sequence[Any]) -> list[Step]:
     """Returns the steps that assign a tensor of the active backend to each cell.
 
     Raises:
@@ -306,7 +306,7 @@ def gradients_of(cells: Sequence[C]) -> dict[C, Any]:
     }
 
 
-def accumulating(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
+def accumulate_steps(cells: Sequence[Cell], gradients: Sequence[Any]) -> list[Step]:
     """Returns the steps that add gradients, constant tensors of the active backend, to those that cells have."""
     if _WATCHES and (block := recording()) is not None:
         return [(block.effects.add, *pair) for pair in zip(cells, gradients, strict=True)]
@@ -347,7 +347,7 @@ MANY = 33
 """So many gradients are seldom added on purpose: those who accumulate add a power of 2 up to 32."""
 
 
-def without_grads(cells: Iterable[Cell]) -> list[Step]:
+def clear_grad_steps(cells: Iterable[Cell]) -> list[Step]:
     """Returns the steps that set the gradient of each cell to None."""
     if _WATCHES:
         return [cell.exchanging_grad(None) for cell in cells]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from emberharmony.core import selection
 from emberharmony.core.cells.blocks import Held
-from emberharmony.core.cells.cell import Cell, accumulating
+from emberharmony.core.cells.cell import Cell, accumulate_steps
 from emberharmony.core.state.commits import Step, commit
 from emberharmony.core.state.draws import NotNowError
 
@@ -127,7 +127,7 @@ class Effects:
         """Repeats on the cells what the recorded function did, with these tensors instead of those of `tensors()`."""
         home, remaining_tensors = selection.current().home, iter(tensors)
         for is_added, exchanged, step in self._parts:
-            steps: list[Step] = accumulating(
+            steps: list[Step] = accumulate_steps(
                 list(is_added), [home.backend.plain(next(remaining_tensors)) for _ in is_added]
             )
             for cell, x in exchanged.items():

@@ -78,7 +78,7 @@ class Movable:
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _following(self, slot: str, held: Held, bound: Any) -> Any:
+    def _move_slot(self, slot: str, held: Held, bound: Any) -> Any:
         """Returns what a slot holds as a tensor of a backend, and keeps it there if nothing was assigned meanwhile."""
         home = bound.backend.home
         if held[1] is home:

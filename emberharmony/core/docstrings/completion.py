@@ -52,14 +52,18 @@ def descriptions(owner: Any) -> dict[str, str]:
     for parameter in parameters(owner):
         text = next((text[parameter.name] for text in argument_texts if parameter.name in text), None)
         if text is None:
-            text = shared(owner, parameter) if isinstance(owner, OpSpec) else _of_methods(owner, parameter.name)
+            text = (
+                shared_description(owner, parameter)
+                if isinstance(owner, OpSpec)
+                else _of_methods(owner, parameter.name)
+            )
         if text is not None:
             text = _referred_description(owner, parameter.name, text)
             descriptions_by_name[parameter.name] = f"{text}{_default_sentence(parameter, text)}"
     return descriptions_by_name
 
 
-def shared(spec: OpSpec, parameter: OpParameter) -> str | None:
+def shared_description(spec: OpSpec, parameter: OpParameter) -> str | None:
     """Returns the text that the parameters of several ops share, or what the facts say of an operand."""
     for key in keys(spec, parameter):
         if key in SHARED:

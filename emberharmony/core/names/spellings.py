@@ -126,7 +126,7 @@ def counterpart(name: str, space: str = "ops", called: str = "ops") -> str:
     elif lone_hint := relatives.elsewhere_alone(name, space, public_names(space)):
         return f"; {lone_hint}"
     else:
-        return _resembling(name, space, called)
+        return _nearest_hint(name, space, called)
     return hint.replace("ops.", f"{called}.") if is_of_ops else hint
 
 
@@ -141,7 +141,7 @@ def _written_otherwise(name: str, space: str) -> str:
     return ""
 
 
-def _resembling(name: str, space: str, called: str) -> str:
+def _nearest_hint(name: str, space: str, called: str) -> str:
     """Returns a hint with the name of a package that is nearest to one, or with what replaces it in another package."""
     closest = suggest(name, public_names(space), _NEAR)
     others = [other for other in PUBLIC if other != space and name in elsewhere.NAMES.get(other, {})]

@@ -14,7 +14,7 @@ from emberharmony.core.registry import Facts
 _INEXACT = ("float", "complex")
 
 
-def promoting(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
+def with_promoted_operands(declared: FunctionType, facts: Facts) -> Callable[..., Any]:
     """Returns a body whose operands, tensors and numbers, become tensors of one dtype that the op takes.
 
     It does over ops what `Promotion.whole` does over the functions of a library.

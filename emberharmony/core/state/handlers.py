@@ -6,7 +6,7 @@ PASSING: list[type[BaseException]] = [Warning, FloatingPointError, TimeoutError]
 """Classes of such exceptions; a backend adds those by which its library leaves a function that the caller passed."""
 
 
-def passing(error: BaseException) -> BaseException | None:
+def passing_error(error: BaseException) -> BaseException | None:
     """Returns the exception that must reach the caller unchanged, or None: `error` or one of its explicit causes.
 
     These exceptions are warnings that a filter turns into errors, the FloatingPointError that `numpy.seterr` requests,

@@ -125,20 +125,20 @@ class ThreadStack(_local):
         if (
             current_entry is None and entry is not None and entry[1] is None
         ):  # the usual cases first: a block begins, and ends
-            commit([(self.opened.append, entry[2]), (setattr, self, "entry", entry)], self.consequences(entry))
+            commit([(self.opened.append, entry[2]), (setattr, self, "entry", entry)], self.effect_steps(entry))
             return
         if entry is None and current_entry is not None and current_entry[1] is None:
-            commit([(setattr, self, "entry", None), (self.opened.remove, current_entry[2])], self.consequences(None))
+            commit([(setattr, self, "entry", None), (self.opened.remove, current_entry[2])], self.effect_steps(None))
             return
         old_blocks, new_blocks = blocks_of(current_entry), blocks_of(entry)
         commit(
             [(self.opened.append, block) for block in new_blocks if block not in old_blocks],
             [assignment(self, "entry", entry)],
             [(self.opened.remove, block) for block in old_blocks if block not in new_blocks],
-            self.consequences(entry),
+            self.effect_steps(entry),
         )
 
-    def consequences(self, entry: Entry | None) -> Iterable[Step]:
+    def effect_steps(self, entry: Entry | None) -> Iterable[Step]:
         """Returns what else changes with the entry of the innermost block; subclasses define it."""
         return ()
 

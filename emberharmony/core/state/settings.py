@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from emberharmony.core.errors import SettingsError, SettingsWarning, suggest
 from emberharmony.core.state.commits import Step
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 
 KEYS = ("backend",)
 _LARGEST = 2**20
@@ -62,7 +62,7 @@ def read(key: str) -> str | None:
         _warn(f"{file} cannot be read and is ignored: it is nested too deeply")
         return None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, SettingsError) as error:
-        if passing(error):
+        if passing_error(error):
             raise
         _warn(f"{file} cannot be read and is ignored: {error}")
         return None

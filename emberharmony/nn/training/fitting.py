@@ -168,7 +168,7 @@ class _Run:
     def train(self, position: Position, steps: int | None, epochs: int | None) -> None:
         """Makes steps until the number of steps or of epochs is reached, or there is a reason to stop."""
         while epochs is None or position.epoch < epochs:
-            batches = position.left()
+            batches = position.remaining_batches()
             while True:
                 if steps is not None and self.steps_made >= steps:
                     return

@@ -63,7 +63,7 @@ class Position:
             return [*steps, *batches.rewinding()]
         return [*steps, (batches.load_state_dict, batches.state_dict())] if self._stateful else steps
 
-    def left(self) -> Iterator[Any]:
+    def remaining_batches(self) -> Iterator[Any]:
         """Yields the batches of the present epoch from the position on.
 
         Batches that do not know their position are iterated anew, and those that were used are left out.

@@ -152,7 +152,7 @@ class LBFGS(ParameterGroups):
         try:
             call = _Call(self, closure)
             first = call.run()
-            commit(call.finishing(clear))
+            commit(call.finish_steps(clear))
         except BaseException:
             # After the last commit an interruption comes too late.
             commit(if_unchanged(self, "_count", count, old_assignments))
@@ -200,12 +200,12 @@ class _Call:
                 break
         return cast("Tensor", first)
 
-    def finishing(self, clear: bool) -> list[Step]:
+    def finish_steps(self, clear: bool) -> list[Step]:
         """Returns the steps that keep the parameters that were found, and the state."""
-        steps = self._assigning(self._at)
+        steps = self._assign_steps(self._at)
         if clear:
             steps += [cell.without_grad() for cell in self._cells]
-        entry = {name: _saveable(x) for name, x in self._state.items()}
+        entry = {name: _as_saveable(x) for name, x in self._state.items()}
         steps.append((self._optimizer.state.__setitem__, self._cells[0], entry))
         return [*steps, assignment(self._optimizer, "_count", self._optimizer.count + 1)]
 
@@ -276,9 +276,9 @@ class _Call:
     def _assign_point(self, begin: Any, direction: Any, length: float) -> None:
         """Assigns `begin + length * direction` to the parameters."""
         self._at = ops.add(begin, ops.multiply(direction, length))
-        commit(self._assigning(self._at))
+        commit(self._assign_steps(self._at))
 
-    def _assigning(self, vector: Any) -> list[Step]:
+    def _assign_steps(self, vector: Any) -> list[Step]:
         values = [cell.value for cell in self._cells]
         pieces = selection.current().parts_of(vector, values)
         new_values = [ops.cast(piece, ops.dtype(value)) for piece, value in zip(pieces, values, strict=True)]
@@ -309,7 +309,7 @@ def _read_saved(x: Any) -> Any:
     return x.value if isinstance(x, Buffer) else x
 
 
-def _saveable(x: Any) -> Any:
+def _as_saveable(x: Any) -> Any:
     if isinstance(x, list):
-        return [_saveable(item) for item in x]
+        return [_as_saveable(item) for item in x]
     return Buffer(x) if hasattr(x, "shape") else x

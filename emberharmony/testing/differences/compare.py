@@ -21,7 +21,7 @@ from emberharmony.testing.differences.judge import Judge
 from emberharmony.testing.differences.live import Following
 from emberharmony.testing.differences.lockstep import Lockstep
 from emberharmony.testing.differences.report import Report, environment
-from emberharmony.testing.differences.runs import Stopped, Watch, on_host, portable, run
+from emberharmony.testing.differences.runs import Stopped, Watch, on_host, run, with_host_draws
 from emberharmony.testing.differences.spool import MEMORY, Calls, Reader, Writer
 
 
@@ -38,7 +38,7 @@ def compare_backends(
 ) -> Report:
     """Returns the comparison of a program on two backends; see `emberharmony.compare`."""
     _check_arguments(backends, reference, stop, tolerance)
-    first_backend, second_backend = map(portable, backends)
+    first_backend, second_backend = map(with_host_draws, backends)
     report = _new_report(backends, first_backend, second_backend, tolerance)
     program = _with_gradients(fn) if gradients else fn
     host_inputs = tree_map(on_host, inputs)
@@ -72,7 +72,7 @@ def record(
         gradients: see `emberharmony.compare`.
         device: see `compare`.
     """
-    side = portable(backend)
+    side = with_host_draws(backend)
     folder, name = os.path.split(os.path.abspath(path))
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as temporary:
         writer = Writer(os.path.join(temporary, name))
@@ -151,7 +151,7 @@ def _notes_of_log(reader: Reader) -> dict[str, Any]:
 
 def _available_backend(name: str) -> Any:
     try:
-        return portable(name)
+        return with_host_draws(name)
     except Exception:  # noqa: BLE001  (the log may come from a machine with other libraries)
         return None
 

@@ -15,7 +15,7 @@ from emberharmony.core.registry import EMPTY, OPS, OpSpec
 from emberharmony.testing.differences.bounds import EDGES, MARGIN, Bounds, allowance, length, reach, rows
 from emberharmony.testing.differences.measures import Distance, describe_mismatch, distance, share
 from emberharmony.testing.differences.records import NO_OPTIONS, Array, Host, Record, decode
-from emberharmony.testing.differences.runs import STREAM, draws, portable, streams
+from emberharmony.testing.differences.runs import STREAM, draws, streams, with_host_draws
 from emberharmony.testing.sample import EPSILON
 
 ORACLE = "the oracle of the op's row"
@@ -254,7 +254,7 @@ class Judge:
         try:
             args, kwargs = decode(record.args, tensor, dtype), decode(record.kwargs, tensor, dtype)
             drawing = streams() if record.streams else contextlib.nullcontext()
-            with drawing, selection.Override(portable("numpy")), np.errstate(all="ignore"):
+            with drawing, selection.Override(with_host_draws("numpy")), np.errstate(all="ignore"):
                 if record.streams:
                     STREAM.get().load_state_dict(record.streams[0])
                     HOST.get().load_state_dict(record.streams[1])

@@ -61,7 +61,7 @@ class _Portable:
         return self.bound.cast(self.bound.convert_to_tensor(array), dtype)
 
 
-def portable(named: Any) -> Any:
+def with_host_draws(named: Any) -> Any:
     """Returns a backend that stands for another one and draws its numbers on the host; there is one for each.
 
     Args:
@@ -229,7 +229,7 @@ def run(fn: Callable[..., Any], inputs: Any, backend: Any, watch: Watch, device:
     Args:
         fn: the program.
         inputs: its arguments: trees of arrays and other values.
-        backend: a backend that `portable` returned.
+        backend: a backend that `with_host_draws` returned.
         watch: sees the calls.
         device: the device to run on; "" for the default.
     """

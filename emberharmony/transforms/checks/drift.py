@@ -192,7 +192,7 @@ class Graphs(Drift):
         if self._count < self._limit:
             return
         self._count = 0
-        waiting_tensors = call.backend.waiting(result)
+        waiting_tensors = call.backend.pending_count(result)
         if waiting_tensors >= self._limit:
             text = f"returned a tensor for which {waiting_tensors} operations wait; call ops.eval once in each step"
             self._report(call, line, text)

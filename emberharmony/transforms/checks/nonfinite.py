@@ -210,7 +210,7 @@ class NonFinite:
         backend = case.backend
         if not self._is_later(backend):
             for result in case.results:
-                if backend.failing((backend.probe(result),)):
+                if backend.failures((backend.probe(result),)):
                     self._judge(case)
                     return
             return
@@ -227,7 +227,7 @@ class NonFinite:
         if not waiting_checks:
             return
         judged: _Case | None = None
-        for i in sorted(waiting_checks[0][1].backend.failing([probe for probe, _ in waiting_checks], needed_checks)):
+        for i in sorted(waiting_checks[0][1].backend.failures([probe for probe, _ in waiting_checks], needed_checks)):
             case = waiting_checks[i][1]
             if case is not judged:
                 judged = case
@@ -304,7 +304,7 @@ class NonFinite:
     def _judge_used(self, tensors: Sequence[Any], backend: Any) -> None:
         """Reports the birth of numbers that are not finite in tensors that are used."""
         for tensor in _inexact_tensors(tensors, backend):
-            if self._last is None or not backend.failing((backend.probe(tensor),)) or backend.contents(tensor).finite:
+            if self._last is None or not backend.failures((backend.probe(tensor),)) or backend.contents(tensor).finite:
                 continue
             birth = self._births.get(id(tensor))
             finding = self._last if birth is None else birth[0]

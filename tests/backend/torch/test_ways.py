@@ -59,8 +59,8 @@ def test_a_probe_is_finite_where_all_elements_are(dtype: Any) -> None:
             large = torch.full((3,), torch.finfo(dtype).max / 4, dtype=dtype)
             assert probes.failing([probes.probe(large)]) == []
             found.append(probes.probe(torch.tensor([1.0, math.nan], dtype=dtype)))
-        assert probes.failing(found) == list(range(1, len(found)))
-        assert probes.failing(list(map(torch.as_tensor, found))) == list(range(1, len(found)))
+        assert probes.failures(found) == list(range(1, len(found)))
+        assert probes.failures(list(map(torch.as_tensor, found))) == list(range(1, len(found)))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch 2.13 compiles its rules of the forward mode
@@ -88,7 +88,7 @@ def test_sums_of_multiples_are_computed_by_fewer_ops() -> None:
         given = [[x.to(dtype, copy=True) for x in column] for column in columns]
         update = Update(program=Program(2, calls, (found,), 1), numbers=[0.5])
         assert programs.run_update(update, given)[0][0].tolist() == [2.0, 2.0]
-        for call, *arguments in programs.overwriting(update, given):
+        for call, *arguments in programs.overwrite_calls(update, given):
             call(*arguments)
         assert given[1][0].tolist() == [2.0, 2.0]
         assert [each.function for each in programs._program_for(update, given[0][0])[0].calls] == (

@@ -10,7 +10,7 @@ import pytest
 
 from emberharmony import ops
 from emberharmony.core.errors import DTypeError, EmberError, ShapeError
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 from tests.interruptions.harness import moments, raising, trace
 
 X = [[3.0, 1.0, 2.0]] * 4
@@ -87,17 +87,17 @@ def test_a_signal_handler_is_recognised_by_its_frame(shape: str) -> None:
     signal.signal(signal.SIGUSR1, HANDLERS[shape](run))
     with pytest.raises(ValueError, match="from the handler") as caught:
         signal.raise_signal(signal.SIGUSR1)
-    assert passing(caught.value) is caught.value
+    assert passing_error(caught.value) is caught.value
     typed = ShapeError("no shape")
     typed.__cause__ = caught.value
-    assert passing(typed) is caught.value
+    assert passing_error(typed) is caught.value
 
 
 def test_an_error_that_no_handler_raised_is_translated(backend: str) -> None:
     for error_kind in (ValueError, TypeError):
         with pytest.raises(error_kind) as caught:
             raise error_kind("plain")
-        assert passing(caught.value) is None
+        assert passing_error(caught.value) is None
     with pytest.raises(DTypeError):
         ops.add(object(), 1)
     with pytest.raises(ShapeError):
@@ -156,7 +156,7 @@ def test_errors_that_are_not_those_of_an_op_pass_through(kind: type[Exception], 
         def __array__(self, *args: object, **kwargs: object) -> np.ndarray:
             raise kind("late")
 
-    assert passing(kind("late")).args == ("late",)
+    assert passing_error(kind("late")).args == ("late",)
     for call in (ops.sin, ops.sum, lambda x: ops.add(ops.ones(2), x), lambda x: ops.concatenate([x, x])):
         with pytest.raises(kind, match="late"):
             call(Remote())

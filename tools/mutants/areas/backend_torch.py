@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant(
         name="torch-checkpoint-that-fails",
         module="emberharmony/core/state/handlers.py",
-        function="passing",
+        function="passing_error",
         original="tuple(PASSING)",
         replacement="(Warning, FloatingPointError, TimeoutError)",
         tests=("tests/backend/torch/test_rare_ways.py -k checkpoints",),
@@ -241,7 +241,7 @@ MUTANTS = [
         name="torch-memory-of-read-only-arrays",
         module="emberharmony/backend/torch/tensor_ops.py",
         function="of_host",
-        original="not shareable(array)",
+        original="not can_share_memory(array)",
         replacement="False",
         tests=(f"tests/ops/test_tensor.py {ON_TORCH}", "tests/backend/test_host.py", "tests/backend/test_transfer.py"),
         why="a tensor writes into the memory of a read-only array",

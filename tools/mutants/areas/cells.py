@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant(
         name="cell-overwrites-an-assignment",
         module="emberharmony/core/cells/moves.py",
-        function="Movable._following",
+        function="Movable._move_slot",
         original="commit(if_unchanged(self, slot, held, [assignment(self, slot, (tensor, home))]))",
         replacement="commit([assignment(self, slot, (tensor, home))])",
         tests=("tests/core/cells/test_moves_and_copies.py --ember-backend numpy",),
@@ -96,7 +96,7 @@ MUTANTS = [
     Mutant(
         name="accumulated-gradient",
         module="emberharmony/core/cells/cell.py",
-        function="accumulating",
+        function="accumulate_steps",
         original="bound.add(before, gradient)",
         replacement="gradient",
         tests=(

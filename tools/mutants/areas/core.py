@@ -186,8 +186,8 @@ MUTANTS = [
     Mutant(
         name="override-survives",
         module="emberharmony/core/selection.py",
-        function="_overridden_again",
-        original="guarded = [*looked_up_steps(), *bound._made_guarded()] if _any_alive() else ()",
+        function="_override_steps",
+        original="guarded = [*looked_up_steps(), *bound._guard_steps()] if _any_alive() else ()",
         replacement="guarded = ()",
         tests=("tests/core/test_selection.py",),
         why="after set_backend in one thread another thread's use_backend is ignored",
@@ -307,7 +307,7 @@ MUTANTS = [
     Mutant(
         name="precision-after-the-block",
         module="emberharmony/backend/shared/precision.py",
-        function="Requests._consequences",
+        function="Requests._effect_steps",
         original="setting.steps(setting.base)",
         replacement="()",
         tests=("tests/backend/test_precision.py",),

@@ -219,7 +219,7 @@ MUTANTS = [
     Mutant(
         name="ops-guards-of-the-library",
         module="emberharmony/backend/promote.py",
-        function="Promotion._binary",
+        function="Promotion._binary_conditions",
         original='self.guards.get(facts.takes, "")',
         replacement='""',
         tests=("tests/conformance/test_samples.py -k less",),
@@ -228,7 +228,7 @@ MUTANTS = [
     Mutant(
         name="ops-numbers-beside-a-guard",
         module="emberharmony/backend/promote.py",
-        function="Promotion._binary",
+        function="Promotion._binary_conditions",
         original="guard and weak",
         replacement="False",
         tests=("tests/backend/test_promote.py",),

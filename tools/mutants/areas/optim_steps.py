@@ -83,7 +83,7 @@ MUTANTS = [
     Mutant(
         name="left-vectors",
         module="emberharmony/optim/parts.py",
-        function="Layout.left",
+        function="Layout.release_steps",
         original="cell not in new_cells",
         replacement="False",
         tests=(f"{VECTORS} -k 'lack or alive' {NUMPY}", f"{VECTORS} {NUMPY}"),

@@ -162,7 +162,7 @@ MUTANTS = [
     Mutant(
         name="default-float-of-a-namespace",
         module="emberharmony/xp/functions.py",
-        function="creating",
+        function="with_default_dtype",
         original="default_dtype in (None, array.dtype.neutral)",
         replacement="True",
         tests=(f"tests/xp/test_namespace.py -k default {NUMPY}",),

@@ -25,10 +25,10 @@ from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
     block,
     class_count,
-    inside,
     is_plain,
     parts_of,
     reduction_of,
+    require_elements,
     unravel,
 )
 from emberharmony.backend.shared.arrays.shape import FURTHEST, as_shape, clip_offset, matrices
@@ -56,7 +56,7 @@ class JAXIndexingOps:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
         positions = indices_for(indices, x.shape[axis])
-        inside(x.shape[axis], positions.size)
+        require_elements(x.shape[axis], positions.size)
         if not x.size:
             return jnp.zeros((*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :]), x.dtype)
         return jnp.take(x, positions, axis, mode="clip")
@@ -67,7 +67,7 @@ class JAXIndexingOps:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
         positions = indices_for(indices, x.shape[axis])
-        inside(x.shape[axis], positions.size)
+        require_elements(x.shape[axis], positions.size)
         if not x.size or not positions.size:
             shape = jnp.broadcast_shapes(
                 (*x.shape[:axis], 1, *x.shape[axis + 1 :]), (*positions.shape[:axis], 1, *positions.shape[axis + 1 :])

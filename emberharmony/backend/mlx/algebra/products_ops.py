@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.derivatives import Arrays, with_own_derivatives
-from emberharmony.backend.mlx.device_ops import check_memory, fitting
+from emberharmony.backend.mlx.device_ops import check_memory, require_memory
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_complex, is_float
@@ -65,7 +65,7 @@ def _product(native: Callable[..., mx.array], tensors: list[mx.array], length: i
     Raises:
         OutOfMemoryError: if the result is larger than the memory of the machine.
     """
-    return fitting(_multiply(native, tensors, length))
+    return require_memory(_multiply(native, tensors, length))
 
 
 def _multiply(native: Callable[..., mx.array], tensors: list[mx.array], length: int) -> mx.array:
@@ -141,7 +141,7 @@ def _matmul(x1: mx.array, x2: mx.array) -> mx.array:
     if length > LONG and is_float(a) and a.dtype.size < 8 and on_cpu():
         result = _in_blocks(a, b)
         if result is not None:
-            return fitting(result)
+            return require_memory(result)
     return _product(mx.matmul, [a, b], length)
 
 

@@ -19,17 +19,17 @@ from emberharmony.backend.mlx.arrays.indices import (
     read_if_checked,
     write_rows,
 )
-from emberharmony.backend.mlx.device_ops import check_memory, fitting
+from emberharmony.backend.mlx.device_ops import check_memory, require_memory
 from emberharmony.backend.mlx.dtypes import DTYPES, cast, of_host, promotion
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
     block,
     class_count,
     columns,
-    inside,
     is_plain,
     parts_of,
     reduction_of,
+    require_elements,
     slice_within,
     unravel,
     vectors,
@@ -81,8 +81,8 @@ class MLXIndexingOps:
             # mx.take (MLX 0.32) reads a negative Python integer as an empty slice, and raises.
             return mx.take(x, indices % length, axis) if x.size else mx.zeros(_shape_without(x.shape, axis), x.dtype)
         positions = indices_for(indices, length)
-        inside(length, positions.size)
-        return fitting(mx.take(x, positions, axis))
+        require_elements(length, positions.size)
+        return require_memory(mx.take(x, positions, axis))
 
     @staticmethod
     def take_along_axis(x: mx.array, indices: Any, axis: int | None = -1) -> mx.array:
@@ -90,8 +90,8 @@ class MLXIndexingOps:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
         positions = indices_for(indices, x.shape[axis])
-        inside(x.shape[axis], positions.size)
-        return fitting(mx.take_along_axis(x, positions, axis))
+        require_elements(x.shape[axis], positions.size)
+        return require_memory(mx.take_along_axis(x, positions, axis))
 
     @staticmethod
     def get_item(x: mx.array, key: Any) -> mx.array:
@@ -116,7 +116,7 @@ class MLXIndexingOps:
                 native_key.append(integers(part))
             else:
                 native_key.append(of_host(part) if hasattr(part, "shape") else part)
-        return fitting(x[tuple(native_key)])
+        return require_memory(x[tuple(native_key)])
 
     @staticmethod
     def nonzero(x: mx.array) -> tuple[mx.array, ...]:

@@ -18,7 +18,7 @@ import mlx.core as mx
 
 from emberharmony.backend.host import host_indices
 from emberharmony.backend.mlx.derivatives import Arrays, Function, with_own_derivatives, with_transforms_of
-from emberharmony.backend.mlx.device_ops import fitting
+from emberharmony.backend.mlx.device_ops import require_memory
 from emberharmony.backend.mlx.dtypes import DTYPES, of_host
 from emberharmony.backend.shared.arrays.indexing import nonnegative_indices
 from emberharmony.core import op_globals
@@ -231,7 +231,7 @@ def _rows_from_either(rows: mx.array, places: mx.array, updates: mx.array) -> mx
     count, update_count = rows.shape[0], places.size
     sources = mx.put_along_axis(mx.arange(count + 1), places.reshape(-1), mx.arange(count, count + update_count), 0)
     rows_and_updates = mx.concatenate([rows, updates.reshape(update_count, *rows.shape[1:])])
-    return mx.take(fitting(rows_and_updates), sources[:count], 0)
+    return mx.take(require_memory(rows_and_updates), sources[:count], 0)
 
 
 def _with_extra_rows(rows: mx.array) -> mx.array:

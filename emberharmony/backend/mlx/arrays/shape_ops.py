@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import mlx.core as mx
 
 from emberharmony.backend.host import is_integer
-from emberharmony.backend.mlx.device_ops import check_memory, fitting
+from emberharmony.backend.mlx.device_ops import check_memory, require_memory
 from emberharmony.backend.mlx.dtypes import of_host, promotion
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
     axes_and_places,
+    cast_for_join,
     check_copy,
     check_pad,
     counts_per_slice,
     cuts,
     expanded_shape,
-    joinable,
     matrices,
     pad_indices,
     pad_pairs,
@@ -64,7 +64,7 @@ def _infer_shape(size: int, shape: Any) -> tuple[int, ...]:
 
 
 def _with_zeros(x: mx.array, width: int, *_usual: Any) -> mx.array:
-    return fitting(mx.pad(x, width))
+    return require_memory(mx.pad(x, width))
 
 
 class MLXShapeOps:
@@ -119,19 +119,19 @@ class MLXShapeOps:
 
     @staticmethod
     def concatenate(xs: list[mx.array], axis: int | None = 0) -> mx.array:
-        tensors = joinable(xs, promotion)
+        tensors = cast_for_join(xs, promotion)
         if axis is None:
-            return fitting(mx.concatenate([x.reshape(-1) for x in tensors]))
+            return require_memory(mx.concatenate([x.reshape(-1) for x in tensors]))
         if tensors[0].ndim == 0:
             raise ShapeError("expected tensors with at least one axis, got scalars; use ops.stack")
         if not (axis.__class__ is int and -tensors[0].ndim <= axis < tensors[0].ndim):
             # mx.concatenate (MLX 0.32) does not check the axis if there is only one tensor.
             (axis,) = nonnegative_axes(axis, tensors[0].ndim)
-        return fitting(mx.concatenate(tensors, axis))
+        return require_memory(mx.concatenate(tensors, axis))
 
     @staticmethod
     def stack(x: list[mx.array], axis: int = 0) -> mx.array:
-        return fitting(mx.stack(joinable(x, promotion), axis))
+        return require_memory(mx.stack(cast_for_join(x, promotion), axis))
 
     @staticmethod
     def split(x: mx.array, indices_or_sections: Any, axis: int = 0) -> list[mx.array]:
@@ -161,7 +161,7 @@ class MLXShapeOps:
             return mx.repeat(x, repeats, axis)
         counts = counts_per_slice(np.asarray(repeats) if isinstance(repeats, mx.array) else repeats, length)
         check_memory((*x.shape[:axis], total(counts), *x.shape[axis + 1 :]), x.itemsize)
-        return fitting(mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis))
+        return require_memory(mx.take(x, of_host(np.repeat(np.arange(length), counts)), axis))
 
     @staticmethod
     def flip(x: mx.array, axis: Any = None) -> mx.array:
@@ -190,7 +190,7 @@ class MLXShapeOps:
             return self.composed("pad")(x, pad_width, mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            value = promotion.filling(0 if constant_values is None else constant_values, x.dtype)
+            value = promotion.fill_tensor(0 if constant_values is None else constant_values, x.dtype)
             try:
                 result = mx.pad(x, pairs, constant_values=value)
             except (OverflowError, TypeError):
@@ -202,5 +202,5 @@ class MLXShapeOps:
             return result
         for axis, (before, after) in enumerate(pairs):
             if before or after:
-                x = fitting(mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis))
+                x = require_memory(mx.take(x, of_host(pad_indices(x.shape[axis], before, after, mode)), axis))
         return x

@@ -191,7 +191,7 @@ class MLXTransformsOps:
             return []
         if any(isinstance(output, TensorProxy) for output in outputs):
             raise TracedTensorError(CLOSED_OVER)
-        barriers = [_undifferentiable(output) for output in outputs]
+        barriers = [_refuse_gradients(output) for output in outputs]
         return _with_custom_gradient(self, backward, len(primals), [*primals, *barriers]) if len(primals) else barriers
 
     def compile_function(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -350,7 +350,7 @@ def _with_custom_gradient(
     return list(linked)
 
 
-def _undifferentiable(x: mx.array) -> mx.array:
+def _refuse_gradients(x: mx.array) -> mx.array:
     """Returns a tensor through which nothing may be differentiated: if a gradient reaches it, an error is raised.
 
     Raises:
@@ -371,7 +371,7 @@ def _undifferentiable(x: mx.array) -> mx.array:
 
     @function.vmap
     def batch(x: mx.array, axis: int | None) -> tuple[mx.array, int | None]:
-        return _undifferentiable(x), axis
+        return _refuse_gradients(x), axis
 
     result: Any = function(x)
     return result

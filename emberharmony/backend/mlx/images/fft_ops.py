@@ -5,7 +5,7 @@ from collections.abc import Callable
 import mlx.core as mx
 
 from emberharmony.backend.mlx.derivatives import both_modes
-from emberharmony.backend.mlx.device_ops import fitting
+from emberharmony.backend.mlx.device_ops import require_memory
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.shared.images.fft import axis_and_length, named_by_keras
 
@@ -28,10 +28,10 @@ def _op_of_transform(
         x = promotion.floats(x)
         x = x.astype(mx.float32) if x.dtype.size == 2 else x
         if not halved or not x.size:
-            return fitting(native(x, length, axis_index, norm))
+            return require_memory(native(x, length, axis_index, norm))
         # The forward mode of mx.fft.irfft (MLX 0.32) returns one element too few if the length is odd.
         result: mx.array = both_modes(lambda x: native(x, length, axis_index, norm))(x)
-        return fitting(result)
+        return require_memory(result)
 
     return transform
 

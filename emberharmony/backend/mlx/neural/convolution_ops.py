@@ -23,7 +23,7 @@ from typing import Any
 import mlx.core as mx
 
 from emberharmony.backend.mlx.derivatives import Function, with_transforms_of
-from emberharmony.backend.mlx.device_ops import fitting
+from emberharmony.backend.mlx.device_ops import require_memory
 from emberharmony.backend.mlx.dtypes import promotion
 from emberharmony.backend.mlx.elementwise.elementary_ops import on_cpu
 from emberharmony.backend.mlx.math_ops import is_float
@@ -369,7 +369,7 @@ class MLXConvolutionOps:
                 [_convolve(group_input, kernel, plan) for group_input, kernel in groups_of_tensors], -1
             )
         result = result + b[0] if b else result
-        return fitting(result if is_channels_last else mx.moveaxis(result, -1, 1))
+        return require_memory(result if is_channels_last else mx.moveaxis(result, -1, 1))
 
     def depthwise_conv(
         self,

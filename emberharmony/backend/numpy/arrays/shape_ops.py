@@ -13,12 +13,12 @@ from emberharmony.backend.numpy.folding import check_axis
 from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
+    cast_for_join,
     check_copy,
     check_pad,
     counts_per_slice,
     cuts,
     expanded_shape,
-    joinable,
     matrices,
     pad_indices,
     pad_pairs,
@@ -113,13 +113,13 @@ class NumpyShapeOps:
 
     @staticmethod
     def concatenate(xs: list[np.ndarray], axis: int | None = 0) -> np.ndarray:
-        joinable_arrays = joinable(xs, promotion)
+        joinable_arrays = cast_for_join(xs, promotion)
         check_axis(axis, joinable_arrays[0].ndim or 1)
         return np.concatenate(joinable_arrays, axis)
 
     @staticmethod
     def stack(x: list[np.ndarray], axis: int = 0) -> np.ndarray:
-        return np.stack(joinable(x, promotion), axis)
+        return np.stack(cast_for_join(x, promotion), axis)
 
     @staticmethod
     def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:
@@ -169,7 +169,7 @@ class NumpyShapeOps:
                 result = np.zeros(shape, x.dtype)
             else:
                 result = np.empty(shape, x.dtype)
-                result.fill(promotion.filling(constant_values, x.dtype))
+                result.fill(promotion.fill_tensor(constant_values, x.dtype))
             result[tuple([slice(before, before + n) for n, (before, _) in zip(x.shape, pairs, strict=True)])] = x
             return result
         for axis, (before, after) in enumerate(pairs):

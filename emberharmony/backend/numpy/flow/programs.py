@@ -75,10 +75,10 @@ def overwrites(program: Program) -> bool:
     return program.places is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
-def overwriting(
+def overwrite_calls(
     update: Update, columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]
 ) -> list[Iterable[tuple[Any, ...]]]:
-    """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
+    """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
     program = update.program
     # Another thread that makes a step of the same optimizer finds none and makes its own.
     scratch = kept.pop(program, None) or _scratch_memory(program, columns[0])

@@ -79,6 +79,6 @@ class NumpySteps(Steps):
         """Returns whether functions of C can write the results of a program over its inputs."""
         return programs.overwrites(update.program)
 
-    def overwriting(self, update: "Update", columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]) -> Any:
+    def overwrite_calls(self, update: "Update", columns: Sequence[Sequence[np.ndarray]], kept: dict[Any, Any]) -> Any:
         """Returns the calls that write the results of a program over its inputs."""
-        return programs.overwriting(update, columns, kept)
+        return programs.overwrite_calls(update, columns, kept)

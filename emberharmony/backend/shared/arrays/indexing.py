@@ -269,7 +269,7 @@ def reduction_of(reduction: str | None, reductions: Container[str]) -> str | Non
     return reduction
 
 
-def inside(length: int, count: int) -> None:
+def require_elements(length: int, count: int) -> None:
     """Checks that an axis has elements if any are read from it.
 
     Args:
@@ -306,7 +306,7 @@ def places_along(indices: Any, shape: Sequence[int], axis: int) -> np.ndarray:
         ShapeError: if the indices have another number of axes.
     """
     positions = nonnegative_indices(host_indices(indices), shape[axis])
-    inside(shape[axis], positions.size)
+    require_elements(shape[axis], positions.size)
     if positions.ndim != len(shape):
         raise ShapeError(f"indices of shape {positions.shape} need as many axes as shape {tuple(shape)}")
     return np.take_along_axis(places_of(shape), positions, axis)

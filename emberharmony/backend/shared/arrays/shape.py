@@ -301,7 +301,7 @@ def matrices(x: Any) -> Any:
     return x
 
 
-def joinable(tensors: list[Any], promotion: Promotion) -> list[Any]:
+def cast_for_join(tensors: list[Any], promotion: Promotion) -> list[Any]:
     """Returns tensors cast to their common dtype, ready to be joined.
 
     Raises:

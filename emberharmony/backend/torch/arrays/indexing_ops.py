@@ -16,10 +16,10 @@ from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.indexing import (
     block,
     class_count,
-    inside,
     is_plain,
     parts_of,
     reduction_of,
+    require_elements,
     unravel,
     vectors,
 )
@@ -44,7 +44,7 @@ from emberharmony.core.dispatch import fast
 from emberharmony.core.dtypes import default_float
 from emberharmony.core.errors import IndexOutOfBoundsError, ShapeError
 from emberharmony.core.options import dense
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 
 
 def _take_along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tensor:
@@ -71,7 +71,7 @@ def _take_along(x: torch.Tensor, indices: torch.Tensor, axis: int) -> torch.Tens
         try:
             return torch.gather(x, axis, indices)
         except RuntimeError as error:
-            if passing(error):
+            if passing_error(error):
                 raise
     return torch.gather(x, axis, torch.where(indices < 0, indices + length, indices))
 
@@ -122,7 +122,7 @@ class TorchIndexingOps:
             x, axis = x.reshape(-1), 0
         (axis,) = nonnegative_axes(axis, x.ndim)
         if x.is_cpu and isinstance(indices, torch.Tensor):
-            inside(x.shape[axis], indices.numel())
+            require_elements(x.shape[axis], indices.numel())
             return take_along_dim(x, integers(indices, x.device), axis)
         return take_along_dim(x, indices_like(indices, x.shape[axis], x), axis)
 

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from emberharmony.backend.host import host_indices
-from emberharmony.backend.shared.arrays.indexing import inside, nonnegative_indices
+from emberharmony.backend.shared.arrays.indexing import nonnegative_indices, require_elements
 from emberharmony.backend.torch.derivatives import multiply_rows
 from emberharmony.backend.torch.dtypes import DTYPES, through_int64
 from emberharmony.core.errors import ArgumentTypeError
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 
 REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 _FURTHEST = torch.iinfo(torch.int64).max
@@ -84,7 +84,7 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
         return torch.select_copy(x, axis, indices)
     if isinstance(indices, torch.Tensor):
         positions = integers(indices, x.device)
-        inside(x.shape[axis], positions.numel())
+        require_elements(x.shape[axis], positions.numel())
         if not x.is_cpu or (torch.compiler.is_compiling() and x.dtype not in SIGNED):
             # On an accelerator index_select ends the process at a negative index, and compiled code reads two indices.
             return x[(slice(None),) * axis + (positions,)]
@@ -95,7 +95,7 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
         slices = index_select(x, axis, _nonnegative(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
     except (IndexError, RuntimeError) as error:
-        if passing(error):
+        if passing_error(error):
             raise
         # index_select rejects negative indices. Wrap them only now, since most calls have none.
         try:

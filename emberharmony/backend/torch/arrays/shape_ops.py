@@ -10,12 +10,12 @@ from emberharmony.backend.promote import nonnegative_axes
 from emberharmony.backend.shared.arrays.shape import (
     as_shape,
     axes_and_places,
+    cast_for_join,
     check_copy,
     check_pad,
     counts_per_slice,
     cuts,
     expanded_shape,
-    joinable,
     matrices,
     pad_indices,
     pad_pairs,
@@ -110,7 +110,7 @@ class TorchShapeOps:
 
     @staticmethod
     def concatenate(xs: list[torch.Tensor], axis: int | None = 0) -> torch.Tensor:
-        tensors = joinable(xs, promotion)
+        tensors = cast_for_join(xs, promotion)
         if axis is None:
             return torch.cat([x.reshape(-1) for x in tensors])
         ndim = tensors[0].ndim
@@ -127,7 +127,7 @@ class TorchShapeOps:
 
     @staticmethod
     def stack(x: list[torch.Tensor], axis: int = 0) -> torch.Tensor:
-        return torch.stack(joinable(x, promotion), axis)
+        return torch.stack(cast_for_join(x, promotion), axis)
 
     @staticmethod
     def split(x: torch.Tensor, indices_or_sections: Any, axis: int = 0) -> list[torch.Tensor]:
@@ -192,7 +192,7 @@ class TorchShapeOps:
             check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.itemsize)
             if constant_values is None:
                 return torch.nn.functional.pad(x, flat)
-            value = promotion.filling(constant_values, x.dtype).item()
+            value = promotion.fill_tensor(constant_values, x.dtype).item()
             if isinstance(value, complex):
                 # `functional.pad` takes no complex value (PyTorch 2.13).
                 pieces = (

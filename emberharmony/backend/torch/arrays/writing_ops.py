@@ -16,7 +16,7 @@ from emberharmony.backend.torch.dtypes import promotion
 from emberharmony.backend.torch.tracing import HAS_VALUES
 from emberharmony.core.deferred import Deferred
 from emberharmony.core.dispatch import fast
-from emberharmony.core.state.handlers import passing
+from emberharmony.core.state.handlers import passing_error
 
 if TYPE_CHECKING:
     from emberharmony.backend.shared.arrays import writing as shared_writing
@@ -127,7 +127,7 @@ def _by_tensors(backend: Any, x: torch.Tensor, key: Any, value: Any, mode: str) 
             return result
         return _combine(x, key_parts, columns, new_value, mode)
     except (IndexError, RuntimeError) as error:
-        if passing(error):
+        if passing_error(error):
             raise
         # The composite wraps negative indices, and raises the typed error.
         return None
@@ -180,6 +180,6 @@ def _write_along(backend: Any, x: torch.Tensor, indices: Any, values: Any, axis:
         updates = new_value.expand(full_shape)
         return x.scatter(axis, indices, updates) if mode == "set" else x.scatter_add(axis, indices, updates)
     except (IndexError, RuntimeError) as error:
-        if passing(error):
+        if passing_error(error):
             raise
         return None

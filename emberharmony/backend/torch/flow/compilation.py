@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from emberharmony.backend.torch.flow.guards import changing
+from emberharmony.backend.torch.flow.guards import needed_guards
 from emberharmony.backend.torch.random_ops import STREAM
 from emberharmony.backend.torch.tracing import is_watched
 from emberharmony.core import op_globals, selection
@@ -122,7 +122,7 @@ def call_with_own_ops(bound: Any, function: Callable[..., Any], args: Any, kwarg
         _COMPOSITE.entry = outer_entry
 
 
-def _traceable(bound: Any) -> str:
+def _make_traceable(bound: Any) -> str:
     """Lets torch.compile trace ops while an override is alive, and returns their kind."""
     variant_name = f"{bound.backend.prefix}{bound.variant}"
     if variant_name not in vars(_Entries):
@@ -134,7 +134,7 @@ def _traceable(bound: Any) -> str:
 
 def call_whole(bound: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls a function that is compiled as a whole with the ops of a backend, while these are overridden."""
-    outer_kind, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _traceable(bound)
+    outer_kind, _WHOLE_CALL.kind = _WHOLE_CALL.kind, _make_traceable(bound)
     try:
         return function(*args, **kwargs)
     finally:
@@ -197,7 +197,7 @@ def _model_of(fn: FunctionType) -> Any:
 
 def _compile_whole(entry: Callable[..., Any]) -> Callable[..., Any]:
     """Returns an entry compiled as a whole, which looks in each call only at what can change."""
-    return _compile(entry, fullgraph=True, guard_filter_fn=changing)
+    return _compile(entry, fullgraph=True, guard_filter_fn=needed_guards)
 
 
 def _compile_parts(entry: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,7 +230,7 @@ def _is_compiler_error(error: Exception, way: int) -> bool:
 def _is_stop_at_move(error: Exception) -> bool:
     """Returns whether Dynamo stopped where a cell comes from another backend; it cannot trace that."""
     frames = getattr(error, "real_stack", None) or ()
-    return any(frame.name == Cell._following.__name__ for frame in frames)
+    return any(frame.name == Cell._move_slot.__name__ for frame in frames)
 
 
 class TorchFunction:

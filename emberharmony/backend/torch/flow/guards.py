@@ -32,7 +32,7 @@ _HELD = r".*\._held"
 """The pair that a cell holds. It is replaced as a whole, and its items are guarded."""
 
 
-def changing(guards: Sequence[Any]) -> list[bool]:
+def needed_guards(guards: Sequence[Any]) -> list[bool]:
     """Returns for each guard whether it is needed, as the option `guard_filter_fn` of `torch.compile` asks."""
     modules = {guard.name for guard in guards if isinstance(guard.value, ModuleType) and _is_own(guard.value.__name__)}
     classes = {f"type({guard.name})" for guard in guards if guard.has_value and _is_own(type(guard.value).__module__)}

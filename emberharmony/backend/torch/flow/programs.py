@@ -72,8 +72,8 @@ def overwrites(program: Program) -> bool:
     return program.places is not None and not any(call.function in _PYTHONS for call in program.calls)
 
 
-def overwriting(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
-    """Returns the calls that write the results of a program over its inputs; see `Backend.overwriting`."""
+def overwrite_calls(update: Update, columns: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
+    """Returns the calls that write the results of a program over its inputs; see `Backend.overwrite_calls`."""
     program, numbers = _program_for(update, columns[0][0])
     output_slots, scratch = program.places or {}, program.scratch
     longest = max(x.numel() for x in columns[0])

@@ -168,13 +168,13 @@ class TorchSteps(Steps):
         """Returns whether functions of C can write the results of a program over its inputs."""
         return _COUNTS and (update.kernel in KERNELS or programs.overwrites(update.program))
 
-    def overwriting(self, update: "Update", columns: Columns, kept: dict[Any, Any]) -> Any:
+    def overwrite_calls(self, update: "Update", columns: Columns, kept: dict[Any, Any]) -> Any:
         """Returns the calls that write the results of a program over its inputs; None while anything records it."""
         if not is_unwatched():
             return None
         if update.kernel in KERNELS:
             return [[(KERNELS[update.kernel](columns, update),)]]
-        return [programs.overwriting(update, columns)] if programs.overwrites(update.program) else None
+        return [programs.overwrite_calls(update, columns)] if programs.overwrites(update.program) else None
 
     def writing(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context manager in which no graph is recorded, and all tensors can be written to."""

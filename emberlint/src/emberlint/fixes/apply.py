@@ -14,7 +14,7 @@ from emberlint.fixes import edits
 from emberlint.fixes.edits import RefusedError
 from emberlint.fixes.imports import LINE_END, comments, with_namespaces, without
 from emberlint.fixes.spelling import ShadowedError, Spelling, spelling
-from emberlint.fixes.splice import SPACE, Change, apply_changes, changes, dotted_name, op_of, renaming
+from emberlint.fixes.splice import SPACE, Change, apply_changes, changes, dotted_name, op_of, rename_changes
 from emberlint.knowledge.replacements import NEUTRAL
 from emberlint.rule import FixResult
 from emberlint.source.parsing import parse
@@ -129,7 +129,7 @@ class _FileRepair:
     def _simple(self, finding: Finding, node: ast.AST) -> list[Change] | None:
         """Returns the changes of a line that repair a finding, or None if only LibCST can."""
         if finding.code in RENAMING:
-            return renaming(self.file, node, _replacement(finding))
+            return rename_changes(self.file, node, _replacement(finding))
         return changes(self.file, node) if finding.code in ("EMB201", "EMB202") else None
 
     @cached_property

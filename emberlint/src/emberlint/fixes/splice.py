@@ -85,7 +85,7 @@ def changes(file: SourceFile, node: ast.AST) -> list[Change] | None:
     ]
 
 
-def renaming(file: SourceFile, node: ast.AST, replacement: str) -> list[Change] | None:
+def rename_changes(file: SourceFile, node: ast.AST, replacement: str) -> list[Change] | None:
     """Returns the change that replaces a dotted name, or None if it is written in another form."""
     if not isinstance(node, ast.Name | ast.Attribute) or node.lineno != node.end_lineno:
         return None

@@ -8,7 +8,7 @@ from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
 from emberlint.inference.calls import FORWARD
 from emberlint.inference.flow import Flow
-from emberlint.inference.forms import refined
+from emberlint.inference.forms import refine
 from emberlint.inference.summary import Summaries, SummaryReader
 from emberlint.knowledge.kinds import is_plain_name
 from emberlint.knowledge.ops_table import RETURNS
@@ -68,7 +68,7 @@ class Analysis(Flow):
         unit.state = v.Progress.RUNNING
         outer_state = self.unit, self.depth, self.loops
         self.unit, self.depth, self.loops = unit, 0, []
-        old_result = refined(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
+        old_result = refine(unit.declared, self._join_returns(unit) if unit.returns or unit.yields else None)
         unit.returns, unit.yields = [], []
         env = v.Env(unit.env, unit)
         self._parameters(unit, env)
@@ -79,7 +79,7 @@ class Analysis(Flow):
             self.block(node.body, env)
         self.unit, self.depth, self.loops = outer_state
         unit.state = v.Progress.DONE
-        if unit.readers and _are_different(old_result, refined(unit.declared, self._join_returns(unit))):
+        if unit.readers and _are_different(old_result, refine(unit.declared, self._join_returns(unit))):
             self.dirty.update(dict.fromkeys(unit.readers))
 
     @staticmethod
@@ -126,7 +126,7 @@ class Analysis(Flow):
             declared_value = self.annotations.resolve(parameter.annotation, unit.env)
             if isinstance(declared_value, v.Tensor):
                 declared_value = v.Tensor(declared_value.tier, f"`{name}` is {declared_value.why}", parameter)
-            return refined(declared_value, self._given_value(unit, name))
+            return refine(declared_value, self._given_value(unit, name))
         value = self._given_value(unit, name)
         if value is not None:
             return value

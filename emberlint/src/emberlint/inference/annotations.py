@@ -102,7 +102,7 @@ class Annotations:
     def _instance(self, value: v.Class) -> v.Value:
         if value.unit.is_tensor:
             return v.Tensor(Tier.A, f"annotated with `{value.unit.node.name}`, a tensor type")
-        return keyed(value.unit) if value.unit.is_dict else v.Instance(value.unit)
+        return typed_dict_value(value.unit) if value.unit.is_dict else v.Instance(value.unit)
 
     def _origin(self, node: ast.expr, env: v.Env) -> str | None:
         if isinstance(node, ast.Name):
@@ -209,7 +209,7 @@ class Annotations:
         return None
 
 
-def keyed(unit: v.ClassUnit) -> v.Mapping:
+def typed_dict_value(unit: v.ClassUnit) -> v.Mapping:
     """Returns the value of a TypedDict."""
     value_by_key: dict[object, v.Value] = {}
     for class_unit in reversed(unit.lineage()):

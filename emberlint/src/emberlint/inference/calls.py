@@ -7,9 +7,9 @@ from collections.abc import Callable
 from emberlint.config.settings import Settings
 from emberlint.config.tiers import Tier
 from emberlint.inference import values as v
-from emberlint.inference.annotations import keyed
+from emberlint.inference.annotations import typed_dict_value
 from emberlint.inference.expressions import Expressions, from_container
-from emberlint.inference.forms import mapped, refined
+from emberlint.inference.forms import mapped, refine
 from emberlint.inference.methods import Arguments, mapping_method, sequence_method
 from emberlint.knowledge.kinds import (
     BUILTINS,
@@ -127,7 +127,7 @@ class Calls(Expressions):
         known_value = (
             v.Sequence(v.join_all(unit.yields)) if unit.yields else v.join_all(unit.returns) if unit.returns else None
         )
-        value = refined(unit.declared, known_value)
+        value = refine(unit.declared, known_value)
         if isinstance(value, v.Tensor):
             return value.pass_on(f"`{unit.name}` returns it", unit.node, value.dtype)
         return value
@@ -175,7 +175,7 @@ class Calls(Expressions):
         if unit.is_tensor:
             return v.Tensor(Tier.B, f"`{unit.node.name}` is a subclass of a tensor type", arguments.node)
         if unit.is_dict:
-            mapping = keyed(unit)
+            mapping = typed_dict_value(unit)
             for name, value in arguments.keywords.items():
                 mapping.put(name, from_container(value, arguments.node))
             return mapping

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from emberlint.inference import values as v
 
 
-def refined(declared: v.Value, known: v.Value) -> v.Value:
+def refine(declared: v.Value, known: v.Value) -> v.Value:
     """Returns the value that an annotation declares, with what is known besides: dtypes, and values for `Any`."""
     if isinstance(declared, v.Tensor) and isinstance(known, v.Tensor):
         return declared.of_dtype(known.dtype)
@@ -14,7 +14,7 @@ def refined(declared: v.Value, known: v.Value) -> v.Value:
     if isinstance(declared, v.Sequence) and isinstance(known, v.Sequence) and declared.rest is None:
         items, known_items = declared.items or [], known.items or []
         if items and len(items) == len(known_items):
-            return v.Sequence(items=[refined(*pair) for pair in zip(items, known_items, strict=True)])
+            return v.Sequence(items=[refine(*pair) for pair in zip(items, known_items, strict=True)])
     return known if declared is None else declared
 
 

@@ -67,7 +67,7 @@ class Use(NamedTuple):
     kind: str  # use, conversion, dtype, random, device, type
 
 
-def within(origin: str, modules: tuple[str, ...]) -> bool:
+def is_within(origin: str, modules: tuple[str, ...]) -> bool:
     """Returns whether a dotted origin is one of some modules or is inside one."""
     return any(origin == module or origin.startswith(module + ".") for module in modules)
 
@@ -75,7 +75,7 @@ def within(origin: str, modules: tuple[str, ...]) -> bool:
 def _is_distribution(origin: str) -> bool:
     """Returns whether an origin is a class of `torch.distributions`; functions and the rest of it draw nothing."""
     module, _, name = origin.rpartition(".")
-    is_in_distributions = within(module, ("torch.distributions",)) and not within(module, _NO_DISTRIBUTIONS)
+    is_in_distributions = is_within(module, ("torch.distributions",)) and not is_within(module, _NO_DISTRIBUTIONS)
     return is_in_distributions and name[0].isupper()
 
 
@@ -84,13 +84,13 @@ def kind_of(origin: str, called: bool) -> str:
     """Returns the kind of native name that an origin is."""
     if origin in TESTS:
         return "type"
-    if origin.rpartition(".")[2] in _KEYS and within(origin, ("jax.random",)):
+    if origin.rpartition(".")[2] in _KEYS and is_within(origin, ("jax.random",)):
         return "use"
-    if within(origin, RANDOM_MODULES) or ".manual_seed" in origin or "rng_state" in origin:
+    if is_within(origin, RANDOM_MODULES) or ".manual_seed" in origin or "rng_state" in origin:
         return "random"
-    if within(origin, DEVICE_MODULES):
+    if is_within(origin, DEVICE_MODULES):
         return "device"
-    if within(origin, DLPACK):
+    if is_within(origin, DLPACK):
         return "conversion"
     root = next((root for root in ROOTS if origin.startswith(root + ".")), "")
     name = origin[len(root) + 1 :].partition(".")[0]

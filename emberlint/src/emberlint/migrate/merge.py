@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from emberlint.migrate.selection import SourceModule
-from emberlint.migrate.units import BUILTINS, HEAD, Statement, Unit, all_names, bound, members, units
+from emberlint.migrate.units import BUILTINS, HEAD, Statement, Unit, all_names, members, units, units_by_bound_name
 
 BLANK = cst.EmptyLine(indent=False)
 
@@ -71,7 +71,7 @@ def _statements_to_insert(target: _Target) -> tuple[list[Statement], list[Statem
 
     The classes are changed in place.
     """
-    source, units_by_name = target.source, bound(target.units, "definition", "import")
+    source, units_by_name = target.source, units_by_bound_name(target.units, "definition", "import")
     statements_before: list[Statement] = []
     statements_after: list[Statement] = []
     has_met_class = False
@@ -125,7 +125,7 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     node, body = receiver.node, receiver.node.body
     assert isinstance(node, cst.ClassDef)
     assert isinstance(unit.node, cst.ClassDef)
-    units_by_name = bound(members(node), "definition")
+    units_by_name = units_by_bound_name(members(node), "definition")
     taken_parts: list[Statement] = []
     class_name = node.name.value
     for taken_part in parts:
@@ -196,7 +196,7 @@ def _used_names(source: SourceModule) -> set[str]:
 def _missing_imports(target: _Target) -> tuple[list[Statement], bool]:
     """Returns the imports that the receiving file lacks, and whether it needs `from __future__ import annotations`."""
     source, used_names = target.source, _used_names(target.source)
-    units_by_name = bound(target.units, "import", "definition")
+    units_by_name = units_by_bound_name(target.units, "import", "definition")
     present_statements = {unit.code.strip() for unit in target.units}
     needed_imports: list[Statement] = []
     for unit in source.units:

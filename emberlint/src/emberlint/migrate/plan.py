@@ -12,7 +12,7 @@ from emberlint.migrate.merge import Clash, merge, unresolved_names
 from emberlint.migrate.remains import remains, shim
 from emberlint.migrate.selection import SourceModule, movable, select
 from emberlint.migrate.transaction import MigrationError
-from emberlint.migrate.units import all_names, bound
+from emberlint.migrate.units import all_names, units_by_bound_name
 from emberlint.parity.definitions import definitions
 from emberlint.parity.layout import Layout
 from emberlint.source.discover import discover
@@ -218,7 +218,7 @@ def _moves_of(project: Project, layout: Layout, backend: str, sources: Sequence[
 
 
 def _public_names(one: SourceModule) -> list[str]:
-    return sorted(name for name in bound(one.units, "definition", "import") if not name.startswith("_"))
+    return sorted(name for name in units_by_bound_name(one.units, "definition", "import") if not name.startswith("_"))
 
 
 def _python_files(project: Project) -> list[str]:

@@ -7,7 +7,7 @@ import libcst as cst
 
 from emberlint.migrate.imports import name_expression
 from emberlint.migrate.selection import SourceModule
-from emberlint.migrate.units import HEAD, Statement, Unit, all_names, bound, members, units
+from emberlint.migrate.units import HEAD, Statement, Unit, all_names, members, units, units_by_bound_name
 
 
 def remains(source: SourceModule, reached_names: Set[str] = frozenset()) -> str | None:
@@ -94,7 +94,7 @@ def _returning_names(source: SourceModule) -> set[str]:
 def shim(source: SourceModule, submodules: Sequence[str]) -> str:
     """Returns a file that re-exports the moved names under the old module name, for imports by a composed name."""
     unit_kinds = ("definition", "import") if source.is_package else ("definition",)
-    names = sorted({*bound(source.units, *unit_kinds), *_returning_names(source)} - {*submodules})
+    names = sorted({*units_by_bound_name(source.units, *unit_kinds), *_returning_names(source)} - {*submodules})
     lines = [f'"""Kept for imports by a computed name; the implementations are in {source.target}."""', ""]
     if names:
         lines += [f"from {source.target} import (", *(f"    {name} as {name}," for name in names), ")"]

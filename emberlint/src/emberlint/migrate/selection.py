@@ -7,7 +7,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from emberlint.migrate.units import Unit, bound, member_needs, member_stores, members, units
+from emberlint.migrate.units import Unit, member_needs, member_stores, members, units, units_by_bound_name
 
 
 @dataclass
@@ -35,7 +35,7 @@ class SourceModule:
     @cached_property
     def definitions(self) -> dict[str, list[Unit]]:
         """The statements that define something, by name."""
-        return bound(self.units, "definition")
+        return units_by_bound_name(self.units, "definition")
 
     @cached_property
     def is_package(self) -> bool:
@@ -44,7 +44,7 @@ class SourceModule:
 
     def import_target(self, name: str) -> tuple[str, str] | None:
         """Returns the module and the name in it that an import binds `name` to; the latter is empty for a module."""
-        for unit in bound(self.units, "import").get(name, ()):
+        for unit in units_by_bound_name(self.units, "import").get(name, ()):
             tree = unit.tree
             for alias in tree.names if isinstance(tree, ast.Import | ast.ImportFrom) else ():
                 if (alias.asname or alias.name) == name:

@@ -131,7 +131,7 @@ def member_stores(unit: Unit) -> frozenset[str]:
     return frozenset(attributes)
 
 
-def bound(units: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
+def units_by_bound_name(units: Iterable[Unit], *kinds: str) -> dict[str, list[Unit]]:
     """Returns the units of some kinds by the names they bind."""
     table: dict[str, list[Unit]] = {}
     for unit in units:

@@ -100,6 +100,6 @@ def _backend_names(project: Project, frontend: str, backend: str) -> tuple[str, 
     return (*(name for name in settings_names if name in names), *sorted(names.difference(settings_names)))
 
 
-def relevant(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+def chosen_names(names: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
     """Returns the requested backends, or all if none are requested."""
     return tuple(name for name in names if not wanted or name in wanted)

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from emberlint.parity.declarations import Declaration, declarations, exported_names
 from emberlint.parity.definitions import Definition, definitions, has_made_class
-from emberlint.parity.layout import Layout, relevant
+from emberlint.parity.layout import Layout, chosen_names
 from emberlint.parity.signature import difference, signature_text
 from emberlint.source.project import Project
 
@@ -93,7 +93,7 @@ class Matrix:
 
 def matrix(project: Project, layout: Layout, backends: Sequence[str] = ()) -> Matrix:
     """Returns the matrix of a project, for the requested backends or for all."""
-    names = relevant(layout.names, backends)
+    names = chosen_names(layout.names, backends)
     declaration_by_name = declarations(project, layout)
     definitions_by_backend = {
         name: definitions(project, layout, layout.backend_files(project, name)) for name in layout.names

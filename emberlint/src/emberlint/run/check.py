@@ -25,7 +25,7 @@ def check_bytes(
     try:
         text = content if isinstance(content, str) else read_text(content)
     except (SyntaxError, UnicodeDecodeError) as error:
-        return unreadable(path, error)
+        return unreadable_result(path, error)
     return check_text(path, text, settings, codes, shelf)
 
 
@@ -57,7 +57,7 @@ def check_text(
         file.release()
 
 
-def unreadable(path: str, error: Exception) -> FileResult:
+def unreadable_result(path: str, error: Exception) -> FileResult:
     """Returns the result of a file that could not be read or decoded: one EMB000."""
     reason = (isinstance(error, OSError) and error.strerror) or str(error)
     return FileResult((all_rules()["EMB000"].at(path, (1, 1, 1, 1), what=reason),), (), ())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from emberlint.config.settings import Settings
 from emberlint.findings import Finding, Report
-from emberlint.run.check import check_text, source_file, unreadable
+from emberlint.run.check import check_text, source_file, unreadable_result
 from emberlint.run.file_cache import FileCache
 from emberlint.run.files import Files, read
 from emberlint.run.library import Library, Shelf
@@ -95,7 +95,7 @@ def check_content(path: str, content: bytes, settings: Settings, codes: frozense
     try:
         text, notebook = read_source(path, content)
     except (SyntaxError, UnicodeDecodeError) as error:
-        return Report([*unreadable(path, error).findings], (path,))
+        return Report([*unreadable_result(path, error).findings], (path,))
     report = check_texts({path: text}, settings, codes, cached)
     return report._replace(findings=[with_cell_place(finding, notebook) for finding in report.findings])
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from emberlint.config.settings import Settings
-from emberlint.run.check import unreadable
+from emberlint.run.check import unreadable_result
 from emberlint.run.file_cache import FileCache, digest
-from emberlint.run.library import Library, Shelf, is_current, missing
+from emberlint.run.library import Library, Shelf, absent_places, is_current
 from emberlint.run.order import in_order
 from emberlint.run.pool import Task, Work, check_groups
 from emberlint.run.results import FileResult, decode
@@ -78,7 +78,7 @@ class Files:
                 {
                     missing_file
                     for path in entry_by_path
-                    for missing_file in missing(entry_by_path[path].used, path, self.library.modules)
+                    for missing_file in absent_places(entry_by_path[path].used, path, self.library.modules)
                 }
             )
         )
@@ -233,7 +233,7 @@ def read(files: Mapping[str, Path]) -> Contents:
             content = file.read_bytes()
             notebook = read_notebook(path, content)
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
-            contents.broken[path] = unreadable(path, error)
+            contents.broken[path] = unreadable_result(path, error)
             continue
         contents.sources[path] = content
         if notebook is not None:

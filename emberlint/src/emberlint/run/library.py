@@ -182,7 +182,7 @@ def is_current(used_facts: Mapping[str, str], path: str, library: Library, shelf
     return True
 
 
-def missing(used_facts: Mapping[str, str], path: str, modules: Modules) -> Iterator[str]:
+def absent_places(used_facts: Mapping[str, str], path: str, modules: Modules) -> Iterator[str]:
     """Yields the places without a file where a new file would outdate the check of a file."""
     for word, digest in used_facts.items():
         if word.startswith("?") and digest == "0":

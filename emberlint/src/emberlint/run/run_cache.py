@@ -71,11 +71,11 @@ class RunCache:
         except OSError:
             return
         if all(is_settled(file_times, now) for file_times in times_by_path.values()):
-            run_facts = {"beyond": times_by_path, "absent": self._lacking(report.absent)}
+            run_facts = {"beyond": times_by_path, "absent": self._missing_names(report.absent)}
             findings = [encode_finding(finding) for finding in report.findings]
             write_json(self._file, run_facts, _entries_by_path(report.findings), findings)
 
-    def _lacking(self, absent_paths: Iterable[str]) -> dict[str, list[str]]:
+    def _missing_names(self, absent_paths: Iterable[str]) -> dict[str, list[str]]:
         """Returns the names that folders lack, by folder, without which no absent path can come into being."""
         is_folder = cache(lambda folder: os.path.isdir(self._root / folder))
         names_by_folder: dict[str, dict[str, None]] = {}

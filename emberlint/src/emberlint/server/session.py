@@ -46,10 +46,10 @@ class ProjectState(NamedTuple):
     @property
     def needs_all(self) -> bool:
         """Whether some rules look at the whole project, which may take seconds."""
-        return bool(self.settings.project_folders) and self.quick != self.codes
+        return bool(self.settings.project_folders) and self.single_file_codes != self.codes
 
     @property
-    def quick(self) -> frozenset[str]:
+    def single_file_codes(self) -> frozenset[str]:
         """The codes of the rules that look at one file only."""
         return frozenset(code for code in self.codes if not isinstance(all_rules()[code], ProjectRule))
 
@@ -82,7 +82,9 @@ class Checked:
 
     def repaired_safely(self) -> str:
         """Returns the text with all safe repairs."""
-        return repair_text(self.path, self.text, self.project.settings, self.project.quick, unsafe=False).after
+        return repair_text(
+            self.path, self.text, self.project.settings, self.project.single_file_codes, unsafe=False
+        ).after
 
     def ignore(self, finding: Finding) -> str:
         """Returns the text with a comment that silences a finding."""
@@ -120,10 +122,15 @@ class Session:
         if whole:
             library = Library(Modules(settings, [path]))
             findings = check_texts({path: text}, settings, project.codes, library=library, cache=project.cache).findings
-            self._last_findings[file] = lines, [finding for finding in findings if finding.code not in project.quick]
+            self._last_findings[file] = (
+                lines,
+                [finding for finding in findings if finding.code not in project.single_file_codes],
+            )
         else:
             with no_collection():
-                findings = check_document(path, text, settings, project.quick, self._shelf(file, path, text, project))
+                findings = check_document(
+                    path, text, settings, project.single_file_codes, self._shelf(file, path, text, project)
+                )
             old_lines, project_findings = self._last_findings.get(file, ([], []))
             findings += [
                 checked_file

@@ -175,9 +175,9 @@ class Names:
         scope, bindings = scope_bindings
         if len(bindings) == 1 or own_scope is not scope:
             return bindings
-        return self._reaching(scope, name)
+        return self._reaching_bindings(scope, name)
 
-    def _reaching(self, scope: Scope, use: ast.Name) -> list[Binding]:
+    def _reaching_bindings(self, scope: Scope, use: ast.Name) -> list[Binding]:
         """Returns the bindings before a use, without those that a later binding overwrites.
 
         A later binding overwrites the earlier ones if its block also contains the use.
@@ -235,7 +235,7 @@ class Names:
             cached_origins = self._memo[node] = self._origins(node)
         return cached_origins
 
-    def leading(self, tops: frozenset[str] | None) -> set[str]:
+    def names_leading_to(self, tops: frozenset[str] | None) -> set[str]:
         """Returns the names, and the attributes of `self` as `.x`, that may have an origin in some scope.
 
         They are bound by an import, or to an expression that starts with such a name. To ask this of the name that an
@@ -287,7 +287,7 @@ class Names:
 
     def _origins(self, node: ast.expr) -> tuple[str, ...]:
         if isinstance(node, ast.Name):
-            if node.id not in self.leading(None):
+            if node.id not in self.names_leading_to(None):
                 return ()
             if node.id == "__import__":
                 return ("importlib.__import__",)
@@ -299,7 +299,7 @@ class Names:
             bases = self.origins(node.value)
             if bases:
                 return tuple([f"{base}.{node.attr}" for base in bases])
-            if not _is_attribute_of_self(node) or f".{node.attr}" not in self.leading(None):
+            if not _is_attribute_of_self(node) or f".{node.attr}" not in self.names_leading_to(None):
                 return ()
             stored_values = self.stored_attribute(node)
             imported = self._imported_attribute(node)
@@ -352,7 +352,9 @@ class Names:
     def imported_module(self, node: ast.Call) -> str | None:
         """Returns the module named by `importlib.import_module("…")`, `__import__("…")` or a lazy loader, or None."""
         function = node.func
-        if not (isinstance(function, (ast.Name, ast.Attribute)) and self.leads(function, self.leading(_IMPORTING))):
+        if not (
+            isinstance(function, (ast.Name, ast.Attribute)) and self.leads(function, self.names_leading_to(_IMPORTING))
+        ):
             return None
         argument = (
             node.args[0]

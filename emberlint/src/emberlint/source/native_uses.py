@@ -20,7 +20,7 @@ def _each_use(file: SourceFile) -> Iterator[Use]:
     """Yields each use of a native name once, as the longest dotted expression; imports are not uses."""
     if not file.mentions_native:
         return
-    parents, leads, naming = file.index.parents, file.names.leads, file.names.leading(file.foreign)
+    parents, leads, naming = file.index.parents, file.names.leads, file.names.names_leading_to(file.foreign)
     for node in file.index.nodes(ast.Attribute, ast.Name, ast.Call):
         cls = type(node)
         if not (_is_getattr(node) if cls is ast.Call else leads(node, naming)):  # type: ignore[arg-type]

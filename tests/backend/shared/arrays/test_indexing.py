@@ -117,9 +117,9 @@ def test_a_flat_position_becomes_one_index_for_each_axis() -> None:
 
 
 def test_no_index_is_inside_an_empty_axis() -> None:
-    indexing.inside(0, 0)
+    indexing.require_elements(0, 0)
     with pytest.raises(IndexOutOfBoundsError):
-        indexing.inside(0, 1)
+        indexing.require_elements(0, 1)
 
 
 def test_an_unknown_reduction_is_refused() -> None:

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from emberharmony import nn, ops
 from emberharmony.backend.torch.flow import compilation
-from emberharmony.backend.torch.flow.guards import changing
+from emberharmony.backend.torch.flow.guards import needed_guards
 from emberharmony.core import selection
 
 activation = ops.relu
@@ -44,7 +44,7 @@ class Guards:
         self.dropped: list[tuple[str, str]] = []
 
     def judged(self, guards: Any) -> list[bool]:
-        found = changing(guards)
+        found = needed_guards(guards)
         for guard, needed in zip(guards, found, strict=True):
             (self.kept if needed else self.dropped).append((guard.guard_type, guard.name))
         return found
@@ -187,9 +187,9 @@ def test_backend_is_followed(model: nn.Module) -> None:
 def test_a_class_of_the_package_that_a_caller_names_is_guarded() -> None:
     for kind in ("ID_MATCH", "EQUALS_MATCH", "TYPE_MATCH"):
         guard = SimpleNamespace(name="L['kind']", guard_type=kind, value=nn.Linear, has_value=True)
-        assert changing([guard]) == [True]
+        assert needed_guards([guard]) == [True]
     guard = SimpleNamespace(name="L['kind']", guard_type="HASATTR", value=nn.Linear, has_value=True)
-    assert changing([guard]) == [False]
+    assert needed_guards([guard]) == [False]
 
 
 def test_tracing_in_a_block_imports_what_ops_reach(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +197,8 @@ def test_tracing_in_a_block_imports_what_ops_reach(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("emberharmony.core.dispatch.import_what_ops_reach", lambda: imported.append("all"))
     monkeypatch.setattr(compilation, "_Entries", type("_Entries", (), {}))
     with ops.use_backend("torch"):
-        compilation._traceable(selection.active())
-        compilation._traceable(selection.active())
+        compilation._make_traceable(selection.active())
+        compilation._make_traceable(selection.active())
     assert imported == ["all"]
 
 
