@@ -660,13 +660,13 @@ class Backend(Steps, Transforms, Probes, ProductPrecision, HostMemory):
 
     def _message_for(self, op: str, message: str) -> str:
         """Returns a message that begins with the op that was called, and names the inner op that failed, if any."""
-        head = re.match(_HEAD, message)
-        if head is None:
+        head_match = re.match(_HEAD, message)
+        if head_match is None:
             return message if "() is " in message else f"{op}() on backend {self.name!r}: {message}"
-        if head["op"] == op or OPS[op].takes_callable:
+        if head_match["op"] == op or OPS[op].takes_callable:
             return message
-        inner_text = head["inner"] or f"in {head['op']}(): "
-        return f"{op}() on backend {self.name!r}: {inner_text}{message[head.end() :]}"
+        inner_text = head_match["inner"] or f"in {head_match['op']}(): "
+        return f"{op}() on backend {self.name!r}: {inner_text}{message[head_match.end() :]}"
 
     def translate(self, op: str, error: Exception, arguments: tuple[Any, ...]) -> Exception:
         """Returns the typed error for an error that an op raised.

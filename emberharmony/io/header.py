@@ -138,11 +138,13 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
     Raises:
         WeightFileError: if the file is not as the format demands.
     """
-    first, raw = stream.read(8), b""
+    first_bytes, raw = stream.read(8), b""
     try:
-        if len(first) < 8:
-            raise WeightFileError("header_size", path, f"has {len(first)} bytes, a safetensors file has at least 10")
-        length = int.from_bytes(first, "little")
+        if len(first_bytes) < 8:
+            raise WeightFileError(
+                "header_size", path, f"has {len(first_bytes)} bytes, a safetensors file has at least 10"
+            )
+        length = int.from_bytes(first_bytes, "little")
         if length > min(LARGEST_HEADER, size - 8):
             raw = stream.read(512)
         if length > LARGEST_HEADER:
@@ -160,7 +162,7 @@ def read_header(stream: BinaryIO, path: str, size: int, fault: Fault = raise_fau
         is_of_header = error.kind.startswith("header")
         if error.hint or not (is_of_header or error.kind == "truncated"):
             raise
-        hint = (hint_of_other_format(first + raw[:512]) if is_of_header else "") or _DAMAGED
+        hint = (hint_of_other_format(first_bytes + raw[:512]) if is_of_header else "") or _DAMAGED
         raise WeightFileError(error.kind, path, error.reason, error.tensor, hint) from error.__cause__
 
 

@@ -126,9 +126,9 @@ def _items_once(tensors: Mapping[str, Any]) -> list[Item]:
             raise ArgumentTypeError(f"save(): {name!r} is {brief(value)}, expected a tensor; {way_out}")
         item, tensor_place = _item_and_place(name, tensor, backend)
         referenced_items.append(tensor)
-        first = item_by_key.get(("same", id(tensor))) or (item_by_key.get(tensor_place) if tensor_place else None)
-        if first is not None:
-            first.ties.append(name)
+        first_item = item_by_key.get(("same", id(tensor))) or (item_by_key.get(tensor_place) if tensor_place else None)
+        if first_item is not None:
+            first_item.ties.append(name)
             continue
         item_by_key["same", id(tensor)] = item
         if tensor_place:

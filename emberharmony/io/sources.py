@@ -73,8 +73,8 @@ class _Shards:
         headers = checked_index(path) if path.endswith(INDEX) else {path: header_of(path)}
         self.tensors = {name: info for header in headers.values() for name, info in header.tensors.items()}
         self._files = {name: file for file, header in headers.items() for name in header.tensors}
-        first = next(iter(headers.values()), None)
-        self.metadata = dict(first.metadata) if first else {}
+        first_header = next(iter(headers.values()), None)
+        self.metadata = dict(first_header.metadata) if first_header else {}
         self.metadata.pop(TIED, None)
         self._open: TensorFile | None = None
 
@@ -163,9 +163,9 @@ class _OfTorch:
 
 
 def _blocks_of(array: Array) -> Iterator[Array]:
-    flat = array.reshape(-1)
-    for start in range(0, flat.size, BLOCK):
-        block = flat[start : start + BLOCK]
+    flat_array = array.reshape(-1)
+    for start in range(0, flat_array.size, BLOCK):
+        block = flat_array[start : start + BLOCK]
         yield block.astype(block.dtype.newbyteorder("=")) if not block.dtype.isnative else block
 
 

@@ -78,7 +78,7 @@ def stream_generate(
         >>> list(nn.stream_generate(Counting(), [0, 1], 6, eos=0))
         [2, 3, 4, 0]
     """
-    ends = _end_tokens(eos)
+    end_tokens = _end_tokens(eos)
     if max_tokens is not None:
         length("max_tokens", max_tokens, 0)
     temperature = number("temperature", temperature)
@@ -90,7 +90,7 @@ def stream_generate(
     texts, is_single = _texts_of_prompt(prompt)
     generator = rngs.generator(rng) if temperature else None
     options = temperature, top_k, top_p, generator
-    return _token_steps(model, texts, is_single, max_tokens, ends, options)
+    return _token_steps(model, texts, is_single, max_tokens, end_tokens, options)
 
 
 def generate(
@@ -124,14 +124,14 @@ def generate(
         >>> nn.generate(Counting(), [[1], [3]], 6, eos=4)
         [[2, 3, 4], [4]]
     """
-    (prompts, is_single), ends = _texts_of_prompt(prompt), _end_tokens(eos)
+    (prompts, is_single), end_tokens = _texts_of_prompt(prompt), _end_tokens(eos)
     options: Any = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "eos": eos, "rng": rng}
     count = length("max_tokens", max_tokens, 0)
     tokens = list(stream_generate(model, prompts[0] if is_single else prompts, count, **options))
     if is_single:
         return tokens
     texts = [[row_tokens[row] for row_tokens in tokens] for row in range(len(prompts))]
-    end_positions = [next((i for i, token in enumerate(text) if token in ends), len(text)) for text in texts]
+    end_positions = [next((i for i, token in enumerate(text) if token in end_tokens), len(text)) for text in texts]
     return [text[: end + 1] for text, end in zip(texts, end_positions, strict=True)]
 
 

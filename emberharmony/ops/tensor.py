@@ -163,8 +163,8 @@ def copy(x: TensorLike) -> Tensor:
     See also: `array`, of any input; `stop_gradient`, without derivatives.
     """
     # A tensor that is joined with nothing is a new one.
-    flat = shape_ops.ravel(x)
-    return shape_ops.reshape(shape_ops.concatenate([flat, flat[:0]]), x.shape)
+    flat_x = shape_ops.ravel(x)
+    return shape_ops.reshape(shape_ops.concatenate([flat_x, flat_x[:0]]), x.shape)
 
 
 _copied = copy

@@ -90,12 +90,12 @@ def _parts_of_groups(
 
 def _join_limits(step: GroupStep, value: Any) -> tuple[int, int]:
     """Returns the most elements of a parameter that is joined with others, and the fewest of these."""
-    first = step.initial(value)
-    update = step.updates.update_for(first, step.hyper) if step.backend.runs_programs else None
+    first_state = step.initial(value)
+    update = step.updates.update_for(first_state, step.hyper) if step.backend.runs_programs else None
     if update is not None and step.backend.has_kernel(update, value):
         return -1, 0
     most_elements = step.backend.joinable
-    return (most_elements, FEWEST) if first else (most_elements // STATELESS[0], FEWEST * STATELESS[1])
+    return (most_elements, FEWEST) if first_state else (most_elements // STATELESS[0], FEWEST * STATELESS[1])
 
 
 def _in_chunks(places: list[int], sizes: Mapping[int, int]) -> Iterable[list[int]]:

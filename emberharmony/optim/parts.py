@@ -115,10 +115,10 @@ class SeparatePart(GroupPart):
             states = list(map(step.initial, values))
         elif all(entry is not None and all(map(_is_in_stored_form, entry.values())) for entry in entries):
             self.entries = entries
-            first: State = entries[0]
+            first_entry: State = entries[0]
             self.state = {
                 name: x if numbers.is_python(x) else list(map(operator.itemgetter(name), entries))
-                for name, x in first.items()
+                for name, x in first_entry.items()
             }
         state = columns_of(states)
         assert state is not None, "the states have the same names and numbers"
@@ -242,14 +242,14 @@ class JoinedPart(GroupPart):
 
     def first_work(self, step: GroupStep, states: Sequence[State | None]) -> Work:
         """Returns what `add` takes, for the first step in this layout; before the first one of all, states are None."""
-        values, first = values_of(self.cells), states[0]
-        if first is None:
+        values, first_state = values_of(self.cells), states[0]
+        if first_state is None:
             state = step.initial(step.backend.as_vector(values))
         else:
             join = step.backend.as_vector
             state = {
                 name: x if numbers.is_python(x) else join([entry[name] for entry in states if entry])
-                for name, x in first.items()
+                for name, x in first_state.items()
             }
         columns = [self.own(step.gradients), values, *([x] for x in state.values() if not numbers.is_python(x))]
         self.fits(step.backend, columns)
@@ -395,11 +395,11 @@ class Layout:
 
 def columns_of(states: Sequence[State | None]) -> State | None:
     """Returns a list of tensors, or a number, for each name in states; None if the states differ in more."""
-    first = states[0]
-    if first is None or any(state is None or state.keys() != first.keys() for state in states):
+    first_state = states[0]
+    if first_state is None or any(state is None or state.keys() != first_state.keys() for state in states):
         return None
     column_by_name: State = {}
-    for name, x in first.items():
+    for name, x in first_state.items():
         column = [state[name] for state in states if state is not None]
         if all(map(numbers.is_python, column)) and column.count(x) == len(column):
             column_by_name[name] = x

@@ -350,11 +350,11 @@ def one_cycle(
         raise ArgumentError(f"one_cycle(): pct_start is {pct_start}, expected a number in [0, 1]")
     if anneal_strategy not in ("cos", "linear"):
         raise ArgumentError(f"one_cycle(): anneal_strategy is {anneal_strategy!r}, expected 'cos' or 'linear'")
-    first, last_rate, end = max_lr / div_factor, max_lr / div_factor / final_div_factor, total_steps - 1
+    first_rate, last_rate, end = max_lr / div_factor, max_lr / div_factor / final_div_factor, total_steps - 1
     peak = pct_start * total_steps - 1
-    phases = [(peak, first, max_lr), (end, max_lr, last_rate)]
+    phases = [(peak, first_rate, max_lr), (end, max_lr, last_rate)]
     if three_phase:
-        phases[1:] = [(2 * pct_start * total_steps - 2, max_lr, first), (end, first, last_rate)]
+        phases[1:] = [(2 * pct_start * total_steps - 2, max_lr, first_rate), (end, first_rate, last_rate)]
     return Formula(_one_cycle, tuple(phases), anneal_strategy)
 
 

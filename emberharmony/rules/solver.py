@@ -134,11 +134,11 @@ def _with_phases(columns: T, *pairs: tuple[T, T]) -> T:
     sizes = absolute(columns)
     nearly = greater_equal(sizes, multiply(max_(sizes, -2, True), NEARLY))
     positions = expand_dims(arange(columns.shape[-2]), -1)
-    first = cast(equal(positions, argmax(nearly, -2, True)), dtype_of(columns))
+    is_first = cast(equal(positions, argmax(nearly, -2, True)), dtype_of(columns))
     turns = [imag(sum_(multiply(conj(g), x), -2, True)) for g, x in pairs]
     total_turn = functools.reduce(add, turns)
-    largest = sum_(multiply(first, columns), -2, True)
-    return add(pairs[0][0], multiply(first, divide(multiply(total_turn, 1j), largest)))
+    largest = sum_(multiply(is_first, columns), -2, True)
+    return add(pairs[0][0], multiply(is_first, divide(multiply(total_turn, 1j), largest)))
 
 
 def _eigh(g: list[T], y: T, x: T) -> T:

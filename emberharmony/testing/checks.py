@@ -111,17 +111,17 @@ def errors(sample: Sample) -> Iterator[Call]:
         yield Call("error", "", f"refusal {number}", item.args, item.kwargs, raises=error_class)
     if not sample.cases:
         return
-    first, roles = sample.cases[0], tensor_roles(sample)
+    first_case, roles = sample.cases[0], tensor_roles(sample)
     position = next(
-        (position for position, role in roles.items() if role != "Tensors" and position < len(first.args)), None
+        (position for position, role in roles.items() if role != "Tensors" and position < len(first_case.args)), None
     )
     if position is not None:
         yield _error_call(
-            sample, BackendMismatchError, "a foreign tensor", _replace_argument(first, position, Stranger())
+            sample, BackendMismatchError, "a foreign tensor", _replace_argument(first_case, position, Stranger())
         )
-        yield _error_call(sample, DTypeError, "strings", _replace_argument(first, position, ["a", "b"]))
+        yield _error_call(sample, DTypeError, "strings", _replace_argument(first_case, position, ["a", "b"]))
     if sample.elementwise and list(roles.values()) == ["Operand", "Operand"]:
-        a, b = (np.resize(value, shape) for value, shape in zip(first.args, ((2, 3), (4,)), strict=True))
+        a, b = (np.resize(value, shape) for value, shape in zip(first_case.args, ((2, 3), (4,)), strict=True))
         yield _error_call(sample, ShapeError, "shapes that do not broadcast", Case((a, b)))
         if "uint8" in sample.integers and sample.result == "promoted":
             yield _error_call(sample, RangeError, "a number that does not fit", Case((np.ones(3, np.uint8), 300)))
@@ -133,15 +133,15 @@ def errors(sample: Sample) -> Iterator[Call]:
         dtype = {"bool": "bool", "float": "float32", "complex": "complex64"}[word]
         wrong_args = tuple(
             np.asarray(value * 1j if word == "complex" else value, dtype) if isinstance(value, np.ndarray) else value
-            for value in first.args
+            for value in first_case.args
         )
         yield Call("error", dtype, f"{word} numbers", wrong_args, raises=DTypeError)
     axis = next((i for i, p in enumerate(OPS[sample.op].parameters) if p.name == "axis"), None)
     if axis is not None:
         beyond = (
-            _replace_argument(first, axis, 99)
-            if axis < len(first.args)
-            else Case(first.args, {**first.kwargs, "axis": 99})
+            _replace_argument(first_case, axis, 99)
+            if axis < len(first_case.args)
+            else Case(first_case.args, {**first_case.kwargs, "axis": 99})
         )
         yield _error_call(sample, AxisError, "an axis out of bounds", beyond)
 

@@ -166,7 +166,7 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
         yield f"case {i}", item
     if not sample.elementwise:
         return
-    first = sample.cases[0]
+    first_case = sample.cases[0]
     form_by_label: dict[str, Callable[[Array], Array]] = {
         "0-d": lambda a: np.asarray(a.reshape(-1)[1]),
         "empty": lambda a: a.reshape(-1)[:0].reshape(0, 3),
@@ -174,8 +174,8 @@ def variants(sample: Sample) -> Iterator[tuple[str, Case]]:
         "reversed": lambda a: a.reshape(-1)[::-1],
     }
     for label, form in form_by_label.items():
-        args = tuple(form(a) if isinstance(a, np.ndarray) else a for a in first.args)
-        yield label, Case(args, first.kwargs)
+        args = tuple(form(a) if isinstance(a, np.ndarray) else a for a in first_case.args)
+        yield label, Case(args, first_case.kwargs)
 
 
 def combine(item: Case, numbers: Sequence[Any] | Array) -> tuple[Any, ...]:

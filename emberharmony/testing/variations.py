@@ -189,25 +189,27 @@ def huge_numbers(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with a tensor and a Python integer that only floating dtypes can hold."""
     if not sample.elementwise or sample.reference or list(tensor_roles(sample).values()) != ["Operand", "Operand"]:
         return
-    first = sample.cases[0].args[0][:3]
+    first_numbers = sample.cases[0].args[0][:3]
     for dtype in dtypes_of(sample):
         if dtype in ("float32", "float64"):
-            call = call_of(sample, "huge integers", dtype, f"{dtype} and 2**70", Case((first, 2**70)))
+            call = call_of(sample, "huge integers", dtype, f"{dtype} and 2**70", Case((first_numbers, 2**70)))
             with np.errstate(all="ignore"):
-                if np.isfinite(np.asarray(sample.oracle(first, 2.0**70)).astype(np.float32)).all():
+                if np.isfinite(np.asarray(sample.oracle(first_numbers, 2.0**70)).astype(np.float32)).all():
                     yield dataclasses.replace(call, numbers_as=float)
         elif dtype in SIGNED and sample.result == "promoted":
-            yield Call("huge integers", dtype, f"{dtype} and 2**70", (in_dtype(first, dtype), 2**70), raises=RangeError)
+            yield Call(
+                "huge integers", dtype, f"{dtype} and 2**70", (in_dtype(first_numbers, dtype), 2**70), raises=RangeError
+            )
 
 
 def infinities(sample: Sample) -> Iterator[Call]:
     """Yields calls of elementwise ops with infinite parts of complex numbers, in all combinations that have a limit."""
     if not sample.elementwise or sample.reference or "complex infinities" in sample.left_out:
         return
-    ends = (np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
+    end_numbers = (np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5)
     for dtype in dtypes_of(sample):
         if as_dtype(dtype).is_complex:
-            numbers = np.array([complex(a, b) for a in ends for b in ends], dtype)
+            numbers = np.array([complex(a, b) for a in end_numbers for b in end_numbers], dtype)
             yield from _element_calls(sample, "complex infinities", dtype, numbers)
 
 

@@ -248,11 +248,11 @@ def _map_leading_axes(
     bound, count = result_tree.backend.bound, math.prod(shape)
     if count == 0:
         raise ShapeError(f"{result_tree.head}the leading axes {shape} are empty, so the shape of the result is unknown")
-    flat = []
+    flat_values = []
     for tensor, axes in zip(tensors, leading, strict=True):
         own_shape = tuple(tensor.shape)[len(axes) :]
-        flat.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *own_shape)), (count, *own_shape)))
-    stacked = result_tree.backend.map_slices(one, flat, [0] * len(flat))
+        flat_values.append(bound.reshape(bound.broadcast_to(tensor, (*shape, *own_shape)), (count, *own_shape)))
+    stacked = result_tree.backend.map_slices(one, flat_values, [0] * len(flat_values))
     return [bound.reshape(value, (*shape, *tuple(value.shape)[1:])) for value in stacked]
 
 

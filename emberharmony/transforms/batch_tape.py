@@ -263,12 +263,12 @@ class Batch(Tape):
         )
 
     def _stack(self, op: str, results: Sequence[Any]) -> Any:
-        first = results[0]
-        if isinstance(first, (tuple, list)):
+        first_result = results[0]
+        if isinstance(first_result, (tuple, list)):
             items = [self._stack(op, column) for column in zip(*results, strict=True)]
-            cls = type(first)
+            cls = type(first_result)
             return items if cls is list else tuple(items) if cls is tuple else cls(*items)
-        if not self.backend.is_tensor(first):
+        if not self.backend.is_tensor(first_result):
             raise UnbatchableError(f"{op}() returns a value of one slice")
         return self.backend.bound.stack(list(results))
 

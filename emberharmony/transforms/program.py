@@ -328,8 +328,8 @@ class Program:
         """Returns the call that stands for one and earlier ones, with the results of those; None if none does."""
         if call.function not in ("add", "subtract") or len(call.operands) < 2:
             return None
-        first, second = call.args
-        for x, multiple in ((first, second), (second, first))[: 2 if call.function == "add" else 1]:
+        first_operand, second = call.args
+        for x, multiple in ((first_operand, second), (second, first_operand))[: 2 if call.function == "add" else 1]:
             product = self._only_for(multiple, call)
             if product is None or product.function != "multiply" or product.args[1].__class__ is not Number:
                 continue

@@ -68,12 +68,12 @@ def elements_at(memory: np.ndarray, positions: np.ndarray) -> np.ndarray | None:
     if not positions.size:
         return None
     lengths = np.array(positions.shape)
-    first = int(positions[(0,) * positions.ndim])
+    first_position = int(positions[(0,) * positions.ndim])
     neighbours = np.eye(positions.ndim, dtype=int) * (lengths > 1)
-    steps = [int(positions[tuple(neighbour)]) - first for neighbour in neighbours]
+    steps = [int(positions[tuple(neighbour)]) - first_position for neighbour in neighbours]
     distances = np.ix_(*(np.arange(length) * step for length, step in zip(lengths, steps, strict=True)))
     is_repeated = any((lengths > 1) & (np.array(steps) == 0))
-    if is_repeated or not np.array_equal(positions, sum(distances, start=np.asarray(first))):
+    if is_repeated or not np.array_equal(positions, sum(distances, start=np.asarray(first_position))):
         return None
-    flat, strides = memory.reshape(-1)[first:], [step * memory.itemsize for step in steps]
-    return np.lib.stride_tricks.as_strided(flat, positions.shape, strides)
+    flat_memory, strides = memory.reshape(-1)[first_position:], [step * memory.itemsize for step in steps]
+    return np.lib.stride_tricks.as_strided(flat_memory, positions.shape, strides)

@@ -217,9 +217,9 @@ def _operator_methods(kit: Any, text: str, name: str, op: str) -> dict[str, Call
     if text not in (_GET, _SET, _SET_ANEW):
         text_by_placeholder["one"] = native_call(kit, spec, ["a"])
         for operand_kind, number in (("arrays", False), ("number", True)):
-            first = _own_memory_lines(kit, spec, number) if text is _IN_PLACE else []
+            memory_lines = _own_memory_lines(kit, spec, number) if text is _IN_PLACE else []
             store = _store_line(kit, spec, number) if text is _IN_PLACE else ""
-            text_by_placeholder[operand_kind] = native_call(kit, spec, ["a", "b"], number, first, store)
+            text_by_placeholder[operand_kind] = native_call(kit, spec, ["a", "b"], number, memory_lines, store)
     return define(kit, fill_text(text, text_by_placeholder))
 
 

@@ -86,12 +86,12 @@ def _function_source(
 ) -> str:
     views = spec.facts.view
     name_by_parameter = {p.name: name for p, name, _ in parameters}
-    first = next((p for p in spec.parameters if p.is_tensor), None)
+    first_parameter = next((p for p in spec.parameters if p.is_tensor), None)
     lines, passed_arguments = _quick_lines(kit, spec, [name_by_parameter[p.name] for p in spec.parameters]), []
     for p in spec.parameters:
         lowered = _argument_expression(p, name_by_parameter[p.name])
-        if p is first or (views and not p.variadic):
-            local_name = "_a" if p is first else f"_a_{p.name}"
+        if p is first_parameter or (views and not p.variadic):
+            local_name = "_a" if p is first_parameter else f"_a_{p.name}"
             lines.append(f"{local_name} = {lowered}")
             lowered = local_name
         passed_arguments.append(f"*{lowered}" if p.variadic else f"{p.name}={lowered}" if p.keyword_only else lowered)
@@ -105,13 +105,12 @@ def _function_source(
             kit, [f"*{name_by_parameter[p.name]}" if p.variadic else name_by_parameter[p.name] for p in spec.parameters]
         )
     if not views:
-        lines += _separation_lines(kit, spec, first is not None)
-    if views and first is not None:
+        lines += _separation_lines(kit, spec, first_parameter is not None)
+    if views and first_parameter is not None:
         arguments_text = ", ".join(["_p", *passed_arguments[1:]])
-        lines.append(f"if {name_by_parameter[first.name]}.__class__ is @Array:")
-        lines.append(
-            f" return @linked(v, {name_by_parameter[first.name]}, _a, lambda _p: @_{spec.name}({arguments_text}))"
-        )
+        first_name = name_by_parameter[first_parameter.name]
+        lines.append(f"if {first_name}.__class__ is @Array:")
+        lines.append(f" return @linked(v, {first_name}, _a, lambda _p: @_{spec.name}({arguments_text}))")
     # An op that a program calls by itself may also import memory, as from_dlpack does.
     lines.append("return @lift_shared(v)" if views or not strict else _result_line(spec))
     body = "".join(f" {line}\n" for line in [join_line(kit), *lines])

@@ -309,10 +309,10 @@ class Memory:
             return self.ops.reshape(view, shape)
         if len(np.unique(flat_positions)) < len(flat_positions):
             raise ValueError("a view in which elements are repeated, as of broadcast_to, cannot be written to")
-        flat = self.ops.reshape(view, (-1,))
+        flat_view = self.ops.reshape(view, (-1,))
         if len(flat_positions) == size:
-            return self.ops.reshape(self.ops.take(flat, self.ops.asarray(np.argsort(flat_positions)), 0), shape)
-        new_parent = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(flat_positions), flat)
+            return self.ops.reshape(self.ops.take(flat_view, self.ops.asarray(np.argsort(flat_positions)), 0), shape)
+        new_parent = self.ops.set_item(self.ops.reshape(parent, (-1,)), self.ops.asarray(flat_positions), flat_view)
         return self.ops.reshape(new_parent, shape)
 
     def _value_to_write(self, given: Any, old: Any) -> Any:

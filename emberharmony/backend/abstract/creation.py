@@ -87,14 +87,14 @@ def _spaced_shape(
     sample_result = one_element(backend, name, start, stop, 1, *options, **keywords)
     samples, step = sample_result if isinstance(sample_result, tuple) else (sample_result, None)
     bases = [value for value in (*options, *keywords.values()) if isinstance(value, AbstractTensor)]
-    ends = broadcast(shapes_in((start, stop)))
-    shape = list(broadcast([ends, *shapes_in(bases)])) if name == "logspace" else list(ends)
+    ends_shape = broadcast(shapes_in((start, stop)))
+    shape = list(broadcast([ends_shape, *shapes_in(bases)])) if name == "logspace" else list(ends_shape)
     # The declared order: endpoint, then retstep or base, then dtype and the axis.
     axis = keywords.get("axis", options[_AXIS[name]] if len(options) > _AXIS[name] else 0)
     (axis_index,) = nonnegative_axes(axis, len(shape) + 1)
     shape.insert(axis_index, count)
     result = backend.tensor_of(shape, samples.dtype)
-    return result if step is None else (result, backend.tensor_of(ends, step.dtype))
+    return result if step is None else (result, backend.tensor_of(ends_shape, step.dtype))
 
 
 _AXIS = {"linspace": 3, "logspace": 3, "geomspace": 2}

@@ -76,11 +76,11 @@ class AbstractIndexing:
     def get_item(self, x: AbstractTensor, key: Any) -> AbstractTensor:
         result_shape: list[int] = []
         joint_lengths: list[tuple[int, ...]] = []
-        first, has_followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
+        joint_axis, has_followed, is_split = 0, False, False  # as in `backend.shared.arrays.writing.selected`
         key = tuple(map(self.adopt, key)) if isinstance(key, tuple) else self.adopt(key)
         parts = list(parts_of(key, x.shape, self._mask_axes)) or [(Ellipsis, 0, False)]
-        ends = [axis for _, axis, _ in parts[1:]] + [x.ndim]
-        for (part, axis, mask), end in zip(parts, ends, strict=True):
+        next_axes = [axis for _, axis, _ in parts[1:]] + [x.ndim]
+        for (part, axis, mask), end in zip(parts, next_axes, strict=True):
             if isinstance(part, slice):
                 result_shape += [len(range(x.shape[axis])[part]), *x.shape[axis + 1 : end]]
                 has_followed = bool(joint_lengths)
@@ -88,12 +88,14 @@ class AbstractIndexing:
                 result_shape += [1] * (part is None) + [*x.shape[axis:end]]
                 has_followed = bool(joint_lengths)
             else:
-                first, is_split = (first, is_split or has_followed) if joint_lengths else (len(result_shape), False)
+                joint_axis, is_split = (
+                    (joint_axis, is_split or has_followed) if joint_lengths else (len(result_shape), False)
+                )
                 joint_lengths.append(self._index_shape(part, mask))
                 width = part.ndim if mask else 0 if isinstance(part, bool) else 1
                 result_shape += x.shape[axis + width : end]
                 has_followed = has_followed or axis + width < end
-        insert_axis = 0 if is_split else first
+        insert_axis = 0 if is_split else joint_axis
         return self._with_shape(
             x, (*result_shape[:insert_axis], *broadcast(joint_lengths), *result_shape[insert_axis:])
         )
@@ -214,7 +216,7 @@ def _count_on_and_below(rows: int, columns: int, offset: int) -> int:
 
     Row i has min(max(i + offset + 1, 0), columns) of them.
     """
-    first = min(max(-offset, 0), rows)
-    full_rows = min(max(columns - offset, first), rows)
-    rising = full_rows - first
-    return rising * (2 * (first + offset + 1) + rising - 1) // 2 + (rows - full_rows) * columns if rows else 0
+    first_row = min(max(-offset, 0), rows)
+    full_rows = min(max(columns - offset, first_row), rows)
+    rising = full_rows - first_row
+    return rising * (2 * (first_row + offset + 1) + rising - 1) // 2 + (rows - full_rows) * columns if rows else 0

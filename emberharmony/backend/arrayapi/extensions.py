@@ -114,8 +114,8 @@ class Factors(Definitions):
         size = xp.abs(columns)
         largest_size = xp.max(size, axis=-2, keepdims=True)
         is_near = xp.greater_equal(size, xp.multiply(largest_size, self._library.number(NEARLY, size)))
-        first = xp.argmax(self._library.astype(is_near, self._library.dtypes["uint8"]), axis=-2, keepdims=True)
-        signs = self._signs(xp.take_along_axis(columns, first, axis=-2))
+        largest_index = xp.argmax(self._library.astype(is_near, self._library.dtypes["uint8"]), axis=-2, keepdims=True)
+        signs = self._signs(xp.take_along_axis(columns, largest_index, axis=-2))
         return self._library.function("conj")(signs) if self._library.kind(signs) == "complex" else signs
 
     def det(self, x: Any) -> Any:

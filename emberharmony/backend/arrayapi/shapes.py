@@ -52,8 +52,8 @@ class _Shapes(Definitions):
 
     def roll(self, x: Any, shift: Any, axis: Any = None) -> Any:
         if axis is None:
-            flat = self._xp.reshape(x, (-1,))
-            return self._xp.reshape(self.roll(flat, shift, 0), tuple(x.shape))
+            flat_x = self._xp.reshape(x, (-1,))
+            return self._xp.reshape(self.roll(flat_x, shift, 0), tuple(x.shape))
         axes_of_shifts = axis if isinstance(axis, (tuple, list)) else (axis,)
         axes = tuple(single(a, len(x.shape)) for a in axes_of_shifts)
         shifts, axes = shifts_of(shift, axes)

@@ -39,8 +39,8 @@ class DaskHistogramsOps:
         countable(np.zeros((1,) * with_known_lengths(x).ndim, x.dtype))
         if weights is not None:
             check_weights(with_known_lengths(weights), x)
-        ends = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
-        length = max(int(ends.max(initial=-1)) + 1, minlength)
+        least_and_most = countable(np.asarray(dask.compute(x.min(), x.max()) if x.size else (), x.dtype))
+        length = max(int(least_and_most.max(initial=-1)) + 1, minlength)
         if not x.size:
             return self.bound.zeros((length,), DTYPES["int64"] if weights is None else promotion.floats(weights).dtype)
         numbers = cast(x, DTYPES["int64"])

@@ -81,16 +81,16 @@ def _elements_at_columns(y: da.Array, columns: list[tuple[int, Any]], is_split: 
     joint_shape = broadcast([tuple(column.shape) for _, column in columns])
     other_axes = [axis for axis in range(y.ndim) if axis not in axes]
     lengths = [y.shape[axis] for axis in axes]
-    flat: Any = np.zeros((), np.int64)
+    flat_indices: Any = np.zeros((), np.int64)
     for (_, column), length in zip(columns, lengths, strict=True):
-        flat = flat * length + column
+        flat_indices = flat_indices * length + column
     rows = with_shape(
         da.transpose(y, (*axes, *other_axes)), (int(np.prod(lengths)), *(y.shape[axis] for axis in other_axes))
     )
-    result = _take(rows, flat, 0)
-    first = 0 if is_split else min(axes)
+    result = _take(rows, flat_indices, 0)
+    joint_axis = 0 if is_split else min(axes)
     rank = len(joint_shape)
-    new_axes = [*range(rank, rank + first), *range(rank), *range(rank + first, result.ndim)]
+    new_axes = [*range(rank, rank + joint_axis), *range(rank), *range(rank + joint_axis, result.ndim)]
     return da.transpose(result, new_axes)
 
 

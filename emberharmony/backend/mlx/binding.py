@@ -45,9 +45,9 @@ def ordering_op(native: Native, derived: Native | None = None) -> Any:
         derived: the same op with derivatives of its own, which replaces `native` while a transform is running.
     """
     condition = "untransformed and " if derived else ""
-    first, second = REAL.format(0), REAL.format(1)
-    full_condition = f"{condition}{promotion.same} and {first} and {second}"
-    return direct(native, derived, when=full_condition, weak=f"{condition}({promotion.weak}) and {first}")
+    first_condition, second = REAL.format(0), REAL.format(1)
+    full_condition = f"{condition}{promotion.same} and {first_condition} and {second}"
+    return direct(native, derived, when=full_condition, weak=f"{condition}({promotion.weak}) and {first_condition}")
 
 
 def float32_first(native: Native, full: Native) -> Any:
@@ -57,5 +57,7 @@ def float32_first(native: Native, full: Native) -> Any:
         native: the fast op, right for float32 and without derivatives.
         full: the op that is right for all dtypes, and has derivatives.
     """
-    first, second = "untransformed and {0}.dtype == native_float32", "{1}.dtype == native_float32"
-    return direct(native, full, when=f"{first} and {second}", weak=f"({promotion.weak}) and {first}")
+    first_condition, second = "untransformed and {0}.dtype == native_float32", "{1}.dtype == native_float32"
+    return direct(
+        native, full, when=f"{first_condition} and {second}", weak=f"({promotion.weak}) and {first_condition}"
+    )

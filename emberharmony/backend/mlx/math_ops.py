@@ -141,8 +141,8 @@ _pow: Any = elementwise(mx.power, _slope_by_base, _slope_by_exponent)
 def _complex_power(a: mx.array, b: mx.array) -> mx.array:
     """Returns a power of complex numbers without derivatives of its own; a square is exactly that."""
     # mx.power (MLX 0.32) gives NaN for 0 ** 0 of complex numbers.
-    is_zero, unit = b == 0, mx.array(1, b.dtype)
-    return mx.where(is_zero, unit, mx.where(b == 2, a * a, mx.power(a, mx.where(is_zero, unit, b))))
+    is_zero, one = b == 0, mx.array(1, b.dtype)
+    return mx.where(is_zero, one, mx.where(b == 2, a * a, mx.power(a, mx.where(is_zero, one, b))))
 
 
 _complex_pow: Any = elementwise(_complex_power, _slope_by_base, _slope_by_exponent)
@@ -205,8 +205,8 @@ _abs: Any = with_own_derivatives(mx.abs, _abs_tangent, _abs_pulled)
 
 
 def _heaviside(x1: mx.array, x2: mx.array) -> mx.array:
-    unit = mx.array(1, x1.dtype)
-    return mx.where(x1 == 0, x2, mx.where(x1 < 0, mx.zeros_like(x1), mx.where(x1 > 0, unit, x1)))
+    one = mx.array(1, x1.dtype)
+    return mx.where(x1 == 0, x2, mx.where(x1 < 0, mx.zeros_like(x1), mx.where(x1 > 0, one, x1)))
 
 
 def _gcd(x1: mx.array, x2: mx.array) -> mx.array:

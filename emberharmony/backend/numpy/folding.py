@@ -149,8 +149,8 @@ def long_rows(x: np.ndarray, axis: Any) -> np.ndarray | None:
     if x.size < _BLOCK or x.dtype.kind != "f" or not x.flags.c_contiguous:
         return None
     axes = nonnegative_axes(axis, x.ndim)
-    first = x.ndim - len(axes)
-    if sorted(axes) != list(range(first, x.ndim)):
+    first_axis = x.ndim - len(axes)
+    if sorted(axes) != list(range(first_axis, x.ndim)):
         return None
-    length = math.prod(x.shape[first:])
+    length = math.prod(x.shape[first_axis:])
     return x.reshape(-1, length) if length >= _BLOCK or (x.itemsize < 8 and length > 1) else None

@@ -21,8 +21,8 @@ class NumpyProbes(Probes):
         the order of the axes. Here they are taken in the order in which they lie in memory.
         """
         if tensor.dtype in _BLAS:
-            flat = tensor if tensor.flags.c_contiguous else tensor.ravel("K")
-            return _product(flat, flat)
+            flat_tensor = tensor if tensor.flags.c_contiguous else tensor.ravel("K")
+            return _product(flat_tensor, flat_tensor)
         return 0.0 if _every(_finite(tensor), axis=None) else math.nan
 
     def on_the_host(self, tensor: np.ndarray) -> "np.ndarray[Any, Any]":

@@ -57,11 +57,11 @@ def _first_index(mask: "np.ndarray[Any, Any]") -> tuple[int, ...]:
 
 def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
     """Returns the statistics of the finite elements of an array of float64 or complex128."""
-    flat = array.reshape(-1)
+    flat_array = array.reshape(-1)
     count, mean, deviations, low, high = 0, 0.0, 0.0, math.inf, -math.inf
     with np.errstate(all="ignore"):
-        for start in range(0, flat.size, _PART):
-            block = flat[start : start + _PART]
+        for start in range(0, flat_array.size, _PART):
+            block = flat_array[start : start + _PART]
             block = np.abs(block) if block.dtype.kind == "c" else block
             block = block[np.isfinite(block)]
             if block.size:
@@ -72,6 +72,6 @@ def statistics_of(array: "np.ndarray[Any, Any]") -> ValueStatistics:
                 mean, count = mean + gap * part_count / total_count, total_count
                 low, high = min(low, float(block.min())), max(high, float(block.max()))
     if not count:
-        return ValueStatistics(None, None, None, None, None, 0, flat.size)
+        return ValueStatistics(None, None, None, None, None, 0, flat_array.size)
     norm = math.sqrt(deviations + count * mean * mean)
-    return ValueStatistics(mean, math.sqrt(deviations / count), low, high, norm, count, flat.size)
+    return ValueStatistics(mean, math.sqrt(deviations / count), low, high, norm, count, flat_array.size)

@@ -61,14 +61,14 @@ def normal(words: np.ndarray) -> np.ndarray:
     length = min(count, BLOCK)
     signs, spaces = np.empty(length, np.int32), np.empty((3, length), np.float32)
     for start in range(0, count, BLOCK):
-        first, second = (
+        block_words, second = (
             integer_words[start : min(start + BLOCK, count)],
             integer_words[count + start : min(start + BLOCK, count) + count],
         )
-        sign, (x, square, radius) = signs[: len(first)], spaces[:, : len(first)]
-        cosine, sine = first.view(np.float32), second.view(np.float32)
-        np.left_shift(first, _SIGN, sign)
-        _radii(first, square.view(np.int32), x, radius)
+        sign, (x, square, radius) = signs[: len(block_words)], spaces[:, : len(block_words)]
+        cosine, sine = block_words.view(np.float32), second.view(np.float32)
+        np.left_shift(block_words, _SIGN, sign)
+        _radii(block_words, square.view(np.int32), x, radius)
         np.copyto(x, second, casting="unsafe")
         np.multiply(x, _SCALE, x)
         np.multiply(x, x, square)
@@ -79,7 +79,7 @@ def normal(words: np.ndarray) -> np.ndarray:
         np.subtract(_ONE, square, square)
         np.multiply(cosine, square, cosine)
         np.multiply(cosine, radius, cosine)
-        np.bitwise_xor(first, sign, first)
+        np.bitwise_xor(block_words, sign, block_words)
     return integer_words.view(np.float32)
 
 

@@ -27,8 +27,8 @@ def curve(values: Sequence[float], label: str) -> str:
     y_scale = (_HEIGHT - 2 * _MARGIN) / ((high - low) or 1.0)
     path = " ".join(f"{_MARGIN + i * x_step:.1f},{_HEIGHT - _MARGIN - (y - low) * y_scale:.1f}" for i, y in points)
     text = '<text x="{x}" y="{y}" font-size="10" text-anchor="end" fill="currentColor">{text}</text>'
-    ends = [(_MARGIN + 10, high), (_HEIGHT - _MARGIN, low)]
-    labels_svg = "".join(text.format(x=_WIDTH - _MARGIN, y=y, text=f"{value:.4g}") for y, value in ends)
+    end_labels = [(_MARGIN + 10, high), (_HEIGHT - _MARGIN, low)]
+    labels_svg = "".join(text.format(x=_WIDTH - _MARGIN, y=y, text=f"{value:.4g}") for y, value in end_labels)
     return (
         f'<svg role="img" aria-label="{escape(label)}" width="{_WIDTH}" height="{_HEIGHT}">'
         f'<polyline points="{path}" fill="none" stroke="#3b7dd8" stroke-width="1.5"/>{labels_svg}</svg>'

@@ -152,9 +152,9 @@ def fast_of(spec: OpSpec, backend: Any) -> Fast:
 def parameter_names(spec: OpSpec) -> tuple[str, ...]:
     """Returns the names of the parameters in the order of the signature: `*args` before those by keyword only."""
     code = spec.declared.__code__
-    first, keyword_end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    positional_end, keyword_end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     starred = code.co_varnames[keyword_end : keyword_end + 1] if code.co_flags & VARIADIC else ()
-    return (*code.co_varnames[:first], *starred, *code.co_varnames[first:keyword_end])
+    return (*code.co_varnames[:positional_end], *starred, *code.co_varnames[positional_end:keyword_end])
 
 
 def plain_shape(spec: OpSpec) -> Shape:

@@ -167,11 +167,11 @@ def _await_ranks(children: list[subprocess.Popen[bytes]], options: Options, laun
             return 0
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)
-    first = _first_failure(children, options, folder)
-    _print_to_stderr(_describe_failure(first, options, launcher, folder))
+    first_ending = _first_failure(children, options, folder)
+    _print_to_stderr(_describe_failure(first_ending, options, launcher, folder))
     _await_end(children, options.grace)
     _signal_all(children, (signal.SIGTERM,))
-    return first.status if first.status > 0 else 128 - first.status
+    return first_ending.status if first_ending.status > 0 else 128 - first_ending.status
 
 
 def _rank_endings(folder: str) -> list[_Ending]:

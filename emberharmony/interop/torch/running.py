@@ -200,11 +200,11 @@ def _last_uses(graph: Graph) -> list[list[int]]:
     for number, call in enumerate(program.calls):
         last_call_by_register.update(dict.fromkeys([*call.results, *call.operands], number))
     output_registers = {x for x in program.outputs if x.__class__ is Register}
-    ends: list[list[int]] = [[] for _ in program.calls]
+    registers_by_end: list[list[int]] = [[] for _ in program.calls]
     for register, number in last_call_by_register.items():
         if register >= program.inputs and register not in output_registers:
-            ends[number].append(register)
-    return ends
+            registers_by_end[number].append(register)
+    return registers_by_end
 
 
 def _fill_registers(value: Any, values: dict[int, Any]) -> Any:

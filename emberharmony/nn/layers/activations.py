@@ -143,8 +143,8 @@ class Mish(Activation, op=lambda x: ops.multiply(x, ops.tanh(ops.softplus(x)))):
 
 def _gated_by(gate: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
     def multiply_by_gate(x: TensorLike, dim: int) -> Tensor:
-        first, second = ops.split(x, 2, dim)
-        return ops.multiply(first, gate(second))
+        first_half, second = ops.split(x, 2, dim)
+        return ops.multiply(first_half, gate(second))
 
     return multiply_by_gate
 

@@ -218,14 +218,14 @@ class MultiheadAttention(Module):
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> "list[Tensor] | tuple[Tensor, ...]":
         """Returns queries, keys and values as the heads take them, side by side."""
         width, key_width = self.embed_dim, self.head_dim * self.num_kv_heads
-        ends = [width, width + key_width]
+        split_points = [width, width + key_width]
         if self.in_proj_weight is not None and key is query and value is query:
             products = ops.linear(query, self.in_proj_weight, self.in_proj_bias, True)
-            return ops.split(products, ends, -1)
+            return ops.split(products, split_points, -1)
         weights: Any = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         if self.in_proj_weight is not None:
-            weights = ops.split(self.in_proj_weight, ends)
-        biases = (None, None, None) if self.in_proj_bias is None else ops.split(self.in_proj_bias, ends)
+            weights = ops.split(self.in_proj_weight, split_points)
+        biases = (None, None, None) if self.in_proj_bias is None else ops.split(self.in_proj_bias, split_points)
         return [
             ops.linear(x, weight, bias, True)
             for x, weight, bias in zip((query, key, value), weights, biases, strict=True)

@@ -54,8 +54,8 @@ class _Table(Module):
         constant = ops.stop_gradient(rows)
         nonnegative_indices = ops.where(ops.less(indices, 0), ops.add(indices, self.num_embeddings), indices)
         if self.scale_grad_by_freq:
-            flat = ops.reshape(nonnegative_indices, (-1,))
-            times = ops.segment_sum(ops.ones_like(flat, dtype=rows.dtype), flat, self.num_embeddings)
+            flat_indices = ops.reshape(nonnegative_indices, (-1,))
+            times = ops.segment_sum(ops.ones_like(flat_indices, dtype=rows.dtype), flat_indices, self.num_embeddings)
             # The difference is 0, but its gradient is divided by how often the index occurs.
             rows = ops.add(
                 constant,

@@ -166,10 +166,10 @@ class SinusoidalPositionalEncoding(Module):
         self.min_freq, self.max_freq = min_freq, max_freq
         self.scale, self._factor = scale, math.sqrt(2 / dims) if scale is None else scale
         self.cos_first, self.full_turns = cos_first, full_turns
-        first, log_of_last, pairs = math.log(max_freq), math.log(min_freq), dims // 2
+        log_of_first, log_of_last, pairs = math.log(max_freq), math.log(min_freq), dims // 2
         angle = 2 * math.pi if full_turns else 1.0
         self._frequencies = [
-            angle * math.exp(first + (log_of_last - first) * i / max(pairs - 1, 1)) for i in range(pairs)
+            angle * math.exp(log_of_first + (log_of_last - log_of_first) * i / max(pairs - 1, 1)) for i in range(pairs)
         ]
 
     def __call__(self, x: TensorLike) -> Tensor:
@@ -229,20 +229,23 @@ class LearnedPositional(Module):
         x = ops.convert_to_tensor(x)
         if len(x.shape) < 2 or x.shape[-1] != self.dims:
             raise fault(ShapeError(f"expected x of shape (..., time, {self.dims}), got {tuple(x.shape)}"))
-        steps, frequency = x.shape[self.time_axis], isinstance(offset, Sequence)
-        first = offset if isinstance(offset, Sequence) else (offset,)
-        if (not frequency and first[0] < 0) or max(first) + steps > self.num_positions:
+        steps, has_offsets = x.shape[self.time_axis], isinstance(offset, Sequence)
+        first_offsets = offset if isinstance(offset, Sequence) else (offset,)
+        if (not has_offsets and first_offsets[0] < 0) or max(first_offsets) + steps > self.num_positions:
             raise fault(
                 ShapeError(
-                    f"expected positions below num_positions, {self.num_positions}, got {steps} from {max(first)} on"
+                    f"expected positions below num_positions, {self.num_positions}, got {steps} from "
+                    f"{max(first_offsets)} on"
                 )
             )
         shape = [1] * len(x.shape)
         shape[self.time_axis], shape[-1] = steps, self.dims
-        if not frequency:
-            return ops.add(x, ops.reshape(self.weight[first[0] : first[0] + steps], tuple(shape)))
-        if len(first) != x.shape[0] or self.time_axis % len(x.shape) == 0:
-            raise fault(ShapeError(f"expected one offset for each of the {x.shape[0]} samples, got {len(first)}"))
-        shape[0] = len(first)
-        positions = [max(start + step, 0) for start in first for step in range(steps)]
+        if not has_offsets:
+            return ops.add(x, ops.reshape(self.weight[first_offsets[0] : first_offsets[0] + steps], tuple(shape)))
+        if len(first_offsets) != x.shape[0] or self.time_axis % len(x.shape) == 0:
+            raise fault(
+                ShapeError(f"expected one offset for each of the {x.shape[0]} samples, got {len(first_offsets)}")
+            )
+        shape[0] = len(first_offsets)
+        positions = [max(start + step, 0) for start in first_offsets for step in range(steps)]
         return ops.add(x, ops.reshape(ops.embedding(positions, self.weight), tuple(shape)))

@@ -378,8 +378,8 @@ class Bidirectional(Module):
         first_states = (None, None) if hx is None else hx
         axis = 0 if len(x.shape) == 2 else self.time_axis
         forward_output, forward_state = self.forward_layer(x, first_states[0])
-        backward_output, first = self.backward_layer(ops.flip(x, axis), first_states[1])
-        return self._merge_directions(forward_output, ops.flip(backward_output, axis)), (forward_state, first)
+        backward_output, backward_state = self.backward_layer(ops.flip(x, axis), first_states[1])
+        return self._merge_directions(forward_output, ops.flip(backward_output, axis)), (forward_state, backward_state)
 
     def _merge_directions(self, one: Tensor, other: Tensor) -> Any:
         if self.merge is None:

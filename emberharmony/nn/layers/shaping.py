@@ -32,16 +32,16 @@ class Flatten(Module):
         x = spatial.tensor(x)
         shape = tuple(x.shape)
         count = max(len(shape), 1)
-        first, last = (
+        first_axis, last = (
             _axis_from_start("start_dim", self.start_dim, count),
             _axis_from_start("end_dim", self.end_dim, count),
         )
-        if first > last:
+        if first_axis > last:
             raise fault(ArgumentError(f"start_dim={self.start_dim} is after end_dim={self.end_dim} in shape {shape}"))
         joined_length = 1
-        for axis_length in shape[first : last + 1]:
+        for axis_length in shape[first_axis : last + 1]:
             joined_length *= axis_length
-        return ops.reshape(x, (*shape[:first], joined_length, *shape[last + 1 :]))
+        return ops.reshape(x, (*shape[:first_axis], joined_length, *shape[last + 1 :]))
 
 
 class Unflatten(Module):
@@ -146,13 +146,13 @@ class PixelShuffle(Module):
         if channels % (r * r):
             raise fault(ShapeError(f"expected channels that {r} * {r} divides, got {channels} in {tuple(x.shape)}"))
         n, channels_left = len(batch), channels // (r * r)
-        first = list(range(n))
+        leading_axes = list(range(n))
         if self.data_format == "channels_last":
             x = ops.reshape(x, (*batch, height, width, channels_left, r, r))
-            x = ops.transpose(x, (*first, n, n + 3, n + 1, n + 4, n + 2))
+            x = ops.transpose(x, (*leading_axes, n, n + 3, n + 1, n + 4, n + 2))
             return ops.reshape(x, (*batch, height * r, width * r, channels_left))
         x = ops.reshape(x, (*batch, channels_left, r, r, height, width))
-        x = ops.transpose(x, (*first, n, n + 3, n + 1, n + 4, n + 2))
+        x = ops.transpose(x, (*leading_axes, n, n + 3, n + 1, n + 4, n + 2))
         return ops.reshape(x, (*batch, channels_left, height * r, width * r))
 
 
@@ -183,13 +183,13 @@ class PixelUnshuffle(Module):
         if height % r or width % r:
             raise fault(ShapeError(f"expected a height and width that {r} divides, got shape {tuple(x.shape)}"))
         n, blocks_per_column, blocks_per_row = len(batch), height // r, width // r
-        first = list(range(n))
+        leading_axes = list(range(n))
         if self.data_format == "channels_last":
             x = ops.reshape(x, (*batch, blocks_per_column, r, blocks_per_row, r, channels))
-            x = ops.transpose(x, (*first, n, n + 2, n + 4, n + 1, n + 3))
+            x = ops.transpose(x, (*leading_axes, n, n + 2, n + 4, n + 1, n + 3))
             return ops.reshape(x, (*batch, blocks_per_column, blocks_per_row, channels * r * r))
         x = ops.reshape(x, (*batch, channels, blocks_per_column, r, blocks_per_row, r))
-        x = ops.transpose(x, (*first, n, n + 2, n + 4, n + 1, n + 3))
+        x = ops.transpose(x, (*leading_axes, n, n + 2, n + 4, n + 1, n + 3))
         return ops.reshape(x, (*batch, channels * r * r, blocks_per_column, blocks_per_row))
 
 

@@ -113,9 +113,14 @@ class _ConvTranspose(Convolution):
             if self.data_format == "channels_first" and len(output_lengths) > self.axes
             else output_lengths
         )
-        first = 2 if self.data_format == "channels_first" else 1
+        first_axis = 2 if self.data_format == "channels_first" else 1
         options = zip(
-            x.shape[first : first + self.axes], self.kernel_size, self.stride, self.padding, self.dilation, strict=True
+            x.shape[first_axis : first_axis + self.axes],
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            strict=True,
         )
         least_lengths = [
             (n - 1) * step - 2 * axis_padding + axis_dilation * (k - 1) + 1

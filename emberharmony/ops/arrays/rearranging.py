@@ -127,11 +127,11 @@ def space_to_depth(
         (1, 2, 3, 12)
     """
     channels_last_pattern = "n (h a) (w b) c -> n h w (a b c)"
-    first = "n c (h a) (w b) -> n (a b c) h w"
+    channels_first_pattern = "n c (h a) (w b) -> n (a b c) h w"
     block_size = integer("block_size", block_size, 1)
     return rearrange(
         x,
-        channels_last_pattern if shared_rearranging.is_last(data_format) else first,
+        channels_last_pattern if shared_rearranging.is_last(data_format) else channels_first_pattern,
         {"a": block_size, "b": block_size},
     )
 
@@ -160,10 +160,10 @@ def depth_to_space(
         [[[[1], [2]], [[3], [4]]]]
     """
     channels_last_pattern = "n h w (a b c) -> n (h a) (w b) c"
-    first = "n (a b c) h w -> n c (h a) (w b)"
+    channels_first_pattern = "n (a b c) h w -> n c (h a) (w b)"
     block_size = integer("block_size", block_size, 1)
     return rearrange(
         x,
-        channels_last_pattern if shared_rearranging.is_last(data_format) else first,
+        channels_last_pattern if shared_rearranging.is_last(data_format) else channels_first_pattern,
         {"a": block_size, "b": block_size},
     )

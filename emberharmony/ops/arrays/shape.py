@@ -385,9 +385,9 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
         [[1, 2], [3, 4]]
     """
     (axis,) = nonnegative_axes(axis, len(x.shape))
-    head = (slice(None),) * axis
+    leading_slices = (slice(None),) * axis
     cuts = shared.cuts(x.shape[axis], on_host(indices_or_sections))
-    return [indexing.get_item(x, (*head, slice(a, b))) for a, b in cuts]
+    return [indexing.get_item(x, (*leading_slices, slice(a, b))) for a, b in cuts]
 
 
 @op(view=True)
@@ -469,8 +469,8 @@ def unstack(x: TensorLike, num: int | None = None, axis: int = 0) -> tuple[Tenso
         [[1, 2], [3, 4]]
     """
     axis = shared.unstack_axis(num, axis, x.shape)
-    head = (slice(None),) * axis
-    return tuple([indexing.get_item(x, (*head, i)) for i in range(x.shape[axis])])
+    leading_slices = (slice(None),) * axis
+    return tuple([indexing.get_item(x, (*leading_slices, i)) for i in range(x.shape[axis])])
 
 
 @op
@@ -548,10 +548,10 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axis = None) -> Tensor
         return reshape(roll(ravel(x), shift, 0), x.shape)
     axes = tuple(single(a, len(x.shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
     for n, a in zip(*shared.shifts_of(shift, axes), strict=True):
-        head, cut_index = (slice(None),) * a, -n % max(x.shape[a], 1)
+        leading_slices, cut_index = (slice(None),) * a, -n % max(x.shape[a], 1)
         if cut_index:
             halves = slice(cut_index, None), slice(0, cut_index)
-            x = concatenate([indexing.get_item(x, (*head, half)) for half in halves], a)
+            x = concatenate([indexing.get_item(x, (*leading_slices, half)) for half in halves], a)
     return x
 
 

@@ -198,8 +198,8 @@ def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: b
         >>> ops.hessian(lambda x: ops.sum(ops.square(x)))([2.0, 3.0]).tolist()
         [[2.0, 0.0], [0.0, 2.0]]
     """
-    first = derivatives.jacobian("hessian", fn, argnums, has_aux, forward=False)
-    return derivatives.jacobian("hessian", first, argnums, has_aux, forward=False)
+    jacobian_function = derivatives.jacobian("hessian", fn, argnums, has_aux, forward=False)
+    return derivatives.jacobian("hessian", jacobian_function, argnums, has_aux, forward=False)
 
 
 @op

@@ -192,10 +192,10 @@ def gaussian_blur(
     for axis, size, width in zip(axes, sizes, widths, strict=True):
         left_padding, length = (size - 1) // 2, max(x.shape[axis], 1)
         # Weights that only meet pixels outside the image would multiply zeros, so leave them out.
-        first, end = max(left_padding - length + 1, 0), min(left_padding + length, size)
+        start, end = max(left_padding - length + 1, 0), min(left_padding + length, size)
         x = _correlate(
-            _pad_axis(x, axis, left_padding - first, end - 1 - left_padding),
-            shared_image.gaussian_window(size, width)[first:end],
+            _pad_axis(x, axis, left_padding - start, end - 1 - left_padding),
+            shared_image.gaussian_window(size, width)[start:end],
             axis,
         )
     return to_image_dtype(x, dtype(images))

@@ -65,9 +65,9 @@ def diff(
     (axis_index,) = nonnegative_axes(axis, len(a.shape))
     difference_of = not_equal if dtype_of(a) == "bool" else subtract
     for _ in range(n)[: a.shape[axis_index] or 1]:  # then the axis is empty, and stays so
-        ends = split(a, [1], axis)[1]
+        end_parts = split(a, [1], axis)[1]
         starts = split(a, [a.shape[axis] - 1], axis)[0] if a.shape[axis] else a
-        a = difference_of(ends, starts)
+        a = difference_of(end_parts, starts)
     return a
 
 
@@ -155,12 +155,12 @@ def interp(
     )
     # Beside an infinite point, inf - inf would be NaN: take its value at its place and between two equal ones, and
     # elsewhere start from the finite point.
-    flat = logical_and(
+    is_flat = logical_and(
         logical_not(isfinite(value_step)), logical_or(equal(weight, 0), equal(upper_value, lower_values))
     )
-    is_forward = logical_or(flat, isfinite(lower_values))
+    is_forward = logical_or(is_flat, isfinite(lower_values))
     step = where(is_forward, weight, subtract(weight, 1))
-    values = add(where(is_forward, lower_values, upper_value), multiply(where(flat, 0.0, value_step), step))
+    values = add(where(is_forward, lower_values, upper_value), multiply(where(is_flat, 0.0, value_step), step))
     values = where(less(x, xp[0]), fp[0] if left is None else left, values)
     values = where(greater(x, xp[last_index]), fp[last_index] if right is None else right, values)
     return cast(where(isnan(x), float("nan"), values), result)
@@ -211,10 +211,12 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: Literal["valid", "same", "fu
     if long_length < short_length:
         return flip(conj(correlate(x2, x1, mode)), 0)
     padded = pad(x1, (short_length - 1, short_length - 1))
-    first = {"full": 0, "same": (short_length - 1) // 2, "valid": short_length - 1}[mode]
+    first_index = {"full": 0, "same": (short_length - 1) // 2, "valid": short_length - 1}[mode]
     count = {"full": long_length + short_length - 1, "same": long_length, "valid": long_length - short_length + 1}[mode]
     device = get_device(x1)
-    shifts = add(expand_dims(arange(first, first + count, device=device), 1), arange(short_length, device=device))
+    shifts = add(
+        expand_dims(arange(first_index, first_index + count, device=device), 1), arange(short_length, device=device)
+    )
     return sum(multiply(take(padded, shifts), conj(x2)), -1, False, promote(dtype_of(x1), dtype_of(x2)))
 
 

@@ -302,9 +302,9 @@ def _pixels_at(x: Tensor, places: Sequence[Tensor], interpolation: str, mode: st
     if interpolation not in _ORDERS:
         raise ArgumentError(f"expected interpolation to be one of {', '.join(_ORDERS)}, got {interpolation!r}")
     count, *size, channels = x.shape
-    first = reshape(arange(count, device=get_device(x)), (count, *[1] * len(size)))
+    image_index = reshape(arange(count, device=get_device(x)), (count, *[1] * len(size)))
     pixels = reshape(x, (count * math.prod(size), channels))
-    return _rows_at(pixels, size, places, _ORDERS[interpolation], mode, value, first)
+    return _rows_at(pixels, size, places, _ORDERS[interpolation], mode, value, image_index)
 
 
 def _rows_at(

@@ -384,8 +384,8 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 
     See also: `nn.GLU`, the layer; `sigmoid`, of the gate.
     """
-    first, second = split(x, 2, axis)
-    return multiply(first, sigmoid(second))
+    first_half, second = split(x, 2, axis)
+    return multiply(first_half, sigmoid(second))
 
 
 @op(autocast="float32")

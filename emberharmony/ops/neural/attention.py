@@ -194,11 +194,11 @@ def rope(
         step = shared_attention.steps_of_angles(pairs, start, factor) if frequencies is None else frequencies
         step = to_device(convert_to_tensor(step, x_dtype), device)
         step = step if frequencies is None else multiply(step, factor)
-        first = to_device(cast(convert_to_tensor(offset), x_dtype), device)
-        samples = tuple(first.shape)
+        first_positions = to_device(cast(convert_to_tensor(offset), x_dtype), device)
+        samples = tuple(first_positions.shape)
         if samples not in ((), x.shape[:1]) or (samples and not axis_index):
             raise ShapeError(f"expected offset to be one integer, or one for each sample, got shape {samples}")
-        positions = add(expand_dims(first, -1), arange(x.shape[axis_index], dtype=x_dtype, device=device))
+        positions = add(expand_dims(first_positions, -1), arange(x.shape[axis_index], dtype=x_dtype, device=device))
         angles = multiply(expand_dims(positions, -1), step)
         cosine, sine = cos(angles), sin(angles)
     shape = [x.shape[a] if a == axis_index or (samples and not a) else 1 for a in range(len(x.shape) - 1)]
@@ -214,11 +214,11 @@ def _rotate_pairs(x: Tensor, cosine: Tensor, sine: Tensor, neighbours: bool) -> 
     pairs = x.shape[-1] // 2
     if neighbours:
         grouped = reshape(x, (*x.shape[:-1], pairs, 2))
-        first, second = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
+        first_of_pairs, second = get_item(grouped, (..., 0)), get_item(grouped, (..., 1))
     else:
-        first, second = get_item(x, (..., slice(0, pairs))), get_item(x, (..., slice(pairs, 2 * pairs)))
+        first_of_pairs, second = get_item(x, (..., slice(0, pairs))), get_item(x, (..., slice(pairs, 2 * pairs)))
     rotated = (
-        subtract(multiply(first, cosine), multiply(second, sine)),
-        add(multiply(first, sine), multiply(second, cosine)),
+        subtract(multiply(first_of_pairs, cosine), multiply(second, sine)),
+        add(multiply(first_of_pairs, sine), multiply(second, cosine)),
     )
     return reshape(stack(rotated, -1), tuple(x.shape)) if neighbours else concatenate(rotated, -1)

@@ -113,8 +113,8 @@ def depthwise_conv(
         [[[1.0, 20.0], [3.0, 40.0]]]
     """
     shared_convolution.check_depthwise(inputs.shape, kernel.shape, data_format == "channels_first")
-    flat = reshape(kernel, (*kernel.shape[:-2], 1, kernel.shape[-2] * kernel.shape[-1]))
-    return conv(inputs, flat, strides, padding, data_format, dilation_rate)
+    flat_kernel = reshape(kernel, (*kernel.shape[:-2], 1, kernel.shape[-2] * kernel.shape[-1]))
+    return conv(inputs, flat_kernel, strides, padding, data_format, dilation_rate)
 
 
 @op(autocast="half")

@@ -357,8 +357,8 @@ def _adaptive_pool(
     reduce: Callable[..., Tensor],
 ) -> Tensor:
     n, x = shared_convolution.spatial(inputs.ndim), inputs
-    first = 1 if shared_convolution.channels_last(data_format) else 2
-    for axis, count in enumerate(shared_convolution.per_axis(output_size, n, "output_size"), first):
+    first_axis = 1 if shared_convolution.channels_last(data_format) else 2
+    for axis, count in enumerate(shared_convolution.per_axis(output_size, n, "output_size"), first_axis):
         length = x.shape[axis]
         if length % count == 0:
             x = reduce(reshape(x, (*x.shape[:axis], count, length // count, *x.shape[axis + 1 :])), axis + 1)

@@ -350,9 +350,9 @@ def unique_all(x: TensorLike) -> UniqueAllResult:
         >>> [part.tolist() for part in ops.unique_all([3, 1, 3])]
         [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
-    flat = ravel(x)
-    sorting_indices = _lexicographic_order(expand_dims(flat, 1))
-    ordered = take(flat, sorting_indices)
+    flat_x = ravel(x)
+    sorting_indices = _lexicographic_order(expand_dims(flat_x, 1))
+    ordered = take(flat_x, sorting_indices)
     starts, inverse, counts = _groups_of_equal(sorting_indices, not_equal(*_neighbours(ordered)))
     return UniqueAllResult(take(ordered, starts), take(sorting_indices, starts), reshape(inverse, x.shape), counts)
 
@@ -381,11 +381,11 @@ def _groups_of_equal(order: Tensor, new: Tensor) -> tuple[Tensor, Tensor, Tensor
         new: whether each sorted element but the first differs from the one before it.
     """
     length, device = order.shape[0], get_device(order)
-    ends = (min(length, 1),)
-    first = concatenate([full(ends, True, device=device), new])
-    (starts,) = nonzero(first)
-    group_numbers = subtract(cumsum(first), 1)
-    counts = subtract(concatenate([starts[ends[0] :], full(ends, length, device=device)]), starts)
+    end_shape = (min(length, 1),)
+    is_first = concatenate([full(end_shape, True, device=device), new])
+    (starts,) = nonzero(is_first)
+    group_numbers = subtract(cumsum(is_first), 1)
+    counts = subtract(concatenate([starts[end_shape[0] :], full(end_shape, length, device=device)]), starts)
     return starts, take(group_numbers, argsort(order)), counts
 
 

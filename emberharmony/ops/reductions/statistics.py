@@ -309,9 +309,9 @@ def nanargmax(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
     # If the maximum is -inf, argmax of `without_nan` could point to a NaN, so use the first element that is not NaN.
     is_nan = isnan(x)
     without_nan = where(is_nan, float("-inf"), x)
-    first = argmax(logical_not(is_nan), axis, keepdims)
+    first_number = argmax(logical_not(is_nan), axis, keepdims)
     infinite = equal(max(without_nan, axis, keepdims), float("-inf"))
-    return where(all(is_nan, axis, keepdims), -1, where(infinite, first, argmax(without_nan, axis, keepdims)))
+    return where(all(is_nan, axis, keepdims), -1, where(infinite, first_number, argmax(without_nan, axis, keepdims)))
 
 
 @op
@@ -336,9 +336,9 @@ def nanargmin(x: TensorLike, axis: int | None = None, keepdims: bool = False) ->
         return argmin(x, axis, keepdims)
     is_nan = isnan(x)
     without_nan = where(is_nan, float("inf"), x)
-    first = argmax(logical_not(is_nan), axis, keepdims)
+    first_number = argmax(logical_not(is_nan), axis, keepdims)
     infinite = equal(min(without_nan, axis, keepdims), float("inf"))
-    return where(all(is_nan, axis, keepdims), -1, where(infinite, first, argmin(without_nan, axis, keepdims)))
+    return where(all(is_nan, axis, keepdims), -1, where(infinite, first_number, argmin(without_nan, axis, keepdims)))
 
 
 @op

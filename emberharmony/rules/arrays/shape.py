@@ -45,12 +45,14 @@ def _transpose_back(g: T, _y: T, _x: T, axes: Any = None) -> T:
 
 def _split_back(g: T, y: T, xs: list[T], axis: int | None = 0) -> list[T]:
     if axis is None:
-        ends = list(accumulate((math.prod(x.shape) for x in xs), initial=0))
-        return [reshape(get_item(g, slice(*span)), x.shape) for span, x in zip(pairwise(ends), xs, strict=True)]
+        end_positions = list(accumulate((math.prod(x.shape) for x in xs), initial=0))
+        return [
+            reshape(get_item(g, slice(*span)), x.shape) for span, x in zip(pairwise(end_positions), xs, strict=True)
+        ]
     rank = len(y.shape)
-    ends = list(accumulate((x.shape[axis] for x in xs), initial=0))
+    end_positions = list(accumulate((x.shape[axis] for x in xs), initial=0))
     leading_slices = (slice(None),) * (axis % rank)
-    return [get_item(g, (*leading_slices, slice(*span))) for span in pairwise(ends)]
+    return [get_item(g, (*leading_slices, slice(*span))) for span in pairwise(end_positions)]
 
 
 def _sum_tiles(g: T, _y: T, _x: T, repeats: Any) -> T:

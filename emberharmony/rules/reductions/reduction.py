@@ -103,14 +103,15 @@ def product_before(rows: T) -> T:
 
 def _prod(g: T, y: T, x: T, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> T:
     axes = _nonnegative_axes(x, axis)
-    ends = tuple(range(-len(axes), 0))
-    axes_last = moveaxis(x, axes, ends)
+    end_axes = tuple(range(-len(axes), 0))
+    axes_last = moveaxis(x, axes, end_axes)
     shape = axes_last.shape
-    first = len(shape) - len(axes)
-    rows = reshape(axes_last, (*shape[:first], math.prod(shape[first:])))  # not -1, which does not fit an empty tensor
+    first_axis = len(shape) - len(axes)
+    # The length is not -1, which does not fit an empty tensor.
+    rows = reshape(axes_last, (*shape[:first_axis], math.prod(shape[first_axis:])))
     # Not y / x, which is NaN for an element that is zero.
     product_after = flip(product_before(flip(rows, -1)), -1)
-    products_of_others = moveaxis(reshape(multiply(product_before(rows), product_after), shape), ends, axes)
+    products_of_others = moveaxis(reshape(multiply(product_before(rows), product_after), shape), end_axes, axes)
     return multiply(_with_reduced_axes(g, x, axis), products_of_others)
 
 

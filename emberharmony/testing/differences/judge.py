@@ -83,17 +83,17 @@ def explains(one: Record, other: Record, share: float) -> bool:
         other: the call on the second side.
         share: how far the results differ.
     """
-    first, second = one.given(), other.given()
+    first_arguments, second = one.given(), other.given()
     noise = 0.0
-    for a, b in zip(first, second, strict=False):
+    for a, b in zip(first_arguments, second, strict=False):
         noise += distance(a, b).share
-    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or describe_mismatch(first, second):
+    if not 0.0 < noise <= _NOISE or share > _GROWTH * noise or describe_mismatch(first_arguments, second):
         return False
     bound = allowance(one.op)
     if bound.exact or not bound.each:
         return True
     deviation = max(_relative_differences(one.results(), other.results()), default=0.0)
-    return deviation <= _GROWTH * sum(_relative_differences(first, second))
+    return deviation <= _GROWTH * sum(_relative_differences(first_arguments, second))
 
 
 def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None:
@@ -106,10 +106,13 @@ def _distance_moved(one: Record, other: Record, result: Host) -> Distance | None
     """
     if not _only_moves_elements(one.op):
         return None
-    first, second = one.given(), other.given()
-    if not len(first) == len(second) == 1 or (first[0].size, first[0].dtype) != (result.size, result.dtype):
+    first_arguments, second = one.given(), other.given()
+    if not len(first_arguments) == len(second) == 1 or (first_arguments[0].size, first_arguments[0].dtype) != (
+        result.size,
+        result.dtype,
+    ):
         return None
-    return distance(first[0], second[0])
+    return distance(first_arguments[0], second[0])
 
 
 @functools.cache
@@ -144,16 +147,16 @@ class Judge:
         """
         if one.op in _UNSPECIFIED:
             return _EQUAL
-        first, second = one.results(), other.results()
+        first_results, second = one.results(), other.results()
         # Most calls return one tensor, which the same object stands for.
         is_same_result = one.result is other.result or one.numbers() == other.numbers()
-        reason = describe_mismatch(first, second) or ("" if is_same_result else "the numbers returned differ")
+        reason = describe_mismatch(first_results, second) or ("" if is_same_result else "the numbers returned differ")
         if reason:
             return Difference(math.inf, math.inf, reason)
         bounds, bound = self._bounds, allowance(one.op)
         worst_error = largest_gap = unit_size = 0.0
         looked_into = []
-        for a, b in zip(first, second, strict=True):
+        for a, b in zip(first_results, second, strict=True):
             x = distance(a, b, bound.each, _distance_moved(one, other, a))
             if not x.share:
                 continue

@@ -91,24 +91,26 @@ class Lockstep:
                     self._note_outside_error(errors)
                 return
             self._parted_at = offset
-        first = list(self._reader.keys(self._parted_at))
+        first_keys = list(self._reader.keys(self._parted_at))
         second = list(self._rest.keys())
-        matcher = SequenceMatcher(None, [key for _, key in first], [key for _, key in second], len(first) > 2000)
+        matcher = SequenceMatcher(
+            None, [key for _, key in first_keys], [key for _, key in second], len(first_keys) > 2000
+        )
         equal_count = 0
         for tag, a, b, c, d in matcher.get_opcodes():
             if tag == "equal":
                 equal_count += b - a
             # Rules of gradients and optimizers may call other ops on another backend, which no program decides.
-            elif any(not key[2] and key[1] != OPTIMIZER for _, key in (*first[a:b], *second[c:d])):
+            elif any(not key[2] and key[1] != OPTIMIZER for _, key in (*first_keys[a:b], *second[c:d])):
                 next_calls = (
-                    self._reader.at(first[a][0]) if a < len(first) else None,
+                    self._reader.at(first_keys[a][0]) if a < len(first_keys) else None,
                     self._rest.at(second[c][0]) if c < len(second) else None,
                 )
                 self._note_other_ops(self._count + equal_count, next_calls, 1 if tag == "insert" else 0, errors)
                 break
         for block in matcher.get_matching_blocks():
             for i in range(block.size):
-                first_record = self._reader.at(first[block.a + i][0])
+                first_record = self._reader.at(first_keys[block.a + i][0])
                 self._compare_pair(first_record, self._rest.at(second[block.b + i][0]))
 
     def _note_outside_error(self, errors: Sequence[str]) -> None:
@@ -190,11 +192,11 @@ class Lockstep:
         """Notes that the program gives a call other options on the two sides, once for each line."""
         names = [parameter.name for parameter in OPS[one.op].parameters]
         both_options = one.options(names), other.options(names)
-        first, second = self._report.sides
+        first_side, second = self._report.sides
         for name in sorted(both_options[0].keys() & both_options[1].keys() - {"device"}):
             a, b = both_options[0][name], both_options[1][name]
             if a != b:
-                text = f"the program calls {one.op}() with {name}={a!r} on {first} and {b!r} on {second}"
+                text = f"the program calls {one.op}() with {name}={a!r} on {first_side} and {b!r} on {second}"
                 note = f"{text} ({one.line})" if one.line else text
                 if note not in self._report.notes:
                     self._report.notes.append(note)
@@ -217,8 +219,8 @@ class Lockstep:
         if len(results[0]) == len(results[1]) == results[0][0].size == results[1][0].size == 1:
             values = [hosts[0].values().reshape(-1)[0] for hosts in results]
             if values[0] != values[1]:
-                first, second = self._report.sides
-                self._last = f"{one.op}() before it gives {values[0]} on {first} and {values[1]} on {second}"
+                first_side, second = self._report.sides
+                self._last = f"{one.op}() before it gives {values[0]} on {first_side} and {values[1]} on {second}"
 
     def _divergence(self, call: int, record: Record, cause: str, share: float) -> Divergence:
         arguments = record.given()
@@ -281,8 +283,8 @@ class Lockstep:
             if share > _AMPLIFIED * max(self._noise, coarsest) and min(a, b) < 0:
                 self._noise = share
                 divergence = self._divergence(call, one, "outside", share)
-                first, second = self._report.sides
-                side_text = f" on {first}" if b >= 0 else f" on {second}" if a >= 0 else ""
+                first_side, second = self._report.sides
+                side_text = f" on {first_side}" if b >= 0 else f" on {second}" if a >= 0 else ""
                 last = max(-2 - call_number for call_number in (a, b) if call_number < 0)
                 location = f"between call {last} and call {call}" if last >= 0 else f"before call {call}"
                 divergence.message = (

@@ -52,9 +52,9 @@ class Host:
     def _cut(self, most: int) -> Iterator[Array]:
         bits = self.bits
         # `reshape(-1)` would copy an array that is not contiguous.
-        flat: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat
+        flat_bits: Any = bits.reshape(-1) if bits.flags.c_contiguous else bits.flat
         for start in range(0, self.size, most):
-            yield _values(flat[start : start + most], self.dtype, True)
+            yield _values(flat_bits[start : start + most], self.dtype, True)
 
     def values(self) -> Array:
         """Returns the tensor as an array of its dtype; bfloat16 as float32, which holds the same values."""

@@ -209,10 +209,10 @@ class Writer:
             the tensor in the file, and the number of the call that had it last, as in `Record.seen`.
         """
         bits = host.bits
-        flat = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
+        flat_bytes = np.frombuffer(bits if bits.flags.c_contiguous else np.ascontiguousarray(bits), _BYTES)
         kept_tensor = self._known.of(tensor)
         if kept_tensor is None:
-            stored_tensor = self._store_tensor(host, flat)
+            stored_tensor = self._store_tensor(host, flat_bytes)
             self._known.add(tensor, stored_tensor, call)
             return stored_tensor, -1
         stored_tensor, stored_call = kept_tensor.host, kept_tensor.call
@@ -220,10 +220,10 @@ class Writer:
         if (
             stored_tensor.shape == host.shape
             and stored_tensor.dtype == host.dtype
-            and self._holds_bytes(stored_tensor, flat)
+            and self._holds_bytes(stored_tensor, flat_bytes)
         ):
             return stored_tensor, stored_call
-        kept_tensor.host = stored_tensor = self._store_tensor(host, flat)
+        kept_tensor.host = stored_tensor = self._store_tensor(host, flat_bytes)
         return stored_tensor, -2 - stored_call
 
     def _holds_bytes(self, stored_tensor: Stored, flat: Array) -> bool:

@@ -51,11 +51,11 @@ class Arrays:
         """Returns the source of a tensor or list of integers, most of them small."""
         shape = self._shape_near() if self.rng.random() < 0.7 else self.rng.choice(((2,), (3,), (2, 1), (1,)))
         shape = shape if math.prod(shape) <= _WRITTEN_OUT else (3,)
-        flat = [self.rng.choice((0, 0, 1, 1, 2, 3, -1)) for _ in range(math.prod(shape))]
-        if flat and self.rng.random() < 0.1:
-            flat[self.rng.randrange(len(flat))] = self.rng.choice(odd.OUTSIDE)
-        dtypes = ("int64", "int64", "int64", "int32") if all(abs(n) < 2**31 for n in flat) else ("int64",)
-        source = f"np.array({flat}, {self.rng.choice(dtypes)!r}).reshape({shape})"
+        flat_indices = [self.rng.choice((0, 0, 1, 1, 2, 3, -1)) for _ in range(math.prod(shape))]
+        if flat_indices and self.rng.random() < 0.1:
+            flat_indices[self.rng.randrange(len(flat_indices))] = self.rng.choice(odd.OUTSIDE)
+        dtypes = ("int64", "int64", "int64", "int32") if all(abs(n) < 2**31 for n in flat_indices) else ("int64",)
+        source = f"np.array({flat_indices}, {self.rng.choice(dtypes)!r}).reshape({shape})"
         return self.rng.choice((source, f"{source}.tolist()") if self.hosted else (f"tensor({source})",))
 
     def _shape_near(self) -> tuple[int, ...]:

@@ -205,13 +205,14 @@ def _pair_by_name(first: Side, second: Side, ones: Sequence[str], others: Sequen
     `conv1` may be the first convolution in a model and the second one in another, where the first is `conv0`. So equal
     names count only if all modules of a model have one of the other's, or if the values of the tensors are equal too.
     """
-    ends = [Counter(map(_last_name, names)) for names in (ones, others)]
+    name_counts = [Counter(map(_last_name, names)) for names in (ones, others)]
     by_end = {_last_name(name): name for name in others}
     pairs_by_name = {
         name: by_end[end]
         for name in ones
         if (end := _last_name(name)) in by_end
-        if ends[0][end] == ends[1][end] == 1 and _share_of_equal_sizes(first, second, name, by_end[end]) >= _ALIKE
+        if name_counts[0][end] == name_counts[1][end] == 1
+        and _share_of_equal_sizes(first, second, name, by_end[end]) >= _ALIKE
         if not _wraps(first, second, name, by_end[end])
     }
     if len(pairs_by_name) == min(len(ones), len(others)):

@@ -61,9 +61,9 @@ class _Source:
 
     def blocks(self, name: str) -> Iterator[Array]:
         """Yields the elements of a tensor."""
-        flat = self._hosts[name].bits.reshape(-1)
-        for start in range(0, flat.size, BLOCK):
-            yield np.ascontiguousarray(flat[start : start + BLOCK])
+        flat_bits = self._hosts[name].bits.reshape(-1)
+        for start in range(0, flat_bits.size, BLOCK):
+            yield np.ascontiguousarray(flat_bits[start : start + BLOCK])
 
     def place(self, name: str) -> str:
         """Returns what is equal for the names of one tied tensor."""
@@ -195,9 +195,9 @@ def _rows_of_joined(
 
 def _of_module(path: str, other: str, one: Mapping[str, Host], second_hosts: Mapping[str, Host]) -> Iterator[Unequal]:
     second_hosts = _by_other_names(one, second_hosts)
-    first, second = _Source(one), _Source(second_hosts)
+    first_source, second = _Source(one), _Source(second_hosts)
     names = [*one, *(name for name in second_hosts if name not in one)]
-    for row in differences(first, second, names, lambda _: None):
+    for row in differences(first_source, second, names, lambda _: None):
         x, y = one.get(row.name), second_hosts.get(row.name)
         if row.kind == "equal" or (row.kind == "dtype" and not row.elements):
             continue

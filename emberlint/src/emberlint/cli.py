@@ -17,11 +17,11 @@ class CheckByDefault(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Inserts `check` if the arguments name no command."""
-        first = args[0] if args else ""
-        if first not in (*COMMANDS, "--help", "-h", "--version"):
-            hint = "" if first.startswith("-") else suggestion(first, COMMANDS)
-            if hint and not Path(first).exists():
-                ctx.fail(f"no command, file or folder {first!r}{hint}")
+        first_argument = args[0] if args else ""
+        if first_argument not in (*COMMANDS, "--help", "-h", "--version"):
+            hint = "" if first_argument.startswith("-") else suggestion(first_argument, COMMANDS)
+            if hint and not Path(first_argument).exists():
+                ctx.fail(f"no command, file or folder {first_argument!r}{hint}")
             args = ["check", *args]
         return super().parse_args(ctx, args)
 

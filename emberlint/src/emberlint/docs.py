@@ -100,9 +100,9 @@ def _rules_lines() -> Iterator[str]:
     yield "| code | name | finds | lowest tier | repaired by |"
     yield "| --- | --- | --- | --- | --- |"
     for rule in all_rules().values():
-        first = (type(rule).__doc__ or "").splitlines()[0]
+        first_line = (type(rule).__doc__ or "").splitlines()[0]
         link = f"[{rule.code}](#{rule.code.lower()}-{rule.name})"
-        yield f"| {link} | {rule.name} | {first} | {rule.min_tier.name} | {_repair_options(rule)} |"
+        yield f"| {link} | {rule.name} | {first_line} | {rule.min_tier.name} | {_repair_options(rule)} |"
     yield ""
     for rule in all_rules().values():
         yield from explanation(rule)

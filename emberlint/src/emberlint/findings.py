@@ -56,8 +56,8 @@ class Finding(NamedTuple):
     @property
     def file_lines(self) -> range:
         """The lines of the file."""
-        first = self.file_line or self.line
-        return range(first, first + self.end_line - self.line + 1)
+        first_line = self.file_line or self.line
+        return range(first_line, first_line + self.end_line - self.line + 1)
 
 
 class Report(NamedTuple):

@@ -16,7 +16,7 @@ MUTANTS = [
         name="compare-ends-before-the-next-call",
         module="emberharmony/testing/differences/lockstep.py",
         function="Lockstep._align",
-        original="a < len(first)",
+        original="a < len(first_keys)",
         replacement="a < b",
         tests=("tests/testing/differences/test_compare.py -k next_call_of_both",),
         why="a side that makes fewer calls is said to end where the other one makes more",
@@ -186,7 +186,7 @@ MUTANTS = [
         function="Writer.keep",
         original=(
             "stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype "
-            "and self._holds_bytes(stored_tensor, flat)"
+            "and self._holds_bytes(stored_tensor, flat_bytes)"
         ),
         replacement="stored_tensor.shape == host.shape and stored_tensor.dtype == host.dtype",
         tests=("tests/testing/differences/test_compare.py -k outside_of_ops",),

@@ -88,7 +88,7 @@ MUTANTS = [
         name="edge-gradient-of-an-empty-product",
         module="emberharmony/rules/reductions/reduction.py",
         function="_prod",
-        original="math.prod(shape[first:])",
+        original="math.prod(shape[first_axis:])",
         replacement="-1",
         tests=(
             "tests/ops/reductions/test_reduction.py -k prod --ember-backend numpy",

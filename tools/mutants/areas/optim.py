@@ -214,7 +214,7 @@ MUTANTS = [
         name="one-cycle-third-phase",
         module="emberharmony/optim/schedules.py",
         function="one_cycle",
-        original="(2 * pct_start * total_steps - 2, max_lr, first)",
+        original="(2 * pct_start * total_steps - 2, max_lr, first_rate)",
         replacement="(2 * pct_start * total_steps - 2, max_lr, last_rate)",
         tests=("tests/optim/test_schedules.py",),
         why="three_phase=True falls to the last rate at once",

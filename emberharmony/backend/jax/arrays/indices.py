@@ -116,17 +116,21 @@ def _with_last_values(x: jax.Array, row_places: At, updates: jax.Array) -> jax.A
     """Returns updates in which equal indices have equal values: that of the last update, which is what NumPy writes."""
     lengths = x.shape[: len(row_places)]
     spots = jnp.broadcast_arrays(*row_places)
-    flat = jnp.zeros(spots[0].shape, np.int64)
+    flat_indices = jnp.zeros(spots[0].shape, np.int64)
     for spot, length in zip(spots, lengths, strict=True):
-        flat = flat * length + spot
-    flat = flat.reshape(-1)
+        flat_indices = flat_indices * length + spot
+    flat_indices = flat_indices.reshape(-1)
     count = math.prod(lengths)
-    if not flat.size or not count:
+    if not flat_indices.size or not count:
         return updates
-    positions = jnp.arange(flat.size)
-    last_places = jnp.zeros(count, positions.dtype).at[flat].max(positions, mode="drop")[jnp.clip(flat, 0, count - 1)]
+    positions = jnp.arange(flat_indices.size)
+    last_places = (
+        jnp.zeros(count, positions.dtype)
+        .at[flat_indices]
+        .max(positions, mode="drop")[jnp.clip(flat_indices, 0, count - 1)]
+    )
     rows = jnp.broadcast_to(updates, (*spots[0].shape, *x.shape[len(row_places) :]))
-    return rows.reshape(flat.size, *x.shape[len(row_places) :])[last_places].reshape(rows.shape)
+    return rows.reshape(flat_indices.size, *x.shape[len(row_places) :])[last_places].reshape(rows.shape)
 
 
 def _add_rows(rows: jax.Array, new: jax.Array, *places: jax.Array) -> jax.Array:

@@ -87,8 +87,8 @@ class JAXShapeOps:
     @staticmethod
     def split(x: jax.Array, indices_or_sections: Any, axis: int = 0) -> list[jax.Array]:
         (axis,) = nonnegative_axes(axis, x.ndim)
-        head = (slice(None),) * axis
-        return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+        leading_slices = (slice(None),) * axis
+        return [x[(*leading_slices, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
 
     @staticmethod
     def unstack(x: jax.Array, num: int | None = None, axis: int = 0) -> tuple[jax.Array, ...]:

@@ -76,15 +76,15 @@ def _multiply(native: Callable[..., mx.array], tensors: list[mx.array], length: 
         tensors: the factors.
         length: the number of products that are summed for each element.
     """
-    first = tensors[0]
-    if is_complex(first):
+    product = tensors[0]
+    if is_complex(product):
         return native(*tensors)
-    if not is_float(first):
+    if not is_float(product):
         return _exact_product(native, tensors, length)
-    wide_dtype = mx.float32 if first.dtype.size == 2 else first.dtype
+    wide_dtype = mx.float32 if product.dtype.size == 2 else product.dtype
     if on_cpu() and length > LONG:
         wide_dtype = mx.float64
-    return native(*(x.astype(wide_dtype) for x in tensors)).astype(first.dtype)
+    return native(*(x.astype(wide_dtype) for x in tensors)).astype(product.dtype)
 
 
 @lru_cache(maxsize=256)

@@ -171,9 +171,9 @@ def _kernel_phases(lengths: Sequence[int], size: Sequence[int], plan: Transposed
     phases: Phases = []
     for first in itertools.product(*map(range, plan.strides)):
         counts = [-(-(k - first_tap) // step) for k, first_tap, step in zip(size, first, plan.strides, strict=True)]
-        ends = [first_tap + (n - 1) * step for n, first_tap, step in zip(counts, first, plan.strides, strict=True)]
+        last_taps = [first_tap + (n - 1) * step for n, first_tap, step in zip(counts, first, plan.strides, strict=True)]
         phase_padding = tuple((n - 1, most_of_axis - 1) for n, most_of_axis in zip(counts, most_taps, strict=True))
-        key = tuple(slice(end, None, -step) for end, step in zip(ends, plan.strides, strict=True))
+        key = tuple(slice(end, None, -step) for end, step in zip(last_taps, plan.strides, strict=True))
         phases.append((key, windows(lengths, counts, 1, phase_padding)))
     return phases
 
@@ -255,10 +255,14 @@ def _quick_depthwise(
 ) -> Function | None:
     """Returns MLX's kernel for the depthwise convolution of such tensors; None if another way may be faster."""
     check_depthwise(shape, size)
-    flat = *size[:-2], 1, size[-2] * size[-1]
-    groups = check_channels(shape, flat)
+    flat_shape = *size[:-2], 1, size[-2] * size[-1]
+    groups = check_channels(shape, flat_shape)
     plan = recent_windows(shape[1:-1], size[:-2], strides, padding, spread)
-    if groups == 1 or size[-1] != 1 or not _is_fastest_way(shape[0], flat, math.prod(plan.counts), flat[-1], groups):
+    if (
+        groups == 1
+        or size[-1] != 1
+        or not _is_fastest_way(shape[0], flat_shape, math.prod(plan.counts), flat_shape[-1], groups)
+    ):
         return None
     return _native_convolution(
         composed, "depthwise_conv", groups, plan, plan.strides, plan.padding, None, plan.dilation

@@ -34,8 +34,8 @@ class NumpyNormsOps:
 
     def vector_norm(self, x: np.ndarray, axis: Any = None, keepdims: bool = False, ord: float = 2) -> np.ndarray:
         if is_usual(axis, keepdims, ord) and (x.dtype is _FLOAT32 or x.dtype is _FLOAT64):
-            flat = x.ravel("K").astype(_FLOAT64, copy=False)
-            length = math.sqrt(np.vdot(flat, flat))  # `flat.dot` would warn if it overflows
+            flat_x = x.ravel("K").astype(_FLOAT64, copy=False)
+            length = math.sqrt(np.vdot(flat_x, flat_x))  # `flat_x.dot` would warn if it overflows
             if _LOW < length < _HIGH:
                 return np.asarray(length, x.dtype)
         x, ord = promotion.floats(x), order_of(constant("ord", ord))

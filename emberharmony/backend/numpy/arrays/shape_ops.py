@@ -124,8 +124,8 @@ class NumpyShapeOps:
     @staticmethod
     def split(x: np.ndarray, indices_or_sections: Any, axis: int = 0) -> list[np.ndarray]:
         (axis,) = nonnegative_axes(axis, x.ndim)
-        head = (slice(None),) * axis
-        return [x[(*head, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
+        leading_slices = (slice(None),) * axis
+        return [x[(*leading_slices, slice(a, b))] for a, b in cuts(x.shape[axis], indices_or_sections)]
 
     @staticmethod
     def unstack(x: np.ndarray, num: int | None = None, axis: int = 0) -> tuple[np.ndarray, ...]:

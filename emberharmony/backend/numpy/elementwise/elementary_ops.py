@@ -58,11 +58,11 @@ def erf(x: np.ndarray) -> np.ndarray:
         return elementary.erf(np, x)
     if x.size <= FEW:
         return map_numbers(math.erf, x)
-    flat, values = x.reshape(-1), np.empty(x.size, np.float32)
+    flat_x, values = x.reshape(-1), np.empty(x.size, np.float32)
     spaces = [np.empty(min(x.size, _BLOCK), np.float32) for _ in range(3)]
     for start in range(0, x.size, _BLOCK):
         block = values[start : start + _BLOCK]
-        np.clip(flat[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=block)
+        np.clip(flat_x[start : start + _BLOCK].astype(np.float32, copy=False), *_ENDS, out=block)
         square, numerator, below = (space[: block.size] for space in spaces)
         np.multiply(block, block, out=square)
         _polynomial(square, elementary.SINGLE_TOP, numerator)

@@ -37,21 +37,21 @@ def _compute_by_blocks(name: str, tensors: Sequence[np.ndarray]) -> np.ndarray:
     function, single_function, double_function, single_functions = _functions_and_namespaces(name)
     shape, dtype = tensors[0].shape, tensors[0].dtype
     is_double = dtype.char == "d"
-    xp, flat = double_function if is_double else single_functions, [x.reshape(-1) for x in tensors]
+    xp, flat_tensors = double_function if is_double else single_functions, [x.reshape(-1) for x in tensors]
 
     def compute_block(vectors: Sequence[np.ndarray]) -> np.ndarray:
         block = [x.astype(np.float64, copy=False) for x in vectors]
         single_result = None if single_function is None or is_double else single_function(*block)
         return function(xp, *block) if single_result is None else single_result
 
-    count = flat[0].size
+    count = flat_tensors[0].size
     with np.errstate(all="ignore"):
         if 0 < count <= _BLOCK:
-            return compute_block(flat).astype(dtype).reshape(shape)
+            return compute_block(flat_tensors).astype(dtype).reshape(shape)
         result = np.empty(count, dtype)
         for start in range(0, count, _BLOCK):
             span = slice(start, start + _BLOCK)
-            result[span] = compute_block([x[span] for x in flat])
+            result[span] = compute_block([x[span] for x in flat_tensors])
     return result.reshape(shape)
 
 

@@ -139,10 +139,10 @@ def _log_beta(a: Vector, b: Vector) -> Vector | None:
     arguments = np.concatenate((a, b, a + b))
     if not (_smallest(arguments) > 0.0 and _greatest(arguments) <= _LARGEST):
         return None
-    first, second, log_gamma_of_sum = _log_gamma(arguments).reshape(3, -1)
-    first += second
-    first -= log_gamma_of_sum
-    return first
+    log_gammas, second, log_gamma_of_sum = _log_gamma(arguments).reshape(3, -1)
+    log_gammas += second
+    log_gammas -= log_gamma_of_sum
+    return log_gammas
 
 
 def beta(a: Vector, b: Vector) -> Vector | None:

@@ -249,10 +249,10 @@ def checked_runner(runner: Runner, inputs: Sequence[Any], expected: Sequence[np.
     Raises:
         RefusedError: if they are not.
     """
-    first, second = outputs_of(runner, inputs), outputs_of(runner, inputs)
-    for first_result, second_result in zip(first, expected, strict=True):
+    first_outputs, second = outputs_of(runner, inputs), outputs_of(runner, inputs)
+    for first_result, second_result in zip(first_outputs, expected, strict=True):
         _check_close(first_result, second_result)
-    copied_indices = [i for i in range(len(first)) if _is_shared(i, first, second, inputs, expected)]
+    copied_indices = [i for i in range(len(first_outputs)) if _is_shared(i, first_outputs, second, inputs, expected)]
     frozen = [i for i, array in enumerate(expected) if not array.flags.writeable]
     if not copied_indices and not frozen:
         return runner

@@ -38,9 +38,9 @@ class Loops(Blocks):
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns new arrays."""
-        first = arrays[0]
-        results = [np.empty_like(first) for _ in self._outputs]
-        if first.ndim == 1:
+        first_array = arrays[0]
+        results = [np.empty_like(first_array) for _ in self._outputs]
+        if first_array.ndim == 1:
             self._loop(*arrays, *results)
         else:
             self._loop(*[x.reshape(-1) if x.ndim else x for x in arrays], *[x.reshape(-1) for x in results])

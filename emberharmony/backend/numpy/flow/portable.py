@@ -70,9 +70,9 @@ def _of_arrays(
     register_by_index: dict[int, Register] = {i: Register(i) for i in range(program.inputs)}
     for x in [*(call.results[0] for call in drawing_calls)]:
         register_by_index[x] = Register(len(register_by_index))
-    first = len(register_by_index)
-    register_by_id = {key: Register(first + i) for i, key in enumerate(constant_by_id)}
-    register_by_index.update({x: Register(first + len(register_by_id) + i) for i, x in enumerate(registers)})
+    first_index = len(register_by_index)
+    register_by_id = {key: Register(first_index + i) for i, key in enumerate(constant_by_id)}
+    register_by_index.update({x: Register(first_index + len(register_by_id) + i) for i, x in enumerate(registers)})
     results = [
         call._replace(
             args=_with_registers(call.args, register_by_index, register_by_id),
@@ -82,7 +82,7 @@ def _of_arrays(
         for call in calls
     ]
     outputs = tuple(register_by_index[x] for x in program.outputs)
-    return Program(first + len(register_by_id), tuple(results), outputs), [*constant_by_id.values()]
+    return Program(first_index + len(register_by_id), tuple(results), outputs), [*constant_by_id.values()]
 
 
 def _plain_arguments(recorder: NumpyRecorder, call: ProgramCall) -> dict[str, Any]:

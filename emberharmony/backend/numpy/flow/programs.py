@@ -122,8 +122,8 @@ def _in_blocks(arrays: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         if array.size <= BLOCK:
             blocks.append(array)
         else:
-            flat = array.reshape(-1)
-            blocks += [flat[start : start + BLOCK] for start in range(0, flat.size, BLOCK)]
+            flat_array = array.reshape(-1)
+            blocks += [flat_array[start : start + BLOCK] for start in range(0, flat_array.size, BLOCK)]
     return blocks
 
 

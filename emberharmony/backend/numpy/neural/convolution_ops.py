@@ -24,12 +24,12 @@ _MANY = 16
 def windows_of(x: np.ndarray, plan: "shared_convolution.Windows") -> np.ndarray:
     """Returns the windows of a padded tensor (batch, *spatial, channels): a view (batch, *counts, *size, channels)."""
     x = np.ascontiguousarray(x)
-    first, *spatial, last_strides = x.strides
+    first_strides, *spatial, last_strides = x.strides
     window_strides = [stride * step for stride, step in zip(spatial, plan.strides, strict=True)]
     inner_strides = [stride * axis_dilation for stride, axis_dilation in zip(spatial, plan.dilation, strict=True)]
     shape = (x.shape[0], *plan.counts, *plan.size, x.shape[-1])
     # np.lib.stride_tricks.as_strided gives the same view, but takes five times as long (21 µs in NumPy 2.4).
-    return np.ndarray(shape, x.dtype, x, 0, (first, *window_strides, *inner_strides, last_strides))
+    return np.ndarray(shape, x.dtype, x, 0, (first_strides, *window_strides, *inner_strides, last_strides))
 
 
 def _block_slices(view: np.ndarray) -> Iterator[tuple[slice, slice]]:

@@ -28,8 +28,8 @@ def _by_rows(ufunc: np.ufunc, result: np.ndarray, ids: np.ndarray, data: np.ndar
     """Reduces the rows of each segment into `result`, row by row, which `ufunc.at` would do element by element."""
     sorting_indices = ids.argsort(kind="stable")
     ordered = ids[sorting_indices]
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    result[ordered[first]] = ufunc.reduceat(data[sorting_indices], first, 0)
+    first_positions = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    result[ordered[first_positions]] = ufunc.reduceat(data[sorting_indices], first_positions, 0)
 
 
 def _segment_reduction(reduction: str) -> Callable[..., np.ndarray]:

@@ -38,10 +38,10 @@ def _diagonals(ops: Any, factor: _Factor) -> _Factor:
     tensor, letters = factor.tensor, factor.letters
     for letter in letters:
         while letters.count(letter) > 1:
-            first = letters.index(letter)
-            second = letters.index(letter, first + 1)
-            tensor = ops.diagonal(tensor, 0, first, second)
-            letters = letters[:first] + letters[first + 1 : second] + letters[second + 1 :] + letter
+            first_axis = letters.index(letter)
+            second = letters.index(letter, first_axis + 1)
+            tensor = ops.diagonal(tensor, 0, first_axis, second)
+            letters = letters[:first_axis] + letters[first_axis + 1 : second] + letters[second + 1 :] + letter
     return _Factor(tensor, letters)
 
 

@@ -43,11 +43,11 @@ def _phases(columns: np.ndarray) -> np.ndarray:
         if are_clear(sums.tolist()):
             return np.sign(sums)[None]
     sizes = np.abs(columns)
-    first = (sizes >= NEARLY * np.maximum.reduce(sizes, -2, keepdims=True)).argmax(-2, keepdims=True)
+    largest_index = (sizes >= NEARLY * np.maximum.reduce(sizes, -2, keepdims=True)).argmax(-2, keepdims=True)
     if columns.ndim == 2:  # np.take_along_axis takes 4 µs more
-        pivot_values = columns[first, np.arange(columns.shape[-1])]
+        pivot_values = columns[largest_index, np.arange(columns.shape[-1])]
     else:
-        pivot_values = np.take_along_axis(columns, first, -2)
+        pivot_values = np.take_along_axis(columns, largest_index, -2)
     return (
         np.conj(_signs(pivot_values))
         if columns.dtype.kind == "c"
@@ -65,13 +65,13 @@ def _require_finite(x: np.ndarray) -> np.ndarray:
     """Returns a tensor of matrices, checked to be finite, because LAPACK's `gesdd` in NumPy 2.4 hangs on other ones.
 
     It does not react to Ctrl-C either. If the sum of squares is finite, all elements are, which takes a third of the
-    time for few elements. If it is not, it may have overflowed, so the elements are checked. `flat.dot` would warn.
+    time for few elements. If it is not, it may have overflowed, so the elements are checked. `flat_x.dot` would warn.
 
     Raises:
         LinAlgError: if a matrix has infinities or NaN.
     """
-    flat = x.ravel("K")
-    if not math.isfinite(np.vdot(flat, flat).real) and not np.isfinite(x).all():
+    flat_x = x.ravel("K")
+    if not math.isfinite(np.vdot(flat_x, flat_x).real) and not np.isfinite(x).all():
         raise not_finite(x.shape)
     return x
 

@@ -168,9 +168,9 @@ class Differentials:
             columns: the vectors, shape (..., n, k).
             tangent: their tangents before the rotation.
         """
-        first = self.first_largest(columns)
-        largest = self._xp.real(self._xp.take_along_axis(columns, first, -2))
-        return -self.imaginary(self._xp.take_along_axis(tangent, first, -2)) / largest
+        largest_index = self.first_largest(columns)
+        largest = self._xp.real(self._xp.take_along_axis(columns, largest_index, -2))
+        return -self.imaginary(self._xp.take_along_axis(tangent, largest_index, -2)) / largest
 
     def _pad_columns(self, columns: Any, model: Any) -> Any:
         """Returns columns followed by zero columns, as many as `like` has in all."""

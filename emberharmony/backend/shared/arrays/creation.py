@@ -227,11 +227,11 @@ class HostMade:
             # The step of integer samples may have a fraction, so it keeps the floating dtype.
             floating = dtype is not None and self.dtypes.neutral[dtype].is_floating
             return samples, self._place_array(np.asarray(step), dtype if floating else result_dtype, device)
-        first, last = self.convert(start), self.convert(stop)
-        span = self.subtract(last, first)
+        start_tensor, stop_tensor = self.convert(start), self.convert(stop)
+        span = self.subtract(stop_tensor, start_tensor)
         # Mix both ends by weights instead of adding multiples of the step, so that the last sample is exactly `stop`.
         shares, last_part = self._shares_of_ends(span, num, endpoint)
-        samples = self.add(self.multiply(last_part, first), self.multiply(shares, last))
+        samples = self.add(self.multiply(last_part, start_tensor), self.multiply(shares, stop_tensor))
         samples = samples if device is None else self.to_device(samples, device)
         samples = self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         intervals = num - 1 if endpoint else num
@@ -277,12 +277,14 @@ class HostMade:
     ) -> Any:
         check_memory((num := as_index(num),), 8)
         if not _are_numbers(start, stop):
-            first, last = self.convert(start), self.convert(stop)
-            sign = self.sign(first)
-            first, last = self.divide(first, sign), self.divide(last, sign)
-            shares, last_part = self._shares_of_ends(self.multiply(first, last), num, endpoint)
+            start_tensor, stop_tensor = self.convert(start), self.convert(stop)
+            sign = self.sign(start_tensor)
+            start_tensor, stop_tensor = self.divide(start_tensor, sign), self.divide(stop_tensor, sign)
+            shares, last_part = self._shares_of_ends(self.multiply(start_tensor, stop_tensor), num, endpoint)
             # The product of these powers is exactly `start` and `stop` at the ends.
-            samples = self.multiply(sign, self.multiply(self.power(first, last_part), self.power(last, shares)))
+            samples = self.multiply(
+                sign, self.multiply(self.power(start_tensor, last_part), self.power(stop_tensor, shares))
+            )
             samples = samples if device is None else self.to_device(samples, device)
             return self.moveaxis(samples if dtype is None else self.cast(samples, dtype), 0, axis)
         nonnegative_axes(axis, 1)

@@ -54,17 +54,17 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
         ShapeError: if the index tensors do not broadcast.
     """
     parts = parts or [(Ellipsis, 0, False)]
-    ends = [axis for _, axis, _ in parts[1:]] + [len(shape)]
+    next_axes = [axis for _, axis, _ in parts[1:]] + [len(shape)]
     kept_axes: list[
         tuple[int, int | None, range | None]
     ] = []  # the length; the axis of the tensor; its range, if not whole
     arrays: list[tuple[int | None, Any]] = []
     start, lengths, is_block = [0] * len(shape), list(shape), True
-    first, has_followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
-    for (key_part, axis, mask), end in zip(parts, ends, strict=True):
+    joint_axis, has_followed, is_split = 0, False, False  # `apart`: whether other parts separate the index tensors
+    for (key_part, axis, mask), end in zip(parts, next_axes, strict=True):
         indices = _axis_indices(key_part, mask, nonzero)
         if indices is not None:
-            first, is_split = (first, is_split or has_followed) if arrays else (len(kept_axes), False)
+            joint_axis, is_split = (joint_axis, is_split or has_followed) if arrays else (len(kept_axes), False)
             is_block = is_block and key_part.__class__ is int
             if is_block:
                 start[axis], lengths[axis] = key_part, 1
@@ -83,7 +83,7 @@ def selection_of(parts: Sequence[tuple[Any, int, bool]], shape: Sequence[int], n
                 kept_axes.append((len(positions), axis, None if positions == range(shape[axis]) else positions))
                 axis += 1
         kept_axes += [(shape[a], a, None) for a in range(axis, end)]
-    return _assemble_selection(kept_axes, arrays, 0 if is_split else first, (start, lengths) if is_block else None)
+    return _assemble_selection(kept_axes, arrays, 0 if is_split else joint_axis, (start, lengths) if is_block else None)
 
 
 def _axis_indices(part: Any, mask: bool, nonzero: Nonzero) -> Sequence[Any] | None:

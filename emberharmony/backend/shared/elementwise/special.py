@@ -279,12 +279,12 @@ def _zeta_left(xp: Any, s: Any, q: Any, positive_zeta: Any, scale: Any) -> Any:
 
 def zeta(xp: Any, s: Any, q: Any) -> Any:
     """Returns the zeta function of Hurwitz."""
-    ends = (xp.abs(q) == math.inf) | (s == math.inf)
-    is_regular = (s > 1.0) & ~ends
+    is_at_end = (xp.abs(q) == math.inf) | (s == math.inf)
+    is_regular = (s > 1.0) & ~is_at_end
     result = _zeta(xp, harmless_outside(xp, is_regular, s, 2.0), harmless_outside(xp, is_regular, q, 1.0))
     result = xp.where((q < 0.0) & (s != xp.floor(s)), math.nan, result)
     limit = xp.where(q > 1.0, 0.0, xp.where(q == 1.0, 1.0, math.inf))
-    result = xp.where(ends, limit, result)
+    result = xp.where(is_at_end, limit, result)
     # At its poles the function is infinite whatever `s`.
     poles = (s == 1.0) | ((s > 1.0) & (q <= 0.0) & (q == xp.floor(q)))
     result = xp.where(poles, math.inf, xp.where(s < 1.0, math.nan, result))

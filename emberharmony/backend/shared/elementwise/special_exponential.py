@@ -125,8 +125,8 @@ def gamma(xp: Any, x: Any) -> Any:
     a = harmless_outside(xp, is_regular, a, 1.0)
     right = xp.pick(x > 0.0, partial(_gamma_right, xp), a)
     result = xp.where(x > 0.0, right, xp.pick(x < 0.0, partial(_gamma_left, xp), a))
-    ends = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
-    return xp.where(is_regular, result, ends)
+    end_values = xp.where(x == 0.0, 1.0 / x, xp.where(x == math.inf, x, math.nan))
+    return xp.where(is_regular, result, end_values)
 
 
 def _exp1_near(xp: Any, x: Any) -> Any:
@@ -213,9 +213,9 @@ def lambertw(xp: Any, x: Any, k: Any) -> Any:
     second = xp.where(lower < -0.1, first_guess, size - log_size + log_size / size)
     refined = _refine_lambertw(xp, xp.where(is_main_branch, upper, lower), xp.where(is_main_branch, first, second))
     result = xp.where(is_near, series, refined)
-    ends = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
-    ends = xp.where((k == -1.0) & (x == 0.0), -math.inf, ends)
-    return xp.where(is_regular | (is_inside & is_near), result, ends)
+    end_values = xp.where(is_main_branch, xp.where((x == 0.0) | (x == math.inf), x, math.nan), math.nan)
+    end_values = xp.where((k == -1.0) & (x == 0.0), -math.inf, end_values)
+    return xp.where(is_regular | (is_inside & is_near), result, end_values)
 
 
 def log_ratio(xp: Any, x: Any, y: Any) -> Any:
@@ -231,8 +231,8 @@ def log_ratio(xp: Any, x: Any, y: Any) -> Any:
 def _entropy(xp: Any, x: Any, y: Any, function: Any, at_zero: Any) -> Any:
     is_inside = (x > 0.0) & (y > 0.0)
     result = function(harmless_outside(xp, is_inside, x, 1.0), harmless_outside(xp, is_inside, y, 1.0))
-    ends = xp.where((x == 0.0) & (y >= 0.0), at_zero, math.inf)
-    return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(is_inside, result, ends))
+    end_values = xp.where((x == 0.0) & (y >= 0.0), at_zero, math.inf)
+    return xp.where(xp.isnan(x) | xp.isnan(y), math.nan, xp.where(is_inside, result, end_values))
 
 
 def rel_entr(xp: Any, x: Any, y: Any) -> Any:

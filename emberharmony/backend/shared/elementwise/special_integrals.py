@@ -175,9 +175,9 @@ def _gamma_near(xp: Any, upper: Any, a: Any, x: Any, density: Any) -> Any:
     if upper is False:
         return lower
     far_value = 1.0 - lower
-    flat = (a < 1.0) & (lower > 0.5)
-    near_value = xp.pick(flat, partial(_gamma_flat, xp), xp.where(flat, a, 0.5), x)
-    integral = xp.where(flat, near_value, far_value)
+    is_flat = (a < 1.0) & (lower > 0.5)
+    near_value = xp.pick(is_flat, partial(_gamma_flat, xp), xp.where(is_flat, a, 0.5), x)
+    integral = xp.where(is_flat, near_value, far_value)
     return integral if upper is True else xp.where(upper, integral, lower)
 
 
@@ -249,10 +249,10 @@ def _gamma(xp: Any, a: Any, x: Any, upper: bool) -> Any:
     near_value = xp.pick(is_close, partial(_gamma_near, xp, upper), a1, xp.where(is_close, x1, 0.5), density)
     far_value = xp.pick(~is_close, partial(gamma_far, xp, upper), a1, xp.where(is_close, 2.0, x1), density)
     value_at_zero, value_at_infinity = (1.0, 0.0) if upper else (0.0, 1.0)
-    ends = xp.where((x == math.inf) | (a == 0.0), value_at_infinity, value_at_zero)
+    end_values = xp.where((x == math.inf) | (a == 0.0), value_at_infinity, value_at_zero)
     is_undefined = (a < 0.0) | (x < 0.0) | ((a == 0.0) & (x == 0.0)) | ((a == math.inf) & (x == math.inf))
-    ends = xp.where(is_undefined | xp.isnan(a) | xp.isnan(x), math.nan, ends)
-    return xp.where(is_regular, xp.where(is_close, near_value, far_value), ends)
+    end_values = xp.where(is_undefined | xp.isnan(a) | xp.isnan(x), math.nan, end_values)
+    return xp.where(is_regular, xp.where(is_close, near_value, far_value), end_values)
 
 
 def gammainc(xp: Any, a: Any, x: Any) -> Any:
@@ -361,8 +361,8 @@ def betainc(xp: Any, a: Any, b: Any, x: Any) -> Any:
         *(xp.where(is_regular, argument, safe_value) for argument, safe_value in ((a, 1.0), (b, 1.0), (x, 0.25))),
     )
     low, high = (x == 0.0) | (a == math.inf) | (b == 0.0), (x == 1.0) | (b == math.inf) | (a == 0.0)
-    ends = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | low, 0.0, 1.0))
+    end_values = xp.where(x == 1.0, 1.0, xp.where((x == 0.0) | low, 0.0, 1.0))
     is_undefined = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | (low & high & (x > 0.0) & (x < 1.0))
     is_undefined = is_undefined | ((a == 0.0) & (b == 0.0)) | ((a == math.inf) & (b == math.inf))
-    ends = xp.where(is_undefined | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, ends)
-    return xp.where(is_regular, result, ends)
+    end_values = xp.where(is_undefined | xp.isnan(a) | xp.isnan(b) | xp.isnan(x), math.nan, end_values)
+    return xp.where(is_regular, result, end_values)

@@ -193,10 +193,10 @@ def kv(xp: Any, v: Any, x: Any) -> Any:
     is_regular = (order < math.inf) & (x > 0.0) & (x < math.inf)
     result = _positive_kv(xp, harmless_outside(xp, is_regular, order, 1.0), harmless_outside(xp, is_regular, x, 1.0))
     has_finite_order = order < math.inf
-    ends = xp.where(
+    end_values = xp.where(
         has_finite_order & (x == 0.0), math.inf, xp.where(has_finite_order & (x == math.inf), 0.0, math.nan)
     )
-    return xp.where(is_regular, result, ends)
+    return xp.where(is_regular, result, end_values)
 
 
 def iv(xp: Any, v: Any, x: Any) -> Any:
@@ -219,5 +219,5 @@ def iv(xp: Any, v: Any, x: Any) -> Any:
     result = xp.where((x < 0.0) & is_odd, -result, xp.where((x < 0.0) & ~is_integer, math.nan, result))
     at_zero = xp.where(v == 0.0, 1.0, xp.where((v > 0.0) | is_integer, 0.0, math.inf))
     at_end = xp.where(x > 0.0, math.inf, xp.where(is_integer, xp.where(is_odd, -math.inf, math.inf), math.nan))
-    ends = xp.where(x == 0.0, at_zero, xp.where(size == math.inf, at_end, math.nan))
-    return xp.where(is_regular, result, xp.where(order < math.inf, ends, math.nan))
+    end_values = xp.where(x == 0.0, at_zero, xp.where(size == math.inf, at_end, math.nan))
+    return xp.where(is_regular, result, xp.where(order < math.inf, end_values, math.nan))

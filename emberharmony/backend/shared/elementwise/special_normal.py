@@ -100,5 +100,5 @@ def ndtri(xp: Any, p: Any) -> Any:
         polynomial(end, _QUANTILE_END_TOP) / polynomial(end, _QUANTILE_END_BELOW),
     )
     result = xp.where(is_near, middle_result, xp.where(q < 0.0, -tail_result, tail_result))
-    ends = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
-    return xp.where(is_inside, result, ends)
+    end_values = xp.where(p == 0.0, -math.inf, xp.where(p == 1.0, math.inf, math.nan))
+    return xp.where(is_inside, result, end_values)

@@ -83,8 +83,10 @@ def stdtr(xp: Any, df: Any, t: Any) -> Any:
     n = harmless_outside(xp, is_regular, df, 1.0)
     tail, _, _ = _student_parts(xp, n, xp.abs(harmless_outside(xp, is_regular, t, 0.0)) / xp.sqrt(n))
     result = xp.where(t <= 0.0, tail, 1.0 - tail)
-    ends = xp.where(t == math.inf, 1.0, xp.where(t == -math.inf, 0.0, xp.where(df == math.inf, ndtr(xp, t), math.nan)))
-    return xp.where(is_regular, result, xp.where((df > 0.0) & ~xp.isnan(t), ends, math.nan))
+    end_values = xp.where(
+        t == math.inf, 1.0, xp.where(t == -math.inf, 0.0, xp.where(df == math.inf, ndtr(xp, t), math.nan))
+    )
+    return xp.where(is_regular, result, xp.where((df > 0.0) & ~xp.isnan(t), end_values, math.nan))
 
 
 def stdtrit(xp: Any, df: Any, p: Any) -> Any:
@@ -121,8 +123,8 @@ def stdtrit(xp: Any, df: Any, p: Any) -> Any:
     result = xp.where(middle == 0.0, 0.0, result)
     result = xp.where(p_inside < 0.5, -result, result)
     in_domain = (df > 0.0) & (df < math.inf)
-    ends = xp.where(in_domain & (p == 0.0), -math.inf, xp.where(in_domain & (p == 1.0), math.inf, math.nan))
-    return xp.where(is_regular, result, xp.where(df == math.inf, ndtri(xp, p), ends))
+    end_values = xp.where(in_domain & (p == 0.0), -math.inf, xp.where(in_domain & (p == 1.0), math.inf, math.nan))
+    return xp.where(is_regular, result, xp.where(df == math.inf, ndtri(xp, p), end_values))
 
 
 def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
@@ -158,8 +160,8 @@ def gammaincinv(xp: Any, a: Any, y: Any) -> Any:
     )
     result = xp.where(is_far, xp.exp(at_most(xp, log_of_small, 0.0)), x * (1.0 + change))
     in_domain = a >= 0.0
-    ends = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
-    return xp.where(is_regular, result, ends)
+    end_values = xp.where(in_domain & (y == 0.0), 0.0, xp.where(in_domain & (y == 1.0), math.inf, math.nan))
+    return xp.where(is_regular, result, end_values)
 
 
 def _beta_parts(xp: Any, a: Any, b: Any, u: Any) -> tuple[Any, Any, Any, Any]:
@@ -203,8 +205,10 @@ def _beta_start(xp: Any, m: Any, n: Any, p: Any, q: Any) -> tuple[Any, Any]:
     mass = at_zero + at_one
     log_start = at_most(xp, xp.log(m * mass * p) / m, -1e-9)
     right = at_most(xp, xp.log(n * mass * q) / n, -1e-9)
-    ends = xp.where(p * mass < at_zero, log_start - xp.log(-xp.expm1(log_start)), xp.log(-xp.expm1(right)) - right)
-    u = xp.where(is_large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), ends)
+    end_values = xp.where(
+        p * mass < at_zero, log_start - xp.log(-xp.expm1(log_start)), xp.log(-xp.expm1(right)) - right
+    )
+    u = xp.where(is_large, xp.log(m / n) - 2.0 * at_most(xp, at_least(xp, w, -300.0), 300.0), end_values)
     # Each of the first terms is a bound if the other parameter is at least 1.
     mass = positive_betaln(xp, m, n)
     log_start = at_most(xp, (xp.log(p * m) + mass) / m, -1e-9)

@@ -159,8 +159,8 @@ def resampling(length: int, target: int, step: float, translation: float, method
     centre = (np.arange(target) + 0.5 - translation) * step - 0.5
     count = math.ceil(2 * kernel_radius)
     # A kernel wider than the axis uses all of its pixels.
-    first = np.floor(centre - kernel_radius) + 1 if count <= length else np.zeros(target)
-    source_positions = first + np.arange(min(count, length))[:, None]
+    first_index = np.floor(centre - kernel_radius) + 1 if count <= length else np.zeros(target)
+    source_positions = first_index + np.arange(min(count, length))[:, None]
     weights = np.where(
         (source_positions >= 0) & (source_positions < length),
         kernel(np.abs(centre - source_positions) / kernel_width),

@@ -90,20 +90,27 @@ def take_slices(x: torch.Tensor, indices: Any, axis: int) -> torch.Tensor:
             return x[(slice(None),) * axis + (positions,)]
     else:
         positions = indices_like(indices, x.shape[axis], x)
-    flat = positions if positions.ndim == 1 else positions.reshape(-1)
+    flat_positions = positions if positions.ndim == 1 else positions.reshape(-1)
     try:
         # torch.compile cannot retry after an exception, so wrap negative indices beforehand.
-        slices = index_select(x, axis, _nonnegative(flat, x.shape[axis]) if torch.compiler.is_compiling() else flat)
+        slices = index_select(
+            x, axis, _nonnegative(flat_positions, x.shape[axis]) if torch.compiler.is_compiling() else flat_positions
+        )
     except (IndexError, RuntimeError) as error:
         if passing_error(error):
             raise
         # index_select rejects negative indices. Wrap them only now, since most calls have none.
         try:
-            slices = index_select(x, axis, _nonnegative(flat, x.shape[axis]))
+            slices = index_select(x, axis, _nonnegative(flat_positions, x.shape[axis]))
         except IndexError:
-            nonnegative_indices(flat.numpy(), x.shape[axis])  # raises the error that names the index out of bounds
+            # It raises the error that names the index out of bounds.
+            nonnegative_indices(flat_positions.numpy(), x.shape[axis])
             raise
-    return slices if flat is positions else slices.reshape((*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :]))
+    return (
+        slices
+        if flat_positions is positions
+        else slices.reshape((*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :]))
+    )
 
 
 def mask_axes(part: Any) -> int | None:
@@ -129,9 +136,9 @@ def last_of_equal(columns: Sequence[torch.Tensor], lengths: Sequence[int], value
         # Clamp an index out of bounds here; the write that follows raises for it.
         row_numbers = row_numbers * length + _nonnegative(column, length).clamp(0, max(length - 1, 0))
     shape, numbers = row_numbers.shape, torch.arange(row_numbers.numel(), device=row_numbers.device)
-    flat, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
+    flat_numbers, row_shape = row_numbers.reshape(-1), values.shape[row_numbers.ndim :]
     last_positions = torch.zeros(math.prod(lengths), dtype=torch.int64, device=row_numbers.device)
-    last_positions = last_positions.scatter_reduce(0, flat, numbers, "amax").gather(0, flat)
+    last_positions = last_positions.scatter_reduce(0, flat_numbers, numbers, "amax").gather(0, flat_numbers)
     last_values = values.reshape(-1, *row_shape).index_select(0, last_positions)
     is_last = (last_positions == numbers).reshape(-1, *(1 for _ in row_shape))
     return torch.where(is_last, last_values, last_values.detach()).reshape(*shape, *row_shape)

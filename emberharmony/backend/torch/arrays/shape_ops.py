@@ -188,18 +188,19 @@ class TorchShapeOps:
             return self.composed("pad")(x, pad_width, mode, constant_values)
         pairs = pad_pairs(pad_width, x.ndim)
         if mode == "constant":
-            flat = [n for pair in reversed(pairs) for n in pair]
+            flat_pairs = [n for pair in reversed(pairs) for n in pair]
             check_memory([before + n + after for n, (before, after) in zip(x.shape, pairs, strict=True)], x.itemsize)
             if constant_values is None:
-                return torch.nn.functional.pad(x, flat)
+                return torch.nn.functional.pad(x, flat_pairs)
             value = promotion.fill_tensor(constant_values, x.dtype).item()
             if isinstance(value, complex):
                 # `functional.pad` takes no complex value (PyTorch 2.13).
                 pieces = (
-                    torch.nn.functional.pad(p, flat, value=v) for p, v in ((x.real, value.real), (x.imag, value.imag))
+                    torch.nn.functional.pad(p, flat_pairs, value=v)
+                    for p, v in ((x.real, value.real), (x.imag, value.imag))
                 )
                 return torch.complex(*pieces)
-            return torch.nn.functional.pad(x, flat, value=value)
+            return torch.nn.functional.pad(x, flat_pairs, value=value)
         for axis, (before, after) in enumerate(pairs):
             if before or after:
                 source = pad_indices(x.shape[axis], before, after, mode)

@@ -73,10 +73,10 @@ def _compute_by_blocks(name: str, double: bool, tensors: Sequence[torch.Tensor])
     if not all(map(has_values, tensors)):
         return function(_NAMESPACES[double, False], *tensors)
     xp, shape = _NAMESPACES[double, True], tensors[0].shape
-    flat = [x.reshape(-1) for x in tensors]
-    if len(flat[0]) <= _BLOCK:
-        return function(xp, *flat).reshape(shape)
-    blocks = zip(*(torch.split(x, _BLOCK) for x in flat), strict=True)
+    flat_tensors = [x.reshape(-1) for x in tensors]
+    if len(flat_tensors[0]) <= _BLOCK:
+        return function(xp, *flat_tensors).reshape(shape)
+    blocks = zip(*(torch.split(x, _BLOCK) for x in flat_tensors), strict=True)
     return torch.cat([function(xp, *block) for block in blocks]).reshape(shape)
 
 

@@ -89,9 +89,9 @@ def _is_implied(guard: Any, known: set[str]) -> bool:
         return False
     if name.endswith(".__class__"):
         return True  # two names of one class
-    first = _guard_argument(guard, "source_b").name
+    first_name = _guard_argument(guard, "source_b").name
     is_own = isinstance(guard.value, ModuleType) and name.startswith("G['" + _OWN)
-    return is_own and (first in known or first.startswith("G['" + _OWN))
+    return is_own and (first_name in known or first_name.startswith("G['" + _OWN))
 
 
 def _guard_argument(guard: Any, name: str) -> Any:

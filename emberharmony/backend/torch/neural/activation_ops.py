@@ -28,10 +28,10 @@ def _over_axes(native: Callable[[torch.Tensor, int], torch.Tensor]) -> Any:
         kept_axes = [a for a in range(x.ndim) if a not in axes]
         axis_order = [*kept_axes, *axes]
         class_axis_second = x.permute(*axis_order)
-        flat = native(class_axis_second.reshape([*class_axis_second.shape[: len(kept_axes)], -1]), -1).reshape(
+        flat_result = native(class_axis_second.reshape([*class_axis_second.shape[: len(kept_axes)], -1]), -1).reshape(
             class_axis_second.shape
         )
-        return flat.permute(*sorted(range(x.ndim), key=axis_order.__getitem__))
+        return flat_result.permute(*sorted(range(x.ndim), key=axis_order.__getitem__))
 
     return softmax
 

@@ -47,11 +47,11 @@ def rows_of(table: torch.Tensor, indices: torch.Tensor, rows: int, bits: int) ->
 
     Shape: indices (...) to (..., columns * bits / 32).
     """
-    flat = torch.remainder(indices.reshape(-1).long(), rows)  # no indices in a list become no float32 numbers
+    flat_indices = torch.remainder(indices.reshape(-1).long(), rows)  # no indices in a list become no float32 numbers
     if bits == 8:
-        integers = table.index_select(1, flat)
+        integers = table.index_select(1, flat_indices)
     else:
-        integers = table.index_select(1, flat >> 1) >> (flat & 1) * 4 & 15
+        integers = table.index_select(1, flat_indices >> 1) >> (flat_indices & 1) * 4 & 15
     words = _pack_words(integers.T.to(torch.uint8), bits)
     return words.reshape(*indices.shape, -1)
 

@@ -75,10 +75,10 @@ def _run_layer(
     has_bias = weights[2] is not None or weights[3] is not None
     if weights[2] is None or weights[3] is None:
         weights = [x.new_zeros(weights[0].shape[:1]) if w is None else w for w in weights if has_bias or w is not None]
-    first = []
+    first_states = []
     for state, shape in zip(states, shapes, strict=True):
-        first.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
-    start: Any = first if len(first) > 1 else first[0]
+        first_states.append(x.new_zeros(shape) if state is None else state if layer_axis else state.unsqueeze(0))
+    start: Any = first_states if len(first_states) > 1 else first_states[0]
     x = x.flip(0 if time_major else 1) if reverse else x
     layer_results = native(x, start, weights, has_bias, 1, 0.0, needs_gradient, False, not time_major)
     if reverse or not layer_axis:

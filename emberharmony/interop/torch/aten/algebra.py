@@ -34,8 +34,8 @@ def _lower_halves(x: Any, uplo: str) -> Any:
 def cholesky_solve(x: Any, factor: Any, upper: bool = False) -> Any:
     """Returns the solutions of linear equations whose matrices have Cholesky factors."""
     lower = ops.conj(ops.matrix_transpose(factor)) if upper else factor
-    first = ops.solve_triangular(lower, x, lower=True)
-    return ops.solve_triangular(ops.conj(ops.matrix_transpose(lower)), first, lower=False)
+    half_solved = ops.solve_triangular(lower, x, lower=True)
+    return ops.solve_triangular(ops.conj(ops.matrix_transpose(lower)), half_solved, lower=False)
 
 
 aten("linalg_solve")(lambda x, other, left=True: _solve(x, other, left))

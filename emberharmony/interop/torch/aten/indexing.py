@@ -120,8 +120,8 @@ def take(x: Any, index: Any) -> Any:
 @aten("put")
 def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """Returns a tensor with new elements at indices into the flattened tensor."""
-    flat = ops.set_item(ops.ravel(x), (ops.ravel(index),), ops.ravel(source), "add" if accumulate else "set")
-    return ops.reshape(flat, tuple(x.shape))
+    flat_result = ops.set_item(ops.ravel(x), (ops.ravel(index),), ops.ravel(source), "add" if accumulate else "set")
+    return ops.reshape(flat_result, tuple(x.shape))
 
 
 @aten("embedding")
@@ -223,8 +223,8 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, include_
     if reduce != "mean":
         return combined
     ones = ops.ones_like(x)
-    first = ones if include_self else _scatter(ones, dim, index, 0, "set")
-    count = _scatter(first, dim, index, ops.ones_like(src), "add")
+    first_counts = ones if include_self else _scatter(ones, dim, index, 0, "set")
+    count = _scatter(first_counts, dim, index, ops.ones_like(src), "add")
     count = ops.maximum(count, 1)
     return (
         ops.divide(combined, count) if ops.isdtype(ops.dtype(x), "real floating") else ops.floor_divide(combined, count)

@@ -97,20 +97,20 @@ def _adaptive_max(count: int) -> Callable[..., Any]:
 def _first_largest_places(x: Any, values: Any, count: int) -> Any:
     """Returns the first places at which the largest elements of adaptive windows stand in the spatial axes."""
     leading_axis_count, sizes, output_sizes = len(x.shape) - count, x.shape[-count:], values.shape[-count:]
-    flat = ops.reshape(x, (*x.shape[:leading_axis_count], *[1] * count, -1))
+    flat_windows = ops.reshape(x, (*x.shape[:leading_axis_count], *[1] * count, -1))
     is_inside: Any = True
     stride = 1
-    numbers = ops.arange(flat.shape[-1])
+    numbers = ops.arange(flat_windows.shape[-1])
     for axis in reversed(range(count)):
         axis_position = ops.mod(ops.floor_divide(numbers, stride), sizes[axis])
         stride *= sizes[axis]
         window = ops.reshape(ops.arange(output_sizes[axis]), (-1,) + (1,) * (count - axis))
-        first = ops.floor_divide(ops.multiply(window, sizes[axis]), output_sizes[axis])
+        first_index = ops.floor_divide(ops.multiply(window, sizes[axis]), output_sizes[axis])
         end = ops.negative(ops.floor_divide(ops.multiply(ops.add(window, 1), -sizes[axis]), output_sizes[axis]))
         is_inside = ops.logical_and(
-            is_inside, ops.logical_and(ops.greater_equal(axis_position, first), ops.less(axis_position, end))
+            is_inside, ops.logical_and(ops.greater_equal(axis_position, first_index), ops.less(axis_position, end))
         )
-    equal = ops.equal(flat, ops.expand_dims(values, -1))
+    equal = ops.equal(flat_windows, ops.expand_dims(values, -1))
     return ops.argmax(ops.cast(ops.logical_and(is_inside, equal), "int32"), axis=-1)
 
 
@@ -124,9 +124,9 @@ def _unpool(count: int) -> Callable[..., Any]:
         def of_batch(batch: Any, places: Any) -> Any:
             lead = tuple(batch.shape[:2])
             zeros = ops.zeros((*lead, *_single_size(output_size)), ops.dtype(batch))
-            flat = ops.reshape(zeros, (*lead, -1))
+            flat_zeros = ops.reshape(zeros, (*lead, -1))
             rows = ops.reshape(ops.arange(lead[0]), (-1, 1, 1)), ops.reshape(ops.arange(lead[1]), (1, -1, 1))
-            put = ops.set_item(flat, (*rows, ops.reshape(places, (*lead, -1))), ops.reshape(batch, (*lead, -1)))
+            put = ops.set_item(flat_zeros, (*rows, ops.reshape(places, (*lead, -1))), ops.reshape(batch, (*lead, -1)))
             return ops.reshape(put, tuple(zeros.shape))
 
         if len(x.shape) == count + 2:
@@ -245,7 +245,7 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
             values, indices = pool(ops.expand_dims(x, 0), kernel_size, output_size, samples)
             return ops.squeeze(values, 0), ops.squeeze(indices, 0)
         sizes, kernels, output_sizes = x.shape[2:], per_axis(kernel_size, count), per_axis(output_size, count)
-        flat: Any = 0
+        flat_indices: Any = 0
         for axis in range(count):
             # PyTorch stores the sample of the last axis first.
             window_starts = _window_starts(
@@ -254,14 +254,16 @@ def _fractional_max_pool(count: int) -> Callable[..., Any]:
             at = ops.add(ops.expand_dims(window_starts, -1), ops.arange(kernels[axis]))
             axis_shape = [1] * (2 * count)
             axis_shape[axis], axis_shape[count + axis] = output_sizes[axis], kernels[axis]
-            flat = ops.add(ops.multiply(flat, sizes[axis]), ops.reshape(at, (*x.shape[:2], *axis_shape)))
-        flat = ops.reshape(flat, (*x.shape[:2], *output_sizes, -1))
+            flat_indices = ops.add(
+                ops.multiply(flat_indices, sizes[axis]), ops.reshape(at, (*x.shape[:2], *axis_shape))
+            )
+        flat_indices = ops.reshape(flat_indices, (*x.shape[:2], *output_sizes, -1))
         rows = ops.reshape(x, (*x.shape[:2], -1))
         batch = ops.reshape(ops.arange(x.shape[0]), (-1, *[1] * (count + 2)))
         channel = ops.reshape(ops.arange(x.shape[1]), (-1, *[1] * (count + 1)))
-        windows = ops.get_item(rows, (batch, channel, flat))
+        windows = ops.get_item(rows, (batch, channel, flat_indices))
         best = ops.argmax(windows, axis=-1, keepdims=True)
-        return tuple(ops.squeeze(ops.take_along_axis(y, best, axis=-1), -1) for y in (windows, flat))  # type: ignore[return-value]
+        return tuple(ops.squeeze(ops.take_along_axis(y, best, axis=-1), -1) for y in (windows, flat_indices))  # type: ignore[return-value]
 
     return pool
 

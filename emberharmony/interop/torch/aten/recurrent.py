@@ -49,10 +49,10 @@ def _run_layers(
         x = ops.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
         if dropout and train and layer < num_layers - 1:
             x = ops.dropout(x, dropout)
-    ends = [ops.stack(list(each)) for each in zip(*last, strict=True)]
+    end_states = [ops.stack(list(each)) for each in zip(*last, strict=True)]
     if not has_batch:
-        x, ends = ops.squeeze(x, 0 if batch_first else 1), [ops.squeeze(end, 1) for end in ends]
-    return (x, *ends)
+        x, end_states = ops.squeeze(x, 0 if batch_first else 1), [ops.squeeze(end, 1) for end in end_states]
+    return (x, *end_states)
 
 
 @aten("lstm.input")

@@ -224,8 +224,8 @@ def dist(x: Any, other: Any, p: float = 2) -> Any:
 @aten("pdist", "_pdist_forward")
 def pdist(x: Any, p: float = 2) -> Any:
     """Returns the distances between each two rows, of which the first comes first."""
-    first, second = ops.triu_indices(x.shape[0], 1)
-    return _norm(ops.subtract(ops.take(x, first, axis=0), ops.take(x, second, axis=0)), p, -1, False)
+    first_indices, second = ops.triu_indices(x.shape[0], 1)
+    return _norm(ops.subtract(ops.take(x, first_indices, axis=0), ops.take(x, second, axis=0)), p, -1, False)
 
 
 @aten("logsumexp", "special_logsumexp")
@@ -410,6 +410,6 @@ def linalg_norm(x: Any, ord: float | None = None, dim: Dims = None, keepdim: boo
 
 
 def _matrix_norm(x: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
-    first, second = dim if isinstance(dim, Sequence) else (-2, -1)
-    norms = ops.matrix_norm(ops.moveaxis(x, (first, second), (-2, -1)), ord, keepdim)
-    return ops.moveaxis(norms, (-2, -1), (first, second)) if keepdim else norms
+    first_axis, second = dim if isinstance(dim, Sequence) else (-2, -1)
+    norms = ops.matrix_norm(ops.moveaxis(x, (first_axis, second), (-2, -1)), ord, keepdim)
+    return ops.moveaxis(norms, (-2, -1), (first_axis, second)) if keepdim else norms

@@ -47,8 +47,8 @@ def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     shape = tuple(x.shape)
     if not shape:
         return ops.reshape(x, (1,))
-    first, last_axis = start_dim % len(shape), end_dim % len(shape)
-    return ops.reshape(x, (*shape[:first], math.prod(shape[first : last_axis + 1]), *shape[last_axis + 1 :]))
+    first_axis, last_axis = start_dim % len(shape), end_dim % len(shape)
+    return ops.reshape(x, (*shape[:first_axis], math.prod(shape[first_axis : last_axis + 1]), *shape[last_axis + 1 :]))
 
 
 @aten("unflatten")

@@ -42,9 +42,9 @@ def mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, ...]:
     numbers = ops.arange(values.shape[-1])
     starts = ops.not_equal(values[..., 1:], values[..., :-1])
     starts = ops.concatenate([ops.ones((*values.shape[:-1], 1), "bool"), starts], axis=-1)
-    first = ops.cummax(ops.where(starts, numbers, 0), axis=-1)
-    first = first[0] if isinstance(first, tuple) else first
-    best = ops.argmax(ops.subtract(numbers, first), axis=-1, keepdims=True)
+    first_positions = ops.cummax(ops.where(starts, numbers, 0), axis=-1)
+    first_positions = first_positions[0] if isinstance(first_positions, tuple) else first_positions
+    best = ops.argmax(ops.subtract(numbers, first_positions), axis=-1, keepdims=True)
     chosen = _take_at((values, indices), best, -1, True)
     moved = [ops.moveaxis(y, -1, dim) for y in chosen]
     return tuple(y if keepdim else ops.squeeze(y, dim) for y in moved)
@@ -56,8 +56,8 @@ def unique_consecutive(
 ) -> tuple[Any, Any, Any]:
     """Returns the elements, or slices, that differ from those before, the place of each among them, and counts."""
     rows = ops.ravel(x) if dim is None else ops.moveaxis(x, dim, 0)
-    flat = ops.reshape(rows, (rows.shape[0], -1))
-    differs = ops.any(ops.not_equal(flat[1:], flat[:-1]), axis=-1)
+    flat_rows = ops.reshape(rows, (rows.shape[0], -1))
+    differs = ops.any(ops.not_equal(flat_rows[1:], flat_rows[:-1]), axis=-1)
     starts = ops.concatenate([ops.ones((min(rows.shape[0], 1),), "bool"), differs], axis=0)
     inverse = ops.subtract(ops.cumsum(ops.cast(starts, "int64"), axis=0), 1)
     run_starts = ops.nonzero(starts)[0]
@@ -72,10 +72,10 @@ def unique_consecutive(
 def histogram_of_edges(x: Any, bins: Any, weight: Any = None, density: bool = False) -> tuple[Any, Any]:
     """Returns how many elements, or which sum of weights, lies between edges; the last interval has its upper edge."""
     count = bins.shape[0] - 1
-    flat = ops.ravel(x)
-    inside = ops.logical_and(ops.greater_equal(flat, bins[0]), ops.less_equal(flat, bins[-1]))
-    bin_numbers = ops.subtract(ops.searchsorted(bins, ops.where(inside, flat, bins[0]), "right"), 1)
-    weights = ops.ones_like(flat) if weight is None else ops.ravel(weight)
+    flat_x = ops.ravel(x)
+    inside = ops.logical_and(ops.greater_equal(flat_x, bins[0]), ops.less_equal(flat_x, bins[-1]))
+    bin_numbers = ops.subtract(ops.searchsorted(bins, ops.where(inside, flat_x, bins[0]), "right"), 1)
+    weights = ops.ones_like(flat_x) if weight is None else ops.ravel(weight)
     counts = ops.segment_sum(ops.where(inside, weights, 0), ops.clip(bin_numbers, 0, count - 1), count)
     if density:
         counts = ops.divide(ops.divide(counts, ops.sum(counts)), ops.subtract(bins[1:], bins[:-1]))

@@ -77,10 +77,10 @@ class _Encoding:
                 raise CaptureError(f"the graph of {type(self.module).__name__} has a node {node.op} {node.target}")
         if self.missing:
             names_text = "; ".join(f"{name} ({line})" if line else name for name, line in self.missing.items())
-            first = next(iter(self.missing)).rsplit(".", 1)[0].replace(".", "::", 1)
+            first_name = next(iter(self.missing)).rsplit(".", 1)[0].replace(".", "::", 1)
             raise UnsupportedOpError(
                 f"{type(self.module).__name__} cannot be captured: the table of ATen lacks {names_text}. "
-                f'Say how to compute it with ops: emberharmony.register_aten("{first}", function)'
+                f'Say how to compute it with ops: emberharmony.register_aten("{first_name}", function)'
             )
         outputs, written_registers, result = self._output_registers()
         kept = live_calls(self.calls, outputs)

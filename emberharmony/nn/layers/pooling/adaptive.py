@@ -33,8 +33,8 @@ class _AdaptivePool(spatial.Spatial):
         self.data_format = spatial.data_format(data_format)
 
     def _size(self, x: Tensor) -> list[int]:
-        first = 2 if self.data_format == "channels_first" else 1
-        axes_and_sizes = enumerate(self.output_size, first)
+        first_axis = 2 if self.data_format == "channels_first" else 1
+        axes_and_sizes = enumerate(self.output_size, first_axis)
         return [x.shape[axis] if output_size is None else output_size for axis, output_size in axes_and_sizes]
 
 

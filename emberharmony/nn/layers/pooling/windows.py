@@ -148,9 +148,9 @@ class _MaxUnpool(spatial.Spatial):
         if output_size is not None:
             size = list(output_size)
             return size[-self.axes :] if self.data_format == "channels_first" else size
-        first = 2 if self.data_format == "channels_first" else 1
+        first_axis = 2 if self.data_format == "channels_first" else 1
         options = zip(
-            x.shape[first : first + self.axes],
+            x.shape[first_axis : first_axis + self.axes],
             self.kernel_size,
             self.stride or self.kernel_size,
             self.padding,

@@ -33,9 +33,9 @@ def _spans(
             low = max((count - 1) * s + window_length - length, 0) // 2
             high = max((count - 1) * s + window_length - length, 0) - low
         starts = [i * s - low for i in range(count) if not ceil_mode or i * s - low < length or i == 0]
-        ends = [min(start + window_length, length + high) for start in starts]
+        end_positions = [min(start + window_length, length + high) for start in starts]
         result.append(
-            [(range(a, a + window_length, d), len(range(a, b, d))) for a, b in zip(starts, ends, strict=True)]
+            [(range(a, a + window_length, d), len(range(a, b, d))) for a, b in zip(starts, end_positions, strict=True)]
         )
     return result
 

@@ -93,9 +93,9 @@ def port(
             notebook = read_notebook(path, content)
             text = read_text(content, newline="") if notebook is None else notebook.text
             shelf = shelf_for(path, text, settings, library)
-            first = source_file(path, text, settings, shelf)
+            first_source = source_file(path, text, settings, shelf)
             read_again = partial(source_file, path, settings=settings, shelf=shelf)
-            result = port_function(first, read_again, default_float, notebook, own_names, modules, mark, is_left)
+            result = port_function(first_source, read_again, default_float, notebook, own_names, modules, mark, is_left)
             result_texts = Repaired(result.before, result.after)
             if notebook is not None:
                 result_texts = Repaired(notebook.content, notebook.with_text(result.after))

@@ -119,11 +119,11 @@ class _FileRepair:
             if simple_changes is not None:
                 self.simple[span] = simple_changes
                 continue
-            first, last = self._statement(span, node)
-            while chunks and first <= chunks[-1][1]:
-                first, last = min(first, chunks[-1][0]), max(last, chunks[-1][1])
+            first_line, last_line = self._statement(span, node)
+            while chunks and first_line <= chunks[-1][1]:
+                first_line, last_line = min(first_line, chunks[-1][0]), max(last_line, chunks[-1][1])
                 chunks.pop()
-            chunks.append((first, last))
+            chunks.append((first_line, last_line))
         return chunks
 
     def _simple(self, finding: Finding, node: ast.AST) -> list[Change] | None:
@@ -206,7 +206,7 @@ class _FileRepair:
         unused = _unused_names(tree, self.renamed)
         if not unused:
             return text
-        last = max(
+        last_line = max(
             (
                 statement.end_lineno or 1
                 for statement in tree.body
@@ -215,7 +215,7 @@ class _FileRepair:
             default=0,
         )
         pieces = LINE_END.split(text)
-        head, tail_text = "".join(pieces[: 2 * last]), "".join(pieces[2 * last :])
+        head, tail_text = "".join(pieces[: 2 * last_line]), "".join(pieces[2 * last_line :])
         cleaned_code = without(self.file, cst.parse_module(head), unused).code
         if comments(head) != comments(cleaned_code):
             self.fault = "a comment would be lost"
@@ -223,8 +223,8 @@ class _FileRepair:
 
 
 def _lines_of(node: ast.stmt) -> tuple[int, int]:
-    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
-    return first, node.end_lineno or first
+    first_line = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+    return first_line, node.end_lineno or first_line
 
 
 def _unused_names(tree: ast.Module, names: Iterable[str]) -> set[str]:

@@ -31,8 +31,8 @@ def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
     package, _, name = namespace.rpartition(".")
     statement = f"from {package} import {name}" if package else f"import {name}"
     pieces = LINE_END.split(text)
-    first = [*_first_statements(tree)]
-    for alias in first:
+    first_statements = [*_first_statements(tree)]
+    for alias in first_statements:
         if (
             isinstance(alias, ast.ImportFrom)
             and package
@@ -44,12 +44,12 @@ def _with_namespace(text: str, tree: ast.Module, namespace: str) -> str:
             line = pieces[2 * alias.names[0].lineno - 2].encode()
             pieces[2 * alias.names[0].lineno - 2] = (line[:column] + f"{name}, ".encode() + line[column:]).decode()
             return "".join(pieces)
-    last = first[-1].end_lineno or 1 if first else _first_line(tree) - 1
-    head, tail = pieces[: 2 * last], pieces[2 * last :]
+    last_line = first_statements[-1].end_lineno or 1 if first_statements else _first_line(tree) - 1
+    head, tail = pieces[: 2 * last_line], pieces[2 * last_line :]
     end = next((piece for piece in pieces[1::2]), "\n")
     if len(head) % 2:
         head.append(end)  # the file ends without a line end
-    is_close = len(tree.body) > len(first) and tail[0].strip() != ""
+    is_close = len(tree.body) > len(first_statements) and tail[0].strip() != ""
     return "".join([*head, f"{statement}{end}{end if is_close else ''}", *tail])
 
 

@@ -117,20 +117,22 @@ def op_of(node: ast.AST) -> str:
 def _gaps_around(line: str, node: ast.expr, operands: list[ast.expr]) -> Iterator[tuple[int, int, str]] | None:
     """Returns the texts before, between and after the operands, each with what replaces it."""
     start, end = node.col_offset, node.end_col_offset or 0
-    first, last = operands[0], operands[-1]
-    first_end, last_end = first.end_col_offset or 0, last.end_col_offset or 0
-    head, tail = line[start : first.col_offset], line[last_end:end]
+    first_operand, last_operand = operands[0], operands[-1]
+    first_end, last_end = first_operand.end_col_offset or 0, last_operand.end_col_offset or 0
+    head_text, tail = line[start : first_operand.col_offset], line[last_end:end]
     if not _CLOSING.match(tail) or "\\" in line[start:end]:
         return None
     if len(operands) == 1:
-        if head.count("(") != tail.count(")") or not _OPENING.match(head[1:]):
+        if head_text.count("(") != tail.count(")") or not _OPENING.match(head_text[1:]):
             return None
-        return iter([(start, first.col_offset, ""), (last_end, end, "")])
-    gap = line[first_end : last.col_offset]
+        return iter([(start, first_operand.col_offset, ""), (last_end, end, "")])
+    gap = line[first_end : last_operand.col_offset]
     closing_count, opening_count = gap.count(")"), gap.count("(")
-    if not _OPENING.match(head) or head.count("(") != closing_count or opening_count != tail.count(")"):
+    if not _OPENING.match(head_text) or head_text.count("(") != closing_count or opening_count != tail.count(")"):
         return None
-    return iter([(start, first.col_offset, ""), (first_end, last.col_offset, ", "), (last_end, end, "")])
+    return iter(
+        [(start, first_operand.col_offset, ""), (first_end, last_operand.col_offset, ", "), (last_end, end, "")]
+    )
 
 
 def _place_with_parentheses(line: str, start: int, end: int) -> tuple[int, int]:

@@ -125,22 +125,22 @@ class Annotations:
         return self._type(value.origin if isinstance(value, v.Imported) else origin, node)
 
     def _type(self, origin: str, node: ast.expr) -> v.Value:
-        kinds, last = self.analysis.kinds, origin.rpartition(".")[2]
+        kinds, last_name = self.analysis.kinds, origin.rpartition(".")[2]
         if kinds.is_tensor_type(origin):
             return v.Tensor(Tier.A, f"annotated with `{origin}`, a tensor type", node)
         if origin.startswith(_TYPING):
-            if last in _SEQUENCES or last == "Tuple":
+            if last_name in _SEQUENCES or last_name == "Tuple":
                 return v.Sequence()
-            return v.Mapping() if last in _MAPPINGS else (None if last in _UNKNOWN else v.OPAQUE)
+            return v.Mapping() if last_name in _MAPPINGS else (None if last_name in _UNKNOWN else v.OPAQUE)
         if is_stdlib(origin):
             return v.OBJECT if kinds.result_kind(origin) == "object" else v.OPAQUE
         if kinds.result_kind(origin) == "shape":
             return v.shape()
-        if last in _BY_CUSTOM:
+        if last_name in _BY_CUSTOM:
             return v.Tensor(Tier.C, f"annotated with `{origin}`, by its name a tensor type", node)
-        if last in ("Shape", "Axis", "DType", "DTypeLike") or kinds.is_constant(origin):
+        if last_name in ("Shape", "Axis", "DType", "DTypeLike") or kinds.is_constant(origin):
             return v.NUMBER
-        if last == "Tensors":
+        if last_name == "Tensors":
             return v.Sequence(v.Tensor(Tier.B, f"annotated with `{origin}`, a sequence of tensors", node))
         return v.LAYER if kinds.is_module_class(origin) else None
 
@@ -160,30 +160,30 @@ class Annotations:
         parameters = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if not parameters:
             return v.Sequence()
-        last = "" if origin is None else origin.rpartition(".")[2]
+        last_name = "" if origin is None else origin.rpartition(".")[2]
         if origin is None:
             return self.resolve(node.value, env, depth + 1)
         if origin.startswith("jaxtyping."):
             return self.resolve(parameters[0], env, depth + 1)
         if not origin.startswith((*_TYPING, "builtins.", "contextlib", "dataclasses")):
             return self.resolve(node.value, env, depth + 1)
-        if last == "Union":
+        if last_name == "Union":
             return self._union(parameters, env, depth)
-        if last in _INNER:
+        if last_name in _INNER:
             return self.resolve(parameters[0], env, depth + 1)
-        if last == "Coroutine":
+        if last_name == "Coroutine":
             return self.resolve(parameters[-1], env, depth + 1)
-        if last in ("tuple", "Tuple"):
+        if last_name in ("tuple", "Tuple"):
             return self._tuple(parameters, env, depth)
-        if last in _SEQUENCES:
+        if last_name in _SEQUENCES:
             return v.Sequence(self._as_element(self.resolve(parameters[0], env, depth + 1)))
-        if last in _MAPPINGS:
+        if last_name in _MAPPINGS:
             mapping = v.Mapping(element=self._as_element(self.resolve(parameters[-1], env, depth + 1)))
             mapping.key = self.resolve(parameters[0], env, depth + 1)
             return mapping
-        if last == "Callable":
+        if last_name == "Callable":
             return v.Returning(self._as_element(self.resolve(parameters[-1], env, depth + 1)))
-        return v.OPAQUE if last in ("Literal", "type", "Type") else None
+        return v.OPAQUE if last_name in ("Literal", "type", "Type") else None
 
     def _tuple(self, parameters: list[ast.expr], env: v.Env, depth: int) -> v.Value:
         if len(parameters) == 2 and isinstance(parameters[1], ast.Constant) and parameters[1].value is Ellipsis:
@@ -200,10 +200,10 @@ class Annotations:
         return value.pass_on(reason, value.node) if isinstance(value, v.Tensor) else value
 
     def _new_type(self, node: ast.Call, env: v.Env, depth: int) -> v.Value:
-        last = (self._origin(node.func, env) or "").rpartition(".")[2]
-        if last == "NewType" and len(node.args) == 2:
+        last_name = (self._origin(node.func, env) or "").rpartition(".")[2]
+        if last_name == "NewType" and len(node.args) == 2:
             return self.resolve(node.args[1], env, depth + 1)
-        if last == "TypeVar":
+        if last_name == "TypeVar":
             bounds = [keyword.value for keyword in node.keywords if keyword.arg == "bound"] or node.args[1:]
             return self._union(bounds, env, depth) if bounds else None
         return None

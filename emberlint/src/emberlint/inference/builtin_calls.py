@@ -94,13 +94,13 @@ class BuiltinCalls(Calls):
         return v.element_of(arguments.first())
 
     def _builtin_mapping(self, name: str, arguments: Arguments) -> v.Value:
-        first = arguments.first()
+        first_argument = arguments.first()
         mapping = v.Mapping()
-        if isinstance(first, v.Mapping):
-            mapping = v.Mapping(dict(first.by_key), first.element)
-            mapping.key = first.key
-        elif isinstance(first, v.Sequence) and isinstance(first.element, v.Sequence):
-            pair = first.element
+        if isinstance(first_argument, v.Mapping):
+            mapping = v.Mapping(dict(first_argument.by_key), first_argument.element)
+            mapping.key = first_argument.key
+        elif isinstance(first_argument, v.Sequence) and isinstance(first_argument.element, v.Sequence):
+            pair = first_argument.element
             mapping.put(None, pair.items[1] if pair.items is not None and len(pair.items) == 2 else pair.element)
         for key, value in arguments.keywords.items():
             mapping.put(key, from_container(value, arguments.node))

@@ -224,19 +224,19 @@ class Flow(Narrowing):
     # Branches
 
     def _If(self, node: ast.If, env: v.Env) -> bool:
-        start, ends = env.vars, []
+        start, branch_ends = env.vars, []
         statement = node
         while True:  # a loop along `elif` instead of recursion
             self.evaluate(statement.test, env)
             when_true, when_false = self.narrow(statement.test, env)
-            ends.append(self._branch(statement.body, {**env.vars, **when_true}, env, when_true))
+            branch_ends.append(self._branch(statement.body, {**env.vars, **when_true}, env, when_true))
             env.vars = {**env.vars, **when_false}
             if len(statement.orelse) == 1 and type(statement.orelse[0]) is ast.If:
                 statement = statement.orelse[0]
                 continue
-            ends.append(self._branch(statement.orelse, env.vars, env, when_false))
+            branch_ends.append(self._branch(statement.orelse, env.vars, env, when_false))
             break
-        return self._meet(ends, start, env)
+        return self._meet(branch_ends, start, env)
 
     def _branch(
         self, body: Statements[ast.stmt], names: Updates, env: v.Env, learned: Updates
@@ -272,13 +272,13 @@ class Flow(Narrowing):
         middle = merge_states([value_by_name_before, env.vars])
         if not is_ended:
             is_ended = self.block(node.orelse, env)
-        ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
+        branch_ends: list[tuple[Updates | None, Updates]] = [(None if is_ended else env.vars, {})]
         for handler in node.handlers:
             value_by_name = dict(middle)
             if handler.name:
                 value_by_name[handler.name] = None
-            ends.append(self._branch(handler.body, value_by_name, env, {}))
-        is_ended = self._meet(ends, middle, env)
+            branch_ends.append(self._branch(handler.body, value_by_name, env, {}))
+        is_ended = self._meet(branch_ends, middle, env)
         return self.block(node.finalbody, env) or is_ended
 
     _TryStar = _Try
@@ -299,16 +299,16 @@ class Flow(Narrowing):
     def _Match(self, node: ast.Match, env: v.Env) -> bool:
         subject = self.evaluate(node.subject, env)
         start = env.vars
-        ends: list[tuple[Updates | None, Updates]] = [(dict(start), {})]
+        branch_ends: list[tuple[Updates | None, Updates]] = [(dict(start), {})]
         for case in node.cases:
             env.vars = dict(start)
             learned = self._pattern(case.pattern, subject, node.subject, env)
             if case.guard is not None:
                 self.evaluate(case.guard, env)
-            ends.append(self._branch(case.body, env.vars, env, learned))
+            branch_ends.append(self._branch(case.body, env.vars, env, learned))
             if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and case.guard is None:
-                del ends[0]  # without a match, nothing falls through
-        return self._meet(ends, start, env)
+                del branch_ends[0]  # without a match, nothing falls through
+        return self._meet(branch_ends, start, env)
 
     def _pattern(self, pattern: ast.pattern, subject: v.Value, node: ast.expr, env: v.Env) -> Updates:
         value_by_name: Updates = {}

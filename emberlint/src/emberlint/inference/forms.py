@@ -20,12 +20,12 @@ def refine(declared: v.Value, known: v.Value) -> v.Value:
 
 def mapped(function: Callable[[list[v.Value]], v.Value], trees: list[v.Value]) -> v.Value:
     """Returns the result of a function of the leaves of trees: a container of the form of the first, or a leaf."""
-    first = trees[0]
-    if isinstance(first, v.Mapping) and first.by_key:
+    first_tree = trees[0]
+    if isinstance(first_tree, v.Mapping) and first_tree.by_key:
         return v.Mapping(
             {
                 key: mapped(function, [tree.by_key.get(key) if isinstance(tree, v.Mapping) else None for tree in trees])
-                for key in first.by_key
+                for key in first_tree.by_key
             }
         )
     return function(trees)

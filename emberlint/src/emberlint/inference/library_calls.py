@@ -175,18 +175,18 @@ class LibraryCalls(BuiltinCalls):
 
     def _special_callback(self, origin: str, arguments: Arguments) -> v.Value:
         """Returns the result of `ops.map(f, xs)` or `ops.scan(f, ...)`, where the op calls `f` with tensors."""
-        last = origin.rpartition(".")[2]
-        if last == "tree_map" and len(arguments.positional) > 1:
+        last_name = origin.rpartition(".")[2]
+        if last_name == "tree_map" and len(arguments.positional) > 1:
             return mapped(lambda leaves: self.callback(arguments.first(), leaves, arguments), arguments.positional[1:])
         tensor = v.Tensor(Tier.B, f"`{origin}` calls it with tensors", arguments.node)
         for value in arguments.positional:
-            if isinstance(value, v.Function) and last != "cond":
+            if isinstance(value, v.Function) and last_name != "cond":
                 spec = value.unit.node.args
                 self.callback(value, [tensor] * len(spec.args), arguments)
-        if last == "cond":
+        if last_name == "cond":
             return v.join_all([self.callback(value, [], arguments) for value in arguments.positional[1:3]])
         result = v.Tensor(Tier.B, f"`{origin}` returns tensors", arguments.node)
-        return v.Sequence(result) if last in ("scan", "while_loop") else result  # the state, which may be a tuple
+        return v.Sequence(result) if last_name in ("scan", "while_loop") else result  # the state, which may be a tuple
 
 
 def _constant_text(node: ast.expr) -> str:

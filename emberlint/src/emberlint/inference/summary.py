@@ -181,14 +181,14 @@ def passthrough_result(function: ast.FunctionDef) -> v.Value:
     results = [_passed_parameter(return_, index_by_name) for return_ in returns]
     if not results or any(result is None for result in results):
         return None
-    first = results[0]
-    return first if all(_are_alike(first, result) for result in results[1:]) else None
+    first_result = results[0]
+    return first_result if all(_are_alike(first_result, result) for result in results[1:]) else None
 
 
 def _may_pass(body: list[ast.stmt], places: dict[str, int]) -> bool:
     """Returns whether the first `return` at the top of a body, if there is one, computes only with parameters."""
-    first = next((statement for statement in body if isinstance(statement, ast.Return)), None)
-    return first is None or _passed_parameter(first.value, places) is not None
+    first_return = next((statement for statement in body if isinstance(statement, ast.Return)), None)
+    return first_return is None or _passed_parameter(first_return.value, places) is not None
 
 
 def _passed_parameter(node: ast.expr | None, places: dict[str, int]) -> v.Value:

@@ -242,10 +242,10 @@ class Kinds:
 
     def _is_constant(self, origin: str) -> bool:
         root, _, _ = origin.partition(".")
-        last = origin.rpartition(".")[2]
+        last_name = origin.rpartition(".")[2]
         if root in self.facades or root in self.backends:
-            return last in _CONSTANTS or _DTYPE.match(last) is not None
-        return root == "math" and last in _CONSTANTS
+            return last_name in _CONSTANTS or _DTYPE.match(last_name) is not None
+        return root == "math" and last_name in _CONSTANTS
 
     def is_tensor_type(self, origin: str) -> bool:
         """Returns whether an origin is a configured tensor type, or a parameter type next to a module class."""
@@ -257,12 +257,12 @@ class Kinds:
         """Returns whether an origin is a class whose instances are called with tensors."""
         if origin in self.module_classes:
             return True
-        last = origin.rpartition(".")[2]
+        last_name = origin.rpartition(".")[2]
         if origin.startswith(self.layer_packages):
-            return last[:1].isupper()
+            return last_name[:1].isupper()
         # The name `Model` alone proves little: database tables and forms are called so too.
-        is_class_name = self.is_rooted(origin) and last.endswith(("Model", "Cell"))
-        return is_class_name or (last.endswith(("Module", "Layer")) and not is_stdlib(origin))
+        is_class_name = self.is_rooted(origin) and last_name.endswith(("Model", "Cell"))
+        return is_class_name or (last_name.endswith(("Module", "Layer")) and not is_stdlib(origin))
 
     def result_kind(self, origin: str) -> str:
         """Returns the kind of the result of calling an origin, or `unknown`."""
@@ -277,21 +277,21 @@ class Kinds:
         if origin in _EXACT:
             return _EXACT[origin]
         root, _, path_in_library = origin.partition(".")
-        last = origin.rpartition(".")[2]
+        last_name = origin.rpartition(".")[2]
         if self.is_tensor_type(origin):
             return "tensor"
         if self.is_op(origin):
-            return _kind_by_name(last)
+            return _kind_by_name(last_name)
         if origin.startswith(self.layer_packages) or root in self.facades or root in self.backends:
-            if last[:1].isupper():
+            if last_name[:1].isupper():
                 return "layer" if self.is_module_class(origin) else "unknown"
-            if last in TRANSFORMS:
+            if last_name in TRANSFORMS:
                 return "transform"
             if root in self.backends:
-                return _NATIVE.get(last) or _kind_by_name(last)
+                return _NATIVE.get(last_name) or _kind_by_name(last_name)
             parent_modules = path_in_library.split(".")[:-1]
-            return _kind_by_name(last) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
-        return _standard_kind(origin, root, last)
+            return _kind_by_name(last_name) if parent_modules and _BESIDE.issuperset(parent_modules) else "unknown"
+        return _standard_kind(origin, root, last_name)
 
 
 def is_stdlib(origin: str) -> bool:

@@ -144,10 +144,10 @@ def translate(signature: Signature, positional: int, keywords: Sequence[str]) ->
 
 def _native_parameters(signature: Signature, positional: int) -> tuple[list[str], int]:
     """Returns the native parameters that positional arguments give, and where those begin that form one tuple."""
-    last = signature.places[-1] if signature.places else ""
-    if last.startswith("*"):
+    last_place = signature.places[-1] if signature.places else ""
+    if last_place.startswith("*"):
         index = len(signature.places) - 1
-        names = [*signature.places[: min(positional, index)], *[last] * (positional - index)]
+        names = [*signature.places[: min(positional, index)], *[last_place] * (positional - index)]
         if parameters()[signature.op].variadic or positional <= index:
             return names, -1
         return names[: index + 1], index

@@ -140,10 +140,10 @@ def _into_class(target: _Target, unit: Unit, receiver: Unit, parts: Sequence[Uni
     old_members = list(body.body) if isinstance(body, cst.IndentedBlock) else []
     if taken_parts:
         old_members = [member for member in old_members if not _is_pass(member)]
-        first = taken_parts[0].with_changes(
+        first_part = taken_parts[0].with_changes(
             leading_lines=_with_blank(taken_parts[0].leading_lines, 1 if old_members else 0)
         )
-        old_members += [first, *taken_parts[1:]]
+        old_members += [first_part, *taken_parts[1:]]
     bases = [*node.bases, *(base for base in unit.node.bases if not _has_base(node, base))]
     block = body if isinstance(body, cst.IndentedBlock) else cst.IndentedBlock(body=[])
     new_node = node.with_changes(body=block.with_changes(body=old_members), bases=bases) if taken_parts else node

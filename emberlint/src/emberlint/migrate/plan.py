@@ -287,13 +287,15 @@ def _make_packages(project: Project, layout: Layout, backend: str, texts: dict[s
 def _rewrite_imports(project: Project, texts: Mapping[str, str | None], moves: Moves, result: Plan) -> None:
     """Rewrites the imports of every file of the project, including the moved files."""
     words = [*moves.modules, *moves.names]
-    ends = {word.rpartition(".")[2] for word in words} | {word.rpartition(".")[2] for word in moves.modules.values()}
+    last_names = {word.rpartition(".")[2] for word in words} | {
+        word.rpartition(".")[2] for word in moves.modules.values()
+    }
     for path in sorted({*_python_files(project), *texts}):
         text = texts[path] if path in texts else project.text(path)
         if text is None:
             result.after[path] = None
             continue
-        if path not in texts and (not any(end in text for end in ends) or project.tree(path) is None):
+        if path not in texts and (not any(end in text for end in last_names) or project.tree(path) is None):
             continue
         if path in result.kept:
             result.after[path] = text

@@ -53,9 +53,9 @@ def loss_of(file: SourceFile, call: ast.Call) -> Loss:
     ]
     if not assigning:
         raise UntranslatableError(f"`{receiver.id}` is computed in another block")
-    last = assigning[-1]
-    first = _first_loss_statement(file, body, last)
-    loss = Loss(body, first, last, index)
+    last_index = assigning[-1]
+    first_index = _first_loss_statement(file, body, last_index)
+    loss = Loss(body, first_index, last_index, index)
     return loss._replace(kept=_names_read_after(file, loss, receiver.id))
 
 
@@ -65,14 +65,14 @@ def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int)
     Raises:
         UntranslatableError: if a name is computed with one before the block, in the same pass of its loop.
     """
-    needed_names, first = _loaded_names(body[last]), last
+    needed_names, first_index = _loaded_names(body[last]), last
     for index in range(last, -1, -1):
         loss_statement = body[index]
         if not needed_names & _bound_names(loss_statement):
             continue
         needed_names |= _loaded_names(loss_statement)
         if index == last or _may_call_model(file, loss_statement):
-            first = index
+            first_index = index
     parent: ast.AST | None = file.parent(body[0])
     while parent is not None and not isinstance(parent, FUNCTIONS | ast.For | ast.AsyncFor | ast.While | ast.Module):
         siblings = body_of(file, parent) or ()
@@ -83,7 +83,7 @@ def _first_loss_statement(file: SourceFile, body: Sequence[ast.stmt], last: int)
         ):
             raise UntranslatableError("what it is computed from is computed in another block")
         parent = file.parent(parent)
-    return first
+    return first_index
 
 
 def _may_call_model(file: SourceFile, statement: ast.stmt) -> bool:
@@ -106,16 +106,18 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
     """
     region, lines = loss.region, range(loss.region[0].lineno, (loss.region[-1].end_lineno or 0) + 1)
     bound = frozenset().union(*map(_bound_names, region))
-    last = region[-1]
-    if isinstance(last, ast.Assign) and not (len(last.targets) == 1 and isinstance(last.targets[0], ast.Name)):
+    last_statement = region[-1]
+    if isinstance(last_statement, ast.Assign) and not (
+        len(last_statement.targets) == 1 and isinstance(last_statement.targets[0], ast.Name)
+    ):
         raise UntranslatableError("the loss is one of several targets")
     bound_names: set[str] = set()
     for region_statement in region:
         if not _is_movable(file, region_statement):
             raise UntranslatableError("a statement between the model and the loss is no assignment")
-        first = (_loaded_names(region_statement) & bound) - bound_names
-        if first:
-            raise UntranslatableError(f"`{min(first)}` is assigned from itself")
+        first_names = (_loaded_names(region_statement) & bound) - bound_names
+        if first_names:
+            raise UntranslatableError(f"`{min(first_names)}` is assigned from itself")
         bound_names |= _bound_names(region_statement)
     for region_statement in loss.body[loss.last + 1 : loss.backward]:
         if _loaded_names(region_statement) & bound or not isinstance(region_statement, ast.Expr):
@@ -124,12 +126,12 @@ def _names_read_after(file: SourceFile, loss: Loss, name: str) -> tuple[str, ...
     for node in file.index.nodes(ast.Name):
         is_read = node.id in bound - {name} and isinstance(node.ctx, ast.Load) and node.lineno not in lines
         if is_read and not _is_bound_before(file, node):
-            if function_of(file, node) is function_of(file, last):
+            if function_of(file, node) is function_of(file, last_statement):
                 read_names[node.id] = None
-            elif function_of(file, last) is None:
+            elif function_of(file, last_statement) is None:
                 raise UntranslatableError(f"`{node.id}` is used in a function too")
     backward_calls = [call for call in calls(file) if is_method(call, "backward")]
-    own_function = function_of(file, last)
+    own_function = function_of(file, last_statement)
     if (
         read_names
         and len([backward_call for backward_call in backward_calls if function_of(file, backward_call) is own_function])

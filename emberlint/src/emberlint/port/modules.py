@@ -169,8 +169,8 @@ def together(file: SourceFile, steps: Sequence[Step], terms: Terms) -> list[Step
                 file, frozenset(freed_name for freed_name in terms.freed if f"{PACKAGE}{freed_name}" in spaces)
             )
         )
-        first = next((step for step in steps if step.changes), None)
-        return [step._replace(changes=(*step.changes, *edits)) if step is first else step for step in steps]
+        first_step = next((step for step in steps if step.changes), None)
+        return [step._replace(changes=(*step.changes, *edits)) if step is first_step else step for step in steps]
     blocking = next((step.native for step in class_steps if not step.changes), "")
     reason = f"`{blocking}` stays native, and {MIXED}" if blocking else terms.modules
     ported_ids = {id(step) for step in class_steps if step.changes}

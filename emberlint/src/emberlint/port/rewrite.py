@@ -149,9 +149,9 @@ def _apply_steps(file: SourceFile, changing: list[Step], kept_words: frozenset[s
     if not changing:
         return file.text
     pieces = LINE_END.split(file.text)
-    lines, ends = pieces[::2], [*pieces[1::2], ""]
+    lines, line_ends = pieces[::2], [*pieces[1::2], ""]
     apply_changes(lines, [change for step in changing for change in step.changes])
-    changed_text = "".join(line + end for line, end in zip(lines, ends, strict=True) if line != WITHOUT_LINE)
+    changed_text = "".join(line + end for line, end in zip(lines, line_ends, strict=True) if line != WITHOUT_LINE)
     namespaces = {step.space.namespace for step in changing if step.space is not None and step.space.added}
     names = {_first_name(file, step.node) for step in changing}
     try:
@@ -204,11 +204,13 @@ def _add_marks(file: SourceFile, left: list[Step]) -> tuple[str, Callable[[int],
         statement = next((node for node in [step.node, *file.ancestors(step.node)] if isinstance(node, ast.stmt)), None)
         if statement is None:
             continue
-        first = min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))])
+        first_line = min(
+            [statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", []))]
+        )
         advice_text = f" ({step.advice})" if step.advice else ""
         mark = f"{MARK} {step.native}: {step.reason}{advice_text}"
-        if mark not in texts_by_line.setdefault(first, []):
-            texts_by_line[first].append(" ".join(mark.split()))
+        if mark not in texts_by_line.setdefault(first_line, []):
+            texts_by_line[first_line].append(" ".join(mark.split()))
     pieces = LINE_END.split(file.text)
     text_parts: list[str] = []
     for number, (line, end) in enumerate(zip(pieces[::2], [*pieces[1::2], ""], strict=True), 1):

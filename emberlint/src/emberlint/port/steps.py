@@ -317,8 +317,8 @@ def _call_changes(
     arguments = [*before, *call.args]
     plan = translate(signature, len(arguments), [keyword.arg or "" for keyword in call.keywords])
     # the arguments that the op takes as a tuple, or as any number of arguments too
-    last = len(signature.places) - 1 if parameters()[signature.op].variadic else plan.packed
-    last_operands = arguments[last:] if last >= 0 else []
+    last_index = len(signature.places) - 1 if parameters()[signature.op].variadic else plan.packed
+    last_operands = arguments[last_index:] if last_index >= 0 else []
     is_starred = any(isinstance(argument, ast.Starred) and argument not in last_operands for argument in arguments)
     if is_starred:
         raise UntranslatableError(UNKNOWN)

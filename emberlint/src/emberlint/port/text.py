@@ -148,8 +148,8 @@ class NodeEditor:
         if parent.end_lineno != call.end_lineno:
             raise UntranslatableError("its part of the result spans several lines")
         line = call.end_lineno or 0
-        ends = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, parent)]
-        return Change(line, ends[0], ends[1], 0, "")
+        end_columns = [self.file.column(line, node.end_col_offset or 0) - 1 for node in (call, parent)]
+        return Change(line, end_columns[0], end_columns[1], 0, "")
 
     def _index_changes(self, call: ast.Call, op: str, key: ast.expr) -> Iterator[Change]:
         """Yields the changes of `x.at[i].set(` to `op(x, i, `."""
@@ -186,11 +186,11 @@ class NodeEditor:
             raise UntranslatableError("a slice spans several lines")
         text, rank = self.file.lines[line - 1], len([*self.file.ancestors(node)])
         start, end = self._column(node), self._column(node, is_end=True)
-        first = text.find(":", start if node.lower is None else self._column(node.lower, is_end=True))
-        second = text.find(":", first + 1 if node.upper is None else self._column(node.upper, is_end=True), end)
+        first_colon = text.find(":", start if node.lower is None else self._column(node.lower, is_end=True))
+        second = text.find(":", first_colon + 1 if node.upper is None else self._column(node.upper, is_end=True), end)
         is_whole = node.lower is node.upper is node.step is None
         head = "None" if node.lower is None else ""
-        words = [(first, head if is_whole else f"{head}, {'None' if node.upper is None else ''}")]
+        words = [(first_colon, head if is_whole else f"{head}, {'None' if node.upper is None else ''}")]
         words += [(second, ", " if node.step is not None else "")] if second >= 0 else []
         yield Change(line, start, start, rank, "slice(")
         for position, word in words:  # with the spaces around the colon
@@ -234,9 +234,9 @@ class NodeEditor:
         text, name_start = self.file.lines[line - 1], end - len(function.attr)
         if text[name_start:end] != function.attr or not text[end:].startswith("("):
             raise UntranslatableError("its name spans several lines")
-        last, closing = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 1
+        last_line, closing = call.end_lineno or 0, self.file.column(call.end_lineno or 0, call.end_col_offset or 0) - 1
         yield Change(line, name_start, end + 1, 0, "shape[")
-        yield Change(last, closing - 1, closing, 0, "]")
+        yield Change(last_line, closing - 1, closing, 0, "]")
 
     def _pack(self, nodes: list[ast.expr], key: str | None) -> Iterator[Change]:
         opening_text = f"{key}=" if key else ""

@@ -197,27 +197,29 @@ def _backward_changes(file: SourceFile, call: ast.Call, signature: object) -> It
     ops, parameters = spelling(file, call).text, _parameters_text(file, call)
     assert isinstance(call.func, ast.Attribute)
     target = file.segment(call.func.value)
-    first, last = loss.region[0], loss.region[-1]
+    first_statement, last_statement = loss.region[0], loss.region[-1]
     column = file.column
-    indent = file.lines[first.lineno - 1][: column(first.lineno, first.col_offset) - 1]
+    indent = file.lines[first_statement.lineno - 1][: column(first_statement.lineno, first_statement.col_offset) - 1]
     new_line = f"{line_end(file)}{indent}"
     keeping = [f"{KEPT}.append({ops}.stop_gradient({name})){new_line}    " for name in loss.kept]
     opening_text = f"{indent}{f'{KEPT} = []{new_line}' if keeping else ''}def {name}():{line_end(file)}    "
-    for number in range(first.lineno, (last.end_lineno or 0) + 1):
-        text = opening_text if number == first.lineno else "    "
+    for number in range(first_statement.lineno, (last_statement.end_lineno or 0) + 1):
+        text = opening_text if number == first_statement.lineno else "    "
         if file.lines[number - 1].strip():
             yield Change(number, 0, 0, -1000, text)
-    end = len(file.lines[(last.end_lineno or 1) - 1])
+    end = len(file.lines[(last_statement.end_lineno or 1) - 1])
     closing = line_end(file)
-    if isinstance(last, ast.Assign):
-        assigned = last.targets[0]
+    if isinstance(last_statement, ast.Assign):
+        assigned = last_statement.targets[0]
         start = column(assigned.lineno, assigned.col_offset) - 1
-        text = file.lines[last.lineno - 1]
+        text = file.lines[last_statement.lineno - 1]
         equals_index = text.index("=", column(assigned.lineno, assigned.end_col_offset or 0) - 1) + 1
-        yield Change(last.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(keeping)}return ")
+        yield Change(
+            last_statement.lineno, start, len(text) - len(text[equals_index:].lstrip()), 0, f"{''.join(keeping)}return "
+        )
     else:
         closing = f"{new_line}    {''.join(keeping)}return {target}{closing}"
-    yield Change(last.end_lineno or 0, end, end, 1000, closing)
+    yield Change(last_statement.end_lineno or 0, end, end, 1000, closing)
     start, end = (column(call.lineno, offset) - 1 for offset in (call.col_offset, call.end_col_offset or 0))
     assignment_text = f"{loss.kept[0]} = {KEPT}[0]" if len(loss.kept) == 1 else f"{', '.join(loss.kept)} = {KEPT}"
     names_text = f"{new_line}{assignment_text}" if keeping else ""

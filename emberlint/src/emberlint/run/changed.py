@@ -28,9 +28,9 @@ def changed_lines(root: Path, ref: str) -> dict[str, list[range]]:
         if line.startswith("+++ "):
             path = line[4:].rstrip("\t")
         elif match := _HUNK.match(line):
-            first, count = int(match[1]), int(match[2] or 1)
+            first_line, count = int(match[1]), int(match[2] or 1)
             # A hunk that only removes lines has an empty range.
-            ranges_by_path.setdefault(path, []).append(range(first, first + count))
+            ranges_by_path.setdefault(path, []).append(range(first_line, first_line + count))
     for path in _run_git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0"):
         if path:
             ranges_by_path[path] = [EVERY_LINE]

@@ -91,21 +91,21 @@ def _statement_lines(text: str, tree: ast.Module) -> dict[int, tuple[int, int]]:
     range_by_line: dict[int, tuple[int, int]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
-            first, last = _line_span(node, text_lines)
-            for line in range(first, last + 1):
-                known_range = range_by_line.get(line, (first, last))
-                range_by_line[line] = min(known_range[0], first), max(known_range[1], last)
+            first_line, last_line = _line_span(node, text_lines)
+            for line in range(first_line, last_line + 1):
+                known_range = range_by_line.get(line, (first_line, last_line))
+                range_by_line[line] = min(known_range[0], first_line), max(known_range[1], last_line)
     return range_by_line
 
 
 def _line_span(node: ast.stmt, lines: list[str]) -> tuple[int, int]:
     blocks = [child for name in ("body", "cases", "handlers") for child in getattr(node, name, [])]
-    last = node.end_lineno or node.lineno
+    last_line = node.end_lineno or node.lineno
     if blocks:
-        last = max(node.lineno, min(map(_first_line, blocks)) - 1)
-        while last > node.lineno and lines[last - 1].lstrip()[:1] in ("", "#"):
-            last -= 1
-    return _first_line(node), last
+        last_line = max(node.lineno, min(map(_first_line, blocks)) - 1)
+        while last_line > node.lineno and lines[last_line - 1].lstrip()[:1] in ("", "#"):
+            last_line -= 1
+    return _first_line(node), last_line
 
 
 def _first_line(node: ast.AST) -> int:
@@ -127,8 +127,8 @@ def _with_ranges(directives_found: Sequence[Directive], statements: dict[int, tu
             )
             yield directive._replace(first=directive.line, last=next(closing, END))
         elif directive.verb == "ignore":
-            first, last = statements.get(directive.line, (directive.line, directive.line))
-            yield directive._replace(first=first, last=last)
+            first_line, last_line = statements.get(directive.line, (directive.line, directive.line))
+            yield directive._replace(first=first_line, last=last_line)
         else:
             yield directive._replace(first=1, last=0)
 

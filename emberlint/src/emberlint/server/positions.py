@@ -53,17 +53,21 @@ class DocumentText:
         """Yields the edits that turn this text into another one, in units of lines."""
         old_lines, new_lines = self.lines, LINE.findall(after)
         shorter = min(len(old_lines), len(new_lines))
-        head = next((index for index in range(shorter) if old_lines[index] != new_lines[index]), shorter)
-        tail = next(
-            (index for index in range(shorter - head) if old_lines[-1 - index] != new_lines[-1 - index]), shorter - head
+        equal_at_start = next((index for index in range(shorter) if old_lines[index] != new_lines[index]), shorter)
+        equal_at_end = next(
+            (index for index in range(shorter - equal_at_start) if old_lines[-1 - index] != new_lines[-1 - index]),
+            shorter - equal_at_start,
         )
         matcher = SequenceMatcher(
-            None, old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail], autojunk=False
+            None,
+            old_lines[equal_at_start : len(old_lines) - equal_at_end],
+            new_lines[equal_at_start : len(new_lines) - equal_at_end],
+            autojunk=False,
         )
         for edit_kind, start, end, first, last in matcher.get_opcodes():
             if edit_kind != "equal":
-                text = "".join(new_lines[head + first : head + last])
-                yield Edit(DocumentPlace(head + start, 0), self._start_of(head + end), text)
+                text = "".join(new_lines[equal_at_start + first : equal_at_start + last])
+                yield Edit(DocumentPlace(equal_at_start + start, 0), self._start_of(equal_at_start + end), text)
 
     def _start_of(self, index: int) -> DocumentPlace:
         """Returns the start of a line, or the end of a text whose last line has no line end."""

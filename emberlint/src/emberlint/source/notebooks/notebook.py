@@ -86,10 +86,10 @@ class Notebook(Joined):
         ]
         if not lines or not cell.pieces:
             return json.dumps(source.splitlines(keepends=True), ensure_ascii=ascii_only)
-        first, last = cell.pieces[0], cell.pieces[-1]
-        head, tail = self.content[cell.start : first.start], self.content[last.end : cell.end]
+        first_piece, last_piece = cell.pieces[0], cell.pieces[-1]
+        head, tail = self.content[cell.start : first_piece.start], self.content[last_piece.end : cell.end]
         if len(cell.pieces) > 1:
-            gap = self.content[first.end : cell.pieces[1].start]
+            gap = self.content[first_piece.end : cell.pieces[1].start]
         else:
             gap = "," + (head[1:] or " ")
         return head + gap.join(lines) + tail
